@@ -1,0 +1,1 @@
+//! Hostile children against the real `nono` binary; everything is in `tests/`.
