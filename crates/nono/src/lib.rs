@@ -1,1 +1,37 @@
-//! placeholder
+//! nono: run a command, or confine this process, so that the kernel lets it reach only what was granted.
+//!
+//! ```no_run
+//! use nono::{AccessMode, CapabilitySet, Sandbox};
+//!
+//! let caps = CapabilitySet::builder()
+//!     .allow_path("/usr", AccessMode::Read)?
+//!     .allow_path("/home/me/project", AccessMode::ReadWrite)?
+//!     .allow_network(false)
+//!     .build()?;
+//! Sandbox::apply(&caps)?; // irreversible, for this process and everything it starts
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`session::run`] is the other way in: the whole of a run, from a request to a report, as one page of stages.
+//! Nothing here prints, prompts, exits, or reads the environment or the home folder: the edge hands these in.
+
+pub mod diagnostic;
+pub mod program;
+mod sandbox;
+pub mod session;
+pub mod state_dir;
+
+pub use diagnostic::{Denial, DiagnosticFormatter, Findings};
+pub use nono_policy::{
+    AccessMode, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource, ClosedBy, ClosedHow,
+    ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts, FsCapability, GrantKind, GrantRequest,
+    HostContext, HostFacts, Limits, MergedProfile, NetworkPolicy, NetworkQuery, NetworkReason, Note, PathKind,
+    PolicyData, PolicyError, Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, QueryResult,
+    ResolvedPolicy, Rule, RuleAccess, RunRequest, SandboxState, StateError, Suggestion, diff as profile_diff, query_network,
+    query_path, query_path_on, schema as profile_schema, template as profile_template,
+};
+pub use nono_policy::profile::{DiffChange, ProfilePath};
+pub use nono_sandbox::{ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees};
+pub use nono_supervisor::{Canary, LimitHit, MemoryMethod};
+pub use nono_sys::wait::{Ended, signal_name};
+pub use sandbox::{ApplyError, Sandbox};

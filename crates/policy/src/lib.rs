@@ -1,7 +1,44 @@
 //! Pure policy: capabilities, profiles, groups, resolution and queries.
 //!
-//! A [`RunRequest`](request::RunRequest) and the facts of the host go in, a
-//! [`ResolvedPolicy`](resolved::ResolvedPolicy) comes out. Nothing here enforces anything.
+//! A [`RunRequest`] and the [`Facts`] of the host go in, a [`ResolvedPolicy`] comes out. Nothing here enforces
+//! anything, prints anything or reads the environment: the edge hands in what it knows as a [`HostContext`].
+//! The file system is seen only through [`Facts`], and by [`ProfileStore`] and [`CapabilitySet`], whose whole
+//! purpose is to read a given folder or to resolve a given path.
 
 pub mod access;
+pub mod capability_set;
+pub mod data;
+pub mod environment;
+pub mod error;
+mod expand;
+pub mod facts;
+mod path_serde;
+pub mod profile;
+pub mod query;
+pub mod request;
+pub mod resolve;
 pub mod resolved;
+pub mod state;
+#[cfg(test)]
+mod testing;
+
+pub use access::{AccessMode, CapabilitySource};
+pub use capability_set::{CapabilitySet, CapabilitySetBuilder};
+pub use data::{EnvironmentData, Group, GroupKind, PolicyData};
+pub use error::{CapabilityError, PolicyError, ProfileError, StateError};
+pub use facts::{EntryKind, Facts, Found, FoundKind, HostFacts};
+pub use profile::{
+    DiffLine, MergedProfile, Profile, ProfileInfo, ProfileOrigin, ProfileStore, WorkdirAccess, diff, schema,
+    template,
+};
+pub use query::{
+    DeniedReason, NetworkQuery, NetworkReason, QueryResult, Suggestion, query_network, query_path,
+    query_path_on,
+};
+pub use request::{EnvRequest, GrantKind, GrantRequest, HostContext, ProfileRef, RunRequest};
+pub use resolve::resolve;
+pub use resolved::{
+    ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, Limits, NetworkPolicy, Note, PathKind,
+    ResolvedPolicy, Rule, RuleAccess,
+};
+pub use state::SandboxState;

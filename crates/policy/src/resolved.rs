@@ -14,7 +14,9 @@ use crate::access::{AccessMode, CapabilitySource};
 /// One granted path: as it was written, and as it was resolved, once, when it was granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FsCapability {
+    #[serde(with = "crate::path_serde")]
     pub original: PathBuf,
+    #[serde(with = "crate::path_serde")]
     pub resolved: PathBuf,
     pub access: AccessMode,
     pub is_file: bool,
@@ -34,6 +36,7 @@ pub enum RuleAccess {
 /// One rule for the kernel. `grant` is the index in [`ResolvedPolicy::grants`] it was derived from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
+    #[serde(with = "crate::path_serde")]
     pub path: PathBuf,
     pub access: RuleAccess,
     pub is_file: bool,
@@ -74,7 +77,9 @@ pub enum ClosedHow {
 /// A path the child may not use, whatever the grants say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedPath {
+    #[serde(with = "crate::path_serde")]
     pub original: PathBuf,
+    #[serde(with = "crate::path_serde")]
     pub resolved: PathBuf,
     pub by: ClosedBy,
     pub kind: PathKind,
@@ -94,7 +99,10 @@ pub enum NetworkPolicy {
     Blocked,
     Allowed,
     /// TCP by port, on the host's network.
-    Ports { connect: Vec<u16>, listen: Vec<u16> },
+    Ports {
+        connect: Vec<u16>,
+        listen: Vec<u16>,
+    },
 }
 
 /// Limits on the child's tree. `None`: no limit.
@@ -123,11 +131,24 @@ pub struct EnvironmentRules {
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Note {
     /// An optional path of a group or profile that does not exist here.
-    Skipped { path: PathBuf, source: CapabilitySource },
+    Skipped {
+        #[serde(with = "crate::path_serde")]
+        path: PathBuf,
+        source: CapabilitySource,
+    },
     /// A directory whose entries are granted one by one: nothing new can be made directly in it.
-    Carved { path: PathBuf, because: PathBuf },
+    Carved {
+        #[serde(with = "crate::path_serde")]
+        path: PathBuf,
+        #[serde(with = "crate::path_serde")]
+        because: PathBuf,
+    },
     /// A closed file has other names; those are not closed.
-    HardLinks { path: PathBuf, links: u64 },
+    HardLinks {
+        #[serde(with = "crate::path_serde")]
+        path: PathBuf,
+        links: u64,
+    },
 }
 
 /// Everything the sandbox has to enforce for one run.
@@ -142,6 +163,7 @@ pub struct ResolvedPolicy {
     pub unix_sockets: Vec<FsCapability>,
     pub network: NetworkPolicy,
     pub environment: EnvironmentRules,
+    #[serde(with = "crate::path_serde")]
     pub workdir: PathBuf,
     pub limits: Limits,
     /// Keep the caller's terminal instead of giving the child its own.

@@ -1,1 +1,19 @@
-//! placeholder
+//! From a resolved policy to what the kernel enforces.
+//!
+//! [`compile`] turns a [`ResolvedPolicy`](nono_policy::resolved::ResolvedPolicy) and the facts about this kernel into a
+//! [`Blueprint`]: a value that can be printed and tested, and that says everything the child's process will do to
+//! itself. Where the kernel cannot enforce what the policy says, the answer is a [`Refusal`], never a weaker sandbox.
+//! Everything that knows an operating system is in `backend/`.
+
+mod backend;
+mod guarantees;
+mod refusal;
+mod strategy;
+
+pub use backend::{
+    Blueprint, Command, KernelRule, Layers, MountStep, Namespaces, PlanError, Prepared, SessionPaths, Support, apply, compile,
+    probe_plan, support,
+};
+pub use guarantees::{Guarantee, Held, guarantees};
+pub use refusal::Refusal;
+pub use strategy::ExecStrategy;

@@ -1,1 +1,17 @@
-//! placeholder
+//! Running a confined command and standing beside it.
+//!
+//! [`run`] forks through `nono-sys`, hardens the parent, and turns one loop over a handful of descriptors: signals,
+//! init's notices, the terminal, the tapped output and the clocks of the limits. It returns what happened as a value
+//! and prints nothing. [`replace`] is the same without a parent.
+
+mod canary;
+mod limits;
+mod pump;
+mod run;
+mod tap;
+mod terminal;
+
+pub use canary::{Canary, canary};
+pub use limits::{LimitHit, MemoryMethod};
+pub use run::{CommandSpec, Options, Outcome, RunError, replace, run};
+pub use tap::{About, Complaint};

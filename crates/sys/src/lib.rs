@@ -1,1 +1,23 @@
-//! placeholder
+//! The kernel, and nothing else: the only crate with `unsafe`.
+//!
+//! Thin, total wrappers around system calls that std does not have (Landlock, seccomp, namespaces, mount API, pidfd,
+//! signalfd, pty) and the launcher, whose forked side must be raw calls only. No policy, no text for people beyond the
+//! names of its own steps, and no `cfg(target_os)` above this crate except in `nono-sandbox`'s backend folder.
+
+#[cfg(target_os = "linux")]
+pub mod landlock;
+#[cfg(target_os = "linux")]
+pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod process;
+#[cfg(target_os = "linux")]
+mod raw;
+#[cfg(target_os = "linux")]
+pub mod seccomp;
+#[cfg(target_os = "linux")]
+pub mod terminal;
+#[cfg(target_os = "linux")]
+pub mod wait;
+
+pub mod errno;
+pub mod fs;

@@ -1,0 +1,189 @@
+//! The command line's grammar. Help texts are part of the product: each command has an example.
+
+mod run;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+pub(crate) use run::{CommonArgs, DiagnosticArgs, PolicyArgs, RunArgs, ShellArgs, WrapArgs, here, profile_ref};
+
+use crate::failure::USAGE;
+
+/// Run an AI agent, or any command, in a sandbox that the kernel enforces.
+#[derive(Debug, Parser)]
+#[command(name = "nono", version, about, arg_required_else_help = true, propagate_version = true)]
+#[command(after_help = "Example:\n  nono run --allow . -- make test\n\nExit codes: the command's own; 128+n for signal n; \
+126 not executable; 127 not found; 124 out of time; 125 the command was not run; 2 wrong usage.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a command in a sandbox, with a supervisor outside it
+    #[command(after_help = "Examples:\n  nono run --allow . -- make test\n  nono run -p rust-dev -- cargo build\n  \
+nono run --read /data --max-time 10m -- python3 analyse.py")]
+    Run(Box<RunArgs>),
+    /// Start your shell in a sandbox
+    #[command(after_help = "Example:\n  nono shell --allow . --read ~/notes")]
+    Shell(Box<ShellArgs>),
+    /// Confine this process and become the command: no supervisor, smallest surface
+    #[command(after_help = "Example:\n  nono wrap --read /data -- wc -l /data/log.txt")]
+    Wrap(Box<WrapArgs>),
+    /// Explain whether a path or a host is open, by which rule, and what would open it
+    #[command(after_help = "Examples:\n  nono why --path ~/.ssh/id_ed25519\n  nono why -p claude-code --host example.org --port 443\n  \
+nono why --self --path /etc/shadow")]
+    Why(Box<WhyArgs>),
+    /// List, show, compare, check and start profiles
+    Profile(ProfileArgs),
+    /// Show what this machine can enforce, and try it
+    #[command(after_help = "Example:\n  nono setup --check-only")]
+    Setup(SetupArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  nono completion bash > ~/.local/share/bash-completion/completions/nono")]
+    Completion(CompletionArgs),
+    /// Print a manual page
+    #[command(after_help = "Examples:\n  nono man | man -l -\n  nono man --dir ./man")]
+    Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// Ask about the sandbox this command runs in
+    #[arg(long = "self", conflicts_with_all = ["allow", "read", "write", "profile"])]
+    pub(crate) inside: bool,
+    /// The path to ask about
+    #[arg(long, value_name = "PATH", required_unless_present = "host", conflicts_with = "host")]
+    pub(crate) path: Option<PathBuf>,
+    /// What would be done with the path
+    #[arg(long, value_enum, default_value_t = Operation::Read, requires = "path")]
+    pub(crate) op: Operation,
+    /// The host to ask about
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// The port on that host
+    #[arg(long, value_name = "PORT", requires = "host")]
+    pub(crate) port: Option<u16>,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Exit with 1 when the answer is DENIED
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Operation {
+    Read,
+    Write,
+    Readwrite,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    #[command(subcommand)]
+    pub(crate) command: ProfileCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// The profiles there are, built in and your own
+    #[command(after_help = "Example:\n  nono profile list --json")]
+    List {
+        /// Answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// A profile with everything it inherits
+    #[command(after_help = "Example:\n  nono profile show claude-code")]
+    Show {
+        /// A name, or a file
+        profile: String,
+        /// Answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// What differs between two profiles
+    #[command(after_help = "Example:\n  nono profile diff default rust-dev")]
+    Diff {
+        /// A name, or a file
+        from: String,
+        /// A name, or a file
+        to: String,
+        /// Answer as JSON
+        #[arg(long)]
+        json: bool,
+        /// Exit with 1 when they differ
+        #[arg(long)]
+        exit_code: bool,
+    },
+    /// Check profile files
+    #[command(after_help = "Example:\n  nono profile validate ./my-profile.json")]
+    Validate {
+        /// The files to check
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Start a new profile of your own
+    #[command(after_help = "Example:\n  nono profile init my-agent --extends claude-code")]
+    Init {
+        /// The name of the new profile
+        name: String,
+        /// The profile to build on
+        #[arg(long, default_value = "default")]
+        extends: String,
+        /// Print it instead of writing the file
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// The JSON schema of a profile
+    #[command(after_help = "Example:\n  nono profile schema > nono-profile.schema.json")]
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    /// Only look; write nothing
+    #[arg(long)]
+    pub(crate) check_only: bool,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The command to describe; without it, nono itself
+    pub(crate) command: Option<String>,
+    /// Write the pages of all commands into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Help and version are answers; everything else is a usage error with our prefix.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed stdout is nobody to complain to.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        _ => {
+            crate::message::line(error.to_string().trim_end());
+            ExitCode::from(USAGE)
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The flags of `run`, `shell` and `wrap`, and their translation into a request.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use nono::{
+    AccessMode, EnvRequest, GrantKind, GrantRequest, Limits, NetworkPolicy, ProfileRef, RunRequest,
+};
+
+use super::values;
+use crate::failure::Failure;
+
+/// What is open, closed and limited.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArgs {
+    /// Read and write this folder and everything in it
+    #[arg(short, long, value_name = "DIR", env = "NONO_ALLOW", value_delimiter = ',', help_heading = "Grants")]
+    allow: Vec<PathBuf>,
+    /// Read this folder and everything in it
+    #[arg(short, long, value_name = "DIR", env = "NONO_READ", value_delimiter = ',', help_heading = "Grants")]
+    read: Vec<PathBuf>,
+    /// Write this folder and everything in it
+    #[arg(short, long, value_name = "DIR", env = "NONO_WRITE", value_delimiter = ',', help_heading = "Grants")]
+    write: Vec<PathBuf>,
+    /// Read and write this file
+    #[arg(long, value_name = "FILE", help_heading = "Grants")]
+    allow_file: Vec<PathBuf>,
+    /// Read this file
+    #[arg(long, value_name = "FILE", help_heading = "Grants")]
+    read_file: Vec<PathBuf>,
+    /// Write this file
+    #[arg(long, value_name = "FILE", help_heading = "Grants")]
+    write_file: Vec<PathBuf>,
+    /// Read and write the working directory, without asking
+    #[arg(long, help_heading = "Grants")]
+    pub(crate) allow_cwd: bool,
+    /// Close this path even inside a granted folder
+    #[arg(long, value_name = "PATH", help_heading = "Grants")]
+    deny: Vec<PathBuf>,
+    /// Connect to this unix socket
+    #[arg(long, value_name = "PATH", help_heading = "Grants")]
+    allow_unix_socket: Vec<PathBuf>,
+    /// Open a protected path (keys, credentials, browser data, shell files); needs a grant too
+    #[arg(long, value_name = "PATH", help_heading = "Grants")]
+    bypass_protection: Vec<PathBuf>,
+    /// Use the network
+    #[arg(long, conflicts_with = "block_net", help_heading = "Network")]
+    allow_net: bool,
+    /// Do not use the network (the default, unless a profile opens it)
+    #[arg(long, help_heading = "Network")]
+    block_net: bool,
+    /// Connect by TCP to this port
+    #[arg(long, value_name = "PORT", value_delimiter = ',', conflicts_with_all = ["allow_net", "block_net"], help_heading = "Network")]
+    allow_connect_port: Vec<u16>,
+    /// Listen by TCP on this port
+    #[arg(long, value_name = "PORT", value_delimiter = ',', conflicts_with_all = ["allow_net", "block_net"], help_heading = "Network")]
+    listen_port: Vec<u16>,
+    /// Use this profile: a name, or a file
+    #[arg(short, long, value_name = "NAME|FILE", help_heading = "Profile and environment")]
+    profile: Option<OsString>,
+    /// Build on this profile too
+    #[arg(long, value_name = "NAME", help_heading = "Profile and environment")]
+    extends: Vec<String>,
+    /// Pass this variable on, or set it
+    #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Profile and environment")]
+    env: Vec<String>,
+    /// Pass all variables on, except those that inject code
+    #[arg(long, help_heading = "Profile and environment")]
+    env_all: bool,
+    /// Start in this folder
+    #[arg(long, value_name = "DIR", help_heading = "Profile and environment")]
+    pub(crate) workdir: Option<PathBuf>,
+}
+
+/// What every way of running has.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    /// End the command after this time (30s, 10m, 2h); exit 124
+    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Limits")]
+    pub(crate) max_time: Option<Duration>,
+    /// End the command when all its processes together use this much memory (512M, 2G); exit 137
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Limits")]
+    pub(crate) max_memory: Option<u64>,
+    /// At most this many processes and threads
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
+    max_procs: Option<u64>,
+    /// No file grows beyond this size
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Limits")]
+    max_file_size: Option<u64>,
+    /// A name for this session
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Show the resolved policy, each grant with its source, and stop
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(crate) silent: bool,
+    /// Say more
+    #[arg(short, long, conflicts_with = "silent")]
+    pub(crate) verbose: bool,
+}
+
+/// How a failure is explained.
+#[derive(Debug, Args)]
+pub(crate) struct DiagnosticArgs {
+    /// Do not explain a failed command
+    #[arg(long, conflicts_with = "diagnostics_json", help_heading = "Diagnostics")]
+    pub(crate) no_diagnostics: bool,
+    /// Explain a failed command as JSON on stderr
+    #[arg(long, help_heading = "Diagnostics")]
+    pub(crate) diagnostics_json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    #[command(flatten)]
+    pub(crate) diagnostics: DiagnosticArgs,
+    /// Confine the waiting parent like the command
+    #[arg(long, conflicts_with_all = ["exec", "supervised"])]
+    pub(crate) monitor: bool,
+    /// Become the command, as `wrap` does
+    #[arg(long, conflicts_with = "supervised")]
+    pub(crate) exec: bool,
+    /// Stand outside the sandbox (the default)
+    #[arg(long)]
+    pub(crate) supervised: bool,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShellArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    #[command(flatten)]
+    pub(crate) diagnostics: DiagnosticArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WrapArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl CommonArgs {
+    /// The request these flags make. `here` is what relative paths are relative to.
+    pub(crate) fn request(&self, here: &Path) -> Result<RunRequest, Failure> {
+        let mut request = self.policy.request(here)?;
+        request.limits = Limits {
+            time: self.max_time,
+            memory: self.max_memory,
+            processes: self.max_procs,
+            file_size: self.max_file_size,
+        };
+        if let Some(name) = &self.name {
+            check_name(name)?;
+        }
+        request.name.clone_from(&self.name);
+        Ok(request)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let fine = !name.is_empty()
+        && name.len() <= 64
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && name != "last";
+    if fine {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("--name {name:?}: use up to 64 letters, digits, '-', '_' and '.', but not \"last\"")))
+}
+
+impl PolicyArgs {
+    pub(crate) fn request(&self, here: &Path) -> Result<RunRequest, Failure> {
+        let absolute = |paths: &[PathBuf]| paths.iter().map(|path| here.join(path)).collect();
+        Ok(RunRequest {
+            grants: self.grants(here),
+            deny: absolute(&self.deny),
+            bypass_protection: absolute(&self.bypass_protection),
+            unix_sockets: absolute(&self.allow_unix_socket),
+            network: self.network(),
+            env: self.env.iter().map(|text| variable(text)).collect(),
+            env_all: self.env_all,
+            profile: self.profile.as_ref().map(|text| profile_ref(text, here)).transpose()?,
+            extends: self.extends.clone(),
+            allow_cwd: self.allow_cwd,
+            ..RunRequest::default()
+        })
+    }
+
+    fn grants(&self, here: &Path) -> Vec<GrantRequest> {
+        let lists = [
+            (&self.allow, AccessMode::ReadWrite, GrantKind::Directory),
+            (&self.read, AccessMode::Read, GrantKind::Directory),
+            (&self.write, AccessMode::Write, GrantKind::Directory),
+            (&self.allow_file, AccessMode::ReadWrite, GrantKind::File),
+            (&self.read_file, AccessMode::Read, GrantKind::File),
+            (&self.write_file, AccessMode::Write, GrantKind::File),
+        ];
+        let grant = |path: &PathBuf, access, kind| GrantRequest { path: here.join(path), access, kind };
+        lists
+            .into_iter()
+            .flat_map(|(paths, access, kind)| paths.iter().map(move |path| grant(path, access, kind)))
+            .collect()
+    }
+
+    fn network(&self) -> Option<NetworkPolicy> {
+        if self.allow_net {
+            Some(NetworkPolicy::Allowed)
+        } else if self.block_net {
+            Some(NetworkPolicy::Blocked)
+        } else if self.allow_connect_port.is_empty() && self.listen_port.is_empty() {
+            None
+        } else {
+            Some(NetworkPolicy::Ports { connect: self.allow_connect_port.clone(), listen: self.listen_port.clone() })
+        }
+    }
+}
+
+fn variable(text: &str) -> EnvRequest {
+    match text.split_once('=') {
+        Some((name, value)) => EnvRequest::Set(name.to_owned(), value.to_owned()),
+        None => EnvRequest::Pass(text.to_owned()),
+    }
+}
+
+/// A name, unless it looks like a file: a slash in it, or an ending.
+pub(crate) fn profile_ref(text: &OsString, here: &Path) -> Result<ProfileRef, Failure> {
+    let path = Path::new(text);
+    let is_file = path.components().count() > 1 || path.extension().is_some();
+    if is_file {
+        return Ok(ProfileRef::File(here.join(path)));
+    }
+    match text.to_str() {
+        Some(name) => Ok(ProfileRef::Name(name.to_owned())),
+        None => Err(Failure::usage("the profile's name is not valid text")),
+    }
+}
+
+/// Where relative paths start.
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    env::current_dir().map_err(|error| Failure::nowhere(&error))
+}

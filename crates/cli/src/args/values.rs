@@ -1,0 +1,68 @@
+//! Values people write: durations and sizes.
+
+use std::time::Duration;
+
+/// `90`, `90s`, `10m`, `2h`, `500ms`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text);
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a duration: write 30s, 10m or 2h"))?;
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "" | "s" => number,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        "d" => number * 86400.0,
+        _ => return Err(format!("{unit:?} is not a unit of time: use ms, s, m, h or d")),
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(format!("{text:?} is not a duration that can be waited for")),
+    }
+}
+
+/// `4096`, `512K`, `200M`, `2G`.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size: write 512K, 200M or 2G"))?;
+    let factor = match unit.trim_end_matches(['B', 'b']).trim_end_matches('i') {
+        "" => 1u64,
+        "k" | "K" => 1 << 10,
+        "m" | "M" => 1 << 20,
+        "g" | "G" => 1 << 30,
+        "t" | "T" => 1 << 40,
+        _ => return Err(format!("{unit:?} is not a unit of size: use K, M, G or T")),
+    };
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let bytes = (number * factor as f64) as u64;
+    if number.is_finite() && bytes > 0 { Ok(bytes) } else { Err(format!("{text:?} is not a usable size")) }
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        for bad in ["", "s", "-1s", "0", "1y", "1e400"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("2G"), Ok(2 << 30));
+        assert_eq!(size("1.5KiB"), Ok(1536));
+        for bad in ["", "M", "0", "5X", "-1"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `--dry-run`: the resolved policy, each grant with its source; nothing is made or started.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use nono::diagnostic::{escape, shown};
+use nono::session::{self, Host};
+use nono::{ClosedBy, ClosedHow, ClosedPath, ExecStrategy, Limits, Note, PathKind, ResolvedPolicy, RunRequest};
+
+use crate::failure::Failure;
+use crate::message;
+
+pub(super) fn show(
+    request: &RunRequest,
+    host: &Host,
+    command: &[OsString],
+    strategy: ExecStrategy,
+) -> Result<u8, Failure> {
+    let (policy, profile) = session::resolve(request, host)?;
+    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let mut put = |line: String| drop(writeln!(text, "{line}"));
+    put(format!("command: {}", nono::diagnostic::quote_all(&words)));
+    put(format!("mode: {strategy}"));
+    put(format!("profile: {}", profile.chain.join(" < ")));
+    put(format!("working directory: {}", shown(&policy.workdir)));
+    put("grants:".to_owned());
+    for grant in &policy.grants {
+        let kind = if grant.is_file { "file" } else { "dir" };
+        let spelled = if grant.original == grant.resolved {
+            String::new()
+        } else {
+            format!(" (given as {})", shown(&grant.original))
+        };
+        put(format!("  {} ({}) {kind} [{}]{spelled}", shown(&grant.resolved), grant.access, grant.source));
+    }
+    for line in closed(&policy).into_iter().chain(sockets(&policy)) {
+        put(line);
+    }
+    put(format!("network: {}", session::network_word(&policy.network)));
+    put(format!("environment: {}", environment(&policy)));
+    if let Some(limits) = limits(&policy.limits) {
+        put(format!("limits: {limits}"));
+    }
+    for note in &policy.notes {
+        if let Some(line) = note_words(note) {
+            put(format!("note: {line}"));
+        }
+    }
+    message::answer(text.trim_end())?;
+    Ok(0)
+}
+
+fn closed(policy: &ResolvedPolicy) -> Vec<String> {
+    let inside = |closed: &&ClosedPath| policy.grants.iter().any(|grant| closed.resolved.starts_with(&grant.resolved));
+    let lines: Vec<String> = policy.closed.iter().filter(inside).map(closed_line).collect();
+    if lines.is_empty() { lines } else { std::iter::once("closed inside the grants:".to_owned()).chain(lines).collect() }
+}
+
+fn closed_line(closed: &ClosedPath) -> String {
+    let by = match &closed.by {
+        ClosedBy::Deny(source) => format!("denied by {source}"),
+        ClosedBy::Protected(group) => format!("protected: {group}"),
+        ClosedBy::Nono => "nono's own".to_owned(),
+    };
+    let how = match closed.how {
+        ClosedHow::Mask => "masked",
+        ClosedHow::NotGranted => "not granted",
+    };
+    let absent = if closed.kind == PathKind::Absent { ", not there now" } else { "" };
+    format!("  {} [{by}] ({how}{absent})", shown(&closed.resolved))
+}
+
+fn sockets(policy: &ResolvedPolicy) -> Vec<String> {
+    policy.unix_sockets.iter().map(|socket| format!("unix socket: {} [{}]", shown(&socket.resolved), socket.source)).collect()
+}
+
+fn environment(policy: &ResolvedPolicy) -> String {
+    let rules = &policy.environment;
+    let mut text = if rules.all { "everything but what injects code".to_owned() } else { rules.allow.join(" ") };
+    for (name, _) in &rules.set {
+        // The value may be a secret.
+        let _ = write!(text, " {}=…", escape(name));
+    }
+    if !rules.deny.is_empty() {
+        let _ = write!(text, "; not {}", rules.deny.join(" "));
+    }
+    text
+}
+
+fn limits(limits: &Limits) -> Option<String> {
+    let parts: Vec<String> = [
+        limits.time.map(|time| format!("time {time:?}")),
+        limits.memory.map(|bytes| format!("memory {bytes} bytes")),
+        limits.processes.map(|count| format!("{count} processes")),
+        limits.file_size.map(|bytes| format!("file size {bytes} bytes")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn note_words(note: &Note) -> Option<String> {
+    match note {
+        // Every machine lacks some of them.
+        Note::Skipped { .. } => None,
+        Note::Carved { path, because } => Some(format!(
+            "nothing new can be made directly in {}, because of {}",
+            shown(path),
+            shown(because)
+        )),
+        Note::HardLinks { path, links } => {
+            Some(format!("{} has {links} names; only this one is closed", shown(path)))
+        }
+    }
+}

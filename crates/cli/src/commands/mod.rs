@@ -1,0 +1,24 @@
+//! One file per command.
+
+mod dry_run;
+mod generate;
+mod profile;
+mod run;
+mod setup;
+mod why;
+
+use crate::args::Command;
+use crate::failure::Failure;
+
+pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Run(args) => run::run(*args),
+        Command::Shell(args) => run::shell(*args),
+        Command::Wrap(args) => run::wrap(*args),
+        Command::Why(args) => why::why(&args),
+        Command::Profile(args) => profile::profile(args.command),
+        Command::Setup(args) => setup::setup(&args),
+        Command::Completion(args) => generate::completion(args.shell),
+        Command::Man(args) => generate::man(&args),
+    }
+}

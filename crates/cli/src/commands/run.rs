@@ -1,0 +1,174 @@
+//! `run`, `shell`, `wrap`: one path through crate `nono`, and what is said around it.
+
+use std::ffi::OsString;
+
+use nono::session::{self, Host, Session, SessionReport, SessionRequest};
+use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
+
+use super::dry_run;
+use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
+use crate::failure::Failure;
+use crate::host::host;
+use crate::message;
+
+pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
+    let strategy = match (args.monitor, args.exec) {
+        (true, _) => ExecStrategy::Monitor,
+        (_, true) => ExecStrategy::Direct,
+        _ => ExecStrategy::Supervised,
+    };
+    execute(&args.common, Some(&args.diagnostics), args.command, strategy)
+}
+
+pub(crate) fn shell(args: ShellArgs) -> Result<u8, Failure> {
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    execute(&args.common, Some(&args.diagnostics), vec![shell], ExecStrategy::Supervised)
+}
+
+pub(crate) fn wrap(args: WrapArgs) -> Result<u8, Failure> {
+    execute(&args.common, None, args.command, ExecStrategy::Direct)
+}
+
+fn execute(
+    common: &CommonArgs,
+    diagnostics: Option<&DiagnosticArgs>,
+    command: Vec<OsString>,
+    strategy: ExecStrategy,
+) -> Result<u8, Failure> {
+    let host = host(common.policy.workdir.as_deref())?;
+    let mut request = common.request(&here()?)?;
+    refuse_what_needs_a_parent(common, diagnostics, strategy, host.nested)?;
+    if common.dry_run {
+        return dry_run::show(&request, &host, &command, strategy);
+    }
+    ask_for_cwd(&mut request, &host, common)?;
+    let explain = diagnostics.is_some_and(|args| !args.no_diagnostics);
+    let session = session::plan(SessionRequest { policy: request, command, strategy, diagnostics: explain }, &host)?;
+    announce(&session, &host, strategy, common);
+    if session.strategy == ExecStrategy::Direct {
+        return Err(session::replace(session).into());
+    }
+    let report = session::run(session)?;
+    Ok(conclude(&report, diagnostics, common))
+}
+
+/// Flags that only a parent can hold are refused where there is none.
+fn refuse_what_needs_a_parent(
+    common: &CommonArgs,
+    diagnostics: Option<&DiagnosticArgs>,
+    strategy: ExecStrategy,
+    nested: bool,
+) -> Result<(), Failure> {
+    if strategy != ExecStrategy::Direct && !nested {
+        return Ok(());
+    }
+    let why = if nested { "inside a nono sandbox the command runs directly" } else { "wrap becomes the command" };
+    let flags = [
+        ("--max-time", common.max_time.is_some()),
+        ("--max-memory", common.max_memory.is_some()),
+        ("--diagnostics-json", diagnostics.is_some_and(|args| args.diagnostics_json)),
+    ];
+    match flags.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Failure::usage(format!("{flag} needs a supervisor, and {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// The working directory is asked for, where somebody is there to answer and nothing else opened it.
+fn ask_for_cwd(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
+    if request.allow_cwd || common.silent {
+        return Ok(());
+    }
+    let (policy, _) = session::resolve(request, host)?;
+    let cwd = host.context.cwd.canonicalize().unwrap_or_else(|_| host.context.cwd.clone());
+    if policy.grants.iter().any(|grant| cwd.starts_with(&grant.resolved)) {
+        return Ok(());
+    }
+    let question = format!("Let it read and write the working directory {}?", nono::diagnostic::shown(&cwd));
+    request.allow_cwd = message::confirm(&question);
+    Ok(())
+}
+
+/// What has to be said before the command starts, because it changes what is promised.
+fn announce(session: &Session, host: &Host, asked: ExecStrategy, common: &CommonArgs) {
+    if common.silent {
+        return;
+    }
+    if host.nested {
+        message::line("already inside a nono sandbox: the command runs directly, confined by both");
+        return;
+    }
+    if let Namespaces::Missing { reason } = &session.support.namespaces {
+        message::line(&format!("weaker here: {reason}; `nono setup --check-only` lists what that changes"));
+    }
+    if common.verbose {
+        let policy = &session.policy;
+        message::line(&format!(
+            "{asked}: {} grants, {} closed paths, network {}",
+            policy.grants.len(),
+            policy.closed.len(),
+            session::network_word(&policy.network)
+        ));
+    }
+}
+
+/// Messages after the end, and the exit code.
+fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common: &CommonArgs) -> u8 {
+    if let Some(limit) = report.limit {
+        message::line(&limit_words(limit, report.memory_method));
+        match limit {
+            LimitHit::Time(_) => return 124,
+            LimitHit::Memory { .. } => return 137,
+            LimitHit::FileSize(_) => {}
+        }
+    }
+    match report.ended {
+        Ended::Signal(signal) => {
+            if common.verbose {
+                message::line(&format!("the command was ended by {}", nono::signal_name(signal)));
+            }
+            u8::try_from(128 + signal).unwrap_or(u8::MAX)
+        }
+        Ended::Code(0) => 0,
+        Ended::Code(code) => {
+            explain(report, code, diagnostics, common);
+            u8::try_from(code).unwrap_or(1)
+        }
+    }
+}
+
+fn explain(report: &SessionReport, exit_code: i32, diagnostics: Option<&DiagnosticArgs>, common: &CommonArgs) {
+    let Some(args) = diagnostics.filter(|args| !args.no_diagnostics && !common.silent) else { return };
+    let formatter = DiagnosticFormatter { exit_code, policy: &report.policy, findings: &report.findings };
+    if args.diagnostics_json {
+        message::raw_error(&format!("{:#}", formatter.json()));
+    } else {
+        for line in formatter.lines() {
+            message::line(&line);
+        }
+    }
+}
+
+fn limit_words(limit: LimitHit, method: Option<MemoryMethod>) -> String {
+    match limit {
+        LimitHit::Time(time) => format!("the command was ended: --max-time {} is over", plain(time)),
+        LimitHit::Memory { limit, seen } => {
+            let how = match method {
+                Some(MemoryMethod::Polled(every)) => format!(", added up every {} ms", every.as_millis()),
+                None => String::new(),
+            };
+            format!(
+                "the command was ended: its processes used {} MiB, --max-memory allows {} MiB{how}",
+                seen >> 20,
+                limit >> 20
+            )
+        }
+        LimitHit::FileSize(bytes) => {
+            format!("the command was ended: it wrote a file beyond --max-file-size ({bytes} bytes)")
+        }
+    }
+}
+
+fn plain(time: std::time::Duration) -> String {
+    if time.subsec_nanos() == 0 { format!("{}s", time.as_secs()) } else { format!("{}ms", time.as_millis()) }
+}

@@ -1,0 +1,139 @@
+//! `nono setup`: what this machine can enforce, shown and tried.
+
+use nono::session::{self, SessionFolder, check};
+use nono::{Canary, ExecStrategy, Held, Namespaces, Sandbox, SandboxSupport, guarantees};
+use serde_json::{Value, json};
+
+use crate::args::SetupArgs;
+use crate::failure::{Failure, words};
+use crate::host::host;
+use crate::message;
+
+/// What each Landlock ABI added, for the list.
+const ABIS: &[(u32, &str)] = &[
+    (1, "files: read, write, execute, create, remove"),
+    (2, "renaming and linking between folders"),
+    (3, "truncating (needed)"),
+    (4, "TCP ports"),
+    (5, "device controls"),
+    (6, "signals and abstract sockets stay inside"),
+    (7, "audit records of denials"),
+    (8, "all threads of a process at once"),
+];
+
+pub(crate) fn setup(args: &SetupArgs) -> Result<u8, Failure> {
+    let host = host(None)?;
+    let support = Sandbox::support();
+    let canary = if host.nested { Err("already inside a nono sandbox".to_owned()) } else { try_canary(&support, &host) };
+    let held = matches!(&canary, Ok(canary) if canary.held());
+    if args.json {
+        message::answer_json(&as_json(&support, &canary))?;
+    } else {
+        message::answer(&as_text(&support, &canary))?;
+    }
+    if !args.check_only && !host.nested {
+        prepare(&host, &support, held)?;
+    }
+    Ok(u8::from(!held))
+}
+
+fn try_canary(support: &SandboxSupport, host: &session::Host) -> Result<Canary, String> {
+    let folder = SessionFolder::create(&host.session_base).map_err(|error| words(&error))?;
+    check::try_canary(support, &folder).map_err(|error| error.to_string())
+}
+
+/// Make the folders nono uses, and remember a canary that held.
+fn prepare(host: &session::Host, support: &SandboxSupport, held: bool) -> Result<(), Failure> {
+    let state = &host.context.state_dir;
+    nono::state_dir::ensure(state).map_err(session::SessionError::from)?;
+    if let Some(dir) = &host.profile_dir {
+        std::fs::create_dir_all(dir)?;
+        message::answer(&format!("profiles: {}", nono::diagnostic::shown(dir)))?;
+    }
+    if held {
+        check::remember(state, host.context.binary.as_deref(), support)?;
+    }
+    Ok(message::answer(&format!("state: {}", nono::diagnostic::shown(state)))?)
+}
+
+fn as_text(support: &SandboxSupport, canary: &Result<Canary, String>) -> String {
+    let mut lines = vec![format!("kernel: {}", support.kernel)];
+    match &support.landlock {
+        Ok(abi) => {
+            lines.push(format!("landlock: ABI {abi}"));
+            for (level, what) in ABIS {
+                lines.push(format!("  {} ABI {level}: {what}", if level <= abi { "+" } else { "-" }));
+            }
+        }
+        Err(reason) => lines.push(format!("landlock: missing, {reason}")),
+    }
+    let yes_no = |yes| if yes { "available" } else { "missing" };
+    lines.push(format!("seccomp user notification: {}", yes_no(support.seccomp_notify)));
+    lines.push(match &support.namespaces {
+        Namespaces::Available { user: true } => "namespaces: available, through a user namespace".to_owned(),
+        Namespaces::Available { user: false } => "namespaces: available, as root".to_owned(),
+        Namespaces::Missing { reason } => format!("namespaces: missing, {reason}"),
+    });
+    lines.push(match support.ptrace_scope {
+        Some(scope) => format!("ptrace scope: {scope}"),
+        None => "ptrace scope: no Yama; Landlock keeps debuggers inside".to_owned(),
+    });
+    lines.push(format!("canary: {}", canary_words(canary)));
+    for (title, strategy) in [("run", ExecStrategy::Supervised), ("wrap", ExecStrategy::Direct)] {
+        lines.push(format!("what `nono {title}` holds here:"));
+        for guarantee in guarantees() {
+            let (mark, how) = held_words(guarantee.here(support, strategy));
+            lines.push(format!("  {mark} {}: {how}", guarantee.what));
+        }
+    }
+    lines.join("\n")
+}
+
+fn held_words(held: Held) -> (&'static str, &'static str) {
+    match held {
+        Held::By(how) => ("closed ", how),
+        Held::Open(what) => ("OPEN   ", what),
+        Held::Refused(how) => ("refused", how),
+    }
+}
+
+fn canary_words(canary: &Result<Canary, String>) -> String {
+    match canary {
+        Err(error) => format!("not tried: {error}"),
+        Ok(canary) if canary.held() => {
+            "a sandboxed child tried to read and to write outside, and could do neither".to_owned()
+        }
+        Ok(canary) => format!(
+            "FAILED: a sandboxed child {}",
+            match (canary.read, canary.wrote) {
+                (true, true) => "could read and write outside",
+                (true, false) => "could read outside",
+                (false, true) => "could write outside",
+                (false, false) => "ended in an unexpected way",
+            }
+        ),
+    }
+}
+
+fn as_json(support: &SandboxSupport, canary: &Result<Canary, String>) -> Value {
+    let table = |strategy| -> Vec<Value> {
+        guarantees()
+            .iter()
+            .map(|guarantee| {
+                let (mark, how) = held_words(guarantee.here(support, strategy));
+                json!({"what": guarantee.what, "status": mark.trim().to_lowercase(), "how": how})
+            })
+            .collect()
+    };
+    json!({
+        "kernel": support.kernel,
+        "landlock_abi": support.landlock.as_ref().ok(),
+        "seccomp_notify": support.seccomp_notify,
+        "namespaces": matches!(support.namespaces, Namespaces::Available { .. }),
+        "ptrace_scope": support.ptrace_scope,
+        "canary_held": matches!(canary, Ok(canary) if canary.held()),
+        "canary": canary_words(canary),
+        "run": table(ExecStrategy::Supervised),
+        "wrap": table(ExecStrategy::Direct),
+    })
+}

@@ -1,0 +1,119 @@
+//! `nono why`: would this be allowed, by which rule, and what would open it.
+
+use nono::diagnostic::{quote_all, shown, words};
+use nono::{
+    AccessMode, DeniedReason, HostFacts, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy, SandboxState,
+    query_network, query_path_on,
+};
+use serde_json::{Value, json};
+
+use crate::args::{Operation, WhyArgs, here};
+use crate::failure::Failure;
+use crate::host::{cap_file, host};
+use crate::message;
+
+pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
+    let policy = if args.inside { own_policy()? } else { asked_policy(args)? };
+    let (allowed, text, json) = match (&args.path, &args.host) {
+        (Some(path), _) => {
+            let op = operation(args.op);
+            let result = query_path_on(&policy, &HostFacts, &here()?, path, op);
+            (result.is_allowed(), path_text(path, op, &result), path_json(path, op, &result))
+        }
+        (None, Some(name)) => {
+            let result = query_network(&policy, Some(name), args.port);
+            (result.allowed, host_text(name, args.port, &result), host_json(name, args.port, &result))
+        }
+        (None, None) => return Err(Failure::usage("why needs --path or --host")),
+    };
+    if args.json {
+        message::answer_json(&json)?;
+    } else {
+        message::answer(&text)?;
+    }
+    Ok(u8::from(args.exit_code && !allowed))
+}
+
+fn operation(op: Operation) -> AccessMode {
+    match op {
+        Operation::Read => AccessMode::Read,
+        Operation::Write => AccessMode::Write,
+        Operation::Readwrite => AccessMode::ReadWrite,
+    }
+}
+
+/// The policy of the sandbox this process is in.
+fn own_policy() -> Result<ResolvedPolicy, Failure> {
+    let file = cap_file().ok_or_else(|| {
+        Failure::new("--self: this is not inside a nono sandbox (NONO_CAP_FILE names no file)")
+            .hint("leave --self out to ask about a policy given by flags")
+    })?;
+    let state = SandboxState::from_json(&std::fs::read_to_string(&file)?)?;
+    state.policy.ok_or_else(|| Failure::new(format!("{} does not describe a policy", shown(&file))))
+}
+
+fn asked_policy(args: &WhyArgs) -> Result<ResolvedPolicy, Failure> {
+    let host = host(args.policy.workdir.as_deref())?;
+    let request = args.policy.request(&here()?)?;
+    Ok(nono::session::resolve(&request, &host)?.0)
+}
+
+fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> String {
+    let mut lines = Vec::new();
+    match result {
+        QueryResult::Allowed { granted_path, access, source } => {
+            lines.push(format!("ALLOWED: {op} {}", shown(path)));
+            lines.push(format!("granted by: {} ({access}) [{source}]", shown(granted_path)));
+        }
+        QueryResult::Denied { reason, closest, suggestion } => {
+            lines.push(format!("DENIED: {op} {}", shown(path)));
+            lines.push(format!("reason: {}", words(reason)));
+            lines.extend(rule_source(reason).map(|source| format!("rule: {source}")));
+            lines.extend(closest.as_ref().map(|grant| {
+                format!("closest grant: {} ({}) [{}]", shown(&grant.resolved), grant.access, grant.source)
+            }));
+            lines.push(match suggestion {
+                Some(suggestion) => format!("to open it: {}", quote_all(&suggestion.flags)),
+                None => "to open it: no flag opens this".to_owned(),
+            });
+        }
+    }
+    lines.join("\n")
+}
+
+fn rule_source(reason: &DeniedReason) -> Option<String> {
+    match reason {
+        DeniedReason::Protected { group } => Some(format!("protected group {group}")),
+        DeniedReason::DenyRule { source } => Some(format!("deny [{source}]")),
+        DeniedReason::NonoState => Some("built in".to_owned()),
+        DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. } | DeniedReason::CarvedDirectory { .. } => None,
+    }
+}
+
+fn path_json(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> Value {
+    let mut value = json!(result);
+    value["path"] = json!(path.to_string_lossy());
+    value["operation"] = json!(op);
+    value
+}
+
+fn host_text(host: &str, port: Option<u16>, result: &NetworkQuery) -> String {
+    let place = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let verdict = if result.allowed { "ALLOWED" } else { "DENIED" };
+    let reason = match result.reason {
+        NetworkReason::NetworkAllowed => "the network is open",
+        NetworkReason::NetworkBlocked => "the network is blocked",
+        NetworkReason::PortAllowed => "the port is open",
+        NetworkReason::PortNotAllowed => "only single ports are open, and this is not one of them",
+    };
+    let mut text = format!("{verdict}: connect to {}\nreason: {reason}", nono::diagnostic::escape(&place));
+    if let Some(suggestion) = &result.suggestion {
+        text.push_str(&format!("\nto open it: {}", quote_all(&suggestion.flags)));
+    }
+    text
+}
+
+fn host_json(host: &str, port: Option<u16>, result: &NetworkQuery) -> Value {
+    let status = if result.allowed { "allowed" } else { "denied" };
+    json!({"status": status, "host": host, "port": port, "reason": result.reason, "suggestion": result.suggestion})
+}

@@ -1,0 +1,131 @@
+//! The one place where an error becomes a message, a hint and an exit code.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use nono::session::SessionError;
+use nono::{PolicyError, ProfileError, StateError};
+
+use crate::message;
+
+/// The command was not run.
+pub(crate) const NOT_RUN: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+pub(crate) const USAGE: u8 = 2;
+
+/// What to say and how to exit.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), hint: None, code: NOT_RUN }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure { code: USAGE, ..Failure::new(message) }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+
+    fn code(self, code: u8) -> Failure {
+        Failure { code, ..self }
+    }
+
+    pub(crate) fn no_home() -> Failure {
+        Failure::new("HOME is not set, so nono cannot tell which of your files to protect")
+            .hint("set HOME to your home folder")
+    }
+
+    pub(crate) fn nowhere(error: &io::Error) -> Failure {
+        Failure::new(format!("the current directory cannot be found: {}", words(error))).hint("cd to one that exists")
+    }
+
+    pub(crate) fn workdir(dir: &Path, error: &io::Error) -> Failure {
+        Failure::new(format!("--workdir {}: {}", nono::diagnostic::shown(dir), words(error)))
+    }
+
+    pub(crate) fn report(self) -> ExitCode {
+        message::line(&format!("error: {}", self.message));
+        if let Some(hint) = self.hint {
+            message::line(&format!("hint: {hint}"));
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+/// An I/O error without Rust's "(os error N)".
+pub(crate) fn words(error: &io::Error) -> String {
+    nono::session::io_words(error)
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::new(words(&error))
+    }
+}
+
+impl From<PolicyError> for Failure {
+    fn from(error: PolicyError) -> Failure {
+        let hint = error.hint();
+        Failure { hint, ..Failure::new(error.to_string()) }
+    }
+}
+
+impl From<ProfileError> for Failure {
+    fn from(error: ProfileError) -> Failure {
+        let hint = error.hint();
+        Failure { hint, ..Failure::new(error.to_string()) }
+    }
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Failure {
+        Failure { hint: error.hint(), ..Failure::new(error.to_string()) }
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Failure {
+        let text = error.to_string();
+        match error {
+            SessionError::Profile(error) => error.into(),
+            SessionError::Policy(error) => error.into(),
+            SessionError::Program(error) => {
+                let code = if error.is_found() { NOT_EXECUTABLE } else { NOT_FOUND };
+                Failure::new(text).code(code)
+            }
+            SessionError::Refused(refusal) => Failure { hint: refusal.hint(), ..Failure::new(text) },
+            SessionError::State(error) => Failure { hint: error.hint(), ..Failure::new(text) },
+            SessionError::Run(error) => launch(&error, text),
+            SessionError::Check(_) => {
+                Failure::new(text).hint("nothing was run; `nono setup --check-only` shows what this kernel can do")
+            }
+            SessionError::Folder { .. } => Failure::new(text).hint("set TMPDIR to a folder you can write"),
+            SessionError::NotYet { .. } => Failure::new(text).hint("remove it from the profile for now"),
+        }
+    }
+}
+
+/// A failed exec is the command's fault, as in a shell; every other step is ours.
+fn launch(error: &nono::session::RunError, text: String) -> Failure {
+    match nono::session::failed_exec(error) {
+        Some((program, nono::session::ExecProblem::Missing)) => {
+            Failure::new(format!("{}: {text}", program.display()))
+                .hint("its interpreter (the first line of a script) does not exist, or is not granted")
+                .code(NOT_FOUND)
+        }
+        Some((program, nono::session::ExecProblem::Refused)) => Failure::new(format!("{}: {text}", program.display()))
+            .hint("the program, or the interpreter it names, must be readable inside the sandbox: add --read FOLDER")
+            .code(NOT_EXECUTABLE),
+        None => Failure::new(text),
+    }
+}

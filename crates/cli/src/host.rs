@@ -1,0 +1,57 @@
+//! What the environment says, read once, here and nowhere else.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use nono::HostContext;
+use nono::session::Host;
+
+use crate::failure::Failure;
+
+/// The machine as this process sees it. `workdir`: where the command starts, if not here.
+pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
+    let here = env::current_dir().map_err(|error| Failure::nowhere(&error))?;
+    let cwd = match workdir {
+        None => here,
+        Some(dir) => enter(&here.join(dir))?,
+    };
+    let home = absolute("HOME").ok_or_else(Failure::no_home)?;
+    let config = absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("nono");
+    let context = HostContext {
+        cwd,
+        state_dir: absolute("NONO_HOME").unwrap_or_else(|| home.join(".nono")),
+        xdg_config: absolute("XDG_CONFIG_HOME"),
+        xdg_data: absolute("XDG_DATA_HOME"),
+        xdg_cache: absolute("XDG_CACHE_HOME"),
+        xdg_state: absolute("XDG_STATE_HOME"),
+        xdg_runtime: absolute("XDG_RUNTIME_DIR"),
+        home: Some(home),
+        binary: env::current_exe().ok(),
+        config_dir: config.clone(),
+        session_dir: None,
+    };
+    let temp = env::temp_dir();
+    let temp = temp.canonicalize().unwrap_or(temp);
+    Ok(Host {
+        context,
+        env: env::vars_os().collect(),
+        session_base: temp.join(format!("nono-{}", nono::session::user_id())),
+        profile_dir: Some(config.join("profiles")),
+        nested: cap_file().is_some() && nono::session::is_confined(),
+    })
+}
+
+/// The description of the sandbox this process is in, if it is in one.
+pub(crate) fn cap_file() -> Option<PathBuf> {
+    absolute("NONO_CAP_FILE").filter(|path| path.is_file())
+}
+
+/// A variable that has to be an absolute path to count.
+fn absolute(name: &str) -> Option<PathBuf> {
+    env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn enter(dir: &Path) -> Result<PathBuf, Failure> {
+    let found = dir.canonicalize().map_err(|error| Failure::workdir(dir, &error))?;
+    if found.is_dir() { Ok(found) } else { Err(Failure::workdir(dir, &std::io::ErrorKind::NotADirectory.into())) }
+}

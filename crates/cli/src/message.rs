@@ -1,0 +1,47 @@
+//! The one place that writes for people: `[nono]` lines on stderr, answers on stdout.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use serde::Serialize;
+
+/// One line around a run, a warning or an error. A closed stderr is nobody to complain to.
+pub(crate) fn line(text: &str) {
+    let mut stderr = io::stderr().lock();
+    for part in text.split('\n') {
+        let _ = writeln!(stderr, "[nono] {part}");
+    }
+}
+
+/// Text on stderr as it is (a JSON document).
+pub(crate) fn raw_error(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// What a query command was asked for.
+pub(crate) fn answer(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    match written {
+        // `nono profile list | head -1` is no error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// A value as pretty JSON on stdout.
+pub(crate) fn answer_json(value: &impl Serialize) -> io::Result<()> {
+    answer(&serde_json::to_string_pretty(value)?)
+}
+
+/// Ask yes or no on the terminal. No terminal, or anything but a yes: no.
+pub(crate) fn confirm(question: &str) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    let mut stderr = io::stderr().lock();
+    if write!(stderr, "[nono] {question} [y/N] ").and_then(|()| stderr.flush()).is_err() {
+        return false;
+    }
+    let mut reply = String::new();
+    io::stdin().lock().read_line(&mut reply).is_ok() && matches!(reply.trim(), "y" | "Y" | "yes")
+}

@@ -1,0 +1,293 @@
+//! One run, as data: the page that strings the stages together.
+//!
+//! request and host -> [`plan`] -> [`Session`] (resolved, compiled, nothing started) -> [`run`] or [`replace`] ->
+//! [`SessionReport`]. Each stage consumes the one before; nobody reaches two stages back.
+
+pub mod check;
+mod folder;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nono_policy::{
+    HostContext, HostFacts, MergedProfile, NetworkPolicy, PolicyData, PolicyError, ProfileError, ProfileRef,
+    ProfileStore, ResolvedPolicy, RunRequest, environment,
+};
+use nono_sandbox::{Blueprint, ExecStrategy, Namespaces, PlanError, Prepared, Refusal, Support, compile};
+use nono_supervisor::{CommandSpec, LimitHit, MemoryMethod, Options};
+pub use nono_supervisor::RunError;
+use nono_sys::errno;
+use nono_sys::wait::Ended;
+use thiserror::Error;
+
+use crate::diagnostic::{Findings, diagnose};
+use crate::program::{self, ProgramError};
+use crate::state_dir::{self, StateDirError};
+use check::CheckError;
+pub use folder::SessionFolder;
+
+/// What the edge knows about the machine and hands in.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub context: HostContext,
+    /// The caller's environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where session folders are made.
+    pub session_base: PathBuf,
+    /// Where user profiles are.
+    pub profile_dir: Option<PathBuf>,
+    /// This process is itself inside a nono sandbox.
+    pub nested: bool,
+}
+
+/// What to run and how.
+#[derive(Clone, Debug)]
+pub struct SessionRequest {
+    pub policy: RunRequest,
+    pub command: Vec<OsString>,
+    pub strategy: ExecStrategy,
+    /// Listen to the command's errors for the diagnostic.
+    pub diagnostics: bool,
+}
+
+/// Why a command was not run.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    State(#[from] StateDirError),
+    #[error("the session folder cannot be made in {base}: {}", errno::describe(.source), base = .base.display())]
+    Folder { base: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error("{key} in profile {profile} is not part of this version of nono")]
+    NotYet { key: &'static str, profile: String },
+}
+
+/// Everything resolved and compiled; nothing started.
+#[derive(Debug)]
+pub struct Session {
+    pub policy: ResolvedPolicy,
+    pub profile: MergedProfile,
+    pub support: Support,
+    pub strategy: ExecStrategy,
+    command: CommandSpec,
+    options: Options,
+    folder: SessionFolder,
+    prepared: Prepared,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub struct SessionReport {
+    pub session_id: String,
+    pub policy: ResolvedPolicy,
+    pub ended: Ended,
+    pub limit: Option<LimitHit>,
+    pub memory_method: Option<MemoryMethod>,
+    pub findings: Findings,
+}
+
+/// How long what the command leaves running has to end by itself.
+const GRACE_MS: u32 = 1000;
+
+/// Resolve only: what `--dry-run` and `why` show. Touches nothing.
+pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, MergedProfile), SessionError> {
+    let store = ProfileStore::new(host.profile_dir.clone());
+    let wanted = request.profile.clone().unwrap_or_else(|| ProfileRef::Name("default".to_owned()));
+    let profile = store.resolve(&wanted, &request.extends)?;
+    refuse_later_keys(&profile)?;
+    let policy = nono_policy::resolve(request, &host.context, &profile, PolicyData::embedded(), &HostFacts)?;
+    Ok((policy, profile))
+}
+
+/// Find the program, resolve the policy, make the folder, compile, and see once per boot that it holds.
+pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
+    let SessionRequest { mut policy, command, strategy, diagnostics } = request;
+    let file = find_program(&command, host)?;
+    policy.program = Some(file.clone());
+    let strategy = if host.nested { ExecStrategy::Direct } else { strategy };
+    if !host.nested {
+        state_dir::ensure(&host.context.state_dir)?;
+    }
+    let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
+    let folder = SessionFolder::create(&host.session_base).map_err(failed)?;
+    let mut inside = host.clone();
+    inside.context.session_dir = Some(folder.dir.clone());
+    let (resolved, profile) = resolve(&policy, &inside)?;
+    let support = checked_support(host, &folder)?;
+    let blueprint = compile(&resolved, &support, strategy, &folder.paths())?;
+    folder.describe(&resolved, policy.name.as_deref()).map_err(failed)?;
+    let env = child_environment(&resolved, host, &folder);
+    let prepared = prepare(blueprint, &folder)?;
+    Ok(Session {
+        options: Options { interactive: resolved.interactive, listen: diagnostics, grace_ms: GRACE_MS },
+        command: CommandSpec { program: file, argv: command, env },
+        policy: resolved,
+        profile,
+        support,
+        strategy,
+        folder,
+        prepared,
+    })
+}
+
+/// Run a supervised or monitored session to its end.
+pub fn run(session: Session) -> Result<SessionReport, SessionError> {
+    let Session { policy, command, options, folder, prepared, .. } = session;
+    let outcome = nono_supervisor::run(&prepared, &command, &options)?;
+    let findings = diagnose(&outcome, &policy);
+    Ok(SessionReport {
+        session_id: folder.id.clone(),
+        policy,
+        ended: outcome.ended,
+        limit: outcome.limit,
+        memory_method: outcome.memory_method,
+        findings,
+    })
+}
+
+/// Become the command (Direct). Returns only if that failed; the caller must exit then.
+pub fn replace(session: Session) -> SessionError {
+    let Session { command, folder, prepared, .. } = session;
+    let dir = folder.dir.clone();
+    folder.leave();
+    let error = nono_supervisor::replace(&prepared, &command);
+    // May fail by now, half confined as this process is; the next run sweeps.
+    let _ = nono_sys::fs::remove_tree(&dir);
+    error.into()
+}
+
+fn find_program(command: &[OsString], host: &Host) -> Result<PathBuf, ProgramError> {
+    let name = command.first().ok_or(ProgramError::Empty)?;
+    let path = host.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    program::find(name, path, &host.context.cwd)
+}
+
+fn prepare(blueprint: Blueprint, folder: &SessionFolder) -> Result<Prepared, SessionError> {
+    Prepared::new(blueprint, folder.paths()).map_err(|error| match error {
+        PlanError::Refused(refusal) => refusal.into(),
+        other => RunError::from(other).into(),
+    })
+}
+
+/// This machine's abilities, with the canary behind them. Inside another nono sandbox there is nothing to try: no
+/// namespaces can be had, and the outer one holds whatever happens here.
+fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, SessionError> {
+    if host.nested {
+        let reason = "already inside a nono sandbox".to_owned();
+        return Ok(Support { namespaces: Namespaces::Missing { reason }, ..nono_sandbox::support() });
+    }
+    let (state, binary) = (&host.context.state_dir, host.context.binary.as_deref());
+    if let Some(support) = check::known_support(state, binary) {
+        return Ok(support);
+    }
+    let support = nono_sandbox::support();
+    if let Err(reason) = &support.landlock {
+        return Err(Refusal::NoLandlock { reason: reason.clone() }.into());
+    }
+    check::verdict(check::try_canary(&support, folder)?)?;
+    // A folder that cannot be written costs the next run this check again, nothing more.
+    let _ = check::remember(state, binary, &support);
+    Ok(support)
+}
+
+/// The child's variables: what the rules let through, and the places of this session.
+fn child_environment(policy: &ResolvedPolicy, host: &Host, folder: &SessionFolder) -> Vec<(OsString, OsString)> {
+    let mut env = environment::build(&policy.environment, PolicyData::embedded(), host.env.iter().cloned());
+    let tmp = folder.tmp();
+    let own_tmp = !env.iter().any(|(name, _)| name == "TMPDIR") && !writes_tmp(policy);
+    if own_tmp {
+        env.push(("TMPDIR".into(), tmp.clone().into()));
+        // tmux alone does not look at TMPDIR.
+        env.push(("TMUX_TMPDIR".into(), tmp.into()));
+    }
+    env.push(("NONO_CAP_FILE".into(), folder.cap_file().into()));
+    env.push(("NONO_SESSION".into(), folder.id.clone().into()));
+    env.sort();
+    env
+}
+
+/// Whoever granted the machine's own temporary folder wants it used.
+fn writes_tmp(policy: &ResolvedPolicy) -> bool {
+    policy.grants.iter().any(|grant| grant.access.writes() && Path::new("/tmp").starts_with(&grant.resolved))
+}
+
+/// Keys that profiles may already contain and a later version will honour: never parsed and ignored.
+fn refuse_later_keys(profile: &MergedProfile) -> Result<(), SessionError> {
+    let not_yet = |key| Err(SessionError::NotYet { key, profile: profile.name().to_owned() });
+    if !profile.network.allow_domain.is_empty() {
+        return not_yet("network.allow_domain");
+    }
+    if profile.rollback.enabled == Some(true) {
+        return not_yet("rollback.enabled");
+    }
+    if profile.security.capability_elevation == Some(true) {
+        return not_yet("security.capability_elevation");
+    }
+    if !profile.hooks.is_empty() {
+        return not_yet("hooks");
+    }
+    Ok(())
+}
+
+/// Whether the policy leaves the host's network reachable, for messages.
+pub fn network_word(network: &NetworkPolicy) -> String {
+    match network {
+        NetworkPolicy::Blocked => "blocked".to_owned(),
+        NetworkPolicy::Allowed => "allowed".to_owned(),
+        NetworkPolicy::Ports { connect, listen } => {
+            let list = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            let mut parts = Vec::new();
+            if !connect.is_empty() {
+                parts.push(format!("connect to TCP port {}", list(connect)));
+            }
+            if !listen.is_empty() {
+                parts.push(format!("listen on TCP port {}", list(listen)));
+            }
+            parts.join("; ")
+        }
+    }
+}
+
+/// Why exec failed, as a shell tells it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecProblem {
+    Missing,
+    Refused,
+}
+
+/// The program and the problem, if it was the last step of the launch that failed.
+pub fn failed_exec(error: &RunError) -> Option<(&Path, ExecProblem)> {
+    let RunError::Launch { error, program } = error else { return None };
+    if error.step != nono_sys::launch::Step::Exec {
+        return None;
+    }
+    let missing = io::Error::from_raw_os_error(error.errno).kind() == io::ErrorKind::NotFound;
+    Some((program, if missing { ExecProblem::Missing } else { ExecProblem::Refused }))
+}
+
+/// The user this process runs as.
+pub fn user_id() -> u32 {
+    nono_sys::process::uid()
+}
+
+/// Whether a system call filter already holds this process.
+pub fn is_confined() -> bool {
+    nono_sys::process::is_filtered()
+}
+
+/// An I/O error in the C library's words.
+pub fn io_words(error: &io::Error) -> String {
+    errno::describe(error)
+}

@@ -1,0 +1,59 @@
+//! nono's own folder: made private, and refused when somebody else could have a hand in it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nono_sys::fs::{self, Untrusted};
+use nono_sys::{errno, process};
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum StateDirError {
+    #[error("{path} {why}: nono does not keep its state there", path = .path.display(), why = describe(*.why))]
+    Untrusted { path: PathBuf, why: Untrusted },
+    #[error("{path} cannot be used for nono's state: {}", errno::describe(.source), path = .path.display())]
+    Unusable { path: PathBuf, source: io::Error },
+}
+
+impl StateDirError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            StateDirError::Untrusted { path, why: Untrusted::WritableByOthers(_) } => {
+                Some(format!("chmod 700 {}", path.display()))
+            }
+            StateDirError::Untrusted { .. } => {
+                Some("move it away, or set NONO_HOME to a folder of your own".to_owned())
+            }
+            StateDirError::Unusable { .. } => Some("set NONO_HOME to a folder you can write".to_owned()),
+        }
+    }
+}
+
+fn describe(why: Untrusted) -> String {
+    match why {
+        Untrusted::Symlink => "is a symbolic link".to_owned(),
+        Untrusted::NotADirectory => "is not a directory".to_owned(),
+        Untrusted::ForeignOwner(uid) => format!("belongs to user {uid}"),
+        Untrusted::WritableByOthers(mode) => format!("can be written by others (mode {mode:04o})"),
+    }
+}
+
+/// Make the folder if it is missing, and check that it can be trusted. Whether it can be written is found out by
+/// whoever writes to it: a run that has nothing to record does not fail for a read-only folder.
+pub fn ensure(path: &Path) -> Result<(), StateDirError> {
+    let unusable = |source| StateDirError::Unusable { path: path.to_owned(), source };
+    match fs::check_private_dir(path, process::uid()) {
+        Ok(checked) => checked.map_err(|why| StateDirError::Untrusted { path: path.to_owned(), why }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(unusable)?;
+            }
+            match fs::make_dir(path, 0o700) {
+                // Another run made it a moment ago.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => ensure(path),
+                result => result.map_err(unusable),
+            }
+        }
+        Err(error) => Err(unusable(error)),
+    }
+}

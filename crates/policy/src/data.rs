@@ -1,0 +1,151 @@
+//! The embedded policy: one readable file of groups and environment lists, parsed into types.
+//!
+//! Three kinds of groups. *Base* groups are what any program needs to start and always apply unless a profile
+//! leaves one out; *protected* groups are closed whatever is granted above them; *tool* groups apply when a profile
+//! includes them. Every path of a group is optional: what a host does not have is skipped.
+
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+const EMBEDDED: &str = include_str!("../data/policy.json");
+
+/// What a group is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupKind {
+    Base,
+    Protected,
+    Tool,
+}
+
+/// One named list of paths. A trailing `*` in the last component stands for every entry with that beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    pub name: String,
+    pub kind: GroupKind,
+    pub description: String,
+    #[serde(default)]
+    pub read: Vec<String>,
+    #[serde(default)]
+    pub write: Vec<String>,
+    /// Read and write.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// What a protected group closes.
+    #[serde(default)]
+    pub closed: Vec<String>,
+}
+
+/// The environment lists. A pattern is a name, or a name with one `*` at either end or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvironmentData {
+    /// Passed unless a profile denies it.
+    pub allow: Vec<String>,
+    /// Never passed and never set.
+    pub never: Vec<String>,
+    /// Passed only when named in full (or when everything is passed).
+    pub secret: Vec<String>,
+}
+
+/// Everything the embedded policy says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyData {
+    pub groups: Vec<Group>,
+    pub environment: EnvironmentData,
+}
+
+impl PolicyData {
+    /// The policy that is compiled in, parsed once per process.
+    ///
+    /// # Panics
+    /// Never in a build that passed its tests: they parse the same text.
+    pub fn embedded() -> &'static PolicyData {
+        static DATA: OnceLock<PolicyData> = OnceLock::new();
+        DATA.get_or_init(|| match PolicyData::parse(EMBEDDED) {
+            Ok(data) => data,
+            Err(error) => panic!("the embedded policy is broken: {error}"),
+        })
+    }
+
+    /// The text of the embedded policy, comments included.
+    pub fn embedded_text() -> &'static str {
+        EMBEDDED
+    }
+
+    /// Comments of the embedded file fill whole lines, so that this, on the path of every run, can leave the work to
+    /// the faster parser.
+    fn parse(text: &str) -> Result<PolicyData, serde_json::Error> {
+        let is_comment = |line: &&str| line.trim_start().starts_with("//");
+        let json: String = text.lines().filter(|line| !is_comment(line)).collect();
+        serde_json::from_str(&json)
+    }
+
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// The groups of one kind, in the order of the file.
+    pub fn of_kind(&self, kind: GroupKind) -> impl Iterator<Item = &Group> {
+        self.groups.iter().filter(move |group| group.kind == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_embedded_policy_is_well_formed() {
+        let data = PolicyData::parse(EMBEDDED).unwrap();
+        let mut names = HashSet::new();
+        for group in &data.groups {
+            assert!(names.insert(&group.name), "{} appears twice", group.name);
+            assert!(!group.description.is_empty(), "{} says nothing", group.name);
+            let grants = group.read.len() + group.write.len() + group.allow.len();
+            match group.kind {
+                GroupKind::Protected => assert!(grants == 0 && !group.closed.is_empty(), "{}", group.name),
+                GroupKind::Base | GroupKind::Tool => {
+                    assert!(grants > 0 && group.closed.is_empty(), "{}", group.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_embedded_policy_is_ordinary_json_with_comments() {
+        let value =
+            jsonc_parser::parse_to_serde_value(EMBEDDED, &jsonc_parser::ParseOptions::default()).unwrap();
+        let data: PolicyData = serde_json::from_value(value.unwrap()).unwrap();
+        assert_eq!(&data, PolicyData::embedded());
+    }
+
+    #[test]
+    fn every_path_is_anchored_and_plain() {
+        for group in &PolicyData::embedded().groups {
+            for path in group.read.iter().chain(&group.write).chain(&group.allow).chain(&group.closed) {
+                assert!(path.starts_with('/') || path.starts_with('~') || path.starts_with('$'), "{path}");
+                assert!(!path.contains("..") && !path.ends_with('/'), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn secrets_of_the_system_are_in_no_base_group() {
+        for group in PolicyData::embedded().of_kind(GroupKind::Base) {
+            for path in group.read.iter().chain(&group.write).chain(&group.allow) {
+                assert!(
+                    !path.contains("shadow") && !path.contains("sudoers") && !path.contains("machine-id"),
+                    "{path}"
+                );
+                assert_ne!(path, "/etc");
+                assert_ne!(path, "/etc/ssh");
+            }
+        }
+    }
+}

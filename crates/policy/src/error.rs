@@ -1,0 +1,274 @@
+//! Every way in which a policy, a profile, a capability or a saved state can be refused.
+//!
+//! Each variant carries the path or name it is about, so that callers match on variants and never on text.
+//! `hint` gives the flag or command that fixes the case, where there is one; the edge prints it on its own line.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::access::{AccessMode, CapabilitySource};
+use crate::request::GrantKind;
+
+/// Why a run was refused before anything started.
+#[derive(Debug, Error)]
+pub enum PolicyError {
+    #[error("{} does not exist (granted by {from})", .path.display())]
+    PathNotFound { path: PathBuf, from: CapabilitySource },
+    #[error("{} is a link that leads nowhere (granted by {from})", .path.display())]
+    DanglingLink { path: PathBuf, from: CapabilitySource },
+    #[error("{} cannot be resolved: {source}", .path.display())]
+    Resolve { path: PathBuf, source: io::Error },
+    #[error("{} cannot be listed to keep {} closed: {source}", .dir.display(), .closed.display())]
+    List { dir: PathBuf, closed: PathBuf, source: io::Error },
+    #[error("{} is a file, but a directory was granted", .path.display())]
+    ExpectedDirectory { path: PathBuf, access: AccessMode },
+    #[error("{} is a directory, but a file was granted", .path.display())]
+    ExpectedFile { path: PathBuf, access: AccessMode },
+    #[error("{} is a socket; a file grant does not open it", .path.display())]
+    IsSocket { path: PathBuf },
+    #[error("{} is a device and cannot be granted", .path.display())]
+    IsDevice { path: PathBuf },
+    #[error("{} is a named pipe and cannot be granted on its own", .path.display())]
+    IsFifo { path: PathBuf },
+    #[error("{} is not a unix socket", .path.display())]
+    NotASocket { path: PathBuf },
+    #[error("{} is protected (group {group})", .path.display())]
+    Protected { path: PathBuf, group: String },
+    #[error("protection of {} is bypassed, but there is no matching grant", .path.display())]
+    BypassWithoutGrant { path: PathBuf },
+    #[error("{} is not protected, so there is nothing to bypass", .path.display())]
+    NothingToBypass { path: PathBuf },
+    #[error("{} belongs to nono itself ({}) and can never be granted", .path.display(), .own.display())]
+    NonoOwned { path: PathBuf, own: PathBuf },
+    #[error("{} is granted but lies in {}, which is denied by {by}", .path.display(), .deny.display())]
+    GrantDenied { path: PathBuf, deny: PathBuf, by: CapabilitySource },
+    #[error(
+        "{} is denied but does not exist; inside {}, which is granted, nothing could keep the name closed once \
+         somebody creates it", .path.display(), .grant.display()
+    )]
+    DenyAbsent { path: PathBuf, grant: PathBuf },
+    #[error("{text} needs a home folder, and there is none")]
+    NoHome { text: String },
+    #[error("{text}: the variable ${variable} is not known here")]
+    UnknownVariable { text: String, variable: String },
+    #[error("unknown group {name:?}{}", did_you_mean(.nearest.as_ref()))]
+    UnknownGroup { name: String, nearest: Option<String> },
+    #[error("the protected group {name:?} cannot be excluded by a profile")]
+    ProtectedGroupExcluded { name: String },
+    #[error("the environment variable {name} can inject code and never reaches the command")]
+    NeverVariable { name: String },
+    #[error("the environment variable {name} is reserved for nono")]
+    ReservedVariable { name: String },
+    #[error("{name:?} is not a usable name or value of an environment variable")]
+    BadVariable { name: String },
+    #[error("profile {profile} opens the network and also lists single ports")]
+    NetworkContradiction { profile: String },
+}
+
+impl PolicyError {
+    /// What to type to get past this, if anything.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            PolicyError::ExpectedDirectory { path, access } => {
+                Some(format!("use {} {}", grant_flag(*access, GrantKind::File), path.display()))
+            }
+            PolicyError::ExpectedFile { path, access } => {
+                Some(format!("use {} {}", grant_flag(*access, GrantKind::Directory), path.display()))
+            }
+            PolicyError::IsSocket { path } => Some(format!("use --allow-unix-socket {}", path.display())),
+            PolicyError::Protected { path, .. } => {
+                Some(format!("add --bypass-protection {}", path.display()))
+            }
+            PolicyError::BypassWithoutGrant { path } => {
+                Some(format!("add --read {} or --read-file", path.display()))
+            }
+            PolicyError::NothingToBypass { path } => {
+                Some(format!("drop --bypass-protection {}; a grant alone opens it", path.display()))
+            }
+            PolicyError::GrantDenied { deny, .. } => {
+                Some(format!("drop the grant, or the deny of {}", deny.display()))
+            }
+            PolicyError::DenyAbsent { path, grant } => {
+                Some(format!("create {} first, or grant less than {}", path.display(), grant.display()))
+            }
+            PolicyError::UnknownGroup { nearest: Some(nearest), .. } => Some(format!("use {nearest:?}")),
+            PolicyError::ProtectedGroupExcluded { .. } => {
+                Some("open single paths with filesystem.bypass_protection and a grant".to_owned())
+            }
+            PolicyError::NetworkContradiction { .. } => {
+                Some("set network.block to true to allow single ports only, or drop the ports".to_owned())
+            }
+            PolicyError::PathNotFound { path, from: CapabilitySource::Profile(name) } => Some(format!(
+                "mark it in profile {name} as {{\"path\": \"{}\", \"optional\": true}}, or create it",
+                path.display()
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// The flag that grants `access` on that kind of path.
+pub(crate) fn grant_flag(access: AccessMode, kind: GrantKind) -> &'static str {
+    match (access, kind) {
+        (AccessMode::Read, GrantKind::Directory) => "--read",
+        (AccessMode::Write, GrantKind::Directory) => "--write",
+        (AccessMode::ReadWrite, GrantKind::Directory) => "--allow",
+        (AccessMode::Read, GrantKind::File) => "--read-file",
+        (AccessMode::Write, GrantKind::File) => "--write-file",
+        (AccessMode::ReadWrite, GrantKind::File) => "--allow-file",
+    }
+}
+
+/// A place in a profile's text, counted from 1, columns in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub file: PathBuf,
+    pub line: usize,
+    pub column: usize,
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.file.display(), self.line, self.column)
+    }
+}
+
+/// Why a profile was refused.
+#[derive(Debug, Error)]
+pub enum ProfileError {
+    #[error("profile {} cannot be read: {source}", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("profile {} is not a regular file", .path.display())]
+    NotAFile { path: PathBuf },
+    #[error("profile {} is larger than {limit} bytes", .path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
+    #[error("{at}: {message}")]
+    Syntax { at: Position, message: String },
+    #[error("{at}: unknown key {key:?}{}", did_you_mean(.nearest.as_ref()))]
+    UnknownKey { at: Position, key: String, nearest: Option<String> },
+    #[error("{at}: key {key:?} appears twice")]
+    DuplicateKey { at: Position, key: String },
+    #[error("{at}: {key}: expected {expected}, found {found}")]
+    WrongType { at: Position, key: String, expected: String, found: String },
+    #[error("{at}: {key}: {value:?} is not one of {allowed}")]
+    BadValue { at: Position, key: String, value: String, allowed: String },
+    #[error("{name:?} is not a profile name: use letters, digits, - and _")]
+    BadName { name: String },
+    #[error("profile {} calls itself {name:?}, but its file says {expected:?}", .path.display())]
+    NameMismatch { path: PathBuf, name: String, expected: String },
+    #[error("{} uses the name of the built-in profile {name:?}, which is reserved", .path.display())]
+    ReservedName { path: PathBuf, name: String },
+    #[error("there is no profile {name:?}{}{}", for_whom(.wanted_by.as_ref()), did_you_mean(.nearest.as_ref()))]
+    Unknown { name: String, wanted_by: Option<String>, nearest: Option<String> },
+    #[error("profiles extend each other in a circle: {}", .chain.join(" -> "))]
+    Cycle { chain: Vec<String> },
+    #[error("profile {profile}: unknown group {group:?}{}", did_you_mean(.nearest.as_ref()))]
+    UnknownGroup { profile: String, group: String, nearest: Option<String> },
+    #[error("profile {profile}: the protected group {group:?} cannot be excluded")]
+    ProtectedGroupExcluded { profile: String, group: String },
+}
+
+impl ProfileError {
+    /// What to type to get past this, if anything.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ProfileError::UnknownKey { nearest: Some(nearest), .. } => Some(format!("write {nearest:?}")),
+            ProfileError::UnknownKey { .. } => Some("nono profile schema prints every known key".to_owned()),
+            ProfileError::Unknown { nearest: Some(nearest), .. }
+            | ProfileError::UnknownGroup { nearest: Some(nearest), .. } => Some(format!("use {nearest:?}")),
+            ProfileError::Unknown { .. } => Some("nono profile list shows the profiles there are".to_owned()),
+            ProfileError::ReservedName { name, .. } => {
+                Some(format!("rename the file and write \"extends\": \"{name}\" in it"))
+            }
+            ProfileError::ProtectedGroupExcluded { .. } => {
+                Some("open single paths with filesystem.bypass_protection and a grant".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Why a path was not added to a capability set.
+#[derive(Debug, Error)]
+pub enum CapabilityError {
+    #[error("{} does not exist", .path.display())]
+    PathNotFound { path: PathBuf },
+    #[error("{} is not a directory", .path.display())]
+    ExpectedDirectory { path: PathBuf },
+    #[error("{} is a directory", .path.display())]
+    ExpectedFile { path: PathBuf },
+    #[error("{} cannot be resolved: {source}", .path.display())]
+    Resolve { path: PathBuf, source: io::Error },
+}
+
+impl CapabilityError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            CapabilityError::ExpectedDirectory { .. } => Some("use allow_file for a single file".to_owned()),
+            CapabilityError::ExpectedFile { .. } => Some("use allow_path for a directory".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// Why a saved sandbox state could not be used.
+#[derive(Debug, Error)]
+pub enum StateError {
+    #[error("Invalid JSON: {source}")]
+    Json { source: serde_json::Error },
+    #[error("{}: {access:?} is not an access mode", .path.display())]
+    UnknownAccess { path: PathBuf, access: String },
+    #[error(transparent)]
+    Capability(#[from] CapabilityError),
+}
+
+impl StateError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            StateError::UnknownAccess { .. } => Some("write read, write or read+write".to_owned()),
+            StateError::Capability(error) => error.hint(),
+            StateError::Json { .. } => None,
+        }
+    }
+}
+
+fn did_you_mean(nearest: Option<&String>) -> String {
+    nearest.map(|name| format!(" (nearest: {name:?})")).unwrap_or_default()
+}
+
+fn for_whom(name: Option<&String>) -> String {
+    name.map(|name| format!(", wanted by {name:?}")).unwrap_or_default()
+}
+
+/// The candidate closest to `word`, if one is close enough to be worth a mention.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    candidates
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 2.max(candidate.len() / 2))
+        .min()
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_close_or_not_given() {
+        let words = ["filesystem", "network", "workdir"];
+        assert_eq!(nearest("filesytem", words.into_iter()), Some("filesystem".to_owned()));
+        assert_eq!(nearest("zzzzzzzzzzzz", words.into_iter()), None);
+    }
+
+    #[test]
+    fn hints_name_the_other_flag() {
+        let error = PolicyError::ExpectedDirectory { path: "/x".into(), access: AccessMode::ReadWrite };
+        assert_eq!(error.hint().as_deref(), Some("use --allow-file /x"));
+        let error = PolicyError::ExpectedFile { path: "/x".into(), access: AccessMode::Read };
+        assert_eq!(error.hint().as_deref(), Some("use --read /x"));
+        let error = PolicyError::Protected { path: "/h/.ssh".into(), group: "ssh".into() };
+        assert_eq!(error.hint().as_deref(), Some("add --bypass-protection /h/.ssh"));
+    }
+}

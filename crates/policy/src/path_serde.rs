@@ -1,0 +1,56 @@
+//! Paths in JSON, whatever bytes they hold.
+//!
+//! A path that is text is written as a string; any other as `{"bytes": [..]}`, so that a policy with such a path
+//! still round-trips exactly instead of failing to serialise.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Written<'a> {
+    Text(&'a str),
+    Raw { bytes: &'a [u8] },
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Read {
+    Text(String),
+    Raw { bytes: Vec<u8> },
+}
+
+pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    match path.to_str() {
+        Some(text) => Written::Text(text),
+        None => Written::Raw { bytes: path.as_os_str().as_bytes() },
+    }
+    .serialize(serializer)
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    Ok(match Read::deserialize(deserializer)? {
+        Read::Text(text) => PathBuf::from(text),
+        Read::Raw { bytes } => PathBuf::from(OsString::from_vec(bytes)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize, Deserialize, PartialEq, Debug)]
+    struct Holder(#[serde(with = "super")] PathBuf);
+
+    #[test]
+    fn text_stays_text_and_bytes_survive() {
+        let text = serde_json::to_string(&Holder("/a b".into())).unwrap();
+        assert_eq!(text, "\"/a b\"");
+        let odd = Holder(PathBuf::from(OsString::from_vec(b"/x\xff".to_vec())));
+        let json = serde_json::to_string(&odd).unwrap();
+        assert_eq!(serde_json::from_str::<Holder>(&json).unwrap(), odd);
+    }
+}

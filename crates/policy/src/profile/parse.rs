@@ -1,0 +1,283 @@
+//! From the text of a profile to its value, with the place of whatever is wrong.
+//!
+//! The text is walked beside the JSON schema of the very types it is then read into, so the schema that is printed,
+//! the types and the messages cannot drift apart. The walk is stricter than the types, which would also take a list
+//! for an object. Built-in profiles skip it: tests have walked them.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use jsonc_parser::ast::{Object, Value as Node};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::Value;
+
+use super::Profile;
+use crate::error::{Position, ProfileError, nearest};
+
+/// Deeper than any profile needs; the parser recurses, and a hostile file must not overflow its stack.
+const MAX_DEPTH: usize = 64;
+
+/// The JSON schema of a profile file.
+pub fn schema() -> Value {
+    schema_once().clone()
+}
+
+fn schema_once() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(|| schemars::schema_for!(Profile).to_value())
+}
+
+/// Parses the text of a file.
+pub(super) fn parse(text: &str, file: &Path) -> Result<Profile, ProfileError> {
+    read(text, file, true)
+}
+
+/// Parses a text that is known to fit the schema.
+pub(super) fn parse_built_in(text: &str, name: &str) -> Result<Profile, ProfileError> {
+    read(text, Path::new(&format!("<built-in {name}>")), false)
+}
+
+fn read(text: &str, file: &Path, check: bool) -> Result<Profile, ProfileError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let source = Source { text, file };
+    source.check_depth()?;
+    let options = ParseOptions { allow_loose_object_property_names: false, ..ParseOptions::default() };
+    let ast = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
+        let at = source.position(error.range().start);
+        ProfileError::Syntax { at, message: error.kind().to_string() }
+    })?;
+    let Some(root) = ast.value else {
+        return Err(ProfileError::Syntax { at: source.position(0), message: "the file is empty".to_owned() });
+    };
+    if check {
+        source.check_doubles(&root, "")?;
+        source.check(&root, schema_once(), "")?;
+    }
+    let start = root.start();
+    // The schema knows all the types do; should it ever not, the message still names what serde saw.
+    serde_json::from_value(Value::from(root))
+        .map_err(|error| ProfileError::Syntax { at: source.position(start), message: error.to_string() })
+}
+
+struct Source<'a> {
+    text: &'a str,
+    file: &'a Path,
+}
+
+impl Source<'_> {
+    fn position(&self, offset: usize) -> Position {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        Position {
+            file: self.file.to_path_buf(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+
+    /// Counts brackets without telling strings and comments apart: an over-estimate is good enough to refuse.
+    fn check_depth(&self) -> Result<(), ProfileError> {
+        let mut depth = 0usize;
+        for (offset, byte) in self.text.bytes().enumerate() {
+            match byte {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > MAX_DEPTH {
+                let message = format!("nested more than {MAX_DEPTH} deep");
+                return Err(ProfileError::Syntax { at: self.position(offset), message });
+            }
+        }
+        Ok(())
+    }
+
+    /// JSON lets the last of two equal keys win, which would silently drop half of a policy.
+    fn check_doubles(&self, node: &Node<'_>, path: &str) -> Result<(), ProfileError> {
+        match node {
+            Node::Object(object) => {
+                for (index, prop) in object.properties.iter().enumerate() {
+                    let name = prop.name.as_str();
+                    if object.properties[..index].iter().any(|earlier| earlier.name.as_str() == name) {
+                        let at = self.position(prop.range.start);
+                        return Err(ProfileError::DuplicateKey { at, key: join(path, name) });
+                    }
+                    self.check_doubles(&prop.value, &join(path, name))?;
+                }
+                Ok(())
+            }
+            Node::Array(array) => {
+                array.elements.iter().try_for_each(|element| self.check_doubles(element, path))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds the first place where `node` is not what `schema` says.
+    fn check(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
+        let schema = deref(schema);
+        if let Some(choices) = alternatives(schema) {
+            return self.check_choices(node, choices, path);
+        }
+        self.check_type(node, schema, path)?;
+        self.check_word(node, schema, path)?;
+        self.check_range(node, schema, path)?;
+        match node {
+            Node::Object(object) => self.check_object(object, schema, path),
+            Node::Array(array) => {
+                match schema.get("items") {
+                    Some(items) => array.elements.iter().enumerate().try_for_each(|(index, element)| {
+                        self.check(element, items, &format!("{path}[{index}]"))
+                    }),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// One of several shapes: the one whose type fits is the one to complain about.
+    fn check_choices(&self, node: &Node<'_>, choices: &[Value], path: &str) -> Result<(), ProfileError> {
+        if let Some(choice) = choices.iter().find(|choice| accepts(deref(choice), node)) {
+            return self.check(node, choice, path);
+        }
+        Err(self.wrong_type(node, path, names_of(choices)))
+    }
+
+    fn check_type(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
+        if accepts(schema, node) { Ok(()) } else { Err(self.wrong_type(node, path, type_names(schema))) }
+    }
+
+    fn wrong_type(&self, node: &Node<'_>, path: &str, expected: String) -> ProfileError {
+        let key = if path.is_empty() { "the profile" } else { path }.to_owned();
+        ProfileError::WrongType {
+            at: self.position(node.start()),
+            key,
+            expected,
+            found: kind_of(node).to_owned(),
+        }
+    }
+
+    fn check_word(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
+        let (Some(Value::Array(words)), Node::StringLit(text)) = (schema.get("enum"), node) else {
+            return Ok(());
+        };
+        let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+        if words.contains(&text.value.as_ref()) {
+            return Ok(());
+        }
+        let at = self.position(node.start());
+        let value = text.value.to_string();
+        Err(ProfileError::BadValue { at, key: path.to_owned(), value, allowed: words.join(", ") })
+    }
+
+    fn check_range(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
+        let Node::NumberLit(number) = node else { return Ok(()) };
+        let (low, high) = (schema.get("minimum"), schema.get("maximum"));
+        let (Some(low), Some(high)) = (low.and_then(Value::as_u64), high.and_then(Value::as_u64)) else {
+            return Ok(());
+        };
+        if number.value.parse::<u64>().is_ok_and(|value| (low..=high).contains(&value)) {
+            return Ok(());
+        }
+        let (at, allowed) = (self.position(node.start()), format!("the whole numbers {low} to {high}"));
+        Err(ProfileError::BadValue { at, key: path.to_owned(), value: number.value.to_owned(), allowed })
+    }
+
+    fn check_object(&self, object: &Object<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
+        let known = schema.get("properties").and_then(Value::as_object);
+        for prop in &object.properties {
+            let name = prop.name.as_str();
+            let below = join(path, name);
+            if let Some(schema) = known.and_then(|known| known.get(name)) {
+                self.check(&prop.value, schema, &below)?;
+            } else {
+                match schema.get("additionalProperties") {
+                    Some(Value::Bool(false)) => {
+                        let candidates =
+                            known.into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
+                        let nearest = nearest(name, candidates).map(|name| join(path, &name));
+                        let at = self.position(prop.range.start);
+                        return Err(ProfileError::UnknownKey { at, key: below, nearest });
+                    }
+                    Some(other @ Value::Object(_)) => self.check(&prop.value, other, &below)?,
+                    _ => {}
+                }
+            }
+        }
+        self.check_required(object, schema, path)
+    }
+
+    fn check_required(&self, object: &Object<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        for name in required.filter_map(Value::as_str) {
+            if object.get(name).is_none() {
+                let message = format!("{path}: the key {name:?} is missing");
+                return Err(ProfileError::Syntax { at: self.position(object.range.start), message });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// Follows a `$ref` into the definitions of the one schema there is.
+fn deref(schema: &Value) -> &Value {
+    let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+    target.and_then(|pointer| schema_once().pointer(pointer)).unwrap_or(schema)
+}
+
+fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
+    schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)
+}
+
+fn accepts(schema: &Value, node: &Node<'_>) -> bool {
+    if let Some(choices) = alternatives(schema) {
+        return choices.iter().any(|choice| accepts(deref(choice), node));
+    }
+    match schema.get("type") {
+        Some(Value::String(name)) => fits(name, node),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(|name| fits(name, node)),
+        _ => true,
+    }
+}
+
+fn fits(name: &str, node: &Node<'_>) -> bool {
+    let found = kind_of(node);
+    found == name || (name == "integer" && found == "number")
+}
+
+fn type_names(schema: &Value) -> String {
+    match (schema.get("type"), alternatives(schema)) {
+        (Some(Value::String(name)), _) => name.clone(),
+        (Some(Value::Array(names)), _) => {
+            let names: Vec<_> =
+                names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect();
+            names.join(" or ")
+        }
+        (_, Some(choices)) => names_of(choices),
+        _ => "something else".to_owned(),
+    }
+}
+
+/// A key that is left out counts as null; nobody is told to write that.
+fn names_of(choices: &[Value]) -> String {
+    let names: Vec<_> =
+        choices.iter().map(|choice| type_names(deref(choice))).filter(|name| name != "null").collect();
+    names.join(" or ")
+}
+
+fn kind_of(node: &Node<'_>) -> &'static str {
+    match node {
+        Node::StringLit(_) => "string",
+        Node::NumberLit(_) => "number",
+        Node::BooleanLit(_) => "boolean",
+        Node::Object(_) => "object",
+        Node::Array(_) => "array",
+        Node::NullKeyword(_) => "null",
+    }
+}

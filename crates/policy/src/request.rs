@@ -1,0 +1,88 @@
+//! Everything the edge hands in for one run: what was asked for, and what the host is.
+//!
+//! Nothing here was checked or resolved yet. Relative paths are relative to [`HostContext::cwd`]; no path of a
+//! request is expanded (a shell did that already), only those of profiles and groups are.
+
+use std::path::{Path, PathBuf};
+
+use crate::access::AccessMode;
+use crate::resolved::{Limits, NetworkPolicy};
+
+/// Whether a grant is for a directory and everything below it, or for one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantKind {
+    Directory,
+    File,
+}
+
+/// One `--allow`, `--read`, `--write` or its `-file` twin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantRequest {
+    pub path: PathBuf,
+    pub access: AccessMode,
+    pub kind: GrantKind,
+}
+
+/// One `--env`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvRequest {
+    /// Pass the caller's value of that name.
+    Pass(String),
+    Set(String, String),
+}
+
+/// Which profile was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileRef {
+    Name(String),
+    File(PathBuf),
+}
+
+/// What one run asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunRequest {
+    pub grants: Vec<GrantRequest>,
+    pub deny: Vec<PathBuf>,
+    pub bypass_protection: Vec<PathBuf>,
+    pub unix_sockets: Vec<PathBuf>,
+    /// `None`: as the profile says, else blocked.
+    pub network: Option<NetworkPolicy>,
+    pub env: Vec<EnvRequest>,
+    pub env_all: bool,
+    pub profile: Option<ProfileRef>,
+    /// More profiles to build on, beside those the profile names.
+    pub extends: Vec<String>,
+    pub limits: Limits,
+    pub allow_cwd: bool,
+    /// The file the command was found in.
+    pub program: Option<PathBuf>,
+    pub name: Option<String>,
+}
+
+/// What the host is, as far as the policy depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostContext {
+    /// Absolute; the directory the command starts in.
+    pub cwd: PathBuf,
+    pub home: Option<PathBuf>,
+    pub xdg_config: Option<PathBuf>,
+    pub xdg_data: Option<PathBuf>,
+    pub xdg_cache: Option<PathBuf>,
+    pub xdg_state: Option<PathBuf>,
+    pub xdg_runtime: Option<PathBuf>,
+    /// nono's own folder, closed to every child.
+    pub state_dir: PathBuf,
+    /// nono's own configuration and profiles, closed to every child.
+    pub config_dir: PathBuf,
+    /// nono's own binary: readable where granted, never writable.
+    pub binary: Option<PathBuf>,
+    /// The folder of this session: readable, its `tmp` writable.
+    pub session_dir: Option<PathBuf>,
+}
+
+impl HostContext {
+    /// `path` made absolute against the working directory; `.` components disappear, `..` stay for the kernel.
+    pub fn absolute(&self, path: &Path) -> PathBuf {
+        self.cwd.join(path).components().collect()
+    }
+}

@@ -1,0 +1,105 @@
+//! From a request and the facts of a host to the policy that is enforced.
+//!
+//! The order matters: first what must stay closed, then what is granted (each path resolved once), then the check of
+//! one against the other, and last the rules, carved where a closed path lies inside a grant. Every contradiction
+//! ends in an error; nothing is dropped to make a policy fit. Only optional paths and paths of groups may be missing,
+//! and each of those leaves a note.
+
+mod carve;
+mod closed;
+mod grants;
+mod locate;
+mod variables;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+use crate::capability_set::merge_grants;
+use crate::data::PolicyData;
+use crate::error::PolicyError;
+use crate::facts::Facts;
+use crate::profile::{MergedProfile, NetworkSection};
+use crate::request::{HostContext, RunRequest};
+use crate::resolved::{NetworkPolicy, Note, ResolvedPolicy};
+
+use closed::Closures;
+use locate::Locator;
+
+/// What every step of one resolution looks at.
+struct Inputs<'a> {
+    request: &'a RunRequest,
+    host: &'a HostContext,
+    profile: &'a MergedProfile,
+    data: &'a PolicyData,
+    locator: Locator<'a>,
+}
+
+/// Resolves one request. Reads the file system through `facts` only.
+pub fn resolve(
+    request: &RunRequest,
+    host: &HostContext,
+    profile: &MergedProfile,
+    groups: &PolicyData,
+    facts: &dyn Facts,
+) -> Result<ResolvedPolicy, PolicyError> {
+    let inputs = Inputs { request, host, profile, data: groups, locator: Locator::new(facts) };
+    let mut notes = Vec::new();
+    let environment = variables::rules(&inputs)?;
+    let network = network(request.network.as_ref(), &profile.network, profile.name())?;
+
+    let mut closures = Closures::collect(&inputs)?;
+    let bypasses = closures.apply_bypasses(&inputs)?;
+    let unix_sockets = grants::sockets(&inputs, &closures, &mut notes)?;
+    let grants = merge_grants(grants::collect(&inputs, &closures, &mut notes)?);
+    closed::check_bypasses_are_used(&bypasses, &grants, &unix_sockets)?;
+
+    let home = host.home.as_ref().map(|home| inputs.locator.place(home).path);
+    let rules = carve::rules(&inputs.locator, &grants, &closures, home.as_deref(), &mut notes)?;
+    let closed = carve::closed_paths(&closures, &grants, &rules, &mut notes)?;
+    notes.extend(closed.iter().filter_map(|closed| hard_links(facts, closed)));
+
+    Ok(ResolvedPolicy {
+        profiles: profile.chain.clone(),
+        grants,
+        rules,
+        closed,
+        unix_sockets,
+        network,
+        environment,
+        workdir: inputs.locator.place(&host.cwd).path,
+        limits: request.limits.clone(),
+        interactive: profile.interactive,
+        notes,
+    })
+}
+
+fn network(
+    asked: Option<&NetworkPolicy>,
+    profile: &NetworkSection,
+    name: &str,
+) -> Result<NetworkPolicy, PolicyError> {
+    if let Some(asked) = asked {
+        return Ok(asked.clone());
+    }
+    let ports = !profile.allow_connect_port.is_empty() || !profile.listen_port.is_empty();
+    match (profile.block, ports) {
+        (Some(false), true) => Err(PolicyError::NetworkContradiction { profile: name.to_owned() }),
+        (Some(false), false) => Ok(NetworkPolicy::Allowed),
+        (_, false) => Ok(NetworkPolicy::Blocked),
+        (_, true) => Ok(NetworkPolicy::Ports {
+            connect: profile.allow_connect_port.clone(),
+            listen: profile.listen_port.clone(),
+        }),
+    }
+}
+
+/// A second name of a closed file may lie where it is granted, and nothing short of a search of the disk would tell.
+fn hard_links(facts: &dyn Facts, closed: &crate::resolved::ClosedPath) -> Option<Note> {
+    if closed.kind != crate::resolved::PathKind::File {
+        return None;
+    }
+    let links = facts.hard_links(&closed.resolved).ok().filter(|links| *links > 1)?;
+    Some(Note::HardLinks { path: closed.resolved.clone(), links })
+}

@@ -1,0 +1,291 @@
+//! Rules that stay clear of closed paths.
+//!
+//! Landlock adds and never subtracts, and a rule reaches everything below it. So a directory grant with a closed
+//! path inside is taken apart: every entry of the directory gets a rule of its own, except the one that leads to
+//! the closed path, which is taken apart in turn. What results covers what existed when it was resolved; a new name
+//! made later directly in such a directory belongs to nobody. Links are left out: their targets are judged on their own.
+//! A denied path deep inside a project is not worth that; the grant stays whole and the sandbox masks the path.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::closed::{Closure, Closures};
+use super::locate::{Locator, same, strictly_within, within};
+use crate::access::{AccessMode, CapabilitySource};
+use crate::error::PolicyError;
+use crate::facts::{EntryKind, FoundKind};
+use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, FsCapability, Note, PathKind, Rule, RuleAccess};
+
+/// The rules of all grants, carved.
+pub(super) fn rules(
+    locator: &Locator<'_>,
+    grants: &[FsCapability],
+    closures: &Closures,
+    home: Option<&Path>,
+    notes: &mut Vec<Note>,
+) -> Result<Vec<Rule>, PolicyError> {
+    let mut carver = Carver {
+        locator,
+        grants,
+        closures,
+        notes,
+        noted: HashSet::new(),
+        rules: Vec::with_capacity(grants.len()),
+    };
+    for (index, grant) in grants.iter().enumerate() {
+        if grant.is_file {
+            carver.emit(index, &grant.resolved, RuleAccess::Mode(grant.access), true);
+        } else {
+            let inside = to_carve(&closures.0, grant, home);
+            carver.cover(index, &grant.resolved, grant.access, &inside)?;
+        }
+    }
+    let rules = carver.rules;
+    Ok(without_redundant(rules, grants))
+}
+
+/// The closed paths that have to be carved out of this grant; denied paths only where that costs nothing extra.
+fn to_carve<'a>(closures: &'a [Closure], grant: &FsCapability, home: Option<&Path>) -> Vec<&'a Closure> {
+    let inside =
+        closures.iter().filter(|c| c.restricts(grant.access) && strictly_within(&c.point, &grant.resolved));
+    let (denied, mut carve): (Vec<_>, Vec<_>) = inside.partition(|closure| closure.is_deny());
+    if denied.is_empty() {
+        return carve;
+    }
+    let mut carved: HashSet<&Path> = HashSet::new();
+    for closure in &carve {
+        carved.extend(closure.point.ancestors().skip(1).take_while(|dir| within(dir, &grant.resolved)));
+    }
+    for closure in denied {
+        let parent = closure.point.parent();
+        if parent.is_some_and(|dir| carved.contains(dir) || Some(dir) == home) {
+            carve.push(closure);
+        }
+    }
+    carve
+}
+
+struct Carver<'a, 'b> {
+    locator: &'a Locator<'b>,
+    grants: &'a [FsCapability],
+    closures: &'a Closures,
+    notes: &'a mut Vec<Note>,
+    noted: HashSet<PathBuf>,
+    rules: Vec<Rule>,
+}
+
+impl Carver<'_, '_> {
+    /// Gives `access` on everything in `dir` except the closures that lie strictly inside it.
+    fn cover(
+        &mut self,
+        grant: usize,
+        dir: &Path,
+        access: AccessMode,
+        closures: &[&Closure],
+    ) -> Result<(), PolicyError> {
+        let Some(first) = closures.first() else {
+            self.emit(grant, dir, RuleAccess::Mode(access), false);
+            return Ok(());
+        };
+        let entries = self.locator.list(dir).map_err(|source| PolicyError::List {
+            dir: dir.to_path_buf(),
+            closed: first.original.clone(),
+            source,
+        })?;
+        self.note_carved(dir, first);
+        if access.reads() {
+            self.emit(grant, dir, RuleAccess::List, false);
+        }
+        for (name, kind) in entries.iter() {
+            self.entry(grant, &dir.join(name), *kind, access, closures)?;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        grant: usize,
+        path: &Path,
+        kind: EntryKind,
+        access: AccessMode,
+        closures: &[&Closure],
+    ) -> Result<(), PolicyError> {
+        if kind == EntryKind::Symlink {
+            return Ok(());
+        }
+        let mut at = closures.iter().filter(|closure| same(&closure.point, path));
+        if at.clone().any(|closure| !closure.keep_read) {
+            return at.try_for_each(|closure| self.open_through(grant, closure, access));
+        }
+        if at.next().is_some() {
+            if access.reads() {
+                self.emit(grant, path, RuleAccess::Mode(AccessMode::Read), kind != EntryKind::Directory);
+            }
+            return Ok(());
+        }
+        match kind {
+            EntryKind::Directory => {
+                let inside: Vec<_> = closures
+                    .iter()
+                    .copied()
+                    .filter(|closure| strictly_within(&closure.point, path))
+                    .collect();
+                self.cover(grant, path, access, &inside)?;
+            }
+            EntryKind::File => self.emit(grant, path, RuleAccess::Mode(access), true),
+            EntryKind::Other if self.is_plain_special(path) => {
+                self.emit(grant, path, RuleAccess::Mode(access), true);
+            }
+            EntryKind::Other | EntryKind::Symlink => {}
+        }
+        Ok(())
+    }
+
+    /// Pipes and devices were part of the grant; sockets are opened by their own flag only.
+    fn is_plain_special(&self, path: &Path) -> bool {
+        self.locator.find(path).is_ok_and(|found| matches!(found.kind, FoundKind::Fifo | FoundKind::Device))
+    }
+
+    /// A bypass below a closed path lets this grant through to the opening, unless a grant of its own says how far.
+    fn open_through(
+        &mut self,
+        grant: usize,
+        closure: &Closure,
+        access: AccessMode,
+    ) -> Result<(), PolicyError> {
+        for opening in &closure.openings {
+            let own = |other: &FsCapability| {
+                within(&other.resolved, &closure.path)
+                    && (within(&other.resolved, opening) || within(opening, &other.resolved))
+            };
+            if self.grants.iter().any(own) || self.closures.forbids(opening, access).is_some() {
+                continue;
+            }
+            match self.locator.place(opening).kind {
+                Some(FoundKind::Directory) => {
+                    let inside = self.closures.0.iter();
+                    let inside: Vec<_> = inside
+                        .filter(|c| c.restricts(access) && strictly_within(&c.point, opening) && !c.is_deny())
+                        .collect();
+                    self.cover(grant, opening, access, &inside)?;
+                }
+                Some(FoundKind::File | FoundKind::Fifo) => {
+                    self.emit(grant, opening, RuleAccess::Mode(access), true);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn note_carved(&mut self, dir: &Path, because: &Closure) {
+        if self.noted.insert(dir.to_path_buf()) {
+            self.notes.push(Note::Carved { path: dir.to_path_buf(), because: because.path.clone() });
+        }
+    }
+
+    fn emit(&mut self, grant: usize, path: &Path, access: RuleAccess, is_file: bool) {
+        self.rules.push(Rule { path: path.to_path_buf(), access, is_file, grant });
+    }
+}
+
+/// Drops rules of groups and of nono itself that another rule above them makes pointless (`/bin` beside `/usr` where
+/// one links to the other): each rule costs the start of a run two system calls.
+fn without_redundant(rules: Vec<Rule>, grants: &[FsCapability]) -> Vec<Rule> {
+    let mut above: HashMap<&OsStr, AccessMode> = HashMap::new();
+    for rule in rules.iter().filter(|rule| !rule.is_file) {
+        if let RuleAccess::Mode(access) = rule.access {
+            above
+                .entry(rule.path.as_os_str())
+                .and_modify(|known| *known = known.union(access))
+                .or_insert(access);
+        }
+    }
+    let offered = |rule: &Rule| {
+        let source = grants.get(rule.grant).map(|grant| &grant.source);
+        matches!(source, Some(CapabilitySource::Group(_) | CapabilitySource::System))
+    };
+    let redundant = |rule: &Rule| match rule.access {
+        RuleAccess::Mode(access) => rule
+            .path
+            .ancestors()
+            .skip(1)
+            .any(|dir| above.get(dir.as_os_str()).is_some_and(|known| known.covers(access))),
+        RuleAccess::List => false,
+    };
+    let keep: Vec<bool> = rules.iter().map(|rule| !(offered(rule) && redundant(rule))).collect();
+    rules.into_iter().zip(keep).filter_map(|(rule, keep)| keep.then_some(rule)).collect()
+}
+
+/// The closed paths as the sandbox gets them. Whatever a rule still reaches has to be masked, and can be only if it
+/// exists.
+pub(super) fn closed_paths(
+    closures: &Closures,
+    grants: &[FsCapability],
+    rules: &[Rule],
+    notes: &mut Vec<Note>,
+) -> Result<Vec<ClosedPath>, PolicyError> {
+    let reach = Reach::new(rules);
+    let mut closed = Vec::with_capacity(closures.0.len());
+    for closure in &closures.0 {
+        let reached = reach.at(closure);
+        if let (Some(rule), PathKind::Absent) = (reached, closure.kind) {
+            match (&closure.by, closure.optional) {
+                (ClosedBy::Deny(source), true) => {
+                    notes.push(Note::Skipped { path: closure.path.clone(), source: source.clone() });
+                    continue;
+                }
+                _ => return Err(absent(closure, rule, grants)),
+            }
+        }
+        let how = if reached.is_some() { ClosedHow::Mask } else { ClosedHow::NotGranted };
+        closed.push(ClosedPath {
+            original: closure.original.clone(),
+            resolved: closure.path.clone(),
+            by: closure.by.clone(),
+            kind: closure.kind,
+            how,
+            keep_read: closure.keep_read,
+            has_openings: !closure.openings.is_empty(),
+        });
+    }
+    Ok(closed)
+}
+
+fn absent(closure: &Closure, rule: &Rule, grants: &[FsCapability]) -> PolicyError {
+    let grant = grants.get(rule.grant).map_or_else(|| rule.path.clone(), |grant| grant.original.clone());
+    PolicyError::DenyAbsent { path: closure.original.clone(), grant }
+}
+
+/// The rules by path, to find the ones above a path without looking at all of them.
+struct Reach<'a> {
+    by_path: HashMap<&'a OsStr, Vec<&'a Rule>>,
+}
+
+impl<'a> Reach<'a> {
+    fn new(rules: &'a [Rule]) -> Self {
+        let mut by_path: HashMap<&OsStr, Vec<&Rule>> = HashMap::new();
+        for rule in rules {
+            by_path.entry(rule.path.as_os_str()).or_default().push(rule);
+        }
+        Reach { by_path }
+    }
+
+    /// A rule that gives something on the closed path which the closure takes away.
+    fn at(&self, closure: &Closure) -> Option<&'a Rule> {
+        let gives = |rule: &&&Rule| match rule.access {
+            RuleAccess::Mode(access) => {
+                closure.restricts(access) && (!rule.is_file || rule.path == closure.path)
+            }
+            RuleAccess::List => false,
+        };
+        closure
+            .path
+            .ancestors()
+            .filter_map(|dir| self.by_path.get(dir.as_os_str()))
+            .flatten()
+            .find(gives)
+            .copied()
+    }
+}

@@ -1,0 +1,203 @@
+//! What stays closed: nono's own files, protected groups, denied paths; and what a bypass opens again.
+//!
+//! A bypass at or above a protected path lifts its closure; one below it leaves the closure and marks an opening,
+//! through which a grant may pass. Neither touches a denied path or nono's own files.
+
+use std::path::{Path, PathBuf};
+
+use super::Inputs;
+use super::locate::{Place, same, strictly_within, within};
+use crate::access::{AccessMode, CapabilitySource};
+use crate::data::GroupKind;
+use crate::error::PolicyError;
+use crate::expand::{expand, expand_everywhere};
+use crate::facts::FoundKind;
+use crate::profile::ProfilePath;
+use crate::resolved::{ClosedBy, FsCapability, PathKind};
+
+/// One path that must stay closed.
+#[derive(Clone, Debug)]
+pub(super) struct Closure {
+    pub(super) original: PathBuf,
+    pub(super) path: PathBuf,
+    /// The first component that is missing, or the path itself.
+    pub(super) point: PathBuf,
+    pub(super) by: ClosedBy,
+    pub(super) kind: PathKind,
+    pub(super) keep_read: bool,
+    /// A profile says it need not be there.
+    pub(super) optional: bool,
+    pub(super) openings: Vec<PathBuf>,
+}
+
+impl Closure {
+    fn new(original: &Path, place: Place, by: ClosedBy) -> Closure {
+        let kind = match place.kind {
+            None => PathKind::Absent,
+            Some(FoundKind::Directory) => PathKind::Directory,
+            Some(_) => PathKind::File,
+        };
+        let (path, point) = (place.path, place.point);
+        let original = original.to_path_buf();
+        Closure { original, path, point, by, kind, keep_read: false, optional: false, openings: vec![] }
+    }
+
+    /// Whether it takes anything away from a grant with that access.
+    pub(super) fn restricts(&self, access: AccessMode) -> bool {
+        !self.keep_read || access.writes()
+    }
+
+    /// Denied paths may be masked; everything else is carved out of grants.
+    pub(super) fn is_deny(&self) -> bool {
+        matches!(self.by, ClosedBy::Deny(_))
+    }
+
+    fn closes(&self, path: &Path, access: AccessMode) -> bool {
+        self.restricts(access)
+            && within(path, &self.path)
+            && !self.openings.iter().any(|opening| within(path, opening))
+    }
+}
+
+/// Everything that must stay closed: nono's own first, then denied, then protected paths.
+#[derive(Debug)]
+pub(super) struct Closures(pub(super) Vec<Closure>);
+
+/// One `--bypass-protection`, resolved.
+#[derive(Debug)]
+pub(super) struct Bypass {
+    original: PathBuf,
+    path: PathBuf,
+    optional: bool,
+}
+
+impl Closures {
+    pub(super) fn collect(inputs: &Inputs<'_>) -> Result<Closures, PolicyError> {
+        let mut closures = Closures(Vec::with_capacity(128));
+        closures.add_own(inputs);
+        closures.add_denied(inputs)?;
+        closures.add_protected(inputs);
+        Ok(closures)
+    }
+
+    fn add_own(&mut self, inputs: &Inputs<'_>) {
+        let host = inputs.host;
+        for dir in [&host.state_dir, &host.config_dir] {
+            if !dir.as_os_str().is_empty() {
+                self.add(inputs, &host.absolute(dir), dir, ClosedBy::Nono);
+            }
+        }
+        if let Some(binary) = &host.binary {
+            self.add(inputs, &host.absolute(binary), binary, ClosedBy::Nono).keep_read = true;
+        }
+    }
+
+    fn add_denied(&mut self, inputs: &Inputs<'_>) -> Result<(), PolicyError> {
+        for path in &inputs.request.deny {
+            self.add(inputs, &inputs.host.absolute(path), path, ClosedBy::Deny(CapabilitySource::User));
+        }
+        for deny in &inputs.profile.filesystem.deny {
+            let path = expand(&deny.path, inputs.host)?;
+            let source = CapabilitySource::Profile(deny.profile.clone());
+            self.add(inputs, &path, Path::new(&deny.path), ClosedBy::Deny(source)).optional = deny.optional;
+        }
+        Ok(())
+    }
+
+    fn add_protected(&mut self, inputs: &Inputs<'_>) {
+        for group in inputs.data.of_kind(GroupKind::Protected) {
+            for text in &group.closed {
+                for path in expand_everywhere(text, inputs.host) {
+                    self.add(inputs, &path, &path, ClosedBy::Protected(group.name.clone()));
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, inputs: &Inputs<'_>, path: &Path, original: &Path, by: ClosedBy) -> &mut Closure {
+        let closure = Closure::new(original, inputs.locator.place(path), by);
+        let known =
+            self.0.iter().position(|known| same(&known.path, &closure.path) && known.by == closure.by);
+        let index = known.unwrap_or_else(|| {
+            self.0.push(closure);
+            self.0.len() - 1
+        });
+        &mut self.0[index]
+    }
+
+    /// Lifts or opens what the bypasses name; each has to concern a protected path.
+    pub(super) fn apply_bypasses(&mut self, inputs: &Inputs<'_>) -> Result<Vec<Bypass>, PolicyError> {
+        let bypasses = bypasses(inputs)?;
+        for bypass in &bypasses {
+            if !self.concerns_protected(&bypass.path) && !bypass.optional {
+                return Err(PolicyError::NothingToBypass { path: bypass.original.clone() });
+            }
+        }
+        let lifted = |closure: &Closure| {
+            matches!(closure.by, ClosedBy::Protected(_))
+                && bypasses.iter().any(|b| within(&closure.path, &b.path))
+        };
+        self.0.retain(|closure| !lifted(closure));
+        for closure in self.0.iter_mut().filter(|closure| matches!(closure.by, ClosedBy::Protected(_))) {
+            let inside = bypasses.iter().filter(|bypass| strictly_within(&bypass.path, &closure.path));
+            closure.openings = inside.map(|bypass| bypass.path.clone()).collect();
+        }
+        Ok(bypasses)
+    }
+
+    fn concerns_protected(&self, path: &Path) -> bool {
+        self.0.iter().any(|closure| {
+            matches!(closure.by, ClosedBy::Protected(_))
+                && (within(path, &closure.path) || within(&closure.path, path))
+        })
+    }
+
+    /// The closure that forbids a grant on this very path, if any.
+    pub(super) fn forbids(&self, path: &Path, access: AccessMode) -> Option<&Closure> {
+        self.0.iter().find(|closure| closure.closes(path, access))
+    }
+}
+
+/// The error for a grant that lies in a closed path.
+pub(super) fn refusal(closure: &Closure, original: &Path) -> PolicyError {
+    let path = original.to_path_buf();
+    match &closure.by {
+        ClosedBy::Nono => PolicyError::NonoOwned { path, own: closure.original.clone() },
+        ClosedBy::Protected(group) => PolicyError::Protected { path, group: group.clone() },
+        ClosedBy::Deny(by) => {
+            PolicyError::GrantDenied { path, deny: closure.original.clone(), by: by.clone() }
+        }
+    }
+}
+
+fn bypasses(inputs: &Inputs<'_>) -> Result<Vec<Bypass>, PolicyError> {
+    let mut out = Vec::new();
+    for original in &inputs.request.bypass_protection {
+        let path = inputs.locator.place(&inputs.host.absolute(original)).path;
+        out.push(Bypass { original: original.clone(), path, optional: false });
+    }
+    for ProfilePath { path, optional, .. } in &inputs.profile.filesystem.bypass_protection {
+        let resolved = inputs.locator.place(&expand(path, inputs.host)?).path;
+        out.push(Bypass { original: PathBuf::from(path), path: resolved, optional: *optional });
+    }
+    Ok(out)
+}
+
+/// A bypass alone opens nothing; one that no grant meets is a mistake worth saying.
+pub(super) fn check_bypasses_are_used(
+    bypasses: &[Bypass],
+    grants: &[FsCapability],
+    sockets: &[FsCapability],
+) -> Result<(), PolicyError> {
+    let asked =
+        |grant: &&FsCapability| matches!(grant.source, CapabilitySource::User | CapabilitySource::Profile(_));
+    for bypass in bypasses.iter().filter(|bypass| !bypass.optional) {
+        let meets = |grant: &FsCapability| {
+            within(&grant.resolved, &bypass.path) || (!grant.is_file && within(&bypass.path, &grant.resolved))
+        };
+        if !grants.iter().chain(sockets).filter(asked).any(meets) {
+            return Err(PolicyError::BypassWithoutGrant { path: bypass.original.clone() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! What is granted: by flags, by profiles, by groups, and by nono itself.
+//!
+//! What a person or a profile asks for is granted or refused with an error. What a group offers is granted where it
+//! exists and is not closed, and skipped with a note elsewhere. nono's own grants never open a closed path either.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::Inputs;
+use super::closed::{Closures, refusal};
+use super::locate::within;
+use crate::access::{AccessMode, CapabilitySource};
+use crate::data::{Group, GroupKind};
+use crate::error::{PolicyError, nearest};
+use crate::expand::expand;
+use crate::facts::{Found, FoundKind};
+use crate::profile::WorkdirAccess;
+use crate::request::GrantKind;
+use crate::resolved::{FsCapability, Note};
+
+/// Every grant of the run, not yet merged; the stronger sources come first.
+pub(super) fn collect(
+    inputs: &Inputs<'_>,
+    closures: &Closures,
+    notes: &mut Vec<Note>,
+) -> Result<Vec<FsCapability>, PolicyError> {
+    let mut collector = Collector { inputs, closures, notes, grants: Vec::with_capacity(128) };
+    collector.add_request()?;
+    collector.add_profile()?;
+    collector.add_groups()?;
+    collector.add_own();
+    Ok(collector.grants)
+}
+
+/// The unix sockets the run may connect to.
+pub(super) fn sockets(
+    inputs: &Inputs<'_>,
+    closures: &Closures,
+    notes: &mut Vec<Note>,
+) -> Result<Vec<FsCapability>, PolicyError> {
+    let mut out = Vec::new();
+    for path in &inputs.request.unix_sockets {
+        out.push(socket(inputs, closures, path, &inputs.host.absolute(path), CapabilitySource::User)?);
+    }
+    for wanted in &inputs.profile.filesystem.unix_socket {
+        let source = CapabilitySource::Profile(wanted.profile.clone());
+        let path = expand(&wanted.path, inputs.host)?;
+        if wanted.optional && inputs.locator.find(&path).is_err() {
+            notes.push(Note::Skipped { path, source });
+        } else {
+            out.push(socket(inputs, closures, Path::new(&wanted.path), &path, source)?);
+        }
+    }
+    Ok(out)
+}
+
+fn socket(
+    inputs: &Inputs<'_>,
+    closures: &Closures,
+    original: &Path,
+    path: &Path,
+    source: CapabilitySource,
+) -> Result<FsCapability, PolicyError> {
+    let found = found(inputs, original, path, &source)?;
+    if found.kind != FoundKind::Socket {
+        return Err(PolicyError::NotASocket { path: original.to_path_buf() });
+    }
+    let access = AccessMode::ReadWrite;
+    if let Some(closure) = closures.forbids(&found.path, access) {
+        return Err(refusal(closure, original));
+    }
+    Ok(FsCapability { original: original.to_path_buf(), resolved: found.path, access, is_file: true, source })
+}
+
+fn found(
+    inputs: &Inputs<'_>,
+    original: &Path,
+    path: &Path,
+    source: &CapabilitySource,
+) -> Result<Found, PolicyError> {
+    let original = original.to_path_buf();
+    if original.as_os_str().is_empty() {
+        return Err(PolicyError::PathNotFound { path: original, from: source.clone() });
+    }
+    inputs.locator.find(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if inputs.locator.facts.is_symlink(path) => {
+            PolicyError::DanglingLink { path: original, from: source.clone() }
+        }
+        io::ErrorKind::NotFound => PolicyError::PathNotFound { path: original, from: source.clone() },
+        _ => PolicyError::Resolve { path: original, source: error },
+    })
+}
+
+struct Collector<'a, 'b> {
+    inputs: &'a Inputs<'b>,
+    closures: &'a Closures,
+    notes: &'a mut Vec<Note>,
+    grants: Vec<FsCapability>,
+}
+
+impl Collector<'_, '_> {
+    fn add_request(&mut self) -> Result<(), PolicyError> {
+        for grant in &self.inputs.request.grants {
+            let path = self.inputs.host.absolute(&grant.path);
+            self.ask(&grant.path, &path, grant.access, grant.kind, CapabilitySource::User)?;
+        }
+        if self.inputs.request.allow_cwd {
+            self.workdir(AccessMode::ReadWrite, CapabilitySource::User)?;
+        }
+        Ok(())
+    }
+
+    fn add_profile(&mut self) -> Result<(), PolicyError> {
+        for grant in &self.inputs.profile.filesystem.grants {
+            let source = CapabilitySource::Profile(grant.at.profile.clone());
+            let path = match expand(&grant.at.path, self.inputs.host) {
+                Err(PolicyError::NoHome { .. }) if grant.at.optional => continue,
+                other => other?,
+            };
+            if grant.at.optional && self.inputs.locator.find(&path).is_err() {
+                self.notes.push(Note::Skipped { path, source });
+            } else {
+                self.ask(Path::new(&grant.at.path), &path, grant.access, grant.kind, source)?;
+            }
+        }
+        let workdir = &self.inputs.profile.workdir;
+        let source = CapabilitySource::Profile(workdir.profile.clone().unwrap_or_default());
+        match workdir.access {
+            WorkdirAccess::None => Ok(()),
+            WorkdirAccess::Read => self.workdir(AccessMode::Read, source),
+            WorkdirAccess::Write => self.workdir(AccessMode::Write, source),
+            WorkdirAccess::ReadWrite => self.workdir(AccessMode::ReadWrite, source),
+        }
+    }
+
+    fn workdir(&mut self, access: AccessMode, source: CapabilitySource) -> Result<(), PolicyError> {
+        let cwd = self.inputs.host.cwd.clone();
+        self.ask(&cwd, &cwd, access, GrantKind::Directory, source)
+    }
+
+    /// A grant somebody asked for: it is made in full, or it is an error.
+    fn ask(
+        &mut self,
+        original: &Path,
+        path: &Path,
+        access: AccessMode,
+        kind: GrantKind,
+        source: CapabilitySource,
+    ) -> Result<(), PolicyError> {
+        let found = found(self.inputs, original, path, &source)?;
+        check_kind(found.kind, kind, access, original)?;
+        if let Some(closure) = self.closures.forbids(&found.path, access) {
+            return Err(refusal(closure, original));
+        }
+        self.push(original, found, access, source);
+        Ok(())
+    }
+
+    fn add_groups(&mut self) -> Result<(), PolicyError> {
+        let (inputs, chosen) = (self.inputs, &self.inputs.profile.groups);
+        for name in chosen.include.iter().chain(&chosen.exclude) {
+            let Some(group) = inputs.data.group(name) else {
+                let nearest = nearest(name, inputs.data.groups.iter().map(|group| group.name.as_str()));
+                return Err(PolicyError::UnknownGroup { name: name.clone(), nearest });
+            };
+            if group.kind == GroupKind::Protected && chosen.exclude.contains(name) {
+                return Err(PolicyError::ProtectedGroupExcluded { name: name.clone() });
+            }
+        }
+        let applies = |group: &&Group| match group.kind {
+            GroupKind::Base => !chosen.exclude.contains(&group.name),
+            GroupKind::Tool => chosen.include.contains(&group.name),
+            GroupKind::Protected => false,
+        };
+        for group in inputs.data.groups.iter().filter(applies) {
+            self.add_group(group);
+        }
+        Ok(())
+    }
+
+    fn add_group(&mut self, group: &Group) {
+        let lists = [
+            (&group.read, AccessMode::Read),
+            (&group.write, AccessMode::Write),
+            (&group.allow, AccessMode::ReadWrite),
+        ];
+        for (list, access) in lists {
+            for text in list {
+                let source = CapabilitySource::Group(group.name.clone());
+                match expand(text, self.inputs.host) {
+                    Ok(path) => self.offer_all(path, access, &source),
+                    // No home folder, or no such variable here: nothing to offer.
+                    Err(_) => self.notes.push(Note::Skipped { path: PathBuf::from(text), source }),
+                }
+            }
+        }
+    }
+
+    fn offer_all(&mut self, path: PathBuf, access: AccessMode, source: &CapabilitySource) {
+        let Some(start) = path.file_name().and_then(|name| name.as_bytes().strip_suffix(b"*")) else {
+            return self.offer(path, access, source);
+        };
+        let dir = path.parent().unwrap_or(&path);
+        let entries = self.inputs.locator.list(dir).unwrap_or_default();
+        let matching: Vec<_> = entries
+            .iter()
+            .filter(|(name, _)| name.as_bytes().starts_with(start))
+            .map(|(name, _)| dir.join(name))
+            .collect();
+        if matching.is_empty() {
+            self.notes.push(Note::Skipped { path: path.clone(), source: source.clone() });
+        }
+        for path in matching {
+            self.offer(path, access, source);
+        }
+    }
+
+    /// A grant nobody asked for by name: made where it can be, skipped elsewhere.
+    fn offer(&mut self, path: PathBuf, access: AccessMode, source: &CapabilitySource) {
+        let found = self.inputs.locator.look_up(&path);
+        let found = found
+            .filter(|found| matches!(found.kind, FoundKind::Directory | FoundKind::File | FoundKind::Device));
+        match found {
+            Some(found) if self.closures.forbids(&found.path, access).is_none() => {
+                self.push(&path, found, access, source.clone());
+            }
+            _ => self.notes.push(Note::Skipped { path, source: source.clone() }),
+        }
+    }
+
+    fn add_own(&mut self) {
+        if let Some(dir) = &self.inputs.host.session_dir {
+            self.offer(dir.clone(), AccessMode::Read, &CapabilitySource::System);
+            self.offer(dir.join("tmp"), AccessMode::ReadWrite, &CapabilitySource::System);
+        }
+        let program = self.inputs.request.program.as_ref().map(|program| self.inputs.host.absolute(program));
+        let Some((path, found)) =
+            program.and_then(|path| self.inputs.locator.find(&path).ok().map(|f| (path, f)))
+        else {
+            return;
+        };
+        let covered = |grant: &FsCapability| {
+            grant.access.reads()
+                && if grant.is_file {
+                    grant.resolved == found.path
+                } else {
+                    within(&found.path, &grant.resolved)
+                }
+        };
+        let open = self.closures.forbids(&found.path, AccessMode::Read).is_none();
+        if found.kind == FoundKind::File && open && !self.grants.iter().any(covered) {
+            self.push(&path, found, AccessMode::Read, CapabilitySource::System);
+        }
+    }
+
+    fn push(&mut self, original: &Path, found: Found, access: AccessMode, source: CapabilitySource) {
+        let is_file = found.kind != FoundKind::Directory;
+        let original = original.to_path_buf();
+        self.grants.push(FsCapability { original, resolved: found.path, access, is_file, source });
+    }
+}
+
+fn check_kind(
+    found: FoundKind,
+    wanted: GrantKind,
+    access: AccessMode,
+    path: &Path,
+) -> Result<(), PolicyError> {
+    let path = path.to_path_buf();
+    match (found, wanted) {
+        (FoundKind::Directory, GrantKind::Directory) | (FoundKind::File, GrantKind::File) => Ok(()),
+        (FoundKind::Directory, GrantKind::File) => Err(PolicyError::ExpectedFile { path, access }),
+        (FoundKind::File, GrantKind::Directory) => Err(PolicyError::ExpectedDirectory { path, access }),
+        (FoundKind::Socket, _) => Err(PolicyError::IsSocket { path }),
+        (FoundKind::Fifo, _) => Err(PolicyError::IsFifo { path }),
+        (FoundKind::Device | FoundKind::Other, _) => Err(PolicyError::IsDevice { path }),
+    }
+}

@@ -1,0 +1,212 @@
+//! A sandbox described as JSON: what a child is told about itself, and what a set can be rebuilt from.
+//!
+//! `fs`, `unix_sockets`, `net_blocked` and `resource_limits` are the keys other programs know. Beside them the
+//! resolved policy is kept, but for notes on absent paths, so that `why --self` answers exactly as the kernel does.
+//! Unknown keys are ignored. Access words are checked only when a set is rebuilt.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{AccessMode, CapabilitySource};
+use crate::capability_set::CapabilitySet;
+use crate::error::StateError;
+use crate::resolved::{FsCapability, Limits, NetworkPolicy, Note, ResolvedPolicy};
+
+/// One grant of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateGrant {
+    #[serde(with = "crate::path_serde")]
+    pub original: PathBuf,
+    #[serde(with = "crate::path_serde")]
+    pub resolved: PathBuf,
+    /// `read`, `write` or `read+write`.
+    pub access: String,
+    pub is_file: bool,
+    /// Left out when it is the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<CapabilitySource>,
+}
+
+/// A sandbox as data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxState {
+    pub fs: Vec<StateGrant>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unix_sockets: Vec<StateGrant>,
+    pub net_blocked: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_limits: Option<Limits>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<ResolvedPolicy>,
+}
+
+impl SandboxState {
+    pub fn from_policy(
+        policy: &ResolvedPolicy,
+        name: Option<String>,
+        session_id: Option<String>,
+    ) -> SandboxState {
+        SandboxState {
+            fs: policy.grants.iter().map(StateGrant::from).collect(),
+            unix_sockets: policy.unix_sockets.iter().map(StateGrant::from).collect(),
+            net_blocked: policy.network != NetworkPolicy::Allowed,
+            resource_limits: set_limits(&policy.limits),
+            name,
+            session_id,
+            policy: Some(without_skipped(policy)),
+        }
+    }
+
+    pub fn from_caps(caps: &CapabilitySet) -> SandboxState {
+        SandboxState {
+            fs: caps.fs_capabilities().iter().map(StateGrant::from).collect(),
+            unix_sockets: caps.unix_sockets().iter().map(StateGrant::from).collect(),
+            net_blocked: caps.is_network_blocked(),
+            resource_limits: set_limits(caps.limits()),
+            name: None,
+            session_id: None,
+            policy: None,
+        }
+    }
+
+    /// Pretty-printed, two spaces deep.
+    pub fn to_json(&self) -> Result<String, StateError> {
+        serde_json::to_string_pretty(self).map_err(|source| StateError::Json { source })
+    }
+
+    pub fn from_json(text: &str) -> Result<SandboxState, StateError> {
+        serde_json::from_str(text).map_err(|source| StateError::Json { source })
+    }
+
+    /// The set of capabilities again. Grants are taken from their resolved paths, so that it does not matter which
+    /// directory this runs in; each has to exist and to be of the kind it was.
+    pub fn to_caps(&self) -> Result<CapabilitySet, StateError> {
+        let mut caps = CapabilitySet::new();
+        for grant in &self.fs {
+            caps.restore(grant.to_capability()?)?;
+        }
+        for socket in &self.unix_sockets {
+            caps.restore_socket(socket.to_capability()?);
+        }
+        let network = self.policy.as_ref().map(|policy| policy.network.clone());
+        let plain = if self.net_blocked { NetworkPolicy::Blocked } else { NetworkPolicy::Allowed };
+        caps.set_network(
+            network.filter(|known| (*known != NetworkPolicy::Allowed) == self.net_blocked).unwrap_or(plain),
+        );
+        caps.set_limits(self.resource_limits.clone().unwrap_or_default());
+        Ok(caps)
+    }
+}
+
+impl From<&FsCapability> for StateGrant {
+    fn from(grant: &FsCapability) -> StateGrant {
+        StateGrant {
+            original: grant.original.clone(),
+            resolved: grant.resolved.clone(),
+            access: grant.access.to_string(),
+            is_file: grant.is_file,
+            source: Some(grant.source.clone()).filter(|source| *source != CapabilitySource::User),
+        }
+    }
+}
+
+impl StateGrant {
+    fn to_capability(&self) -> Result<FsCapability, StateError> {
+        let access = match self.access.as_str() {
+            "read" => AccessMode::Read,
+            "write" => AccessMode::Write,
+            "read+write" => AccessMode::ReadWrite,
+            other => {
+                return Err(StateError::UnknownAccess {
+                    path: self.original.clone(),
+                    access: other.to_owned(),
+                });
+            }
+        };
+        Ok(FsCapability {
+            original: self.original.clone(),
+            resolved: self.resolved.clone(),
+            access,
+            is_file: self.is_file,
+            source: self.source.clone().unwrap_or(CapabilitySource::User),
+        })
+    }
+}
+
+/// What a host does not have is of no use to the child, and there is a lot of it.
+fn without_skipped(policy: &ResolvedPolicy) -> ResolvedPolicy {
+    let mut policy = policy.clone();
+    policy.notes.retain(|note| !matches!(note, Note::Skipped { .. }));
+    policy
+}
+
+fn set_limits(limits: &Limits) -> Option<Limits> {
+    Some(limits.clone()).filter(|limits| *limits != Limits::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::RunRequest;
+    use crate::testing::{dir, resolved};
+
+    #[test]
+    fn the_known_keys_come_first_and_in_order() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut caps = CapabilitySet::new();
+        caps.allow_path(temp.path(), AccessMode::ReadWrite).unwrap();
+        let json = SandboxState::from_caps(&caps).to_json().unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(value.as_object().unwrap().keys().collect::<Vec<_>>(), ["fs", "net_blocked"]);
+        let keys: Vec<_> = value["fs"][0].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["original", "resolved", "access", "is_file"]);
+        assert_eq!(value["fs"][0]["access"], "read+write");
+        assert!(json.starts_with("{\n  \"fs\": ["));
+    }
+
+    #[test]
+    fn a_set_round_trips_with_its_sources() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut caps = CapabilitySet::new();
+        caps.allow_path(temp.path(), AccessMode::Read).unwrap();
+        caps.set_network(NetworkPolicy::Allowed);
+        let mut state = SandboxState::from_caps(&caps);
+        state.fs[0].source = Some(CapabilitySource::Group("system".into()));
+        let back = SandboxState::from_json(&state.to_json().unwrap()).unwrap().to_caps().unwrap();
+        assert_eq!(back.fs_capabilities()[0].source, CapabilitySource::Group("system".into()));
+        assert!(!back.is_network_blocked());
+    }
+
+    #[test]
+    fn a_policy_round_trips_whole() {
+        let policy = resolved(&RunRequest { deny: vec![".env".into()], ..dir("/h", AccessMode::ReadWrite) });
+        let state = SandboxState::from_policy(&policy, Some("n".into()), Some("id".into()));
+        let back = SandboxState::from_json(&state.to_json().unwrap()).unwrap();
+        assert_eq!(back, state);
+        let kept = back.policy.unwrap();
+        assert_eq!(
+            (&kept.rules, &kept.closed, &kept.grants),
+            (&policy.rules, &policy.closed, &policy.grants)
+        );
+    }
+
+    #[test]
+    fn bad_states_are_refused() {
+        for text in ["", "{}", "[]", r#"{"fs": []}"#] {
+            let error = SandboxState::from_json(text).unwrap_err();
+            assert!(error.to_string().starts_with("Invalid JSON:"), "{text}");
+        }
+        let text = r#"{"fs": [{"original": "/", "resolved": "/", "access": "all", "is_file": false}],
+            "net_blocked": true, "later": 1}"#;
+        let state = SandboxState::from_json(text).unwrap();
+        assert!(matches!(state.to_caps(), Err(StateError::UnknownAccess { .. })));
+        let gone = text.replace("\"all\"", "\"read\"").replace("\"/\"", "\"/no/such\"");
+        let error = SandboxState::from_json(&gone).unwrap().to_caps().unwrap_err();
+        assert!(matches!(error, StateError::Capability(crate::CapabilityError::PathNotFound { .. })));
+    }
+}

@@ -1,0 +1,34 @@
+//! Confining the calling process itself, without namespaces and for ever.
+
+use nono_policy::resolved::ResolvedPolicy;
+use nono_sys::{errno, process, seccomp};
+
+use super::blueprint::{SessionPaths, compile};
+use super::support::{Namespaces, Support};
+use super::{filter, plan};
+use crate::refusal::Refusal;
+use crate::strategy::ExecStrategy;
+
+/// The ABI from which on Landlock can confine all threads of a process at once.
+const THREAD_SYNC_ABI: u32 = 8;
+
+/// Enforce `policy` on this process. Irreversible; may be called again to restrict further.
+pub fn apply(policy: &ResolvedPolicy, support: &Support) -> Result<(), Refusal> {
+    let abi = support.landlock.clone().map_err(|reason| Refusal::NoLandlock { reason })?;
+    let failed = |step| move |e: std::io::Error| Refusal::Kernel { step, error: errno::describe(&e) };
+    let threads = process::thread_count().map_err(failed("count the threads"))?;
+    let all_threads = threads > 1;
+    if all_threads && abi < THREAD_SYNC_ABI {
+        return Err(Refusal::Threads { threads });
+    }
+    let in_place = Support {
+        namespaces: Namespaces::Missing { reason: "a process cannot move itself into one".to_owned() },
+        ..support.clone()
+    };
+    let blueprint = compile(policy, &in_place, ExecStrategy::Direct, &SessionPaths::none())?;
+    let ruleset = plan::fill(&blueprint)?;
+    process::no_new_privs().map_err(failed("give up new privileges"))?;
+    ruleset.restrict_self(all_threads).map_err(failed("enforce the Landlock rules"))?;
+    seccomp::install(&filter::compile(blueprint.filter), all_threads)
+        .map_err(failed("install the system call filter"))
+}

@@ -1,0 +1,131 @@
+//! The tables of the filter, by architecture.
+
+#[cfg(target_arch = "x86_64")]
+pub(super) const AUDIT_ARCH: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+pub(super) const AUDIT_ARCH: u32 = 0xc000_00b7;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("the system call filter is written for x86-64 and aarch64 only");
+
+/// The first number this table does not know: `setxattrat` and everything after it. Numbers from 424 on are common to
+/// all architectures.
+pub(super) const FIRST_UNKNOWN: u32 = 463;
+
+pub(super) const CLONE_NEWTIME: u32 = 0x80;
+/// cgroup, uts, ipc, user, pid, net and mount namespaces.
+pub(super) const CLONE_NEW: u32 =
+    0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000 | 0x0002_0000;
+pub(super) const MSG_FASTOPEN: u32 = 0x2000_0000;
+pub(super) const IPPROTO_MPTCP: libc::c_int = 262;
+
+/// Always refused: they reach outside the process's own files and memory, or into the kernel.
+pub(super) const REFUSED: &[libc::c_long] = &[
+    // mounts
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_setns,
+    // files by handle, past every path check
+    libc::SYS_open_by_handle_at,
+    // asynchronous calls that no filter sees
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // keyrings
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // kernel attack surface
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    // the machine
+    libc::SYS_reboot,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+];
+
+/// Answered as if the kernel were older, so that libraries fall back to a call that can be inspected.
+pub(super) const NOT_THERE: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_fchmodat2];
+
+/// System V and POSIX message queues, semaphores and shared memory, which live outside the file system.
+pub(super) const SHARED_IPC: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// Calls whose first argument names the process or thread to be scheduled.
+pub(super) const SCHEDULING: &[libc::c_long] = &[
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+];
+
+/// Sending calls and the index of their flags.
+pub(super) const SENDING: &[(libc::c_long, u32)] =
+    &[(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+
+/// ioctl requests that type into a terminal, or change a file through a descriptor opened for reading.
+pub(super) const IOCTLS: &[u32] = &[
+    0x5412,      // TIOCSTI
+    0x541c,      // TIOCLINUX
+    0x541d,      // TIOCCONS
+    0x5423,      // TIOCSETD: line disciplines are drivers
+    0x4008_6602, // FS_IOC_SETFLAGS
+    0x4004_6602, // FS_IOC32_SETFLAGS
+    0x401c_5820, // FS_IOC_FSSETXATTR
+    0x4008_7602, // FS_IOC_SETVERSION
+    0x4004_7602, // FS_IOC32_SETVERSION
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+    0xc050_6617, // FS_IOC_ADD_ENCRYPTION_KEY
+    0x5000_9401, // BTRFS_IOC_SNAP_CREATE
+    0x5000_940e, // BTRFS_IOC_SUBVOL_CREATE
+    0x5000_940f, // BTRFS_IOC_SNAP_DESTROY
+    0x5000_9417, // BTRFS_IOC_SNAP_CREATE_V2
+    0x5000_9418, // BTRFS_IOC_SUBVOL_CREATE_V2
+    0x4008_941a, // BTRFS_IOC_SUBVOL_SETFLAGS
+    0xc0c8_9425, // BTRFS_IOC_SET_RECEIVED_SUBVOL
+    0x5000_943f, // BTRFS_IOC_SNAP_DESTROY_V2
+];

@@ -1,0 +1,199 @@
+//! The static seccomp filter: what no sandboxed program may ask of the kernel, whatever Landlock says.
+//!
+//! Written as families, not single calls. Anything newer than this table is answered ENOSYS, so that a new kernel does
+//! not open a door nobody looked at; libraries fall back to the older call. The order is: architecture, then numbers
+//! that are always refused, then those whose arguments decide; everything else is allowed and, because the decision
+//! does not depend on arguments, costs nothing (the kernel caches it per call number).
+
+mod bpf;
+mod calls;
+
+use bpf::{Action, Block};
+use nono_sys::seccomp::Instruction;
+
+/// How the network looks to the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SocketRule {
+    /// A network namespace of its own: internet sockets reach nothing but its loopback.
+    OwnNetwork,
+    /// No namespace and the network blocked: no internet socket at all.
+    NoInternet,
+    /// TCP only, ports judged by Landlock.
+    TcpOnly,
+    /// The host's network.
+    Open,
+}
+
+/// What the filter has to close because no namespace does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FilterSpec {
+    pub(super) sockets: SocketRule,
+    /// Others' processes are out of sight, so calls that name a process need no check.
+    pub(super) pid_namespace: bool,
+    pub(super) ipc_namespace: bool,
+    /// Masks hide path sockets; without them no unix socket may be made at all.
+    pub(super) mount_namespace: bool,
+}
+
+const EPERM: Action = Action::Errno(libc::EPERM);
+const ENOSYS: Action = Action::Errno(libc::ENOSYS);
+
+/// Assemble the program.
+pub(super) fn compile(spec: FilterSpec) -> Vec<Instruction> {
+    let mut program = Block::new().load_arch().unless(calls::AUDIT_ARCH, Action::Kill).load_number();
+    // x32 numbers share the architecture word with x86-64.
+    program = program.when_at_least(0x4000_0000, Block::new().ret(Action::Kill));
+    program = program.when_at_least(calls::FIRST_UNKNOWN, Block::new().ret(ENOSYS));
+    for nr in calls::REFUSED {
+        program = program.when(number(*nr), Block::new().ret(EPERM));
+    }
+    for nr in calls::NOT_THERE {
+        program = program.when(number(*nr), Block::new().ret(ENOSYS));
+    }
+    if !spec.ipc_namespace {
+        for nr in calls::SHARED_IPC {
+            program = program.when(number(*nr), Block::new().ret(EPERM));
+        }
+    }
+    if !spec.pid_namespace {
+        program = program.then(other_processes());
+    }
+    program
+        .then(namespaces())
+        .then(by_argument())
+        .then(sockets(spec))
+        .ret(Action::Allow)
+        .into_program()
+}
+
+fn number(nr: libc::c_long) -> u32 {
+    u32::try_from(nr).unwrap_or(u32::MAX)
+}
+
+fn allow() -> Block {
+    Block::new().ret(Action::Allow)
+}
+
+fn refuse() -> Block {
+    Block::new().ret(EPERM)
+}
+
+/// New namespaces would give back the capabilities that were dropped.
+fn namespaces() -> Block {
+    let clone = Block::new().load_arg(0, u32::MAX).when_any(calls::CLONE_NEW, refuse()).then(allow());
+    let unshare =
+        Block::new().load_arg(0, u32::MAX).when_any(calls::CLONE_NEW | calls::CLONE_NEWTIME, refuse()).then(allow());
+    Block::new().when(number(libc::SYS_clone), clone).when(number(libc::SYS_unshare), unshare)
+}
+
+/// Limits, scheduling and priorities of anybody but the caller, where others can be named.
+fn other_processes() -> Block {
+    let self_only = |arg| Block::new().load_arg(arg, u32::MAX).unless(0, EPERM).then(allow());
+    // Reading another's limits (a null new limit) is harmless.
+    let prlimit = Block::new()
+        .load_arg(0, u32::MAX)
+        .when(0, allow())
+        .when_nonzero_64(2, EPERM)
+        .then(allow());
+    let whose = |process: u32| {
+        Block::new().load_arg(0, u32::MAX).unless(process, EPERM).load_arg(1, u32::MAX).unless(0, EPERM).then(allow())
+    };
+    let mut block = Block::new()
+        .when(number(libc::SYS_prlimit64), prlimit)
+        .when(number(libc::SYS_setpriority), whose(0))
+        .when(number(libc::SYS_ioprio_set), whose(1));
+    for nr in calls::SCHEDULING {
+        block = block.when(number(*nr), self_only(0));
+    }
+    block
+}
+
+/// ioctl requests, fcntl commands and prctl options that reach further than their descriptor.
+fn by_argument() -> Block {
+    let mut ioctl = Block::new().load_arg(1, u32::MAX);
+    for request in calls::IOCTLS {
+        ioctl = ioctl.when(*request, refuse());
+    }
+    let fcntl = Block::new()
+        .load_arg(1, u32::MAX)
+        .when(number(libc::F_SETLEASE.into()), refuse())
+        .when(number(libc::F_NOTIFY.into()), refuse())
+        .then(allow());
+    // Answered "done" without doing it: a non-dumpable child could not be looked at by its supervisor.
+    let dumpable = Block::new()
+        .load_arg(1, u32::MAX)
+        .when(0, Block::new().ret(Action::Errno(0)))
+        .then(allow());
+    let prctl =
+        Block::new().load_arg(0, u32::MAX).when(number(libc::PR_SET_DUMPABLE.into()), dumpable).then(allow());
+    Block::new()
+        .when(number(libc::SYS_ioctl), ioctl.then(allow()))
+        .when(number(libc::SYS_fcntl), fcntl)
+        .when(number(libc::SYS_prctl), prctl)
+}
+
+fn sockets(spec: FilterSpec) -> Block {
+    let no_family = Action::Errno(libc::EAFNOSUPPORT);
+    let inet = internet(spec.sockets);
+    let socket = Block::new()
+        .load_arg(0, u32::MAX)
+        .when(number(libc::AF_UNIX.into()), unix(spec.mount_namespace))
+        .when(number(libc::AF_INET.into()), inet.clone())
+        .when(number(libc::AF_INET6.into()), inet)
+        .when(number(libc::AF_NETLINK.into()), netlink())
+        .ret(no_family);
+    let pair =
+        Block::new().load_arg(0, u32::MAX).unless(number(libc::AF_UNIX.into()), no_family).then(unix(true));
+    let mut block =
+        Block::new().when(number(libc::SYS_socket), socket).when(number(libc::SYS_socketpair), pair);
+    if spec.sockets == SocketRule::TcpOnly {
+        // Fast open connects without the connect call that Landlock judges.
+        for (nr, flags) in calls::SENDING {
+            let fast_open = Block::new().load_arg(*flags, u32::MAX).when_any(calls::MSG_FASTOPEN, refuse()).then(allow());
+            block = block.when(number(*nr), fast_open);
+        }
+    }
+    block
+}
+
+const TYPE_MASK: u32 = 0xf;
+
+/// Streams only: a datagram socket can send to any path without connecting.
+fn unix(may_exist: bool) -> Block {
+    if !may_exist {
+        return refuse();
+    }
+    Block::new()
+        .load_arg(1, TYPE_MASK)
+        .when(number(libc::SOCK_STREAM.into()), allow())
+        .when(number(libc::SOCK_SEQPACKET.into()), allow())
+        .then(refuse())
+}
+
+fn internet(rule: SocketRule) -> Block {
+    let protocols: &[libc::c_int] = match rule {
+        SocketRule::NoInternet => return Block::new().ret(Action::Errno(libc::EACCES)),
+        SocketRule::TcpOnly => &[0, libc::IPPROTO_TCP],
+        SocketRule::OwnNetwork | SocketRule::Open => {
+            &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6, calls::IPPROTO_MPTCP]
+        }
+    };
+    let mut by_protocol = Block::new().load_arg(2, u32::MAX);
+    for protocol in protocols {
+        by_protocol = by_protocol.when(number((*protocol).into()), allow());
+    }
+    let by_protocol = by_protocol.ret(Action::Errno(libc::EPROTONOSUPPORT));
+    let mut block = Block::new().load_arg(1, TYPE_MASK).when(number(libc::SOCK_STREAM.into()), by_protocol.clone());
+    if rule != SocketRule::TcpOnly {
+        block = block.when(number(libc::SOCK_DGRAM.into()), by_protocol);
+    }
+    block.then(refuse())
+}
+
+/// The routing family, which name lookups and interface lists use; changing anything needs capabilities.
+fn netlink() -> Block {
+    Block::new().load_arg(2, u32::MAX).unless(0, Action::Errno(libc::EPROTONOSUPPORT)).then(allow())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+use super::bpf::{Call, interpret};
+use super::*;
+
+const NAMESPACED: FilterSpec = FilterSpec {
+    sockets: SocketRule::OwnNetwork,
+    pid_namespace: true,
+    ipc_namespace: true,
+    mount_namespace: true,
+};
+const BARE: FilterSpec = FilterSpec {
+    sockets: SocketRule::NoInternet,
+    pid_namespace: false,
+    ipc_namespace: false,
+    mount_namespace: false,
+};
+
+fn ask(spec: FilterSpec, nr: libc::c_long, args: [u64; 6]) -> u32 {
+    interpret(&compile(spec), Call { arch: calls::AUDIT_ARCH, nr: number(nr), args })
+}
+
+fn args(list: &[u64]) -> [u64; 6] {
+    let mut all = [0; 6];
+    all[..list.len()].copy_from_slice(list);
+    all
+}
+
+fn errno(code: i32) -> u32 {
+    Action::Errno(code).code()
+}
+
+const ALLOW: u32 = 0x7fff_0000;
+const HIGH: u64 = 1 << 32;
+
+#[test]
+fn wrong_architectures_are_killed() {
+    let call = Call { arch: 0x4000_0003, nr: 5, args: [0; 6] };
+    assert_eq!(interpret(&compile(NAMESPACED), call), Action::Kill.code());
+    let x32 = Call { arch: calls::AUDIT_ARCH, nr: 0x4000_0000 | 2, args: [0; 6] };
+    assert_eq!(interpret(&compile(NAMESPACED), x32), Action::Kill.code());
+}
+
+#[test]
+fn unknown_numbers_do_not_exist() {
+    for nr in [463, 469, 500, 100_000] {
+        assert_eq!(ask(NAMESPACED, nr, [0; 6]), errno(libc::ENOSYS), "{nr}");
+    }
+    assert_eq!(ask(NAMESPACED, libc::SYS_clone3, [0; 6]), errno(libc::ENOSYS));
+}
+
+#[test]
+fn ordinary_calls_pass() {
+    for nr in [libc::SYS_openat, libc::SYS_read, libc::SYS_execve, libc::SYS_ptrace, libc::SYS_futex, libc::SYS_close_range]
+    {
+        for spec in [NAMESPACED, BARE] {
+            assert_eq!(ask(spec, nr, [0; 6]), ALLOW, "{nr}");
+        }
+    }
+}
+
+#[test]
+fn only_the_low_half_of_an_int_counts() {
+    let inet = u64::from(number(libc::AF_INET.into()));
+    assert_eq!(ask(BARE, libc::SYS_socket, args(&[HIGH | inet, 1, 0])), errno(libc::EACCES));
+    assert_eq!(ask(NAMESPACED, libc::SYS_ioctl, args(&[0, HIGH | 0x5412])), errno(libc::EPERM));
+    assert_eq!(ask(NAMESPACED, libc::SYS_clone, args(&[HIGH | 0x1000_0000])), errno(libc::EPERM));
+}
+
+#[test]
+fn unix_sockets_are_streams() {
+    let unix = |kind, spec| ask(spec, libc::SYS_socket, args(&[1, kind, 0]));
+    let cloexec = 0o2_000_000;
+    assert_eq!(unix(1 | cloexec, NAMESPACED), ALLOW);
+    assert_eq!(unix(5, NAMESPACED), ALLOW);
+    assert_eq!(unix(2, NAMESPACED), errno(libc::EPERM));
+    assert_eq!(unix(3, NAMESPACED), errno(libc::EPERM), "SOCK_RAW is turned into a datagram socket");
+    assert_eq!(unix(1, BARE), errno(libc::EPERM));
+    assert_eq!(ask(BARE, libc::SYS_socketpair, args(&[1, 1, 0])), ALLOW);
+    assert_eq!(ask(NAMESPACED, libc::SYS_socketpair, args(&[1, 2, 0])), errno(libc::EPERM));
+}
+
+#[test]
+fn families_that_do_not_exist() {
+    for family in [0, 3, 9, 17, 38, 40, 44] {
+        assert_eq!(ask(NAMESPACED, libc::SYS_socket, args(&[family, 1, 0])), errno(libc::EAFNOSUPPORT), "{family}");
+    }
+    assert_eq!(ask(NAMESPACED, libc::SYS_socket, args(&[16, 3, 0])), ALLOW, "route netlink");
+    assert_eq!(ask(NAMESPACED, libc::SYS_socket, args(&[16, 3, 9])), errno(libc::EPROTONOSUPPORT), "audit netlink");
+    assert_eq!(ask(NAMESPACED, libc::SYS_socket, args(&[2, 3, 1])), errno(libc::EPERM), "raw");
+}
+
+#[test]
+fn tcp_only_is_tcp_only() {
+    let spec = FilterSpec { sockets: SocketRule::TcpOnly, ..NAMESPACED };
+    let inet = |kind, protocol| ask(spec, libc::SYS_socket, args(&[2, kind, protocol]));
+    assert_eq!(inet(1, 0), ALLOW);
+    assert_eq!(inet(1, 6), ALLOW);
+    assert_eq!(inet(1, 262), errno(libc::EPROTONOSUPPORT));
+    assert_eq!(inet(2, 0), errno(libc::EPERM));
+    assert_eq!(ask(spec, libc::SYS_sendto, args(&[3, 0, 0, 0x2000_0000])), errno(libc::EPERM));
+    assert_eq!(ask(spec, libc::SYS_sendmsg, args(&[3, 0, 0x2000_0000])), errno(libc::EPERM));
+    assert_eq!(ask(spec, libc::SYS_sendto, args(&[3, 0, 0, 0x4000])), ALLOW);
+}
+
+#[test]
+fn others_cannot_be_named_without_a_pid_namespace() {
+    let bare = |nr, list: &[u64]| ask(BARE, nr, args(list));
+    assert_eq!(bare(libc::SYS_prlimit64, &[0, 7, 0x1000]), ALLOW);
+    assert_eq!(bare(libc::SYS_prlimit64, &[4711, 7, 0]), ALLOW, "reading");
+    assert_eq!(bare(libc::SYS_prlimit64, &[4711, 7, 0x1000]), errno(libc::EPERM));
+    assert_eq!(bare(libc::SYS_prlimit64, &[4711, 7, HIGH]), errno(libc::EPERM), "pointer above 4 GiB");
+    assert_eq!(bare(libc::SYS_sched_setaffinity, &[4711, 8, 1]), errno(libc::EPERM));
+    assert_eq!(bare(libc::SYS_setpriority, &[0, 0, 5]), ALLOW);
+    assert_eq!(bare(libc::SYS_setpriority, &[2, 0, 5]), errno(libc::EPERM));
+    assert_eq!(bare(libc::SYS_ioprio_set, &[1, 0, 5]), ALLOW);
+    assert_eq!(bare(libc::SYS_ioprio_set, &[3, 0, 5]), errno(libc::EPERM));
+    assert_eq!(ask(NAMESPACED, libc::SYS_prlimit64, args(&[4711, 7, 0x1000])), ALLOW);
+}
+
+#[test]
+fn dumpable_is_answered_and_ignored() {
+    assert_eq!(ask(NAMESPACED, libc::SYS_prctl, args(&[4, 0])), errno(0));
+    assert_eq!(ask(NAMESPACED, libc::SYS_prctl, args(&[4, 1])), ALLOW);
+    assert_eq!(ask(NAMESPACED, libc::SYS_prctl, args(&[15, 0])), ALLOW);
+}
+
+#[test]
+fn every_table_fits_its_jumps() {
+    for sockets in [SocketRule::OwnNetwork, SocketRule::NoInternet, SocketRule::TcpOnly, SocketRule::Open] {
+        for bits in 0..8 {
+            let spec = FilterSpec {
+                sockets,
+                pid_namespace: bits & 1 != 0,
+                ipc_namespace: bits & 2 != 0,
+                mount_namespace: bits & 4 != 0,
+            };
+            assert!(compile(spec).len() < 4096);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Linux: Landlock, seccomp and namespaces.
+
+mod apply;
+mod blueprint;
+mod filter;
+mod plan;
+mod sockets;
+mod support;
+
+pub use apply::apply;
+pub use blueprint::{Blueprint, KernelRule, Layers, MountStep, SessionPaths, compile};
+pub use plan::{Command, PlanError, Prepared, probe_plan};
+pub use support::{Namespaces, Support, support};

@@ -1,0 +1,63 @@
+//! What this kernel can enforce.
+
+use nono_sys::{errno, landlock, process, seccomp};
+use serde::{Deserialize, Serialize};
+
+use super::plan;
+
+/// Whether the child can get namespaces of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Namespaces {
+    /// `user`: through a user namespace; otherwise this process may administer mounts itself (root).
+    Available { user: bool },
+    Missing { reason: String },
+}
+
+/// The facts about this kernel that decide how a policy is enforced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Support {
+    pub kernel: String,
+    /// The Landlock ABI, or why there is none.
+    pub landlock: Result<u32, String>,
+    pub seccomp_notify: bool,
+    pub namespaces: Namespaces,
+    /// Yama's `ptrace_scope`, where it exists.
+    pub ptrace_scope: Option<u8>,
+}
+
+impl Support {
+    /// Whether any policy can be enforced at all.
+    pub fn is_supported(&self) -> bool {
+        self.landlock.is_ok()
+    }
+}
+
+/// Ask the kernel. Namespaces are tried for real, in a process that ends at once.
+pub fn support() -> Support {
+    Support {
+        kernel: process::kernel_release(),
+        landlock: landlock::abi().map_err(|error| landlock_reason(&error)),
+        seccomp_notify: seccomp::notify_available(),
+        namespaces: try_namespaces(),
+        ptrace_scope: std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
+            .ok()
+            .and_then(|text| text.trim().parse().ok()),
+    }
+}
+
+fn landlock_reason(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => "it was built without it".to_owned(),
+        Some(libc::EOPNOTSUPP) => "it is switched off at boot".to_owned(),
+        _ => errno::describe(error),
+    }
+}
+
+fn try_namespaces() -> Namespaces {
+    let user = !process::has_sys_admin();
+    match plan::try_namespaces(user) {
+        Ok(()) => Namespaces::Available { user },
+        Err(error) => Namespaces::Missing { reason: format!("user namespaces do not work here: {error}") },
+    }
+}

@@ -1,0 +1,12 @@
+//! One folder per operating system; the only place above `nono-sys` that asks which one it is.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub use linux::{
+    Blueprint, Command, KernelRule, Layers, MountStep, Namespaces, PlanError, Prepared, SessionPaths, Support, apply, compile,
+    probe_plan, support,
+};
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("nono is not supported on this system yet: it enforces with Linux's Landlock, seccomp and namespaces");

@@ -1,0 +1,51 @@
+//! Why a policy cannot be enforced here.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// The run is refused: the kernel cannot hold what the policy promises.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    #[error("this system is not supported yet: nono enforces with Linux's Landlock")]
+    UnsupportedSystem,
+    #[error("the kernel has no Landlock ({reason})")]
+    NoLandlock { reason: String },
+    #[error("the kernel's Landlock ABI {abi} is too old: {what} needs ABI {needed}")]
+    LandlockTooOld { abi: u32, needed: u32, what: &'static str },
+    #[error("{path} cannot be closed inside {grant}: that needs a mount namespace ({reason})", path = .path.display(), grant = .grant.display())]
+    CannotMask { path: PathBuf, grant: PathBuf, reason: String },
+    #[error("a limit on processes needs a user namespace, and {reason}")]
+    CannotLimitProcesses { reason: String },
+    #[error("unix sockets can only be opened one by one with a mount namespace ({reason})")]
+    CannotOpenSocket { reason: String },
+    #[error("this process has {threads} threads, and this kernel can confine only one of them")]
+    Threads { threads: usize },
+    #[error("{path} cannot be opened for a rule: {error}", path = .path.display())]
+    Rule { path: PathBuf, error: String },
+    #[error("could not {step}: {error}")]
+    Kernel { step: &'static str, error: String },
+}
+
+impl Refusal {
+    /// What the person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Refusal::NoLandlock { .. } => {
+                "boot a kernel of 5.19 or later with CONFIG_SECURITY_LANDLOCK and `landlock` in its lsm= list".to_owned()
+            }
+            Refusal::LandlockTooOld { .. } => "run `nono setup --check-only` to see what each ABI gives".to_owned(),
+            Refusal::CannotMask { path, grant, .. } => format!(
+                "grant only the parts of {} that the command needs, without {}",
+                grant.display(),
+                path.display()
+            ),
+            Refusal::CannotLimitProcesses { .. } => "leave --max-procs out, or run as an ordinary user".to_owned(),
+            Refusal::CannotOpenSocket { .. } => "leave --allow-unix-socket out".to_owned(),
+            Refusal::Threads { .. } => {
+                "call it before other threads start, or start a sandboxed process instead".to_owned()
+            }
+            Refusal::UnsupportedSystem | Refusal::Rule { .. } | Refusal::Kernel { .. } => return None,
+        })
+    }
+}

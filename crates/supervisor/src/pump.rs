@@ -1,0 +1,70 @@
+//! Moving bytes from one descriptor to another inside a poll loop, never blocking it.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What a pipe takes without blocking once poll says it is writable.
+const CHUNK: usize = 4096;
+const READ: usize = 16 * 1024;
+/// How much may wait for a slow sink before the source has to wait too.
+const BUFFER: usize = 64 * 1024;
+
+/// One direction of flow. Reads only while there is little left to write, so a slow reader slows the writer down, as
+/// without us.
+#[derive(Debug)]
+pub(crate) struct Pump {
+    from: File,
+    to: File,
+    pending: VecDeque<u8>,
+    /// The source has ended.
+    drained: bool,
+    /// The sink is gone: what still comes is thrown away only after the source was closed.
+    broken: bool,
+}
+
+impl Pump {
+    pub(crate) fn new(from: OwnedFd, to: OwnedFd) -> Pump {
+        Pump { from: from.into(), to: to.into(), pending: VecDeque::new(), drained: false, broken: false }
+    }
+
+    /// What to poll for: the source, unless it ended or enough is waiting.
+    pub(crate) fn source(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        (!self.drained && !self.broken && self.pending.len() < BUFFER).then(|| (self.from.as_fd(), false))
+    }
+
+    pub(crate) fn sink(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        (!self.pending.is_empty() && !self.broken).then(|| (self.to.as_fd(), true))
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.broken || (self.drained && self.pending.is_empty())
+    }
+
+    /// Take what is there. `look` sees the bytes on their way.
+    pub(crate) fn fill(&mut self, mut look: impl FnMut(&[u8])) {
+        let mut buffer = [0u8; READ];
+        match self.from.read(&mut buffer) {
+            Ok(0) => self.drained = true,
+            Ok(n) => {
+                look(&buffer[..n]);
+                self.pending.extend(&buffer[..n]);
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // A pty whose last slave closed reads as EIO; that is its end of file.
+            Err(_) => self.drained = true,
+        }
+    }
+
+    /// Give on one chunk.
+    pub(crate) fn flush(&mut self) {
+        let (front, _) = self.pending.as_slices();
+        let chunk = &front[..front.len().min(CHUNK)];
+        match self.to.write(chunk) {
+            Ok(n) => drop(self.pending.drain(..n)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => self.broken = true,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! One run: fork, harden, loop, and what happened.
+//!
+//! Every error path in here ends with the command's tree dead: dropping the control socket is what kills it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+
+use nono_policy::resolved::Limits;
+use nono_sandbox::{Command, ExecStrategy, PlanError, Prepared};
+use nono_sys::launch::{self, LaunchError, Launched, Notice};
+use nono_sys::process::{self, Signals};
+use nono_sys::wait::{self, Ended};
+use nono_sys::{errno, terminal as tty};
+use thiserror::Error;
+
+use crate::limits::{self, LimitHit, MemoryMethod, Watch};
+use crate::pump::Pump;
+use crate::tap::{Complaint, Tap};
+use crate::terminal::Caller;
+
+/// The command, resolved.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    pub program: PathBuf,
+    pub argv: Vec<OsString>,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// How to stand beside it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Keep the caller's terminal: no pty.
+    pub interactive: bool,
+    /// Listen to the error output for the diagnostic.
+    pub listen: bool,
+    /// How long what the command leaves behind has between TERM and KILL.
+    pub grace_ms: u32,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub ended: Ended,
+    pub limit: Option<LimitHit>,
+    pub memory_method: Option<MemoryMethod>,
+    pub complaints: Vec<Complaint>,
+}
+
+/// The command was not run, or could not be watched.
+#[derive(Debug, Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error("{error}")]
+    Launch { error: LaunchError, program: PathBuf },
+    #[error("could not {what}: {}", errno::describe(.source))]
+    Supervise { what: &'static str, source: io::Error },
+}
+
+fn supervising(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
+    move |source| RunError::Supervise { what, source }
+}
+
+/// Become the command. Returns only if that failed, and then this process must end: it is half confined.
+pub fn replace(prepared: &Prepared, command: &CommandSpec) -> RunError {
+    let plan = prepared.plan(Command {
+        program: command.program.clone(),
+        argv: command.argv.clone(),
+        env: command.env.clone(),
+        stdio: [-1; 3],
+        terminal: launch::Terminal::Inherit { tty: -1, foreground: false },
+        signal_mask: process::current_mask(),
+        grace_ms: 0,
+    });
+    match plan {
+        Err(error) => error.into(),
+        Ok(mut plan) => RunError::Launch { error: launch::replace(&mut plan), program: command.program.clone() },
+    }
+}
+
+/// Run the command to its end.
+pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Result<Outcome, RunError> {
+    let signals = Signals::block().map_err(supervising("take over the signals"))?;
+    let caller = Caller::new(options.interactive).map_err(supervising("look at the terminal"))?;
+    let pipes = Pipes::new(&caller, options.listen).map_err(supervising("make a pipe"))?;
+    let mut plan = prepared.plan(Command {
+        program: command.program.clone(),
+        argv: command.argv.clone(),
+        env: command.env.clone(),
+        stdio: pipes.stdio,
+        terminal: caller.plan(options.interactive).map_err(supervising("look at the terminal"))?,
+        signal_mask: signals.former_mask(),
+        grace_ms: options.grace_ms,
+    })?;
+    let failed = |error| RunError::Launch { error, program: command.program.clone() };
+    let launched = launch::spawn(&mut plan).map_err(failed)?;
+    drop(plan);
+    let _hardened = Hardened::new().map_err(supervising("harden this process"))?;
+    if let Err(error) = launched.go() {
+        launched.finish();
+        return Err(failed(error));
+    }
+    if prepared.blueprint().strategy == ExecStrategy::Monitor {
+        prepared.confine_self().map_err(failed)?;
+    }
+    let limits = &prepared.blueprint().limits;
+    let watch = Watch::new(limits, launched.pid);
+    caller.enter().map_err(supervising("set up the terminal"))?;
+    let result = Loop { signals, caller: &caller, launched, pumps: pipes.into_pumps(), watch, tap: Tap::default() }.turn();
+    caller.leave();
+    let mut outcome = result.map_err(supervising("watch the command"))?;
+    outcome.memory_method = limits::memory_method(limits);
+    outcome.limit = outcome.limit.or_else(|| file_size_hit(outcome.ended, limits));
+    Ok(outcome)
+}
+
+fn file_size_hit(ended: Ended, limits: &Limits) -> Option<LimitHit> {
+    (ended == Ended::Signal(libc::SIGXFSZ)).then_some(limits.file_size.map(LimitHit::FileSize)).flatten()
+}
+
+/// While a command runs nobody of the same user may look into its supervisor.
+struct Hardened {
+    was_dumpable: bool,
+}
+
+impl Hardened {
+    fn new() -> io::Result<Hardened> {
+        process::forbid_core_dumps()?;
+        Ok(Hardened { was_dumpable: process::set_dumpable(false)? })
+    }
+}
+
+impl Drop for Hardened {
+    fn drop(&mut self) {
+        // A library's host process gets its setting back; failing that, it stays on the safe side.
+        let _ = process::set_dumpable(self.was_dumpable);
+    }
+}
+
+/// The descriptors between the command's output and the caller's.
+struct Pipes {
+    stdio: [RawFd; 3],
+    /// (our end, where it goes), and the child's end, open until the fork.
+    tapped: Option<(OwnedFd, OwnedFd)>,
+    _childs: Option<OwnedFd>,
+}
+
+impl Pipes {
+    /// Errors are listened to through a pipe, unless they go to a terminal: then the command would notice, and with a
+    /// pty we see them anyway. Where both outputs are one file they stay one pipe, so that their order is kept.
+    fn new(caller: &Caller, listen: bool) -> io::Result<Pipes> {
+        let stderr = io::stderr();
+        let shared = matches!(caller, Caller::Shared { .. });
+        if !listen || !shared || tty::is_terminal(stderr.as_fd()) {
+            return Ok(Pipes { stdio: [-1; 3], tapped: None, _childs: None });
+        }
+        let (ours, childs) = launch::output_pipe()?;
+        let one_file = process::same_open_file(1, 2);
+        let stdio = [-1, if one_file { childs.as_raw_fd() } else { -1 }, childs.as_raw_fd()];
+        let sink = stderr.as_fd().try_clone_to_owned()?;
+        Ok(Pipes { stdio, tapped: Some((ours, sink)), _childs: Some(childs) })
+    }
+
+    fn into_pumps(self) -> Vec<Pump> {
+        self.tapped.into_iter().map(|(from, to)| Pump::new(from, to)).collect()
+    }
+}
+
+/// The loop's state. `pumps`: output first; with a pty, input second.
+struct Loop<'a> {
+    signals: Signals,
+    caller: &'a Caller,
+    launched: Launched,
+    pumps: Vec<Pump>,
+    watch: Watch,
+    tap: Tap,
+}
+
+impl Loop<'_> {
+    /// Turn until init is gone and the output is through.
+    fn turn(mut self) -> io::Result<Outcome> {
+        let mut master: Option<OwnedFd> = None;
+        let mut ended = None;
+        let mut limit = None;
+        let mut init_gone = false;
+        while !(init_gone && self.output_done()) {
+            let ready = self.wait(init_gone, limit.is_none() && ended.is_none())?;
+            if ready[0] {
+                self.pass_signals(master.as_ref())?;
+            }
+            if ready[1] && !init_gone {
+                match self.launched.control.receive()? {
+                    None => init_gone = true,
+                    Some(Notice::Terminal(fd)) => master = Some(self.connect(fd)?),
+                    Some(Notice::Stopped(signal)) => self.caller.stopped(signal, &self.launched.control)?,
+                    Some(Notice::Continued) => {}
+                    Some(Notice::Ended(status)) => ended = Some(wait::decode(status)),
+                }
+            }
+            self.pump(&ready[2..]);
+            if limit.is_none() && ended.is_none() {
+                limit = self.watch.check();
+                match limit {
+                    None => {}
+                    Some(LimitHit::Memory { .. }) => self.launched.control.kill_all()?,
+                    Some(_) => self.launched.control.end_all()?,
+                }
+            }
+        }
+        wait::reap(self.launched.pidfd.as_fd())?;
+        // Without a last word init was killed from outside, and everything with it.
+        let ended = ended.unwrap_or(Ended::Signal(libc::SIGKILL));
+        Ok(Outcome { ended, limit, memory_method: None, complaints: self.tap.finish() })
+    }
+
+    /// What the command said is through; what the caller might still type is of no interest.
+    fn output_done(&self) -> bool {
+        self.pumps.first().is_none_or(Pump::is_done)
+    }
+
+    fn wait(&self, init_gone: bool, watching: bool) -> io::Result<Vec<bool>> {
+        let control = (!init_gone).then(|| (self.launched.control.as_fd(), false));
+        let mut fds = vec![Some((self.signals.as_fd(), false)), control];
+        for pump in &self.pumps {
+            fds.push(pump.source());
+            fds.push(pump.sink());
+        }
+        wait::poll(&fds, if watching { self.watch.timeout() } else { None })
+    }
+
+    fn pump(&mut self, ready: &[bool]) {
+        for (index, (pump, ready)) in self.pumps.iter_mut().zip(ready.chunks(2)).enumerate() {
+            if ready[0] {
+                // Only what the command says is listened to, not what the person types.
+                pump.fill(|bytes| if index == 0 { self.tap.listen(bytes) });
+            }
+            if ready[1] {
+                pump.flush();
+            }
+        }
+    }
+
+    /// The command's pty is there: connect it to the caller's terminal both ways.
+    fn connect(&mut self, master: OwnedFd) -> io::Result<OwnedFd> {
+        self.caller.resize(master.as_fd())?;
+        let input = io::stdin().as_fd().try_clone_to_owned()?;
+        let output = io::stdout().as_fd().try_clone_to_owned()?;
+        self.pumps = vec![Pump::new(master.try_clone()?, output), Pump::new(input, master.try_clone()?)];
+        Ok(master)
+    }
+
+    fn pass_signals(&self, master: Option<&OwnedFd>) -> io::Result<()> {
+        while let Some(received) = self.signals.next() {
+            match (received.signal, master) {
+                (libc::SIGWINCH, Some(master)) => self.caller.resize(master.as_fd())?,
+                // After a stop both sides were continued already.
+                (libc::SIGCONT, _) => {}
+                (signal, _) => match self.launched.control.signal(signal) {
+                    // It ended a moment ago.
+                    Err(error) if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {}
+                    result => result?,
+                },
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! File operations with guarantees std does not give: path descriptors, private folders, atomic writes.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A descriptor that names a place without opening it (`O_PATH`); follows symbolic links.
+pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
+    // Access mode is ignored with O_PATH; std wants one.
+    OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).map(OwnedFd::from)
+}
+
+/// Why a folder cannot be trusted with nono's own state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untrusted {
+    Symlink,
+    NotADirectory,
+    ForeignOwner(u32),
+    WritableByOthers(u32),
+}
+
+/// Check that `path` itself is a real folder of `uid` that nobody else can write.
+pub fn check_private_dir(path: &Path, uid: u32) -> io::Result<Result<(), Untrusted>> {
+    let meta = std::fs::symlink_metadata(path)?;
+    Ok(if meta.is_symlink() {
+        Err(Untrusted::Symlink)
+    } else if !meta.is_dir() {
+        Err(Untrusted::NotADirectory)
+    } else if meta.uid() != uid {
+        Err(Untrusted::ForeignOwner(meta.uid()))
+    } else if meta.mode() & 0o022 != 0 {
+        Err(Untrusted::WritableByOthers(meta.mode() & 0o7777))
+    } else {
+        Ok(())
+    })
+}
+
+/// Make one new folder with exactly this mode; an existing one is an error.
+pub fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
+    DirBuilder::new().mode(mode).create(path)?;
+    // The umask may have taken bits away.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// Make one new file with exactly this mode and content; an existing one is an error.
+pub fn make_file(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(content)?;
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+/// Replace `path` by a file with `content`: old or new, never half.
+pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".tmp-{}", std::process::id()));
+    let temp: PathBuf = path.with_file_name(name);
+    let result = make_file(&temp, 0o600, content).and_then(|()| std::fs::rename(&temp, path));
+    if result.is_err() {
+        // Best effort: the error that matters is the one returned.
+        let _ = std::fs::remove_file(&temp);
+    }
+    result
+}
+
+/// An exclusive lock on a file, held until drop or death; `None` when somebody else holds it.
+#[derive(Debug)]
+pub struct Lock(#[allow(dead_code)] File);
+
+impl Lock {
+    pub fn try_exclusive(path: &Path) -> io::Result<Option<Lock>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock(file))),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Give the owner full access to a directory, never through a link.
+fn make_dir_accessible(path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let dir = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY)
+        .open(path)?;
+    let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    std::fs::set_permissions(itself, std::fs::Permissions::from_mode(0o700))
+}
+
+/// Remove a tree that somebody hostile filled: links are removed, not followed, and directories whose mode keeps their
+/// owner out are opened up first.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(path)?;
+            std::fs::remove_dir_all(path)
+        }
+        result => result,
+    }
+}
+
+fn open_up(dir: &Path) -> io::Result<()> {
+    make_dir_accessible(dir)?;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_with_closed_directories_is_removed() {
+        let dir = std::env::temp_dir().join(format!("nono-sys-remove-{}", std::process::id()));
+        make_dir(&dir, 0o700).unwrap();
+        make_dir(&dir.join("inner"), 0o700).unwrap();
+        make_file(&dir.join("inner/file"), 0o400, b"x").unwrap();
+        std::fs::set_permissions(dir.join("inner"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        remove_tree(&dir).unwrap();
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn an_untrusted_folder_is_named() {
+        let dir = std::env::temp_dir().join(format!("nono-sys-trust-{}", std::process::id()));
+        make_dir(&dir, 0o777).unwrap();
+        let uid = std::fs::metadata(&dir).unwrap().uid();
+        assert_eq!(check_private_dir(&dir, uid).unwrap(), Err(Untrusted::WritableByOthers(0o777)));
+        assert_eq!(check_private_dir(&dir, uid + 1).unwrap(), Err(Untrusted::ForeignOwner(uid)));
+        std::fs::remove_dir(&dir).unwrap();
+    }
+}

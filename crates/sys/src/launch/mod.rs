@@ -1,0 +1,270 @@
+//! The launcher: one straight line from fork to exec, compiled before it starts.
+//!
+//! A [`Plan`] holds every path, map, rule and program as the kernel wants it. After the fork only raw calls run: no
+//! allocation, no locks, no policy decisions. In the supervised form the forked process becomes a tiny init (pid 1 of a
+//! pid namespace where there is one) which sets up the namespaces, forks the command and outlives it; see [`init`].
+//! A failing step is reported as ([`Step`], errno) and nothing after it happens.
+
+mod confine;
+mod init;
+mod setup;
+mod step;
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use libc::c_char;
+
+use crate::raw::{Errno, io_error, sys};
+use crate::seccomp::Instruction;
+pub use init::{Control, Notice};
+pub use step::{LaunchError, Step};
+
+/// One operation on the namespaces of the process that performs it.
+#[derive(Debug)]
+pub enum SetupOp {
+    /// Map one user and one group to themselves; `setgroups` is given up for it.
+    MapIds { uid_map: CString, gid_map: CString },
+    /// Changes of this mount namespace stay here, and later ones of the host do not arrive.
+    MakePrivate,
+    /// Keep a detached copy of the mounts at `path` in `slot`.
+    CloneTree { path: CString, slot: usize },
+    /// Everything from `path` down becomes read-only and loses setuid.
+    ReadOnly { path: CString },
+    /// Put the copy kept in `slot` at `target`.
+    PlaceTree { slot: usize, target: CString },
+    /// Put `source` over `target`, read-only. With `if_there`, a target that cannot be reached is passed over: what we
+    /// cannot reach, the child cannot either.
+    Mask { source: CString, target: CString, if_there: bool },
+    /// A new file system.
+    Mount { kind: CString, target: CString, flags: libc::c_ulong, data: CString },
+    /// Bring up `lo` in a new network namespace.
+    LoopbackUp,
+    /// Add a Landlock rule for a path as it is now, in this mount namespace.
+    AllowPath { path: CString, access: u64 },
+}
+
+/// A mask that somebody outside could take away by replacing the name, so that init has to watch it.
+#[derive(Debug)]
+pub struct WatchedMask {
+    pub source: CString,
+    pub target: CString,
+    pub parent: CString,
+}
+
+/// The child's terminal.
+#[derive(Debug)]
+pub enum Terminal {
+    /// As the caller has it; the command gets a process group of its own. `tty` is the controlling terminal, or -1;
+    /// with `foreground` the command's group becomes the one that may read from it and gets its Ctrl-C.
+    Inherit { tty: RawFd, foreground: bool },
+    /// A pty of its own, with these settings; its master reaches the parent as a notice.
+    Pty { settings: Box<libc::termios>, size: libc::winsize },
+}
+
+/// How the command itself is confined, in this order, ending in exec.
+#[derive(Debug)]
+pub struct Confine {
+    /// (resource, soft and hard limit)
+    pub limits: Vec<(u32, u64)>,
+    pub ruleset: Option<OwnedFd>,
+    pub filter: Vec<Instruction>,
+    pub workdir: CString,
+    pub signal_mask: libc::sigset_t,
+}
+
+/// What the confined process does.
+#[derive(Debug)]
+pub struct Program(Task);
+
+#[derive(Debug)]
+enum Task {
+    Execute(Executable),
+    /// Exit 0 if neither file could be opened; bit 0: `secret` was read, bit 1: `target` was written.
+    Probe { secret: CString, target: CString },
+    /// Exit 0.
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Executable {
+    path: CString,
+    argv: CStringArray,
+    /// `sh path args…`, for a script without an interpreter line, as `execvp` would do it.
+    script_argv: CStringArray,
+    envp: CStringArray,
+}
+
+impl Program {
+    /// `path` is the resolved file; `argv[0]` stays what the caller wrote.
+    pub fn new(path: CString, argv: Vec<CString>, env: Vec<CString>) -> Program {
+        let mut script = vec![c"sh".to_owned(), path.clone()];
+        script.extend(argv.iter().skip(1).cloned());
+        Program(Task::Execute(Executable {
+            path,
+            argv: CStringArray::new(argv),
+            script_argv: CStringArray::new(script),
+            envp: CStringArray::new(env),
+        }))
+    }
+
+    /// Try to get out instead of executing anything; see `nono setup`'s canary.
+    pub fn probe(secret: CString, target: CString) -> Program {
+        Program(Task::Probe { secret, target })
+    }
+
+    /// Just end, once everything before was set up.
+    pub fn nothing() -> Program {
+        Program(Task::Nothing)
+    }
+}
+
+/// Everything a launch needs.
+#[derive(Debug)]
+pub struct Plan {
+    /// `CLONE_NEW*` flags; 0 where namespaces are not available.
+    pub namespaces: i32,
+    pub setup: Vec<SetupOp>,
+    /// Detached mounts between `CloneTree` and `PlaceTree`.
+    pub slots: Vec<RawFd>,
+    pub masks: Vec<WatchedMask>,
+    pub confine: Confine,
+    pub program: Program,
+    /// Descriptors that become 0, 1 and 2; -1 keeps the caller's.
+    pub stdio: [RawFd; 3],
+    pub terminal: Terminal,
+    /// Milliseconds between TERM and KILL for what the command leaves behind.
+    pub grace_ms: u32,
+}
+
+/// A started command, seen from outside.
+#[derive(Debug)]
+pub struct Launched {
+    /// Init's pid in our namespace.
+    pub pid: i32,
+    pub pidfd: OwnedFd,
+    pub control: Control,
+    report: OwnedFd,
+}
+
+/// Fork init and let it wait for [`Launched::go`].
+pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
+    let (ours, theirs) = socket_pair().map_err(|e| LaunchError::new(Step::Fork, e))?;
+    let (report_read, report_write) = pipe().map_err(|e| LaunchError::new(Step::Fork, e))?;
+    let mut pidfd: RawFd = -1;
+    let flags = plan.namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
+    // SAFETY: a fork (no CLONE_VM): the child continues on its own copy of this stack; pidfd is valid for the write.
+    let pid = unsafe { sys!(libc::SYS_clone, flags, 0, &raw mut pidfd, 0, 0) };
+    match pid {
+        Err(errno) => Err(LaunchError::new(if plan.namespaces == 0 { Step::Fork } else { Step::Namespaces }, errno)),
+        Ok(0) => init::main(plan, theirs.as_raw_fd(), report_write.as_raw_fd(), ours.as_raw_fd()),
+        Ok(pid) => {
+            drop(theirs);
+            drop(report_write);
+            // SAFETY: the kernel stored a new descriptor there; nobody else owns it.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            let pid = i32::try_from(pid).map_err(|_| LaunchError::new(Step::Fork, libc::EOVERFLOW))?;
+            Ok(Launched { pid, pidfd, control: Control::new(ours), report: report_read })
+        }
+    }
+}
+
+impl Launched {
+    /// Let the child go on, and wait until the command was executed or a step failed.
+    pub fn go(&self) -> Result<(), LaunchError> {
+        self.control.send(init::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
+        step::read_report(self.report.as_raw_fd())
+    }
+
+    /// Wait until init is gone, and return what the command ended with, if it got that far.
+    pub fn finish(self) -> Option<i32> {
+        let mut ended = None;
+        while let Ok(Some(notice)) = self.control.receive() {
+            if let Notice::Ended(status) = notice {
+                ended = Some(status);
+            }
+        }
+        // The pidfd is our own child's; a failure could only mean that it was reaped already.
+        let _ = crate::wait::reap(std::os::fd::AsFd::as_fd(&self.pidfd));
+        ended
+    }
+}
+
+/// Confine and replace the calling process. Returns only on failure; the process is then half confined and must exit.
+pub fn replace(plan: &mut Plan) -> LaunchError {
+    let result = unshare(plan.namespaces)
+        .map_err(|e| (Step::Namespaces, 0, e))
+        .and_then(|()| setup::run(plan))
+        .and_then(|()| confine::run(plan));
+    match result {
+        Err((step, index, errno)) => LaunchError { step, index, errno },
+        Ok(never) => match never {},
+    }
+}
+
+/// Confine the calling process and carry on in it (the parent of a monitored run).
+pub fn confine_self(ruleset: &crate::landlock::Ruleset, filter: &[Instruction]) -> Result<(), LaunchError> {
+    confine::drop_capabilities().map_err(|e| LaunchError::new(Step::DropCapabilities, e))?;
+    confine::no_new_privs().map_err(|e| LaunchError::new(Step::NoNewPrivs, e))?;
+    ruleset.restrict_self(false).map_err(|e| LaunchError::io(Step::Landlock, &e))?;
+    crate::seccomp::install(filter, false).map_err(|e| LaunchError::io(Step::Seccomp, &e))
+}
+
+fn unshare(flags: i32) -> Result<(), Errno> {
+    if flags == 0 {
+        return Ok(());
+    }
+    // SAFETY: no memory is passed.
+    unsafe { sys!(libc::SYS_unshare, flags) }.map(|_| ())
+}
+
+pub(crate) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let mut fds: [RawFd; 2] = [-1; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: fds has room for two descriptors.
+    crate::raw::check_int(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
+    Ok(own_pair(fds))
+}
+
+pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let mut fds: [RawFd; 2] = [-1; 2];
+    // SAFETY: fds has room for two descriptors.
+    crate::raw::check_int(unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    Ok(own_pair(fds))
+}
+
+fn own_pair(fds: [RawFd; 2]) -> (OwnedFd, OwnedFd) {
+    // SAFETY: the kernel just made both; nobody else owns them.
+    unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) }
+}
+
+/// A pipe for a child's output: (read end, write end), both close-on-exec.
+pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    pipe().map_err(io_error)
+}
+
+/// A NULL-terminated array of C strings that can be handed to execve after a fork.
+#[derive(Debug)]
+struct CStringArray {
+    pointers: Vec<*const c_char>,
+    // The pointers point into these.
+    _strings: Vec<CString>,
+}
+
+impl CStringArray {
+    fn new(strings: Vec<CString>) -> CStringArray {
+        let mut pointers: Vec<*const c_char> = strings.iter().map(|s| s.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        CStringArray { pointers, _strings: strings }
+    }
+
+    fn as_ptr(&self) -> *const *const c_char {
+        self.pointers.as_ptr()
+    }
+}
+
+/// The descriptor of a borrowed handle, for [`Plan::stdio`].
+pub fn raw(fd: BorrowedFd<'_>) -> RawFd {
+    fd.as_raw_fd()
+}

@@ -1,0 +1,162 @@
+//! Namespace setup in the child: ids, mounts, loopback, late rules. Raw calls only.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, RawFd};
+
+use super::step::{Failure, Step};
+use super::{Plan, SetupOp};
+use crate::raw::{Errno, check_int, last_errno, sys};
+
+const AT_RECURSIVE: i32 = 0x8000;
+const OPEN_TREE_CLONE: i32 = 1;
+const OPEN_TREE_CLOEXEC: i32 = libc::O_CLOEXEC;
+const MOVE_MOUNT_F_EMPTY_PATH: i32 = 4;
+const MOUNT_ATTR_RDONLY: u64 = 1;
+const MOUNT_ATTR_NOSUID: u64 = 2;
+
+#[repr(C)]
+struct MountAttr {
+    attr_set: u64,
+    attr_clr: u64,
+    propagation: u64,
+    userns_fd: u64,
+}
+
+/// Perform every operation in order.
+pub(super) fn run(plan: &mut Plan) -> Result<(), Failure> {
+    let ruleset = plan.confine.ruleset.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+    for (index, op) in plan.setup.iter().enumerate() {
+        perform(op, &mut plan.slots, ruleset).map_err(|(step, errno)| (step, index, errno))?;
+    }
+    Ok(())
+}
+
+fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Step, Errno)> {
+    match op {
+        SetupOp::MapIds { uid_map, gid_map } => map_ids(uid_map, gid_map).map_err(|e| (Step::MapIds, e)),
+        SetupOp::MakePrivate => make_private().map_err(|e| (Step::MakePrivate, e)),
+        SetupOp::CloneTree { path, slot } => {
+            slots[*slot] = clone_tree(path).map_err(|e| (Step::CloneTree, e))?;
+            Ok(())
+        }
+        SetupOp::ReadOnly { path } => {
+            set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE).map_err(|e| (Step::ReadOnly, e))
+        }
+        SetupOp::PlaceTree { slot, target } => {
+            place(slots[*slot], target).map_err(|e| (Step::PlaceTree, e))
+        }
+        SetupOp::Mask { source, target, if_there } => match mask(source, target) {
+            Err(libc::ENOENT | libc::EACCES | libc::ENOTDIR) if *if_there => Ok(()),
+            result => result.map_err(|e| (Step::Mask, e)),
+        },
+        SetupOp::Mount { kind, target, flags, data } => {
+            mount(kind, target, *flags, data).map_err(|e| (Step::Mount, e))
+        }
+        SetupOp::LoopbackUp => loopback_up().map_err(|e| (Step::Loopback, e)),
+        SetupOp::AllowPath { path, access } => {
+            allow_path(ruleset, path, *access).map_err(|e| (Step::LateRule, e))
+        }
+    }
+}
+
+fn map_ids(uid_map: &CStr, gid_map: &CStr) -> Result<(), Errno> {
+    write_file(c"/proc/self/setgroups", c"deny")?;
+    write_file(c"/proc/self/uid_map", uid_map)?;
+    write_file(c"/proc/self/gid_map", gid_map)
+}
+
+fn write_file(path: &CStr, text: &CStr) -> Result<(), Errno> {
+    // SAFETY: both strings are NUL-terminated and live across the calls.
+    unsafe {
+        let fd = check_int(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
+        let bytes = text.to_bytes();
+        let written = libc::write(fd, bytes.as_ptr().cast(), bytes.len());
+        let errno = last_errno();
+        libc::close(fd);
+        if written == bytes.len() as isize { Ok(()) } else { Err(errno) }
+    }
+}
+
+fn make_private() -> Result<(), Errno> {
+    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE, c"")
+}
+
+fn mount(kind: &CStr, target: &CStr, flags: libc::c_ulong, data: &CStr) -> Result<(), Errno> {
+    // SAFETY: all strings are NUL-terminated and live across the call.
+    check_int(unsafe {
+        libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
+    })?;
+    Ok(())
+}
+
+fn clone_tree(path: &CStr) -> Result<RawFd, Errno> {
+    let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
+    // SAFETY: path is NUL-terminated.
+    let fd = unsafe { sys!(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) }?;
+    Ok(fd as RawFd)
+}
+
+fn set_attributes(fd: RawFd, path: &CStr, flags: i32) -> Result<(), Errno> {
+    let attr = MountAttr {
+        attr_set: MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: path is NUL-terminated and attr lives across the call.
+    unsafe {
+        sys!(libc::SYS_mount_setattr, fd, path.as_ptr(), flags, &raw const attr, size_of::<MountAttr>())
+    }?;
+    Ok(())
+}
+
+fn place(tree: RawFd, target: &CStr) -> Result<(), Errno> {
+    // SAFETY: both strings are NUL-terminated.
+    unsafe {
+        sys!(
+            libc::SYS_move_mount,
+            tree,
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            target.as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH
+        )?;
+        libc::close(tree);
+    }
+    Ok(())
+}
+
+/// Put a read-only copy of `source` over `target`.
+pub(super) fn mask(source: &CStr, target: &CStr) -> Result<(), Errno> {
+    let tree = clone_tree(source)?;
+    let placed =
+        set_attributes(tree, c"", libc::AT_EMPTY_PATH | AT_RECURSIVE).and_then(|()| place(tree, target));
+    if placed.is_err() {
+        // SAFETY: tree is ours; place closes it only on success.
+        unsafe { libc::close(tree) };
+    }
+    placed
+}
+
+fn loopback_up() -> Result<(), Errno> {
+    // SAFETY: ifreq is plain data, zeroed, and valid across the ioctl.
+    unsafe {
+        let fd = check_int(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        let result = check_int(libc::ioctl(fd, libc::SIOCSIFFLAGS, &raw const request));
+        libc::close(fd);
+        result.map(|_| ())
+    }
+}
+
+fn allow_path(ruleset: RawFd, path: &CStr, access: u64) -> Result<(), Errno> {
+    // SAFETY: path is NUL-terminated.
+    let fd = check_int(unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) })?;
+    let result = crate::landlock::add_path_rule(ruleset, fd, access);
+    // SAFETY: fd is ours.
+    unsafe { libc::close(fd) };
+    result
+}

@@ -1,0 +1,234 @@
+//! This process: identity, hardening, limits, signals as values.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::raw::{check_int, io_error};
+
+pub fn uid() -> u32 {
+    // SAFETY: cannot fail, passes no memory.
+    unsafe { libc::geteuid() }
+}
+
+pub fn gid() -> u32 {
+    // SAFETY: cannot fail, passes no memory.
+    unsafe { libc::getegid() }
+}
+
+/// Nobody of the same uid may look into this process or attach to it; returns the former setting.
+pub fn set_dumpable(dumpable: bool) -> io::Result<bool> {
+    // SAFETY: prctl takes numbers only here.
+    unsafe {
+        let before = check_int(libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0)).map_err(io_error)?;
+        check_int(libc::prctl(libc::PR_SET_DUMPABLE, libc::c_int::from(dumpable), 0, 0, 0)).map_err(io_error)?;
+        Ok(before == 1)
+    }
+}
+
+/// No core file of this process is ever written.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit lives across the call.
+    check_int(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) }).map_err(io_error)?;
+    Ok(())
+}
+
+pub fn no_new_privs() -> io::Result<()> {
+    // SAFETY: prctl takes numbers only here.
+    check_int(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }).map_err(io_error)?;
+    Ok(())
+}
+
+/// Whether the kernel would let this process administer its mount namespace without a user namespace.
+pub fn has_sys_admin() -> bool {
+    const CAP_SYS_ADMIN: u32 = 21;
+    std::fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| status.lines().find_map(|l| l.strip_prefix("CapEff:\t").map(str::to_owned)))
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .is_some_and(|caps| caps & (1 << CAP_SYS_ADMIN) != 0)
+}
+
+/// The kernel's words for `uname -r`.
+pub fn kernel_release() -> String {
+    // SAFETY: uname fills the struct with NUL-terminated strings.
+    unsafe {
+        let mut name: libc::utsname = std::mem::zeroed();
+        libc::uname(&raw mut name);
+        std::ffi::CStr::from_ptr(name.release.as_ptr()).to_string_lossy().into_owned()
+    }
+}
+
+/// How many threads this process has.
+pub fn thread_count() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
+/// Stop this process's group as Ctrl-Z would; returns when it is continued. Where nobody could continue it (an orphaned
+/// group) the kernel ignores the signal and this returns at once.
+pub fn stop_job() {
+    // SAFETY: the set is initialised before use; the former mask comes back before this returns.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGTSTP);
+        libc::kill(0, libc::SIGTSTP);
+        // Pending until here, where it takes effect.
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// End this process by `signal`, so that the caller's shell sees what happened to the command.
+pub fn kill_self(signal: i32) {
+    // SAFETY: only numbers.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
+/// Send `signal` to `pid`.
+pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: only numbers.
+    check_int(unsafe { libc::kill(pid, signal) }).map_err(io_error)?;
+    Ok(())
+}
+
+/// Signals a supervisor takes as data instead of being interrupted by them.
+pub const HANDLED: [i32; 8] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+    libc::SIGWINCH,
+    libc::SIGUSR1,
+];
+
+/// A blocked set of signals, readable as a descriptor; the former mask comes back on drop.
+#[derive(Debug)]
+pub struct Signals {
+    fd: OwnedFd,
+    former: libc::sigset_t,
+}
+
+/// One received signal. `from_terminal`: the kernel's line discipline sent it to the whole foreground group.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    pub signal: i32,
+    pub from_terminal: bool,
+}
+
+impl Signals {
+    /// Block [`HANDLED`] and SIGTTOU (so that taking the terminal back is never refused).
+    pub fn block() -> io::Result<Signals> {
+        // SAFETY: the sets are initialised before use and live across the calls.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for signal in HANDLED {
+                libc::sigaddset(&raw mut set, signal);
+            }
+            let fd = check_int(libc::signalfd(-1, &raw const set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC))
+                .map_err(io_error)?;
+            libc::sigaddset(&raw mut set, libc::SIGTTOU);
+            let mut former: libc::sigset_t = std::mem::zeroed();
+            check_int(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut former)).map_err(io_error)?;
+            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), former })
+        }
+    }
+
+    /// The mask to give the command.
+    pub fn former_mask(&self) -> libc::sigset_t {
+        self.former
+    }
+
+    /// The next pending signal, if any.
+    pub fn next(&self) -> Option<Received> {
+        // SAFETY: info is plain data, valid for its size.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let size = size_of::<libc::signalfd_siginfo>();
+            let n = libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size);
+            (n == size as isize).then(|| Received {
+                signal: i32::try_from(info.ssi_signo).unwrap_or(0),
+                from_terminal: info.ssi_code == libc::SI_KERNEL,
+            })
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: former was filled by the kernel.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.former, std::ptr::null_mut()) };
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The signal mask of the calling thread, for a process that replaces itself.
+pub fn current_mask() -> libc::sigset_t {
+    // SAFETY: with no new set the call only fills `mask`.
+    unsafe {
+        let mut mask: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
+        mask
+    }
+}
+
+/// Whether two descriptors are the same open file, as after `2>&1`.
+pub fn same_open_file(a: RawFd, b: RawFd) -> bool {
+    const KCMP_FILE: i32 = 0;
+    // SAFETY: only numbers.
+    unsafe {
+        let pid = libc::getpid();
+        libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, a, b) == 0
+    }
+}
+
+/// When a process started, in clock ticks since boot: with its pid, a name that is not used twice.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may contain anything, so count from its end.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether a seccomp filter is already installed on this process.
+pub fn is_filtered() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nSeccomp:\t2"))
+}
+
+/// Now, as `YYYYMMDD-HHMMSS` in UTC.
+pub fn timestamp() -> String {
+    // SAFETY: both structs live across the calls and are filled by them.
+    let time = unsafe {
+        let now = libc::time(std::ptr::null_mut());
+        let mut time: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&raw const now, &raw mut time);
+        time
+    };
+    format!(
+        "{:04}{:02}{:02}-{:02}{:02}{:02}",
+        time.tm_year + 1900,
+        time.tm_mon + 1,
+        time.tm_mday,
+        time.tm_hour,
+        time.tm_min,
+        time.tm_sec
+    )
+}
+
+/// Whether this process may execute the file, by its real user.
+pub fn can_execute(path: &std::path::Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: path is NUL-terminated.
+    unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
+}

@@ -1,0 +1,50 @@
+//! Installing a compiled seccomp program, and asking what the kernel's seccomp can do.
+
+use std::io;
+
+use crate::raw::{Errno, io_error, sys};
+
+/// One classic BPF instruction, laid out as the kernel wants it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    pub code: u16,
+    pub jt: u8,
+    pub jf: u8,
+    pub k: u32,
+}
+
+#[repr(C)]
+struct Program {
+    len: u16,
+    filter: *const Instruction,
+}
+
+const SET_MODE_FILTER: u32 = 1;
+const GET_ACTION_AVAIL: u32 = 2;
+const FILTER_FLAG_TSYNC: u32 = 1;
+/// `SECCOMP_RET_USER_NOTIF`
+const RET_USER_NOTIF: u32 = 0x7fc0_0000;
+
+/// Install `program` on the calling thread; with `all_threads` on every thread of the process.
+/// The caller has set no_new_privs.
+pub fn install(program: &[Instruction], all_threads: bool) -> io::Result<()> {
+    install_raw(program, all_threads).map_err(io_error)
+}
+
+pub(crate) fn install_raw(program: &[Instruction], all_threads: bool) -> Result<(), Errno> {
+    let len = u16::try_from(program.len()).map_err(|_| libc::E2BIG)?;
+    let prog = Program { len, filter: program.as_ptr() };
+    let flags = if all_threads { FILTER_FLAG_TSYNC } else { 0 };
+    // SAFETY: prog and the instructions it points to live across the call; the kernel copies them.
+    let result = unsafe { sys!(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const prog) }?;
+    // With TSYNC a positive result names the thread that could not be synchronised.
+    if result == 0 { Ok(()) } else { Err(libc::ESRCH) }
+}
+
+/// Whether a supervisor could be asked by the kernel (`SECCOMP_RET_USER_NOTIF`).
+pub fn notify_available() -> bool {
+    let action: u32 = RET_USER_NOTIF;
+    // SAFETY: action lives across the call.
+    unsafe { sys!(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) }.is_ok()
+}

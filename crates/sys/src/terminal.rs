@@ -1,0 +1,84 @@
+//! The caller's terminal: settings, size, foreground group.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::raw::{check_int, io_error};
+
+pub fn is_terminal(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: only a descriptor is passed.
+    unsafe { libc::isatty(fd.as_raw_fd()) == 1 }
+}
+
+/// The process's controlling terminal, if it has one.
+pub fn controlling() -> Option<OwnedFd> {
+    std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty").ok().map(OwnedFd::from)
+}
+
+/// Terminal settings, to be put back later.
+#[derive(Clone)]
+pub struct Settings(libc::termios);
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Settings")
+    }
+}
+
+impl Settings {
+    pub fn of(fd: BorrowedFd<'_>) -> io::Result<Settings> {
+        // SAFETY: termios is filled by the call.
+        unsafe {
+            let mut settings: libc::termios = std::mem::zeroed();
+            check_int(libc::tcgetattr(fd.as_raw_fd(), &raw mut settings)).map_err(io_error)?;
+            Ok(Settings(settings))
+        }
+    }
+
+    pub fn apply(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: the settings live across the call.
+        check_int(unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSADRAIN, &raw const self.0) }).map_err(io_error)?;
+        Ok(())
+    }
+
+    /// The same terminal with every byte passed through untouched.
+    #[must_use]
+    pub fn raw(&self) -> Settings {
+        let mut raw = self.clone();
+        // SAFETY: the settings live across the call.
+        unsafe { libc::cfmakeraw(&raw mut raw.0) };
+        raw
+    }
+
+    pub fn for_pty(&self) -> Box<libc::termios> {
+        Box::new(self.0)
+    }
+}
+
+pub fn size(fd: BorrowedFd<'_>) -> io::Result<libc::winsize> {
+    // SAFETY: the struct is filled by the call.
+    unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        check_int(libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size)).map_err(io_error)?;
+        Ok(size)
+    }
+}
+
+pub fn set_size(fd: BorrowedFd<'_>, size: libc::winsize) -> io::Result<()> {
+    // SAFETY: the struct lives across the call.
+    check_int(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }).map_err(io_error)?;
+    Ok(())
+}
+
+/// Whether this process's group is the one the terminal listens to.
+pub fn in_foreground(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: only a descriptor is passed.
+    unsafe { libc::tcgetpgrp(fd.as_raw_fd()) == libc::getpgrp() }
+}
+
+/// Make this process's group the foreground group. The caller blocks SIGTTOU.
+pub fn take_foreground(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: only numbers are passed.
+    check_int(unsafe { libc::tcsetpgrp(fd.as_raw_fd(), libc::getpgrp()) }).map_err(io_error)?;
+    Ok(())
+}

@@ -1,0 +1,189 @@
+/* Helpers of the harness. They run outside the sandbox, as the same user: victims, accomplices, observers. */
+#include "attack.h"
+#include <poll.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <termios.h>
+
+static char memory[64];
+
+static const char *oom_score(void) {
+    static char text[16];
+    int fd = open("/proc/self/oom_score_adj", O_RDONLY);
+    long got = read(fd, text, sizeof text - 1);
+    text[got > 0 ? got - 1 : 0] = 0;
+    close(fd);
+    return text;
+}
+/* What others could have changed about this process, in one line. */
+static void report(void) {
+    static const int limits[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_AS};
+    cpu_set_t cpus;
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    printf("STATE nice %d policy %d io %ld cpus %d memory %.48s limits", getpriority(PRIO_PROCESS, 0), sched_getscheduler(0),
+           syscall(SYS_ioprio_get, 1, 0), CPU_COUNT(&cpus), memory);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct rlimit l;
+        getrlimit(limits[i], &l);
+        printf(" %lu", l.rlim_cur);
+    }
+    printf(" oom %s\n", oom_score());
+}
+/* A bystander with a secret in memory, in the environment, in an open file and in the working directory. */
+static void victim(char **a) {
+    if (!strcmp(a[2], "apart")) need(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET), "unshare");
+    need(setpgid(0, 0), "setpgid");
+    need(chdir(a[1]), "chdir");
+    int fd = need(open("secret", O_RDONLY), "open");
+    strncpy(memory, a[0], sizeof memory - 1);
+    memset(a[0], 'x', strlen(a[0]));
+    printf("READY pid=%d addr=%lx fd=%d\n", getpid(), (unsigned long)memory, fd);
+    for (char line[16]; fgets(line, sizeof line, stdin);) report();
+    exit(0);
+}
+
+/* Gives its secret file to whoever connects. */
+static void giver(char **a) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char byte = 'x', control[CMSG_SPACE(sizeof(int))] = "";
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    int gift = need(open(a[2], O_RDONLY), "open"), gifts = 0;
+    int door = need(socket(AF_UNIX, !strcmp(a[0], "stream") ? SOCK_STREAM : SOCK_SEQPACKET, 0), "socket");
+    head->cmsg_level = SOL_SOCKET, head->cmsg_type = SCM_RIGHTS, head->cmsg_len = CMSG_LEN(sizeof gift);
+    memcpy(CMSG_DATA(head), &gift, sizeof gift);
+    strncpy(at.sun_path, a[1], sizeof at.sun_path - 1);
+    need(bind(door, (void *)&at, sizeof at), "bind");
+    need(listen(door, 4), "listen");
+    setvbuf(stdin, NULL, _IONBF, 0);
+    printf("READY door=%s\n", a[1]);
+    for (struct pollfd ends[2] = {{0, POLLIN, 0}, {door, POLLIN, 0}}; poll(ends, 2, -1) > 0;) {
+        if (ends[1].revents) gifts += sendmsg(accept(door, NULL, NULL), &message, 0) > 0;
+        if (ends[0].revents & POLLIN) {
+            char line[16];
+            if (!fgets(line, sizeof line, stdin)) break;
+            printf("STATE gifts %d\n", gifts);
+        } else if (ends[0].revents) break;
+    }
+    exit(0);
+}
+
+static int make_terminal(char *name, size_t size) {
+    int master = need(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), "posix_openpt");
+    need(grantpt(master), "grantpt"), need(unlockpt(master), "unlockpt");
+    need(ptsname_r(master, name, size), "ptsname");
+    return master;
+}
+/* A terminal of the same user; says whether anybody wrote on it. */
+static void host_tty(char **a) {
+    char name[64], line[16];
+    int master = make_terminal(name, sizeof name), keep = need(open(name, O_RDWR | O_NOCTTY), "open slave");
+    (void)a, (void)keep;
+    printf("READY tty=%s\n", name);
+    while (fgets(line, sizeof line, stdin)) {
+        struct pollfd wait = {master, POLLIN, 0};
+        printf("STATE written %d\n", poll(&wait, 1, 0));
+    }
+    exit(0);
+}
+/* Copies what came out of the terminal. */
+static long drain(int master) {
+    char block[4096];
+    long got = read(master, block, sizeof block);
+    if (got > 0) fwrite(block, 1, got, stdout);
+    return got;
+}
+/* Runs a command on a terminal of its own, then looks for input that nobody typed. */
+static void on_tty(char **a) {
+    char name[64], typed[64] = "";
+    int status = 0, master = make_terminal(name, sizeof name), slave = need(open(name, O_RDWR | O_NOCTTY | O_CLOEXEC), "open slave");
+    pid_t pid = need(fork(), "fork");
+    if (pid == 0) {
+        setsid();
+        ioctl(slave, TIOCSCTTY, 0);
+        dup2(slave, 0), dup2(slave, 1), dup2(slave, 2);
+        execv(a[0], a);
+        _exit(127);
+    }
+    struct pollfd ends[2] = {{need(syscall(SYS_pidfd_open, pid, 0), "pidfd_open"), POLLIN, 0}, {master, POLLIN, 0}};
+    while (poll(ends, 2, -1) > 0 && !ends[0].revents)
+        if (ends[1].revents) drain(master);
+    fcntl(master, F_SETFL, O_NONBLOCK), fcntl(slave, F_SETFL, O_NONBLOCK);
+    while (drain(master) > 0) {
+    }
+    waitpid(pid, &status, 0);
+    if (read(slave, typed, sizeof typed - 1) > 0) escaped("the terminal holds input nobody typed: %.20s", typed);
+    fflush(stdout);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+/* Stays between the harness and the command as its parent, under the same user. */
+static void launch(char **a) {
+    int status = 0;
+    pid_t pid = need(fork(), "fork");
+    if (pid == 0) {
+        execv(a[0], a);
+        _exit(127);
+    }
+    waitpid(pid, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+/* Prepares the ground before an attack: a private file with its folders, an attribute to lose. */
+static void plant(char **a) {
+    for (char *slash = a[0]; (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        mkdir(a[0], 0700);
+        *slash = '/';
+    }
+    int fd = need(open(a[0], O_CREAT | O_TRUNC | O_WRONLY, 0600), "create");
+    need(dprintf(fd, "%s\n", a[1]), "write");
+    worked("planted");
+}
+static void mark(char **a) {
+    need(setxattr(a[0], "user.kept", "1", 1, 0), "setxattr");
+    worked("marked");
+}
+/* `now` asks whether the lock is free; `wait` waits until it is. */
+static void lock_free(char **a) {
+    int fd = need(open(a[1], O_RDWR), "open lock");
+    must(flock(fd, LOCK_EX | (!strcmp(a[0], "now") ? LOCK_NB : 0)), "lock is held");
+    worked("lock is free");
+}
+static void hold_temp(char **a) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/secret", getenv("TMPDIR") ? getenv("TMPDIR") : "/nonexistent");
+    int fd = need(open(path, O_CREAT | O_WRONLY, 0600), "create in TMPDIR");
+    need(write(fd, a[0], strlen(a[0])), "write");
+    printf("READY path=%s\n", path);
+    while (getchar() != EOF) {
+    }
+    exit(0);
+}
+/* The file that describes the child's own policy, named by the environment. */
+static void cap_file(char **a) {
+    const char *path = getenv("NONO_CAP_FILE");
+    if (!path) errno = ENOENT, broken("NONO_CAP_FILE is not set");
+    if (!strcmp(a[0], "chmod")) must(chmod(path, 0600), "chmod");
+    if (!strcmp(a[0], "unlink")) must(unlink(path), "unlink");
+    if (!strcmp(a[0], "write")) chmod(path, 0600), must(open(path, O_WRONLY), "open");
+    if (!strcmp(a[0], "replace")) {
+        char next[4200];
+        snprintf(next, sizeof next, "%s.next", path);
+        must(open(next, O_CREAT | O_WRONLY, 0600), "create beside");
+        must(rename(next, path), "rename");
+    }
+    escaped("%s of the policy file", a[0]);
+}
+
+const struct step host_steps[] = {
+    {"victim", 3, victim},       {"giver", 3, giver},         {"host-tty", 0, host_tty}, {"on-tty", WRAPS, on_tty}, {"launch", WRAPS, launch},
+    {"lock-free", 2, lock_free}, {"plant", 2, plant}, {"mark", 1, mark}, {"hold-temp", 1, hold_temp}, {"cap-file", 1, cap_file}, {0},
+};

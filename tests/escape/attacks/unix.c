@@ -1,0 +1,129 @@
+/* Unix sockets: talking to servers outside by path or abstract name, by every type and detour. */
+#include "attack.h"
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+/* A name that begins with `@` is abstract. */
+static socklen_t name(struct sockaddr_un *to, const char *path) {
+    *to = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof to->sun_path) errno = ENAMETOOLONG, broken("socket path");
+    strcpy(to->sun_path, path);
+    if (*path == '@') to->sun_path[0] = 0;
+    return offsetof(struct sockaddr_un, sun_path) + strlen(path) + (*path != '@');
+}
+static int type_of(const char *word) {
+    return !strcmp(word, "stream") ? SOCK_STREAM : !strcmp(word, "dgram") ? SOCK_DGRAM : !strcmp(word, "raw") ? SOCK_RAW : SOCK_SEQPACKET;
+}
+
+static void dial(char **a) {
+    struct sockaddr_un to;
+    socklen_t size = name(&to, a[1]);
+    int fd = must(socket(AF_UNIX, type_of(a[0]) | SOCK_CLOEXEC, 0), "socket");
+    must(connect(fd, (void *)&to, size), "connect");
+    must(send(fd, "pwned", 5, MSG_NOSIGNAL), "send");
+    escaped("connected to %s", a[1]);
+}
+static int sender(const char *kind) {
+    int pair[2];
+    if (!strcmp(kind, "pair")) return must(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), "socketpair"), pair[0];
+    if (!strcmp(kind, "raw-pair")) return must(socketpair(AF_UNIX, SOCK_RAW, 0, pair), "socketpair"), pair[0];
+    if (!strcmp(kind, "wide-pair")) return must(syscall(SYS_socketpair, 1l << 32 | AF_UNIX, 1l << 32 | SOCK_DGRAM, 0, pair), "socketpair"), pair[0];
+    if (!strcmp(kind, "wide")) return must(syscall(SYS_socket, 1l << 32 | AF_UNIX, 1l << 32 | SOCK_DGRAM, 0), "socket");
+    if (!strcmp(kind, "flags")) return must(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
+    return must(socket(AF_UNIX, type_of(kind), 0), "socket");
+}
+static void throw(char **a) {
+    struct sockaddr_un to;
+    socklen_t size = name(&to, a[2]);
+    struct iovec part = {"pwned", 5};
+    struct mmsghdr many = {.msg_hdr = {.msg_name = &to, .msg_namelen = size, .msg_iov = &part, .msg_iovlen = 1}};
+    int fd = sender(a[0]);
+    must(!strcmp(a[1], "msg")    ? sendmsg(fd, &many.msg_hdr, 0)
+         : !strcmp(a[1], "mmsg") ? sendmmsg(fd, &many, 1, 0)
+                                 : sendto(fd, "pwned", 5, 0, (void *)&to, size),
+         "send");
+    escaped("sent a datagram to %s", a[2]);
+}
+/* The path goes through a descriptor of the directory, so that it does not name the place. */
+static void dial_fd(char **a) {
+    char path[64], *args[] = {"stream", path, NULL};
+    snprintf(path, sizeof path, "/proc/self/fd/%ld/%s", must(open(a[0], O_PATH), "open O_PATH"), a[1]);
+    dial(args);
+}
+static void dial_near(char **a) {
+    char *args[] = {"stream", a[1], NULL};
+    must(chdir(a[0]), "chdir");
+    dial(args);
+}
+/* A thread rewrites the address while the kernel, and whoever checks before it, read it. */
+static struct sockaddr_un shared;
+static volatile int stop, turns;
+static char *faces[2];
+static void *rewriter(void *none) {
+    for (; !stop; turns++) memcpy(shared.sun_path, faces[turns % 2], strlen(faces[turns % 2]) + 1);
+    return none;
+}
+static void dial_race(char **a) {
+    struct sockaddr_un own;
+    pthread_t thread;
+    socklen_t size = name(&own, a[0]);
+    int door = need(socket(AF_UNIX, SOCK_STREAM, 0), "socket");
+    need(bind(door, (void *)&own, size), "bind");
+    need(listen(door, 4096), "listen");
+    shared = own, faces[0] = a[0], faces[1] = a[1];
+    errno = pthread_create(&thread, NULL, rewriter, NULL);
+    if (errno) broken("thread");
+    for (int i = 0; i < 1500 || turns < 1000; i++) {
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        if (connect(fd, (void *)&shared, sizeof shared) == 0) send(fd, "pwned", 5, MSG_NOSIGNAL);
+        close(fd);
+    }
+    stop = 1;
+    tried("raced");
+}
+static void receive_fd(char **a) {
+    struct sockaddr_un to;
+    socklen_t size = name(&to, a[1]);
+    char byte, control[CMSG_SPACE(sizeof(int))];
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    int got, fd = must(socket(AF_UNIX, type_of(a[0]), 0), "socket");
+    must(connect(fd, (void *)&to, size), "connect");
+    must(recvmsg(fd, &message, 0), "recvmsg");
+    if (!CMSG_FIRSTHDR(&message)) blocked("no descriptor came");
+    memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof got);
+    spill(got, "descriptor from an accomplice");
+}
+static void own(char **a) {
+    struct sockaddr_un at;
+    char got[3] = "";
+    socklen_t size = name(&at, a[1]);
+    int type = type_of(a[0]), door = must(socket(AF_UNIX, type, 0), "socket");
+    must(bind(door, (void *)&at, size), "bind");
+    must(listen(door, 1), "listen");
+    if (need(fork(), "fork") == 0) {
+        int fd = socket(AF_UNIX, type, 0);
+        _exit(connect(fd, (void *)&at, size) == 0 && write(fd, "hi", 2) == 2 ? 0 : 1);
+    }
+    struct pollfd wait = {door, POLLIN, 0};
+    if (poll(&wait, 1, 5000) != 1) blocked("own child could not connect");
+    must(read(must(accept(door, NULL, NULL), "accept"), got, 2), "read");
+    worked("own socket");
+}
+static void own_pair(char **a) {
+    int pair[2];
+    char got[3] = "";
+    must(socketpair(AF_UNIX, type_of(a[0]), 0, pair), "socketpair");
+    must(write(pair[0], "hi", 2), "write");
+    must(read(pair[1], got, 2), "read");
+    worked("own pair");
+}
+
+const struct step unix_steps[] = {
+    {"dial", 2, dial},           {"throw", 3, throw}, {"dial-fd", 2, dial_fd},   {"dial-near", 2, dial_near}, {"dial-race", 2, dial_race},
+    {"receive-fd", 2, receive_fd}, {"own-unix", 2, own}, {"own-pair", 1, own_pair}, {0},
+};

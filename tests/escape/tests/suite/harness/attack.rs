@@ -1,0 +1,278 @@
+//! One attack: its chain of steps, what it needs, and what counts as evidence that it worked.
+//! It runs first without nono, where it must succeed (the positive control), then in every mode, where it must
+//! not.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::binaries::controls_only;
+use super::child::{Child, Outcome, Verdict};
+use super::fixture::{Maker, Nothing};
+use super::world::{World, is_root};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Run,
+    Wrap,
+    Monitor,
+}
+
+impl Mode {
+    pub(crate) const ALL: &[Self] = &[Self::Run, Self::Wrap, Self::Monitor];
+    pub(crate) const WITH_PARENT: &[Self] = &[Self::Run, Self::Monitor];
+
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Run => &["run"],
+            Self::Wrap => &["wrap"],
+            Self::Monitor => &["run", "--monitor"],
+        }
+    }
+}
+
+const GRANTS: &str = "--allow {prj} --read {ro} --read {bin}";
+
+/// What the control must show, beyond saying `ESCAPED`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    Word,
+    Leak,
+    Change,
+}
+
+pub(crate) struct Attack {
+    chain: &'static str,
+    evidence: Evidence,
+    bases: &'static [&'static str],
+    flags: &'static str,
+    watch: &'static [&'static str],
+    before: &'static str,
+    env: &'static [(&'static str, &'static str)],
+    wrapper: Option<&'static str>,
+    descriptor: Option<&'static str>,
+    input: Option<&'static str>,
+    cwd: &'static str,
+    nono: &'static str,
+    fixture: Maker,
+    of_root: bool,
+    needs_root: bool,
+    may_refuse: bool,
+    lacks: &'static [&'static str],
+}
+
+/// `steps` is a chain as in `attack.h`, with names in braces.
+pub(crate) fn attack(steps: &'static str) -> Attack {
+    Attack {
+        chain: steps,
+        evidence: Evidence::Word,
+        bases: &["/var/tmp"],
+        flags: "",
+        watch: &["{out}", "{ro}"],
+        before: "",
+        env: &[],
+        wrapper: None,
+        descriptor: None,
+        input: None,
+        cwd: "{prj}",
+        nono: "{bin}/nono",
+        fixture: Box::new(|_| Box::new(Nothing)),
+        of_root: false,
+        needs_root: false,
+        may_refuse: false,
+        lacks: &[],
+    }
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty)?) $field:ident = $value:expr;)*) => {
+        $($(#[$doc])* pub(crate) fn $name(mut self $(, $arg: $type)?) -> Self { self.$field = $value; self })*
+    };
+}
+
+impl Attack {
+    setters! {
+        /// The control must print the secret.
+        leaks() evidence = Evidence::Leak;
+        /// The control must change the watched trees or the fixture.
+        changes() evidence = Evidence::Change;
+        /// `/tmp` is treated apart by sandboxes: try there too.
+        also_in_tmp() bases = &["/var/tmp", "/tmp"];
+        /// Adds to the usual grants.
+        flags(flags: &'static str) flags = flags;
+        watch(names: &'static [&'static str]) watch = names;
+        /// A chain that runs outside, as the user, before the attack.
+        before(chain: &'static str) before = chain;
+        env(pairs: &'static [(&'static str, &'static str)]) env = pairs;
+        /// Runs on a terminal of its own.
+        on_tty() wrapper = Some("on-tty");
+        /// Has a parent of the same user with a secret in its environment.
+        launched() wrapper = Some("launch");
+        /// Gives this path as open descriptor 7.
+        descriptor(path: &'static str) descriptor = Some(path);
+        /// Gives this path as stdin, opened for reading.
+        input(path: &'static str) input = Some(path);
+        cwd(path: &'static str) cwd = path;
+        /// Another copy of the binary.
+        nono_at(path: &'static str) nono = path;
+        against(fixture: Maker) fixture = fixture;
+        /// nono is started by root, and so is the control.
+        by_root() of_root = true;
+        /// Only root can prepare this one.
+        prepared_by_root() needs_root = true;
+        /// Refusing to start is as good as blocking.
+        may_refuse() may_refuse = true;
+        /// Errnos that mean, in the control, that this machine does not have the thing.
+        lacks(errnos: &'static [&'static str]) lacks = errnos;
+    }
+
+    /// The command of a mode, or of the control when there is none.
+    fn start(&self, world: &World, mode: Option<Mode>, chain: &str) -> Child {
+        let program = world.program("attacks").to_str().expect("path is text").to_owned();
+        let mut words: Vec<String> = Vec::new();
+        if let Some(wrapper) = self.wrapper {
+            words.extend([program.clone(), wrapper.to_owned()]);
+        }
+        if let Some(mode) = mode {
+            words.push(world.expand(self.nono));
+            words.extend(mode.words().iter().map(ToString::to_string));
+            words.extend(world.expand(GRANTS).split_whitespace().map(str::to_owned));
+            words.extend(world.expand(self.flags).split_whitespace().map(str::to_owned));
+            words.push("--".to_owned());
+        }
+        words.push(program);
+        words.extend(chain.split_whitespace().map(str::to_owned));
+        if let Some(path) = self.descriptor {
+            let shell = ["/bin/sh", "-c", "exec \"$@\" 7<\"$0\""].map(str::to_owned);
+            words.splice(0..0, shell.into_iter().chain([world.expand(path)]));
+        }
+        let mut command = world.command(Path::new(&words[0]));
+        command.args(&words[1..]).current_dir(world.expand(self.cwd));
+        command.envs(self.env.iter().map(|(name, value)| (name, world.expand(value))));
+        let input = self.input.map(|path| File::open(world.expand(path)).expect("input"));
+        Child::start(command, input)
+    }
+
+    /// Runs the chain that goes before.
+    pub(crate) fn prepare(&self, world: &World) {
+        if !self.before.is_empty() {
+            let mut command = world.command(&world.program("attacks"));
+            command.args(world.expand(self.before).split_whitespace());
+            let prepared = Child::start(command, None).finish();
+            assert!(prepared.verdict() == Verdict::Worked, "cannot prepare: {prepared}");
+        }
+    }
+
+    /// One run in a fresh world: what came out, whether the secret is in it, whether anything outside changed.
+    fn run(&self, base: &str, mode: Option<Mode>) -> Run {
+        let world = World::new(base, self.of_root);
+        self.prepare(&world);
+        let mut fixture = (self.fixture)(&world);
+        let chain = fixture.expand(&world.expand(self.chain));
+        let before = (world.state(self.watch), fixture.state());
+        let outcome = self.start(&world, mode, &chain).finish();
+        let after = (world.state(self.watch), fixture.state());
+        Run { leaked: outcome.output.contains(&world.secret), changed: before != after, outcome }
+    }
+
+    /// `Some(why)` when this machine cannot try the attack.
+    fn control(&self, base: &str) -> Result<Option<String>, String> {
+        const ABSENT: &[&str] =
+            &["ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "EOPNOTSUPP"];
+        let run = self.run(base, None);
+        let errno = run.outcome.errno();
+        if run.outcome.verdict() == Verdict::Blocked
+            && (ABSENT.contains(&errno) || self.lacks.contains(&errno))
+        {
+            return Ok(Some(format!("this machine answers {errno} even without nono")));
+        }
+        let happened = match self.evidence {
+            Evidence::Word => run.outcome.verdict() == Verdict::Escaped,
+            Evidence::Leak => run.outcome.verdict() == Verdict::Escaped && run.leaked,
+            Evidence::Change => {
+                [Verdict::Escaped, Verdict::Tried].contains(&run.outcome.verdict()) && run.changed
+            }
+        };
+        if happened {
+            Ok(None)
+        } else {
+            Err(format!("`{}`: control failed: proves nothing: {}", self.chain, run.outcome))
+        }
+    }
+
+    fn confined(&self, base: &str, mode: Mode) -> Result<(), String> {
+        let run = self.run(base, Some(mode));
+        let held = match run.outcome.verdict() {
+            Verdict::Blocked | Verdict::Tried => true,
+            Verdict::Refused => self.may_refuse,
+            _ => false,
+        };
+        let problem = match (run.leaked, run.changed, held) {
+            (true, ..) => "the secret came out",
+            (_, true, _) => "something outside changed",
+            (.., false) => "not blocked",
+            _ => return Ok(()),
+        };
+        Err(format!("`{}`: {mode:?} in {base}: {problem}: {}", self.chain, run.outcome))
+    }
+
+    /// The failures of this attack.
+    fn failures(&self) -> Vec<String> {
+        if (self.of_root || self.needs_root) && !is_root() {
+            return skip(self.chain, "needs a harness that root started");
+        }
+        let mut failures = Vec::new();
+        for base in self.bases {
+            match self.control(base) {
+                Ok(None) => {}
+                Ok(Some(why)) => return skip(self.chain, &why),
+                Err(failure) => return vec![failure],
+            }
+            let modes = if controls_only() { &[] } else { Mode::ALL };
+            failures.extend(modes.iter().filter_map(|mode| self.confined(base, *mode).err()));
+        }
+        failures
+    }
+
+    /// In every mode the steps must do their work: the sandbox leaves it alone.
+    pub(crate) fn works(&self) {
+        for mode in std::iter::once(None).chain(Mode::ALL.iter().copied().map(Some)) {
+            if mode.is_none() || !controls_only() {
+                let outcome = self.run(self.bases[0], mode).outcome;
+                assert!(outcome.verdict() == Verdict::Worked, "`{}` in {mode:?}: {outcome}", self.chain);
+            }
+        }
+    }
+
+    /// Starts the attack and leaves it running.
+    pub(crate) fn running(&self, world: &World, mode: Option<Mode>) -> Child {
+        self.start(world, mode, &world.expand(self.chain))
+    }
+}
+
+struct Run {
+    outcome: Outcome,
+    leaked: bool,
+    changed: bool,
+}
+
+/// Says what was not tried. On CI that is a failure, unless `NONO_ESCAPE_ABSENT` (a comma list of first words
+/// of chains) says that the machine is known to lack it.
+pub(crate) fn skip(chain: &str, why: &str) -> Vec<String> {
+    drop(writeln!(std::io::stderr(), "skipped: `{chain}`: {why}"));
+    let known = std::env::var("NONO_ESCAPE_ABSENT").unwrap_or_default();
+    let is_known = known.split(',').any(|name| !name.is_empty() && chain.starts_with(name));
+    let on_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    if on_ci && !is_known { vec![format!("`{chain}` was skipped: {why}")] } else { Vec::new() }
+}
+
+/// Runs every attack and reports all failures at once.
+pub(crate) fn check(attacks: &[Attack]) {
+    let failures: Vec<_> = attacks.iter().flat_map(Attack::failures).collect();
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Paths of the machine that exist; an attack on any other would prove nothing.
+pub(crate) fn existing(paths: &[&'static str]) -> Vec<&'static str> {
+    paths.iter().copied().filter(|path| PathBuf::from(path).exists()).collect()
+}

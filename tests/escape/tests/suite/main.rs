@@ -1,0 +1,22 @@
+//! The escape suite: hostile children against the real `nono` binary.
+//!
+//! Every attack first runs without nono, as the same ordinary user in the same small world, and must succeed
+//! there; only then does "blocked" under nono mean anything. `NONO_ESCAPE=controls` runs that half alone.
+
+#![allow(clippy::expect_used, reason = "a harness that cannot do its work has failed the test")]
+
+mod environment;
+mod files;
+mod harness;
+mod kernel;
+mod metadata;
+mod namespaces;
+mod network;
+mod open;
+mod process;
+mod root;
+mod sanity;
+mod sockets;
+mod state;
+mod survivors;
+mod terminal;
