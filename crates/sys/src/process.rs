@@ -1,7 +1,10 @@
 //! This process: identity, hardening, limits, signals as values.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use crate::raw::{check_int, io_error};
 
@@ -226,9 +229,23 @@ pub fn timestamp() -> String {
 }
 
 /// Whether this process may execute the file, by its real user.
-pub fn can_execute(path: &std::path::Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+pub fn can_execute(path: &Path) -> bool {
+    access(path, libc::X_OK)
+}
+
+/// Whether the user may read or write `path` as far as modes and owners go. A name that does not exist yet is judged
+/// by its directory.
+pub fn can_access(path: &Path, read: bool, write: bool) -> bool {
+    let wanted = if read { libc::R_OK } else { 0 } | if write { libc::W_OK } else { 0 };
+    if path.symlink_metadata().is_ok() {
+        access(path, wanted)
+    } else {
+        path.parent().is_some_and(|dir| access(dir, wanted))
+    }
+}
+
+fn access(path: &Path, mode: libc::c_int) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: path is NUL-terminated.
-    unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
+    unsafe { libc::access(path.as_ptr(), mode) == 0 }
 }

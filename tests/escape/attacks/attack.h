@@ -33,9 +33,9 @@ struct step {
     void (*run)(char **args);
 };
 
-extern const struct step file_steps[], meta_steps[], handle_steps[], process_steps[], proc_steps[], namespace_steps[], kernel_steps[],
-    root_steps[], exec_steps[], entry_steps[], inet_steps[], family_steps[], unix_steps[], tty_steps[], ipc_steps[],
-    survivor_steps[], host_steps[];
+extern const struct step file_steps[], meta_steps[], handle_steps[], process_steps[], proc_steps[], namespace_steps[],
+    kernel_steps[], root_steps[], exec_steps[], entry_steps[], inet_steps[], family_steps[], unix_steps[], tty_steps[],
+    ipc_steps[], survivor_steps[], host_steps[];
 
 _Noreturn void escaped(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void worked(const char *what);
@@ -52,6 +52,12 @@ static inline long need(long result, const char *call) {
     if (result < 0) broken(call);
     return result;
 }
+
+/* `stream`, `dgram`, `raw` or `seqpacket`. */
+int socket_type(const char *word);
+
+/* A request or option as it is, or (`wide`) with a bit above the 32 that the kernel looks at. */
+unsigned long widened(const char *width, unsigned long number);
 
 /* Reads a little from `fd` and reports it: the harness looks for its secret in that line. */
 _Noreturn void spill(int fd, const char *how);

@@ -61,6 +61,10 @@ static void reach_call(char **a) {
 }
 
 const struct step entry_steps[] = {
-    {"int80-read", 1, int80_read}, {"int80-reach", 0, int80_reach}, {"x32-reach", 0, x32_reach},
-    {"x32-read", 1, x32_read},     {"reach-call", 1, reach_call}, {0},
+    {"int80-read", 1, int80_read},
+    {"int80-reach", 0, int80_reach},
+    {"x32-reach", 0, x32_reach},
+    {"x32-read", 1, x32_read},
+    {"reach-call", 1, reach_call},
+    {0},
 };

@@ -32,7 +32,8 @@ static void system_setuid(char **a) {
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     FILE *status = fopen(path, "r");
     while (status && fgets(line, sizeof line, status))
-        if (sscanf(line, "Uid: %d %d", &real, &effective) == 2 && real != effective) escaped("%s ran with uid %d", a[0], effective);
+        if (sscanf(line, "Uid: %d %d", &real, &effective) == 2 && real != effective)
+            escaped("%s ran with uid %d", a[0], effective);
     if (!status) broken("/proc/pid/status");
     errno = EPERM;
     blocked(info.si_status == 99 ? "exec" : "ran without its set-uid bit");
@@ -50,7 +51,8 @@ static void become_root(char **a) {
 static void copy_self(int to) {
     char block[1 << 16];
     int from = need(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "open self");
-    for (long got; (got = need(read(from, block, sizeof block), "read self")) > 0;) need(write(to, block, got), "copy self");
+    for (long got; (got = need(read(from, block, sizeof block), "read self")) > 0;)
+        need(write(to, block, got), "copy self");
     close(from);
 }
 /* The copy runs the rest of the chain: `memfd read PATH`. */
@@ -83,7 +85,13 @@ static void no_new_privs(char **a) {
 }
 
 const struct step exec_steps[] = {
-    {"who", 0, who},           {"exec", 1, run},         {"system-setuid", 1, system_setuid}, {"make-setuid", 1, make_setuid},
-    {"become-root", 0, become_root}, {"memfd", 1, from_memory}, {"loader", 3, by_loader},           {"no-new-privs", 0, no_new_privs},
+    {"who", 0, who},
+    {"exec", 1, run},
+    {"system-setuid", 1, system_setuid},
+    {"make-setuid", 1, make_setuid},
+    {"become-root", 0, become_root},
+    {"memfd", 1, from_memory},
+    {"loader", 3, by_loader},
+    {"no-new-privs", 0, no_new_privs},
     {0},
 };

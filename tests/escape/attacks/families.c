@@ -16,20 +16,17 @@ static int family_of(const char *word) {
         if (!strcmp(known[i].name, word)) return known[i].family;
     return atoi(word);
 }
-static int type_of(const char *word) {
-    return !strcmp(word, "stream") ? SOCK_STREAM : !strcmp(word, "dgram") ? SOCK_DGRAM : !strcmp(word, "raw") ? SOCK_RAW : SOCK_SEQPACKET;
-}
 static void plain(char **a) {
-    must(socket(family_of(a[0]), type_of(a[1]), a[2] ? atoi(a[2]) : 0), "socket");
+    must(socket(family_of(a[0]), socket_type(a[1]), a[2] ? atoi(a[2]) : 0), "socket");
     escaped("made a %s socket", a[0]);
 }
 static void wide(char **a) {
-    must(syscall(SYS_socket, 1l << 32 | family_of(a[0]), 1l << 35 | type_of(a[1]), a[2] ? atoi(a[2]) : 0), "socket");
+    must(syscall(SYS_socket, 1l << 32 | family_of(a[0]), 1l << 35 | socket_type(a[1]), a[2] ? atoi(a[2]) : 0), "socket");
     escaped("made a %s socket by a wide family", a[0]);
 }
 static void pair(char **a) {
     int fds[2];
-    must(socketpair(family_of(a[0]), type_of(a[1]), 0, fds), "socketpair");
+    must(socketpair(family_of(a[0]), socket_type(a[1]), 0, fds), "socketpair");
     escaped("made a %s pair", a[0]);
 }
 /* Every family but those that programs need: any that opens is a door nobody asked for. */
@@ -69,6 +66,12 @@ static void interfaces(char **a) {
 }
 
 const struct step family_steps[] = {
-    {"socket", 2, plain}, {"wide-socket", 2, wide},       {"socketpair", 2, pair},      {"family-sweep", 0, sweep},
-    {"host-vsock", 0, host_vsock}, {"uevents", 0, uevents}, {"interfaces", 0, interfaces}, {0},
+    {"socket", 2, plain},
+    {"wide-socket", 2, wide},
+    {"socketpair", 2, pair},
+    {"family-sweep", 0, sweep},
+    {"host-vsock", 0, host_vsock},
+    {"uevents", 0, uevents},
+    {"interfaces", 0, interfaces},
+    {0},
 };

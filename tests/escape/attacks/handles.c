@@ -22,8 +22,8 @@ static void handle_reach(char **a) {
 }
 
 static void lease(char **a) {
-    int fd = must(open(a[1], O_RDONLY), "open"), wide = !strcmp(a[0], "wide");
-    must(syscall(SYS_fcntl, fd, wide ? F_SETLEASE | 1l << 32 : F_SETLEASE, F_RDLCK), "F_SETLEASE");
+    int fd = must(open(a[1], O_RDONLY), "open");
+    must(syscall(SYS_fcntl, fd, widened(a[0], F_SETLEASE), F_RDLCK), "F_SETLEASE");
     escaped("took a lease");
 }
 static void dnotify(char **a) {

@@ -104,7 +104,8 @@ static long drain(int master) {
 /* Runs a command on a terminal of its own, then looks for input that nobody typed. */
 static void on_tty(char **a) {
     char name[64], typed[64] = "";
-    int status = 0, master = make_terminal(name, sizeof name), slave = need(open(name, O_RDWR | O_NOCTTY | O_CLOEXEC), "open slave");
+    int status = 0, master = make_terminal(name, sizeof name);
+    int slave = need(open(name, O_RDWR | O_NOCTTY | O_CLOEXEC), "open slave");
     pid_t pid = need(fork(), "fork");
     if (pid == 0) {
         setsid();
@@ -184,6 +185,15 @@ static void cap_file(char **a) {
 }
 
 const struct step host_steps[] = {
-    {"victim", 3, victim},       {"giver", 3, giver},         {"host-tty", 0, host_tty}, {"on-tty", WRAPS, on_tty}, {"launch", WRAPS, launch},
-    {"lock-free", 2, lock_free}, {"plant", 2, plant}, {"mark", 1, mark}, {"hold-temp", 1, hold_temp}, {"cap-file", 1, cap_file}, {0},
+    {"victim", 3, victim},
+    {"giver", 3, giver},
+    {"host-tty", 0, host_tty},
+    {"on-tty", WRAPS, on_tty},
+    {"launch", WRAPS, launch},
+    {"lock-free", 2, lock_free},
+    {"plant", 2, plant},
+    {"mark", 1, mark},
+    {"hold-temp", 1, hold_temp},
+    {"cap-file", 1, cap_file},
+    {0},
 };

@@ -33,15 +33,20 @@ static void tcp(char **a) {
     int family = family_of(a[0]);
     dial(must(socket(family, SOCK_STREAM, 0), "socket"), family, atoi(a[1]), a[0]);
 }
-static void mptcp(char **a) { dial(must(socket(AF_INET, SOCK_STREAM, 262 /* IPPROTO_MPTCP */), "socket MPTCP"), AF_INET, atoi(a[0]), "MPTCP"); }
+static void mptcp(char **a) {
+    int fd = must(socket(AF_INET, SOCK_STREAM, 262 /* IPPROTO_MPTCP */), "socket MPTCP");
+    dial(fd, AF_INET, atoi(a[0]), "MPTCP");
+}
 /* The kernel sees an `int` family and type: bits above 32 are for filters that compare too much. */
 static void wide_tcp(char **a) {
-    dial(must(syscall(SYS_socket, 1l << 32 | AF_INET, 1l << 33 | SOCK_STREAM, 1l << 34), "socket"), AF_INET, atoi(a[0]), "a wide family");
+    int fd = must(syscall(SYS_socket, 1l << 32 | AF_INET, 1l << 33 | SOCK_STREAM, 1l << 34), "socket");
+    dial(fd, AF_INET, atoi(a[0]), "a wide family");
 }
 static void fast_open(char **a) {
     union address to;
     socklen_t size = local(&to, AF_INET, atoi(a[0]));
-    must(sendto(must(socket(AF_INET, SOCK_STREAM, 0), "socket"), "x", 1, MSG_FASTOPEN, &to.any, size), "sendto MSG_FASTOPEN");
+    int fd = must(socket(AF_INET, SOCK_STREAM, 0), "socket");
+    must(sendto(fd, "x", 1, MSG_FASTOPEN, &to.any, size), "sendto MSG_FASTOPEN");
     escaped("sent by fast open");
 }
 static void fast_open_connect(char **a) {
@@ -103,7 +108,8 @@ static void own_tcp(char **a) {
 static void own_udp(char **a) {
     union address at;
     char got[3] = "";
-    int family = family_of(a[0]), in = must(socket(family, SOCK_DGRAM, 0), "socket"), out = must(socket(family, SOCK_DGRAM, 0), "socket");
+    int family = family_of(a[0]);
+    int in = must(socket(family, SOCK_DGRAM, 0), "socket"), out = must(socket(family, SOCK_DGRAM, 0), "socket");
     socklen_t size = local(&at, family, 0);
     must(bind(in, &at.any, size), "bind");
     must(getsockname(in, &at.any, &size), "getsockname");
@@ -113,6 +119,14 @@ static void own_udp(char **a) {
 }
 
 const struct step inet_steps[] = {
-    {"tcp", 2, tcp},         {"mptcp", 1, mptcp},     {"wide-tcp", 1, wide_tcp}, {"fast-open", 1, fast_open}, {"fast-open-connect", 1, fast_open_connect},
-    {"udp", 3, udp},         {"serve", 1, serve},     {"own-tcp", 1, own_tcp},   {"own-udp", 1, own_udp},     {0},
+    {"tcp", 2, tcp},
+    {"mptcp", 1, mptcp},
+    {"wide-tcp", 1, wide_tcp},
+    {"fast-open", 1, fast_open},
+    {"fast-open-connect", 1, fast_open_connect},
+    {"udp", 3, udp},
+    {"serve", 1, serve},
+    {"own-tcp", 1, own_tcp},
+    {"own-udp", 1, own_udp},
+    {0},
 };

@@ -65,6 +65,12 @@ static void host_ipc(char **a) {
 }
 
 const struct step ipc_steps[] = {
-    {"shm-id", 1, shm_by_id}, {"shm-key", 1, shm_by_key},      {"msg-receive", 1, msg_receive}, {"sem-set", 1, sem_remove},
-    {"mq-receive", 1, mq_receive_name}, {"posix-shm", 1, posix_shm}, {"host-ipc", 1, host_ipc},       {0},
+    {"shm-id", 1, shm_by_id},
+    {"shm-key", 1, shm_by_key},
+    {"msg-receive", 1, msg_receive},
+    {"sem-set", 1, sem_remove},
+    {"mq-receive", 1, mq_receive_name},
+    {"posix-shm", 1, posix_shm},
+    {"host-ipc", 1, host_ipc},
+    {0},
 };

@@ -8,8 +8,8 @@ static char **resume; /* where the next step begins */
 static int is_last, lingers;
 
 static const struct step *const tables[] = {
-    file_steps,   meta_steps,   handle_steps, process_steps, proc_steps, namespace_steps, kernel_steps,   root_steps, exec_steps,
-    entry_steps,  inet_steps,   family_steps,    unix_steps,  tty_steps,  ipc_steps,       survivor_steps, host_steps,
+    file_steps,  meta_steps, handle_steps, process_steps, proc_steps, namespace_steps, kernel_steps,   root_steps, exec_steps,
+    entry_steps, inet_steps, family_steps, unix_steps,    tty_steps,  ipc_steps,       survivor_steps, host_steps,
 };
 
 _Noreturn static void verdict(int code, const char *word, const char *text) {
@@ -46,6 +46,17 @@ void spill(int fd, const char *how) {
     for (char *c = text; c < text + got; c++)
         if (*c < ' ') *c = ' ';
     escaped("%s: %s", how, text);
+}
+
+int socket_type(const char *word) {
+    static const char *const names[] = {"", "stream", "dgram", "raw", "", "seqpacket"};
+    for (int type = 1; type < 6; type++)
+        if (!strcmp(names[type], word)) return type;
+    broken("unknown socket type");
+}
+
+unsigned long widened(const char *width, unsigned long number) {
+    return !strcmp(width, "wide") ? number | 1ul << 32 : number;
 }
 
 pid_t target(const char *word) {

@@ -59,7 +59,11 @@ static void meta(char **a) {
     static const struct {
         const char *name;
         int (*by)(const char *, const char *);
-    } ops[] = {{"chmod", chmod_by}, {"chown", chown_by}, {"utimes", utimes_by}, {"setxattr", setxattr_by}, {"rmxattr", rmxattr_by}};
+    } ops[] = {{"chmod", chmod_by},
+               {"chown", chown_by},
+               {"utimes", utimes_by},
+               {"setxattr", setxattr_by},
+               {"rmxattr", rmxattr_by}};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         if (strcmp(ops[i].name, a[0])) continue;
         must(ops[i].by(a[1], a[2]), a[0]);
@@ -68,15 +72,11 @@ static void meta(char **a) {
     broken("unknown metadata call");
 }
 
-/* `narrow` is the plain request; `wide` sets bits above the 32 that the kernel looks at. */
-static unsigned long request(const char *width, unsigned long number) {
-    return !strcmp(width, "wide") ? number | 1ul << 32 : number;
-}
 static void set_flags(char **a) {
     int fd = held(a[1], O_RDONLY), flags = 0;
     must(ioctl(fd, FS_IOC_GETFLAGS, &flags), "FS_IOC_GETFLAGS");
     flags |= FS_NODUMP_FL;
-    must(syscall(SYS_ioctl, fd, request(a[0], FS_IOC_SETFLAGS), &flags), "FS_IOC_SETFLAGS");
+    must(syscall(SYS_ioctl, fd, widened(a[0], FS_IOC_SETFLAGS), &flags), "FS_IOC_SETFLAGS");
     escaped("set flags through a read-only descriptor");
 }
 static void set_fsx(char **a) {
@@ -84,7 +84,7 @@ static void set_fsx(char **a) {
     struct fsxattr attr;
     must(ioctl(fd, FS_IOC_FSGETXATTR, &attr), "FS_IOC_FSGETXATTR");
     attr.fsx_xflags |= FS_XFLAG_NODUMP;
-    must(syscall(SYS_ioctl, fd, request(a[0], FS_IOC_FSSETXATTR), &attr), "FS_IOC_FSSETXATTR");
+    must(syscall(SYS_ioctl, fd, widened(a[0], FS_IOC_FSSETXATTR), &attr), "FS_IOC_FSSETXATTR");
     escaped("set attributes through a read-only descriptor");
 }
 static void set_attr(char **a) {
@@ -104,5 +104,10 @@ static void set_version(char **a) {
 }
 
 const struct step meta_steps[] = {
-    {"meta", 3, meta}, {"set-flags", 2, set_flags}, {"set-fsx", 2, set_fsx}, {"set-attr", 1, set_attr}, {"set-version", 1, set_version}, {0},
+    {"meta", 3, meta},
+    {"set-flags", 2, set_flags},
+    {"set-fsx", 2, set_fsx},
+    {"set-attr", 1, set_attr},
+    {"set-version", 1, set_version},
+    {0},
 };

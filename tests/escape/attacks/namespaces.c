@@ -24,11 +24,13 @@ static unsigned long flags(const char *word) {
     return all;
 }
 
-static uid_t outer; /* the uid before it is lost in a namespace without a map */
+static uid_t outer;       /* the uid before it is lost in a namespace without a map */
+static int has_own_mounts; /* root may change mounts only where the machine does not see it */
 
 static void do_unshare(char **a) {
     outer = getuid();
     must(unshare(flags(a[0])), "unshare");
+    has_own_mounts = (flags(a[0]) & (CLONE_NEWUSER | CLONE_NEWNS)) == (CLONE_NEWUSER | CLONE_NEWNS);
     escaped("unshared %s", a[0]);
 }
 /* The kernel reads the flags of unshare as a long, those of clone too: bits above 32 must not hide anything. */
@@ -72,20 +74,28 @@ static void uid_map(char **a) {
     escaped("became root in a namespace");
 }
 
+static void spare_the_machine(void) {
+    errno = ECANCELED;
+    if (getuid() == 0 && !has_own_mounts) broken("root would change the machine itself");
+}
 static void mount_tmpfs(char **a) {
+    spare_the_machine();
     must(mount("none", a[0], "tmpfs", 0, ""), "mount tmpfs");
     escaped("mounted");
 }
 static void bind(char **a) {
+    spare_the_machine();
     mkdir(a[1], 0755);
     must(mount(a[0], a[1], NULL, BIND, NULL), "mount bind");
     escaped("bound");
 }
 static void remount(char **a) {
+    spare_the_machine();
     must(mount(NULL, a[0], NULL, BIND | REMOUNT, NULL), "remount");
     escaped("remounted writable");
 }
 static void take_mask(char **a) {
+    spare_the_machine();
     must(umount2(a[0], DETACH), "umount2");
     escaped("unmounted");
 }
@@ -105,6 +115,7 @@ static void root_change(char **a) {
     escaped("changed root");
 }
 static void root_pivot(char **a) {
+    spare_the_machine();
     mkdir(a[0], 0755);
     if (mount(NULL, "/", NULL, 1 << 18 | 16384 /* private, recursive */, NULL) < 0) blocked("make private");
     must(mount(a[0], a[0], NULL, BIND, NULL), "mount bind");
@@ -126,22 +137,39 @@ static void tree_open(char **a) {
     spill(must(openat(fd, a[1], O_RDONLY), "openat in the clone"), "read through a cloned mount");
 }
 static void tree_move(char **a) {
+    spare_the_machine();
     int fd = must(syscall(SYS_open_tree, AT_FDCWD, a[0], 1), "open_tree");
     mkdir(a[1], 0755);
     must(syscall(SYS_move_mount, fd, "", AT_FDCWD, a[1], 4 /* F_EMPTY_PATH */), "move_mount");
     escaped("moved a mount");
 }
 static void tree_attr(char **a) {
+    spare_the_machine();
     struct mount_attr attr = {.attr_clr = MOUNT_ATTR_RDONLY};
     must(syscall(SYS_mount_setattr, AT_FDCWD, a[0], AT_RECURSIVE, &attr, sizeof attr), "mount_setattr");
     escaped("cleared the read-only attribute");
 }
 
 const struct step namespace_steps[] = {
-    {"unshare", 1, do_unshare},     {"clone", 1, do_clone},          {"clone3", 1, do_clone3},  {"setns", 2, join},
-    {"setns-pidfd", 2, join_pidfd}, {"setns-reach", 0, join_reach},  {"uid-map", 0, uid_map},   {"mount-tmpfs", 1, mount_tmpfs},
-    {"bind", 2, bind},              {"remount", 1, remount},         {"umount", 1, take_mask},  {"mount-reach", 0, mount_reach},
-    {"umount-reach", 0, umount_reach}, {"chroot", 1, root_change},   {"pivot", 1, root_pivot},  {"fsopen", 0, fs_open},
-    {"fspick", 1, fs_pick},         {"open-tree", 2, tree_open},     {"move-mount", 2, tree_move}, {"mount-setattr", 1, tree_attr},
+    {"unshare", 1, do_unshare},
+    {"clone", 1, do_clone},
+    {"clone3", 1, do_clone3},
+    {"setns", 2, join},
+    {"setns-pidfd", 2, join_pidfd},
+    {"setns-reach", 0, join_reach},
+    {"uid-map", 0, uid_map},
+    {"mount-tmpfs", 1, mount_tmpfs},
+    {"bind", 2, bind},
+    {"remount", 1, remount},
+    {"umount", 1, take_mask},
+    {"mount-reach", 0, mount_reach},
+    {"umount-reach", 0, umount_reach},
+    {"chroot", 1, root_change},
+    {"pivot", 1, root_pivot},
+    {"fsopen", 0, fs_open},
+    {"fspick", 1, fs_pick},
+    {"open-tree", 2, tree_open},
+    {"move-mount", 2, tree_move},
+    {"mount-setattr", 1, tree_attr},
     {0},
 };

@@ -156,9 +156,14 @@ static void env_leak(char **a) {
 }
 
 const struct step proc_steps[] = {
-    {"proc-read", 2, proc_read},       {"proc-grep", 3, proc_grep},
-    {"sweep-files", 2, sweep_files},   {"sweep-memory", 1, sweep_memory},
-    {"sweep-trace", 0, sweep_trace},   {"sweep-descriptors", 0, sweep_descriptors},
-    {"sees", 1, sees},                 {"status", 2, status},
-    {"env-leak", 1, env_leak},         {0},
+    {"proc-read", 2, proc_read},
+    {"proc-grep", 3, proc_grep},
+    {"sweep-files", 2, sweep_files},
+    {"sweep-memory", 1, sweep_memory},
+    {"sweep-trace", 0, sweep_trace},
+    {"sweep-descriptors", 0, sweep_descriptors},
+    {"sees", 1, sees},
+    {"status", 2, status},
+    {"env-leak", 1, env_leak},
+    {0},
 };

@@ -16,7 +16,7 @@ static int queue(int number, pid_t pid) {
 static int by_pidfd(pid_t pid, int is_proc_dir) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", pid);
-    int fd = is_proc_dir ? must(open(path, O_RDONLY | O_DIRECTORY), "open /proc/pid") : must(syscall(SYS_pidfd_open, pid, 0), "pidfd_open");
+    int fd = must(is_proc_dir ? open(path, O_RDONLY | O_DIRECTORY) : syscall(SYS_pidfd_open, pid, 0), "pidfd");
     return syscall(SYS_pidfd_send_signal, fd, SIGUSR1, NULL, 0);
 }
 /* The kernel sends the signal on our behalf when the socket becomes readable. */
@@ -184,8 +184,21 @@ static void own_child(char **a) {
 }
 
 const struct step process_steps[] = {
-    {"signal", 2, send_signal}, {"signal-all", 0, signal_all},   {"signal-group", 0, signal_group}, {"limit", 2, limit},
-    {"affinity", 1, affinity},  {"scheduler", 2, scheduler},     {"priority", 1, priority},         {"io-priority", 1, io_priority},
-    {"ptrace", 2, attach},      {"vm", 3, vm_copy},              {"mem", 3, mem_file},              {"getfd", 2, get_fd},
-    {"oom", 1, oom}, {"own-child", 0, own_child}, {"kcmp", 1, compare},       {"move-pages", 2, pages},        {0},
+    {"signal", 2, send_signal},
+    {"signal-all", 0, signal_all},
+    {"signal-group", 0, signal_group},
+    {"limit", 2, limit},
+    {"affinity", 1, affinity},
+    {"scheduler", 2, scheduler},
+    {"priority", 1, priority},
+    {"io-priority", 1, io_priority},
+    {"ptrace", 2, attach},
+    {"vm", 3, vm_copy},
+    {"mem", 3, mem_file},
+    {"getfd", 2, get_fd},
+    {"oom", 1, oom},
+    {"own-child", 0, own_child},
+    {"kcmp", 1, compare},
+    {"move-pages", 2, pages},
+    {0},
 };

@@ -7,6 +7,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/io.h>
 #include <sys/klog.h>
+#include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -51,6 +52,10 @@ static void call(char **a) {
     errno = ENOSYS;
     blocked("no such call on this machine");
 }
+/* A file system that does not exist, a mount point that is none. */
+static void mount_any(char **a) { judge(mount("none", a[0], "nono-escape-absent", 0, NULL), "mount"); }
+static void umount_any(char **a) { judge(umount2(a[0], 0), "umount2"); }
+
 /* Deletes a route that does not exist: ESRCH for those who may, EPERM for those who may not. */
 static void route(char **a) {
     struct {
@@ -75,4 +80,12 @@ static void route(char **a) {
     judge(errno ? -1 : 0, "route change");
 }
 
-const struct step root_steps[] = {{"open", 2, open_path}, {"mknod", 1, node}, {"call", 1, call}, {"route", 0, route}, {0}};
+const struct step root_steps[] = {
+    {"open", 2, open_path},
+    {"mknod", 1, node},
+    {"call", 1, call},
+    {"route", 0, route},
+    {"mount-any", 1, mount_any},
+    {"umount-any", 1, umount_any},
+    {0},
+};

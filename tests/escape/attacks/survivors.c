@@ -51,4 +51,7 @@ static void survivor(char **a) {
     tried("left somebody behind");
 }
 
-const struct step survivor_steps[] = {{"survivor", 2, survivor}, {0}};
+const struct step survivor_steps[] = {
+    {"survivor", 2, survivor},
+    {0},
+};

@@ -15,26 +15,23 @@ static socklen_t name(struct sockaddr_un *to, const char *path) {
     if (*path == '@') to->sun_path[0] = 0;
     return offsetof(struct sockaddr_un, sun_path) + strlen(path) + (*path != '@');
 }
-static int type_of(const char *word) {
-    return !strcmp(word, "stream") ? SOCK_STREAM : !strcmp(word, "dgram") ? SOCK_DGRAM : !strcmp(word, "raw") ? SOCK_RAW : SOCK_SEQPACKET;
-}
 
 static void dial(char **a) {
     struct sockaddr_un to;
     socklen_t size = name(&to, a[1]);
-    int fd = must(socket(AF_UNIX, type_of(a[0]) | SOCK_CLOEXEC, 0), "socket");
+    int fd = must(socket(AF_UNIX, socket_type(a[0]) | SOCK_CLOEXEC, 0), "socket");
     must(connect(fd, (void *)&to, size), "connect");
     must(send(fd, "pwned", 5, MSG_NOSIGNAL), "send");
     escaped("connected to %s", a[1]);
 }
+/* A socket that can send to any name: a pair, or a lone one; the kernel turns `raw` into datagrams. */
 static int sender(const char *kind) {
     int pair[2];
-    if (!strcmp(kind, "pair")) return must(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), "socketpair"), pair[0];
-    if (!strcmp(kind, "raw-pair")) return must(socketpair(AF_UNIX, SOCK_RAW, 0, pair), "socketpair"), pair[0];
-    if (!strcmp(kind, "wide-pair")) return must(syscall(SYS_socketpair, 1l << 32 | AF_UNIX, 1l << 32 | SOCK_DGRAM, 0, pair), "socketpair"), pair[0];
-    if (!strcmp(kind, "wide")) return must(syscall(SYS_socket, 1l << 32 | AF_UNIX, 1l << 32 | SOCK_DGRAM, 0), "socket");
-    if (!strcmp(kind, "flags")) return must(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
-    return must(socket(AF_UNIX, type_of(kind), 0), "socket");
+    long wide = strstr(kind, "wide") ? 1l << 32 : 0, type = strstr(kind, "raw") ? SOCK_RAW : SOCK_DGRAM;
+    if (!strcmp(kind, "flags")) type |= SOCK_NONBLOCK | SOCK_CLOEXEC;
+    if (!strstr(kind, "pair")) return must(syscall(SYS_socket, wide | AF_UNIX, wide | type, 0), "socket");
+    must(syscall(SYS_socketpair, wide | AF_UNIX, wide | type, 0, pair), "socketpair");
+    return pair[0];
 }
 static void throw(char **a) {
     struct sockaddr_un to;
@@ -77,7 +74,7 @@ static void dial_race(char **a) {
     shared = own, faces[0] = a[0], faces[1] = a[1];
     errno = pthread_create(&thread, NULL, rewriter, NULL);
     if (errno) broken("thread");
-    for (int i = 0; i < 1500 || turns < 1000; i++) {
+    for (int before = 0, i = 0; i < 500; i += turns != before, before = turns) {
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
         if (connect(fd, (void *)&shared, sizeof shared) == 0) send(fd, "pwned", 5, MSG_NOSIGNAL);
         close(fd);
@@ -91,7 +88,7 @@ static void receive_fd(char **a) {
     char byte, control[CMSG_SPACE(sizeof(int))];
     struct iovec part = {&byte, 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    int got, fd = must(socket(AF_UNIX, type_of(a[0]), 0), "socket");
+    int got, fd = must(socket(AF_UNIX, socket_type(a[0]), 0), "socket");
     must(connect(fd, (void *)&to, size), "connect");
     must(recvmsg(fd, &message, 0), "recvmsg");
     if (!CMSG_FIRSTHDR(&message)) blocked("no descriptor came");
@@ -102,7 +99,7 @@ static void own(char **a) {
     struct sockaddr_un at;
     char got[3] = "";
     socklen_t size = name(&at, a[1]);
-    int type = type_of(a[0]), door = must(socket(AF_UNIX, type, 0), "socket");
+    int type = socket_type(a[0]), door = must(socket(AF_UNIX, type, 0), "socket");
     must(bind(door, (void *)&at, size), "bind");
     must(listen(door, 1), "listen");
     if (need(fork(), "fork") == 0) {
@@ -117,13 +114,20 @@ static void own(char **a) {
 static void own_pair(char **a) {
     int pair[2];
     char got[3] = "";
-    must(socketpair(AF_UNIX, type_of(a[0]), 0, pair), "socketpair");
+    must(socketpair(AF_UNIX, socket_type(a[0]), 0, pair), "socketpair");
     must(write(pair[0], "hi", 2), "write");
     must(read(pair[1], got, 2), "read");
     worked("own pair");
 }
 
 const struct step unix_steps[] = {
-    {"dial", 2, dial},           {"throw", 3, throw}, {"dial-fd", 2, dial_fd},   {"dial-near", 2, dial_near}, {"dial-race", 2, dial_race},
-    {"receive-fd", 2, receive_fd}, {"own-unix", 2, own}, {"own-pair", 1, own_pair}, {0},
+    {"dial", 2, dial},
+    {"throw", 3, throw},
+    {"dial-fd", 2, dial_fd},
+    {"dial-near", 2, dial_near},
+    {"dial-race", 2, dial_race},
+    {"receive-fd", 2, receive_fd},
+    {"own-unix", 2, own},
+    {"own-pair", 1, own_pair},
+    {0},
 };

@@ -71,6 +71,8 @@ fn denials(complaint: &Complaint, policy: &ResolvedPolicy) -> Vec<Denial> {
 fn denial(path: &Path, operation: AccessMode, policy: &ResolvedPolicy) -> Option<Denial> {
     match query_path_on(policy, &HostFacts, &policy.workdir, path, operation) {
         QueryResult::Allowed { .. } => None,
+        // The user may not do it outside the sandbox either: no flag would help.
+        QueryResult::Denied { .. } if !nono_sys::process::can_access(path, operation.reads(), operation.writes()) => None,
         QueryResult::Denied { reason, suggestion, .. } => Some(Denial {
             path: path.to_owned(),
             operation,

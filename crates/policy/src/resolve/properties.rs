@@ -10,7 +10,7 @@ use crate::error::PolicyError;
 use crate::facts::FoundKind;
 use crate::query::query_path;
 use crate::request::{GrantKind, RunRequest};
-use crate::resolved::{ClosedHow, ClosedPath, ResolvedPolicy, RuleAccess};
+use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, ResolvedPolicy, RuleAccess};
 use crate::testing::{Tree, grant, resolve_in};
 
 fn a_path() -> impl Strategy<Value = String> {
@@ -106,7 +106,8 @@ proptest! {
         for rule in &policy.rules {
             let RuleAccess::Mode(access) = rule.access else { continue };
             for closed in &policy.closed {
-                let masked = closed.how == ClosedHow::Mask;
+                // Only a denied path may rest on a mask; the others have to be out of reach of every rule.
+                let masked = closed.how == ClosedHow::Mask && matches!(closed.by, ClosedBy::Deny(_));
                 let opened = closed.has_openings
                     && request.bypass_protection.iter().any(|bypass| within(&rule.path, bypass));
                 let from_above = !rule.is_file && within(&closed.resolved, &rule.path);

@@ -73,7 +73,7 @@ attacks! {
         change("rename {prj}/sub {ro}/planted"),
         change("rename {prj}/own {out}/target");
     rename_exchange:
-        read("exchange {prj}/own {out}/secret , read {prj}/own"),
+        change("exchange {prj}/own {out}/target"),
         change("exchange {prj}/sub {out}/dir"),
         change("exchange {prj}/own {ro}/file");
     rename_within_the_read_grant: change("rename {ro}/file {ro}/moved");

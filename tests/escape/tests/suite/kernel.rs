@@ -58,6 +58,6 @@ attacks! {
     seccomp_is_on: attack("status Seccomp 2");
     core_dumps: attack("core-limit");
     hiding_from_the_supervisor:
-        attack("undumpable"),
-        attack("undumpable-wide");
+        attack("undumpable narrow"),
+        attack("undumpable wide");
 }

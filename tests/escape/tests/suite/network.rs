@@ -71,7 +71,8 @@ fn servers_inside_are_not_reached_from_outside() {
             if mode.is_some() && controls_only() {
                 continue;
             }
-            let mut server = attack(how).running(&World::new("/var/tmp", false), mode);
+            let world = World::new("/var/tmp", false);
+            let mut server = attack(how).running(&world, mode);
             let said = server.hear(&["PORT", "BLOCKED"]).unwrap_or_default();
             let port = said.strip_prefix("PORT ").and_then(|port| port.parse().ok());
             let reached = port.is_some_and(|port| TcpStream::connect((V4, port)).is_ok());

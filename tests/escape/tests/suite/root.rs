@@ -38,10 +38,10 @@ attacks! {
     modules: power("call init-module");
     ports: power("call iopl");
     mounts:
-        power("mount-tmpfs {prj}"),
-        power("umount {prj}/sub , chroot {out}"),
-        power("unshare mnt"),
-        power("unshare mnt , bind {out} {prj}/m , read {prj}/m/secret").leaks();
+        power("mount-any {prj}"),
+        power("umount-any {prj}/sub"),
+        power("chroot {out}"),
+        power("unshare mnt");
 }
 
 /// Opening is enough: nothing is written.

@@ -171,7 +171,8 @@ attacks! {
 
 const CAP_FILE: &[(&str, &str)] = &[("NONO_CAP_FILE", "{out}/target")];
 
-const NESTED: &str = "exec {bin}/nono run --allow {out} --read {bin} -- {bin}/attacks read {out}/secret";
+const NESTED: &str =
+    "exec {bin}/nono run --allow {prj} --allow {out} --read {bin} -- {bin}/attacks read {out}/secret";
 
 /// A nono that is started inside can widen nothing.
 #[test]

@@ -1,0 +1,27 @@
+//! The shape of the workspace, checked: which crate may use which, and what may stand in its source.
+
+mod graph;
+mod manifest;
+mod source;
+mod text;
+
+use std::io;
+use std::path::Path;
+
+/// Everything that breaks a rule, one line each; empty is good.
+pub(crate) fn check(root: &Path) -> io::Result<Vec<String>> {
+    let crates = graph::read(root)?;
+    let mut problems = graph::problems(&crates);
+    problems.extend(manifest::problems(&crates)?);
+    problems.extend(source::problems(root)?);
+    Ok(problems)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_workspace_keeps_its_shape() {
+        let problems = super::check(&crate::root()).unwrap();
+        assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+    }
+}

@@ -1,0 +1,165 @@
+//! Rules about the source text: where `unsafe`, printing, the environment and questions about the system may stand, and
+//! how long a file may be.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::text;
+
+/// A word that only some places may use. `tests`: test code may use it anywhere.
+struct Rule {
+    words: &'static [&'static str],
+    allowed: &'static [&'static str],
+    tests: bool,
+    why: &'static str,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        words: &["unsafe"],
+        allowed: &["crates/sys/"],
+        tests: false,
+        why: "unsafe belongs to crates/sys",
+    },
+    Rule {
+        words: &["println!", "eprintln!", "print!", "eprint!", "process::exit"],
+        allowed: &["crates/cli/", "crates/xtask/"],
+        tests: true,
+        why: "a library neither prints nor exits: return a value and let crates/cli say it",
+    },
+    Rule {
+        words: &["env::var", "env::var_os", "env::vars", "env::vars_os", "env::args", "env::args_os", "env::home_dir"],
+        allowed: &["crates/cli/", "crates/xtask/"],
+        tests: true,
+        why: "a library does not read the environment: the edge hands it in",
+    },
+    Rule {
+        words: &["target_os"],
+        allowed: &["crates/sys/", "crates/sandbox/src/backend/"],
+        tests: false,
+        why: "which system this is may be asked in crates/sys and crates/sandbox/src/backend only",
+    },
+];
+
+const LONGEST: usize = 500;
+
+/// Files that may be longer, and why.
+const LONG: &[(&str, &str)] =
+    &[("crates/sys/src/launch/init.rs", "everything init does after the fork can be read in one place")];
+
+struct File {
+    /// Relative to the workspace, with `/`.
+    name: String,
+    path: PathBuf,
+    source: String,
+    code: String,
+}
+
+pub(super) fn problems(root: &Path) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    for folder in ["crates", "tests", "benches"] {
+        collect(root, &root.join(folder), &mut files)?;
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    let test_files = test_files(&files);
+    let mut problems: Vec<String> = files.iter().flat_map(|file| words(file, test_files.contains(&file.path))).collect();
+    problems.extend(lengths(&files));
+    Ok(problems)
+}
+
+fn collect(root: &Path, dir: &Path, files: &mut Vec<File>) -> io::Result<()> {
+    if !dir.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.ends_with("target") {
+            collect(root, &path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = fs::read_to_string(&path)?;
+            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+            files.push(File { name, code: text::code(&source), path, source });
+        }
+    }
+    Ok(())
+}
+
+/// Files that some other file declares as `#[cfg(test)] mod name;`.
+fn test_files(files: &[File]) -> HashSet<PathBuf> {
+    files.iter().flat_map(|file| text::test_modules(&file.code).into_iter().flat_map(|name| module_files(&file.path, name))).collect()
+}
+
+/// Where a module that `parent` declares may be.
+fn module_files(parent: &Path, name: &str) -> [PathBuf; 2] {
+    let is_root = ["mod.rs", "lib.rs", "main.rs"].iter().any(|root| parent.ends_with(root));
+    let dir = if is_root { parent.with_file_name("") } else { parent.with_extension("") };
+    [dir.join(name).with_extension("rs"), dir.join(name).join("mod.rs")]
+}
+
+fn words(file: &File, test_module: bool) -> Vec<String> {
+    let is_test = test_module || file.name.starts_with("tests/") || file.name.contains("/tests/");
+    let product = text::without_tests(&file.code);
+    let mut problems = Vec::new();
+    for rule in RULES.iter().filter(|rule| !rule.allowed.iter().any(|place| file.name.starts_with(place))) {
+        let code = match (rule.tests, is_test) {
+            (true, true) => continue,
+            (true, false) => &product,
+            (false, _) => &file.code,
+        };
+        for word in rule.words {
+            let lines = text::lines_with(code, word);
+            problems.extend(lines.iter().map(|line| format!("{}:{line}: `{word}`: {}", file.name, rule.why)));
+        }
+    }
+    problems
+}
+
+fn lengths(files: &[File]) -> Vec<String> {
+    let allowed = |name: &str| LONG.iter().any(|(known, _)| *known == name);
+    let mut problems = Vec::new();
+    for file in files {
+        let lines = file.source.lines().count();
+        if lines > LONGEST && !allowed(&file.name) {
+            problems.push(format!("{}: {lines} lines; split it, or give a reason in crates/xtask/src/arch/source.rs", file.name));
+        }
+        if lines <= LONGEST && allowed(&file.name) {
+            problems.push(format!("{}: no longer over {LONGEST} lines; take it off the list of long files", file.name));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, source: &str) -> File {
+        File { name: name.into(), path: name.into(), source: source.into(), code: text::code(source) }
+    }
+
+    #[test]
+    fn forbidden_words_are_found_where_they_may_not_stand() {
+        let source = "fn f() { unsafe { g() }; println!(\"x\"); std::env::var(\"A\"); }\n";
+        assert_eq!(words(&file("crates/policy/src/a.rs", source), false).len(), 3);
+        assert_eq!(words(&file("crates/cli/src/a.rs", source), false).len(), 1);
+        assert_eq!(words(&file("crates/sys/src/a.rs", source), false).len(), 2);
+        assert_eq!(words(&file("crates/policy/src/tests.rs", source), true).len(), 1);
+    }
+
+    #[test]
+    fn a_module_is_looked_for_where_rust_does() {
+        assert_eq!(module_files(Path::new("a/mod.rs"), "tests")[0], Path::new("a/tests.rs"));
+        assert_eq!(module_files(Path::new("a/b.rs"), "tests")[0], Path::new("a/b/tests.rs"));
+        assert_eq!(module_files(Path::new("a/lib.rs"), "tests")[1], Path::new("a/tests/mod.rs"));
+    }
+
+    #[test]
+    fn a_long_file_needs_a_reason() {
+        let long = "\n".repeat(LONGEST + 1);
+        assert_eq!(lengths(&[file("crates/policy/src/a.rs", &long)]).len(), 1);
+        assert_eq!(lengths(&[file(LONG[0].0, &long)]).len(), 0);
+        assert_eq!(lengths(&[file(LONG[0].0, "")]).len(), 1);
+    }
+}
