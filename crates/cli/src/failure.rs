@@ -46,7 +46,8 @@ impl Failure {
     }
 
     pub(crate) fn nowhere(error: &io::Error) -> Failure {
-        Failure::new(format!("the current directory cannot be found: {}", words(error))).hint("cd to one that exists")
+        Failure::new(format!("the current directory cannot be found: {}", words(error)))
+            .hint("cd to one that exists")
     }
 
     pub(crate) fn workdir(dir: &Path, error: &io::Error) -> Failure {
@@ -106,9 +107,8 @@ impl From<SessionError> for Failure {
             SessionError::Refused(refusal) => Failure { hint: refusal.hint(), ..Failure::new(text) },
             SessionError::State(error) => Failure { hint: error.hint(), ..Failure::new(text) },
             SessionError::Run(error) => launch(&error, text),
-            SessionError::Check(_) => {
-                Failure::new(text).hint("nothing was run; `nono setup --check-only` shows what this kernel can do")
-            }
+            SessionError::Check(_) => Failure::new(text)
+                .hint("nothing was run; `nono setup --check-only` shows what this kernel can do"),
             SessionError::Folder { .. } => Failure::new(text).hint("set TMPDIR to a folder you can write"),
             SessionError::NotYet { .. } => Failure::new(text).hint("remove it from the profile for now"),
         }

@@ -53,5 +53,9 @@ fn absolute(name: &str) -> Option<PathBuf> {
 
 fn enter(dir: &Path) -> Result<PathBuf, Failure> {
     let found = dir.canonicalize().map_err(|error| Failure::workdir(dir, &error))?;
-    if found.is_dir() { Ok(found) } else { Err(Failure::workdir(dir, &std::io::ErrorKind::NotADirectory.into())) }
+    if found.is_dir() {
+        Ok(found)
+    } else {
+        Err(Failure::workdir(dir, &std::io::ErrorKind::NotADirectory.into()))
+    }
 }

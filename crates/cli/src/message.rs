@@ -33,9 +33,14 @@ pub(crate) fn answer_json(value: &impl Serialize) -> io::Result<()> {
     answer(&serde_json::to_string_pretty(value)?)
 }
 
+/// Whether there is somebody to ask.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Ask yes or no on the terminal. No terminal, or anything but a yes: no.
 pub(crate) fn confirm(question: &str) -> bool {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !can_ask() {
         return false;
     }
     let mut stderr = io::stderr().lock();

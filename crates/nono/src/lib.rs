@@ -22,16 +22,19 @@ pub mod session;
 pub mod state_dir;
 
 pub use diagnostic::{Denial, DiagnosticFormatter, Findings};
+pub use nono_policy::profile::{DiffChange, ProfilePath};
 pub use nono_policy::{
     AccessMode, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource, ClosedBy, ClosedHow,
-    ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts, FsCapability, GrantKind, GrantRequest,
-    HostContext, HostFacts, Limits, MergedProfile, NetworkPolicy, NetworkQuery, NetworkReason, Note, PathKind,
-    PolicyData, PolicyError, Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, QueryResult,
-    ResolvedPolicy, Rule, RuleAccess, RunRequest, SandboxState, StateError, Suggestion, diff as profile_diff, query_network,
-    query_path, query_path_on, schema as profile_schema, template as profile_template,
+    ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts, FsCapability, GrantKind,
+    GrantRequest, HostContext, HostFacts, Limits, MergedProfile, NetworkPolicy, NetworkQuery, NetworkReason,
+    Note, PathKind, PolicyData, PolicyError, Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef,
+    ProfileStore, QueryResult, ResolvedPolicy, Rule, RuleAccess, RunRequest, SandboxState, StateError,
+    Suggestion, diff as profile_diff, is_within, query_network, query_path, query_path_on,
+    schema as profile_schema, template as profile_template,
 };
-pub use nono_policy::profile::{DiffChange, ProfilePath};
-pub use nono_sandbox::{ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees};
+pub use nono_sandbox::{
+    ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees,
+};
 pub use nono_supervisor::{Canary, LimitHit, MemoryMethod};
 pub use nono_sys::wait::{Ended, signal_name};
 pub use sandbox::{ApplyError, Sandbox};

@@ -1,7 +1,7 @@
 //! Confining the calling process.
 
-use nono_policy::{CapabilitySet, PolicyError, QueryResult};
 use nono_policy::{AccessMode, HostFacts, query_path_on};
+use nono_policy::{CapabilitySet, PolicyError, QueryResult};
 use nono_sandbox::{Refusal, Support};
 use thiserror::Error;
 

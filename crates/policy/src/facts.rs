@@ -63,9 +63,8 @@ pub struct HostFacts;
 
 impl Facts for HostFacts {
     fn resolve(&self, path: &Path) -> io::Result<Found> {
-        // Asked first because most paths that are asked for do not exist, and this finds out in one call.
-        let kind = found_kind(fs::metadata(path)?.file_type());
-        Ok(Found { path: fs::canonicalize(path)?, kind })
+        let (path, metadata) = nono_sys::fs::locate(path)?;
+        Ok(Found { path, kind: found_kind(metadata.file_type()) })
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, EntryKind)>> {

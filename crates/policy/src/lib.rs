@@ -21,6 +21,7 @@ pub mod resolved;
 pub mod state;
 #[cfg(test)]
 mod testing;
+mod within;
 
 pub use access::{AccessMode, CapabilitySource};
 pub use capability_set::{CapabilitySet, CapabilitySetBuilder};
@@ -42,3 +43,4 @@ pub use resolved::{
     ResolvedPolicy, Rule, RuleAccess,
 };
 pub use state::SandboxState;
+pub use within::is_within;

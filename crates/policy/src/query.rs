@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{AccessMode, CapabilitySource};
 use crate::error::grant_flag;
 use crate::facts::{Facts, FoundKind};
+use crate::is_within;
 use crate::request::GrantKind;
 use crate::resolved::{
     ClosedBy, ClosedHow, ClosedPath, FsCapability, NetworkPolicy, ResolvedPolicy, Rule, RuleAccess,
@@ -135,7 +136,7 @@ fn answer(policy: &ResolvedPolicy, target: &Target, want: AccessMode) -> QueryRe
         let FsCapability { resolved, access, source, .. } = socket.clone();
         return QueryResult::Allowed { granted_path: resolved, access, source };
     }
-    let closed = policy.closed.iter().filter(|closed| target.path.starts_with(&closed.resolved));
+    let closed = policy.closed.iter().filter(|closed| is_within(&target.path, &closed.resolved));
     let closed = closed.max_by_key(|closed| closed.resolved.as_os_str().len());
     if let Some(masked) = closed.filter(|closed| closed.how == ClosedHow::Mask && !spared(closed, want)) {
         return denied(policy, target, want, closed_reason(masked));
@@ -177,9 +178,9 @@ fn gives(rule: &Rule, target: &Target) -> Option<AccessMode> {
     match rule.access {
         RuleAccess::List => (at && target.exists).then_some(AccessMode::Read),
         RuleAccess::Mode(access) if rule.is_file => (at && target.exists).then_some(access),
-        RuleAccess::Mode(access) if target.exists => target.path.starts_with(&rule.path).then_some(access),
+        RuleAccess::Mode(access) if target.exists => is_within(&target.path, &rule.path).then_some(access),
         // Made through its directory: the rule has to stand above the new name.
-        RuleAccess::Mode(access) => (!at && target.path.starts_with(&rule.path)).then_some(access),
+        RuleAccess::Mode(access) => (!at && is_within(&target.path, &rule.path)).then_some(access),
     }
 }
 
@@ -224,7 +225,7 @@ fn denied(policy: &ResolvedPolicy, target: &Target, want: AccessMode, reason: De
             if grant.is_file {
                 target.path == grant.resolved
             } else {
-                target.path.starts_with(&grant.resolved)
+                is_within(&target.path, &grant.resolved)
             }
         })
         .max_by_key(|grant| grant.resolved.as_os_str().len())
@@ -255,7 +256,7 @@ fn suggestion(
 /// A bypass has to name something that is there and lies in the protected path.
 fn bypassable(policy: &ResolvedPolicy, target: &Target) -> bool {
     policy.closed.iter().any(|closed| {
-        matches!(closed.by, ClosedBy::Protected(_)) && target.grantable.starts_with(&closed.resolved)
+        matches!(closed.by, ClosedBy::Protected(_)) && is_within(&target.grantable, &closed.resolved)
     })
 }
 

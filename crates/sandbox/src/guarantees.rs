@@ -49,11 +49,23 @@ pub const fn guarantees() -> &'static [Guarantee] {
 
 const TABLE: &[Guarantee] = &[
     always("reading, listing, executing files outside the grants", "Landlock"),
-    always("creating, writing, emptying, removing, renaming, linking files outside the write grants", "Landlock"),
-    always("gaining privileges (setuid programs, capabilities, new namespaces)", "no_new_privs, empty capability sets, seccomp"),
-    always("mounting, chroot, io_uring, bpf, keyrings, userfaultfd, kernel modules, 32-bit and x32 calls", "seccomp"),
+    always(
+        "creating, writing, emptying, removing, renaming, linking files outside the write grants",
+        "Landlock",
+    ),
+    always(
+        "gaining privileges (setuid programs, capabilities, new namespaces)",
+        "no_new_privs, empty capability sets, seccomp",
+    ),
+    always(
+        "mounting, chroot, io_uring, bpf, keyrings, userfaultfd, kernel modules, 32-bit and x32 calls",
+        "seccomp",
+    ),
     always("attaching to, or reading the memory of, processes outside", "Landlock"),
-    always("signals to processes outside, abstract sockets of others", "Landlock scopes (ABI 6) or namespaces"),
+    always(
+        "signals to processes outside, abstract sockets of others",
+        "Landlock scopes (ABI 6) or namespaces",
+    ),
     always("typing into the terminal (TIOCSTI, TIOCLINUX)", "seccomp"),
     Guarantee {
         what: "changing modes, owners, times or attributes outside the write grants",
@@ -63,11 +75,16 @@ const TABLE: &[Guarantee] = &[
     },
     Guarantee {
         what: "a denied path inside a granted tree",
-        with_namespaces: By("mask mount, put back within milliseconds when somebody outside replaces the name"),
+        with_namespaces: By(
+            "mask mount, put back within milliseconds when somebody outside replaces the name",
+        ),
         direct: By("mask mount; a name that somebody outside replaces while the command runs is open"),
         without_namespaces: Refused("the run is refused"),
     },
-    always("protected files and nono's own state below a granted home folder", "siblings are granted one by one"),
+    always(
+        "protected files and nono's own state below a granted home folder",
+        "siblings are granted one by one",
+    ),
     Guarantee {
         what: "the network when it is blocked",
         with_namespaces: By("a network namespace with only its own loopback"),
@@ -76,7 +93,9 @@ const TABLE: &[Guarantee] = &[
     },
     Guarantee {
         what: "unix sockets of services outside",
-        with_namespaces: By("/run is replaced, every other bound socket is masked; one bound later elsewhere is open"),
+        with_namespaces: By(
+            "/run is replaced, every other bound socket is masked; one bound later elsewhere is open",
+        ),
         direct: By("/run is replaced, every other bound socket is masked; one bound later elsewhere is open"),
         without_namespaces: By("no unix socket at all, except pairs"),
     },
@@ -102,13 +121,17 @@ const TABLE: &[Guarantee] = &[
         what: "outliving the command, or a killed nono",
         with_namespaces: By("a pid namespace: when its init ends, the kernel ends everything in it"),
         direct: Open("wrap has no parent: background processes live on, confined"),
-        without_namespaces: By("a sweep by init; if init itself is killed with -9, what is left lives on, confined"),
+        without_namespaces: By(
+            "a sweep by init; if init itself is killed with -9, what is left lives on, confined",
+        ),
     },
     Guarantee {
         what: "other terminals of the user",
         with_namespaces: By("its own devpts"),
         direct: By("its own devpts"),
-        without_namespaces: By("Landlock: /dev/pts is not granted, so there are no terminals of its own either"),
+        without_namespaces: By(
+            "Landlock: /dev/pts is not granted, so there are no terminals of its own either",
+        ),
     },
     Guarantee {
         what: "watching files outside by inotify; reading metadata (stat, readlink) outside",

@@ -11,8 +11,8 @@ mod refusal;
 mod strategy;
 
 pub use backend::{
-    Blueprint, Command, KernelRule, Layers, MountStep, Namespaces, PlanError, Prepared, SessionPaths, Support, apply, compile,
-    probe_plan, support,
+    Blueprint, Command, KernelRule, Layers, MountStep, Namespaces, PlanError, Prepared, SessionPaths,
+    Support, apply, compile, probe_plan, support,
 };
 pub use guarantees::{Guarantee, Held, guarantees};
 pub use refusal::Refusal;

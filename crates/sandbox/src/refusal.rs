@@ -32,15 +32,20 @@ impl Refusal {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Refusal::NoLandlock { .. } => {
-                "boot a kernel of 5.19 or later with CONFIG_SECURITY_LANDLOCK and `landlock` in its lsm= list".to_owned()
+                "boot a kernel of 5.19 or later with CONFIG_SECURITY_LANDLOCK and `landlock` in its lsm= list"
+                    .to_owned()
             }
-            Refusal::LandlockTooOld { .. } => "run `nono setup --check-only` to see what each ABI gives".to_owned(),
+            Refusal::LandlockTooOld { .. } => {
+                "run `nono setup --check-only` to see what each ABI gives".to_owned()
+            }
             Refusal::CannotMask { path, grant, .. } => format!(
                 "grant only the parts of {} that the command needs, without {}",
                 grant.display(),
                 path.display()
             ),
-            Refusal::CannotLimitProcesses { .. } => "leave --max-procs out, or run as an ordinary user".to_owned(),
+            Refusal::CannotLimitProcesses { .. } => {
+                "leave --max-procs out, or run as an ordinary user".to_owned()
+            }
             Refusal::CannotOpenSocket { .. } => "leave --allow-unix-socket out".to_owned(),
             Refusal::Threads { .. } => {
                 "call it before other threads start, or start a sandboxed process instead".to_owned()

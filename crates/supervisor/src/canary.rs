@@ -34,7 +34,9 @@ pub fn canary(prepared: &Prepared, secret: &Path, target: &Path) -> Result<Canar
         return Err(failed(error));
     }
     Ok(match launched.finish().map(wait::decode) {
-        Some(Ended::Code(code)) => Canary { read: code & 1 != 0, wrote: code & 2 != 0, finished: code & !3 == 0 },
+        Some(Ended::Code(code)) => {
+            Canary { read: code & 1 != 0, wrote: code & 2 != 0, finished: code & !3 == 0 }
+        }
         _ => Canary { read: false, wrote: false, finished: false },
     })
 }

@@ -77,7 +77,9 @@ fn children(pid: i32) -> Vec<i32> {
     threads
         .flatten()
         .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+        .flat_map(|list| {
+            list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+        })
         .collect()
 }
 

@@ -76,7 +76,9 @@ pub fn replace(prepared: &Prepared, command: &CommandSpec) -> RunError {
     });
     match plan {
         Err(error) => error.into(),
-        Ok(mut plan) => RunError::Launch { error: launch::replace(&mut plan), program: command.program.clone() },
+        Ok(mut plan) => {
+            RunError::Launch { error: launch::replace(&mut plan), program: command.program.clone() }
+        }
     }
 }
 
@@ -108,7 +110,9 @@ pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Res
     let limits = &prepared.blueprint().limits;
     let watch = Watch::new(limits, launched.pid);
     caller.enter().map_err(supervising("set up the terminal"))?;
-    let result = Loop { signals, caller: &caller, launched, pumps: pipes.into_pumps(), watch, tap: Tap::default() }.turn();
+    let result =
+        Loop { signals, caller: &caller, launched, pumps: pipes.into_pumps(), watch, tap: Tap::default() }
+            .turn();
     caller.leave();
     let mut outcome = result.map_err(supervising("watch the command"))?;
     outcome.memory_method = limits::memory_method(limits);
@@ -234,7 +238,11 @@ impl Loop<'_> {
         for (index, (pump, ready)) in self.pumps.iter_mut().zip(ready.chunks(2)).enumerate() {
             if ready[0] {
                 // Only what the command says is listened to, not what the person types.
-                pump.fill(|bytes| if index == 0 { self.tap.listen(bytes) });
+                pump.fill(|bytes| {
+                    if index == 0 {
+                        self.tap.listen(bytes);
+                    }
+                });
             }
             if ready[1] {
                 pump.flush();

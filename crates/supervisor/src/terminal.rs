@@ -40,7 +40,8 @@ impl Caller {
             }
             Caller::Shared { tty } => launch::Terminal::Inherit {
                 tty: tty.as_ref().map_or(-1, AsRawFd::as_raw_fd),
-                foreground: interactive && tty.as_ref().is_some_and(|tty| terminal::in_foreground(tty.as_fd())),
+                foreground: interactive
+                    && tty.as_ref().is_some_and(|tty| terminal::in_foreground(tty.as_fd())),
             },
         })
     }
@@ -81,11 +82,14 @@ impl Caller {
                 return control.signal(libc::SIGCONT);
             }
         }
-        let had_terminal = matches!(self, Caller::Shared { tty: Some(tty) } if !terminal::in_foreground(tty.as_fd()));
+        let had_terminal =
+            matches!(self, Caller::Shared { tty: Some(tty) } if !terminal::in_foreground(tty.as_fd()));
         self.leave();
         process::stop_job();
         self.enter()?;
-        if had_terminal && matches!(self, Caller::Shared { tty: Some(tty) } if terminal::in_foreground(tty.as_fd())) {
+        if had_terminal
+            && matches!(self, Caller::Shared { tty: Some(tty) } if terminal::in_foreground(tty.as_fd()))
+        {
             control.foreground()?;
         }
         control.signal(libc::SIGCONT)

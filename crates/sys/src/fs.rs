@@ -12,6 +12,22 @@ pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).map(OwnedFd::from)
 }
 
+/// Where a path leads, links followed, and what stands there: one walk by the kernel, which then names the place.
+/// (A canonicalisation in user space asks about every component of the path.)
+pub fn locate(path: &Path) -> io::Result<(PathBuf, std::fs::Metadata)> {
+    use std::os::fd::AsRawFd;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
+    let metadata = file.metadata()?;
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    match name {
+        // The kernel marks a name that is gone; a file may also be called so, and then the slow way tells.
+        Ok(name) if name.is_absolute() && !name.as_os_str().as_encoded_bytes().ends_with(b" (deleted)") => {
+            Ok((name, metadata))
+        }
+        _ => Ok((path.canonicalize()?, metadata)),
+    }
+}
+
 /// Why a folder cannot be trusted with nono's own state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrusted {
@@ -70,7 +86,8 @@ pub struct Lock(#[allow(dead_code)] File);
 
 impl Lock {
     pub fn try_exclusive(path: &Path) -> io::Result<Option<Lock>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock(file))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),

@@ -87,10 +87,9 @@ impl Ruleset {
     pub fn new(handled_fs: u64, handled_net: u64, scoped: u64) -> io::Result<Ruleset> {
         let attr = RulesetAttr { handled_access_fs: handled_fs, handled_access_net: handled_net, scoped };
         // SAFETY: attr lives across the call and its size is passed along.
-        let fd = unsafe {
-            sys!(libc::SYS_landlock_create_ruleset, &raw const attr, size_of::<RulesetAttr>(), 0)
-        }
-        .map_err(io_error)?;
+        let fd =
+            unsafe { sys!(libc::SYS_landlock_create_ruleset, &raw const attr, size_of::<RulesetAttr>(), 0) }
+                .map_err(io_error)?;
         // SAFETY: the kernel just returned this descriptor; nobody else owns it.
         Ok(Ruleset(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
@@ -103,10 +102,8 @@ impl Ruleset {
     pub fn allow_port(&self, port: u16, access: u64) -> io::Result<()> {
         let attr = NetPortAttr { allowed_access: access, port: u64::from(port) };
         // SAFETY: attr lives across the call.
-        unsafe {
-            sys!(libc::SYS_landlock_add_rule, self.0.as_raw_fd(), RULE_NET_PORT, &raw const attr, 0)
-        }
-        .map_err(io_error)?;
+        unsafe { sys!(libc::SYS_landlock_add_rule, self.0.as_raw_fd(), RULE_NET_PORT, &raw const attr, 0) }
+            .map_err(io_error)?;
         Ok(())
     }
 

@@ -23,7 +23,8 @@ pub fn set_dumpable(dumpable: bool) -> io::Result<bool> {
     // SAFETY: prctl takes numbers only here.
     unsafe {
         let before = check_int(libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0)).map_err(io_error)?;
-        check_int(libc::prctl(libc::PR_SET_DUMPABLE, libc::c_int::from(dumpable), 0, 0, 0)).map_err(io_error)?;
+        check_int(libc::prctl(libc::PR_SET_DUMPABLE, libc::c_int::from(dumpable), 0, 0, 0))
+            .map_err(io_error)?;
         Ok(before == 1)
     }
 }
@@ -138,7 +139,8 @@ impl Signals {
                 .map_err(io_error)?;
             libc::sigaddset(&raw mut set, libc::SIGTTOU);
             let mut former: libc::sigset_t = std::mem::zeroed();
-            check_int(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut former)).map_err(io_error)?;
+            check_int(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut former))
+                .map_err(io_error)?;
             Ok(Signals { fd: OwnedFd::from_raw_fd(fd), former })
         }
     }

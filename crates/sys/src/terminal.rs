@@ -37,7 +37,8 @@ impl Settings {
 
     pub fn apply(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         // SAFETY: the settings live across the call.
-        check_int(unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSADRAIN, &raw const self.0) }).map_err(io_error)?;
+        check_int(unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSADRAIN, &raw const self.0) })
+            .map_err(io_error)?;
         Ok(())
     }
 

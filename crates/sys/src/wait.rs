@@ -13,7 +13,11 @@ pub fn poll(fds: &[Option<(BorrowedFd<'_>, bool)>], timeout: Option<Duration>) -
         .iter()
         .map(|entry| libc::pollfd {
             fd: entry.as_ref().map_or(-1, |(fd, _)| fd.as_raw_fd()),
-            events: if entry.as_ref().is_some_and(|(_, write)| *write) { libc::POLLOUT } else { libc::POLLIN },
+            events: if entry.as_ref().is_some_and(|(_, write)| *write) {
+                libc::POLLOUT
+            } else {
+                libc::POLLIN
+            },
             revents: 0,
         })
         .collect();

@@ -9,15 +9,19 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-pub(crate) use run::{CommonArgs, DiagnosticArgs, PolicyArgs, RunArgs, ShellArgs, WrapArgs, here, profile_ref};
+pub(crate) use run::{
+    CommonArgs, DiagnosticArgs, PolicyArgs, RunArgs, ShellArgs, WrapArgs, here, profile_ref,
+};
 
 use crate::failure::USAGE;
 
 /// Run an AI agent, or any command, in a sandbox that the kernel enforces.
 #[derive(Debug, Parser)]
 #[command(name = "nono", version, about, arg_required_else_help = true, propagate_version = true)]
-#[command(after_help = "Example:\n  nono run --allow . -- make test\n\nExit codes: the command's own; 128+n for signal n; \
-126 not executable; 127 not found; 124 out of time; 125 the command was not run; 2 wrong usage.")]
+#[command(
+    after_help = "Example:\n  nono run --allow . -- make test\n\nExit codes: the command's own; 128+n for signal n; \
+126 not executable; 127 not found; 124 out of time; 125 the command was not run; 2 wrong usage."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -26,8 +30,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command in a sandbox, with a supervisor outside it
-    #[command(after_help = "Examples:\n  nono run --allow . -- make test\n  nono run -p rust-dev -- cargo build\n  \
-nono run --read /data --max-time 10m -- python3 analyse.py")]
+    #[command(
+        after_help = "Examples:\n  nono run --allow . -- make test\n  nono run -p rust-dev -- cargo build\n  \
+nono run --read /data --max-time 10m -- python3 analyse.py"
+    )]
     Run(Box<RunArgs>),
     /// Start your shell in a sandbox
     #[command(after_help = "Example:\n  nono shell --allow . --read ~/notes")]
@@ -36,8 +42,10 @@ nono run --read /data --max-time 10m -- python3 analyse.py")]
     #[command(after_help = "Example:\n  nono wrap --read /data -- wc -l /data/log.txt")]
     Wrap(Box<WrapArgs>),
     /// Explain whether a path or a host is open, by which rule, and what would open it
-    #[command(after_help = "Examples:\n  nono why --path ~/.ssh/id_ed25519\n  nono why -p claude-code --host example.org --port 443\n  \
-nono why --self --path /etc/shadow")]
+    #[command(
+        after_help = "Examples:\n  nono why --path ~/.ssh/id_ed25519\n  nono why -p claude-code --host example.org --port 443\n  \
+nono why --self --path /etc/shadow"
+    )]
     Why(Box<WhyArgs>),
     /// List, show, compare, check and start profiles
     Profile(ProfileArgs),
@@ -45,7 +53,9 @@ nono why --self --path /etc/shadow")]
     #[command(after_help = "Example:\n  nono setup --check-only")]
     Setup(SetupArgs),
     /// Print a completion script for a shell
-    #[command(after_help = "Example:\n  nono completion bash > ~/.local/share/bash-completion/completions/nono")]
+    #[command(
+        after_help = "Example:\n  nono completion bash > ~/.local/share/bash-completion/completions/nono"
+    )]
     Completion(CompletionArgs),
     /// Print a manual page
     #[command(after_help = "Examples:\n  nono man | man -l -\n  nono man --dir ./man")]

@@ -6,24 +6,44 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use nono::{
-    AccessMode, EnvRequest, GrantKind, GrantRequest, Limits, NetworkPolicy, ProfileRef, RunRequest,
-};
+use nono::{AccessMode, EnvRequest, GrantKind, GrantRequest, Limits, NetworkPolicy, ProfileRef, RunRequest};
 
 use super::values;
 use crate::failure::Failure;
 
 /// What is open, closed and limited.
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
 pub(crate) struct PolicyArgs {
     /// Read and write this folder and everything in it
-    #[arg(short, long, value_name = "DIR", env = "NONO_ALLOW", value_delimiter = ',', help_heading = "Grants")]
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        env = "NONO_ALLOW",
+        value_delimiter = ',',
+        help_heading = "Grants"
+    )]
     allow: Vec<PathBuf>,
     /// Read this folder and everything in it
-    #[arg(short, long, value_name = "DIR", env = "NONO_READ", value_delimiter = ',', help_heading = "Grants")]
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        env = "NONO_READ",
+        value_delimiter = ',',
+        help_heading = "Grants"
+    )]
     read: Vec<PathBuf>,
     /// Write this folder and everything in it
-    #[arg(short, long, value_name = "DIR", env = "NONO_WRITE", value_delimiter = ',', help_heading = "Grants")]
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        env = "NONO_WRITE",
+        value_delimiter = ',',
+        help_heading = "Grants"
+    )]
     write: Vec<PathBuf>,
     /// Read and write this file
     #[arg(long, value_name = "FILE", help_heading = "Grants")]
@@ -180,7 +200,9 @@ fn check_name(name: &str) -> Result<(), Failure> {
     if fine {
         return Ok(());
     }
-    Err(Failure::usage(format!("--name {name:?}: use up to 64 letters, digits, '-', '_' and '.', but not \"last\"")))
+    Err(Failure::usage(format!(
+        "--name {name:?}: use up to 64 letters, digits, '-', '_' and '.', but not \"last\""
+    )))
 }
 
 impl PolicyArgs {
@@ -225,7 +247,10 @@ impl PolicyArgs {
         } else if self.allow_connect_port.is_empty() && self.listen_port.is_empty() {
             None
         } else {
-            Some(NetworkPolicy::Ports { connect: self.allow_connect_port.clone(), listen: self.listen_port.clone() })
+            Some(NetworkPolicy::Ports {
+                connect: self.allow_connect_port.clone(),
+                listen: self.listen_port.clone(),
+            })
         }
     }
 }

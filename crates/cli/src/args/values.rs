@@ -5,7 +5,8 @@ use std::time::Duration;
 /// `90`, `90s`, `10m`, `2h`, `500ms`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a duration: write 30s, 10m or 2h"))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("{text:?} is not a duration: write 30s, 10m or 2h"))?;
     let seconds = match unit {
         "ms" => number / 1000.0,
         "" | "s" => number,
@@ -23,7 +24,8 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 /// `4096`, `512K`, `200M`, `2G`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size: write 512K, 200M or 2G"))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("{text:?} is not a size: write 512K, 200M or 2G"))?;
     let factor = match unit.trim_end_matches(['B', 'b']).trim_end_matches('i') {
         "" => 1u64,
         "k" | "K" => 1 << 10,

@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use nono::diagnostic::{escape, shown};
 use nono::session::{self, Host};
-use nono::{ClosedBy, ClosedHow, ClosedPath, ExecStrategy, Limits, Note, PathKind, ResolvedPolicy, RunRequest};
+use nono::{
+    ClosedBy, ClosedHow, ClosedPath, ExecStrategy, Limits, Note, PathKind, ResolvedPolicy, RunRequest,
+};
 
 use crate::failure::Failure;
 use crate::message;
@@ -18,9 +20,8 @@ pub(super) fn show(
 ) -> Result<u8, Failure> {
     let (policy, profile) = session::resolve(request, host)?;
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let mut put = |line: String| drop(writeln!(text, "{line}"));
+    let mut lines = Vec::new();
+    let mut put = |line: String| lines.push(line);
     put(format!("command: {}", nono::diagnostic::quote_all(&words)));
     put(format!("mode: {strategy}"));
     put(format!("profile: {}", profile.chain.join(" < ")));
@@ -48,14 +49,20 @@ pub(super) fn show(
             put(format!("note: {line}"));
         }
     }
-    message::answer(text.trim_end())?;
+    message::answer(&lines.join("\n"))?;
     Ok(0)
 }
 
 fn closed(policy: &ResolvedPolicy) -> Vec<String> {
-    let inside = |closed: &&ClosedPath| policy.grants.iter().any(|grant| closed.resolved.starts_with(&grant.resolved));
+    let inside = |closed: &&ClosedPath| {
+        policy.grants.iter().any(|grant| nono::is_within(&closed.resolved, &grant.resolved))
+    };
     let lines: Vec<String> = policy.closed.iter().filter(inside).map(closed_line).collect();
-    if lines.is_empty() { lines } else { std::iter::once("closed inside the grants:".to_owned()).chain(lines).collect() }
+    if lines.is_empty() {
+        lines
+    } else {
+        std::iter::once("closed inside the grants:".to_owned()).chain(lines).collect()
+    }
 }
 
 fn closed_line(closed: &ClosedPath) -> String {
@@ -73,12 +80,17 @@ fn closed_line(closed: &ClosedPath) -> String {
 }
 
 fn sockets(policy: &ResolvedPolicy) -> Vec<String> {
-    policy.unix_sockets.iter().map(|socket| format!("unix socket: {} [{}]", shown(&socket.resolved), socket.source)).collect()
+    policy
+        .unix_sockets
+        .iter()
+        .map(|socket| format!("unix socket: {} [{}]", shown(&socket.resolved), socket.source))
+        .collect()
 }
 
 fn environment(policy: &ResolvedPolicy) -> String {
     let rules = &policy.environment;
-    let mut text = if rules.all { "everything but what injects code".to_owned() } else { rules.allow.join(" ") };
+    let mut text =
+        if rules.all { "everything but what injects code".to_owned() } else { rules.allow.join(" ") };
     for (name, _) in &rules.set {
         // The value may be a secret.
         let _ = write!(text, " {}=…", escape(name));

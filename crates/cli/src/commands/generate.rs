@@ -24,7 +24,11 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
         (None, None) => message::answer(&page(nono)?)?,
         (None, Some(name)) => match nono.find_subcommand(name) {
             Some(command) => message::answer(&page(command.clone())?)?,
-            None => return Err(Failure::usage(format!("there is no command {name:?}")).hint("nono --help lists them")),
+            None => {
+                return Err(
+                    Failure::usage(format!("there is no command {name:?}")).hint("nono --help lists them")
+                );
+            }
         },
     }
     Ok(0)

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Run(args) => run::run(*args),
-        Command::Shell(args) => run::shell(*args),
+        Command::Shell(args) => run::shell(&args),
         Command::Wrap(args) => run::wrap(*args),
         Command::Why(args) => why::why(&args),
         Command::Profile(args) => profile::profile(args.command),

@@ -20,7 +20,9 @@ pub(crate) fn profile(command: ProfileCommand) -> Result<u8, Failure> {
         ProfileCommand::Show { profile, json } => show(&store, &profile, json),
         ProfileCommand::Diff { from, to, json, exit_code } => diff(&store, (&from, &to), json, exit_code),
         ProfileCommand::Validate { files } => validate(&store, &files),
-        ProfileCommand::Init { name, extends, dry_run } => init(&store, dir.as_deref(), (&name, &extends), dry_run),
+        ProfileCommand::Init { name, extends, dry_run } => {
+            init(&store, dir.as_deref(), (&name, &extends), dry_run)
+        }
         ProfileCommand::Schema => {
             message::answer_json(&nono::profile_schema())?;
             Ok(0)
@@ -92,8 +94,11 @@ fn section(key: &str, value: &serde_json::Value) -> Vec<String> {
         }
         serde_json::Value::Array(list) if list.is_empty() => Vec::new(),
         serde_json::Value::Array(list) => {
-            let entry = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            std::iter::once(format!("{key}:")).chain(list.iter().map(|value| format!("  {}", entry(value)))).collect()
+            let entry =
+                |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            std::iter::once(format!("{key}:"))
+                .chain(list.iter().map(|value| format!("  {}", entry(value))))
+                .collect()
         }
         serde_json::Value::Null => Vec::new(),
         other => vec![format!("{key}: {}", other.as_str().map_or_else(|| other.to_string(), str::to_owned))],
@@ -106,7 +111,14 @@ fn profile_json(profile: &MergedProfile) -> serde_json::Value {
         .filesystem
         .grants
         .iter()
-        .map(|grant| format!("{} ({}){}", grant.at.path, grant.access, if grant.at.optional { " optional" } else { "" }))
+        .map(|grant| {
+            format!(
+                "{} ({}){}",
+                grant.at.path,
+                grant.access,
+                if grant.at.optional { " optional" } else { "" }
+            )
+        })
         .collect();
     json!({
         "groups": profile.groups,
@@ -192,15 +204,21 @@ fn init(
 }
 
 fn check_new_name(store: &ProfileStore, name: &str, file: &Path) -> Result<(), Failure> {
-    let fine = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-    if !fine {
-        return Err(Failure::usage(format!("{name:?} is not a profile name: use letters, digits, '-' and '_'")));
+    let usable = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if !usable {
+        return Err(Failure::usage(format!(
+            "{name:?} is not a profile name: use letters, digits, '-' and '_'"
+        )));
     }
     if store.list().iter().any(|info| info.name == name && info.source == ProfileOrigin::Builtin) {
-        return Err(Failure::new(format!("{name} is the name of a built-in profile")).hint("choose another name"));
+        return Err(
+            Failure::new(format!("{name} is the name of a built-in profile")).hint("choose another name")
+        );
     }
     if file.exists() {
-        return Err(Failure::new(format!("{} exists already", shown(file))).hint("choose another name, or edit it"));
+        return Err(
+            Failure::new(format!("{} exists already", shown(file))).hint("choose another name, or edit it")
+        );
     }
     Ok(())
 }

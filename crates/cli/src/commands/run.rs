@@ -20,8 +20,9 @@ pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
     execute(&args.common, Some(&args.diagnostics), args.command, strategy)
 }
 
-pub(crate) fn shell(args: ShellArgs) -> Result<u8, Failure> {
-    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
+    let shell =
+        std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
     execute(&args.common, Some(&args.diagnostics), vec![shell], ExecStrategy::Supervised)
 }
 
@@ -43,7 +44,8 @@ fn execute(
     }
     ask_for_cwd(&mut request, &host, common)?;
     let explain = diagnostics.is_some_and(|args| !args.no_diagnostics);
-    let session = session::plan(SessionRequest { policy: request, command, strategy, diagnostics: explain }, &host)?;
+    let session =
+        session::plan(SessionRequest { policy: request, command, strategy, diagnostics: explain }, &host)?;
     announce(&session, &host, strategy, common);
     if session.strategy == ExecStrategy::Direct {
         return Err(session::replace(session).into());
@@ -62,7 +64,8 @@ fn refuse_what_needs_a_parent(
     if strategy != ExecStrategy::Direct && !nested {
         return Ok(());
     }
-    let why = if nested { "inside a nono sandbox the command runs directly" } else { "wrap becomes the command" };
+    let why =
+        if nested { "inside a nono sandbox the command runs directly" } else { "wrap becomes the command" };
     let flags = [
         ("--max-time", common.max_time.is_some()),
         ("--max-memory", common.max_memory.is_some()),
@@ -76,12 +79,13 @@ fn refuse_what_needs_a_parent(
 
 /// The working directory is asked for, where somebody is there to answer and nothing else opened it.
 fn ask_for_cwd(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
-    if request.allow_cwd || common.silent {
+    // Resolving costs a millisecond; without anybody to answer there is no question.
+    if request.allow_cwd || common.silent || !message::can_ask() {
         return Ok(());
     }
     let (policy, _) = session::resolve(request, host)?;
     let cwd = host.context.cwd.canonicalize().unwrap_or_else(|_| host.context.cwd.clone());
-    if policy.grants.iter().any(|grant| cwd.starts_with(&grant.resolved)) {
+    if policy.grants.iter().any(|grant| nono::is_within(&cwd, &grant.resolved)) {
         return Ok(());
     }
     let question = format!("Let it read and write the working directory {}?", nono::diagnostic::shown(&cwd));
@@ -137,7 +141,12 @@ fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common
     }
 }
 
-fn explain(report: &SessionReport, exit_code: i32, diagnostics: Option<&DiagnosticArgs>, common: &CommonArgs) {
+fn explain(
+    report: &SessionReport,
+    exit_code: i32,
+    diagnostics: Option<&DiagnosticArgs>,
+    common: &CommonArgs,
+) {
     let Some(args) = diagnostics.filter(|args| !args.no_diagnostics && !common.silent) else { return };
     let formatter = DiagnosticFormatter { exit_code, policy: &report.policy, findings: &report.findings };
     if args.diagnostics_json {

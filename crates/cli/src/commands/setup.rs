@@ -24,7 +24,11 @@ const ABIS: &[(u32, &str)] = &[
 pub(crate) fn setup(args: &SetupArgs) -> Result<u8, Failure> {
     let host = host(None)?;
     let support = Sandbox::support();
-    let canary = if host.nested { Err("already inside a nono sandbox".to_owned()) } else { try_canary(&support, &host) };
+    let canary = if host.nested {
+        Err("already inside a nono sandbox".to_owned())
+    } else {
+        try_canary(&support, &host)
+    };
     let held = matches!(&canary, Ok(canary) if canary.held());
     if args.json {
         message::answer_json(&as_json(&support, &canary))?;

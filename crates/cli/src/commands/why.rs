@@ -2,8 +2,8 @@
 
 use nono::diagnostic::{quote_all, shown, words};
 use nono::{
-    AccessMode, DeniedReason, HostFacts, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy, SandboxState,
-    query_network, query_path_on,
+    AccessMode, DeniedReason, HostFacts, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy,
+    SandboxState, query_network, query_path_on,
 };
 use serde_json::{Value, json};
 
@@ -86,7 +86,9 @@ fn rule_source(reason: &DeniedReason) -> Option<String> {
         DeniedReason::Protected { group } => Some(format!("protected group {group}")),
         DeniedReason::DenyRule { source } => Some(format!("deny [{source}]")),
         DeniedReason::NonoState => Some("built in".to_owned()),
-        DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. } | DeniedReason::CarvedDirectory { .. } => None,
+        DeniedReason::NotGranted
+        | DeniedReason::InsufficientAccess { .. }
+        | DeniedReason::CarvedDirectory { .. } => None,
     }
 }
 
@@ -106,11 +108,12 @@ fn host_text(host: &str, port: Option<u16>, result: &NetworkQuery) -> String {
         NetworkReason::PortAllowed => "the port is open",
         NetworkReason::PortNotAllowed => "only single ports are open, and this is not one of them",
     };
-    let mut text = format!("{verdict}: connect to {}\nreason: {reason}", nono::diagnostic::escape(&place));
-    if let Some(suggestion) = &result.suggestion {
-        text.push_str(&format!("\nto open it: {}", quote_all(&suggestion.flags)));
-    }
-    text
+    let mut lines = vec![
+        format!("{verdict}: connect to {}", nono::diagnostic::escape(&place)),
+        format!("reason: {reason}"),
+    ];
+    lines.extend(result.suggestion.as_ref().map(|it| format!("to open it: {}", quote_all(&it.flags))));
+    lines.join("\n")
 }
 
 fn host_json(host: &str, port: Option<u16>, result: &NetworkQuery) -> Value {

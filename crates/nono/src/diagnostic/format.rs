@@ -67,7 +67,10 @@ impl DiagnosticFormatter<'_> {
             ));
         }
         if chosen.iter().any(|grant| grant.is_file) {
-            lines.push("  A granted file is the file it was at the start: once saved anew by others, it is closed.".to_owned());
+            lines.push(
+                "  A granted file is the file it was at the start: once saved anew by others, it is closed."
+                    .to_owned(),
+            );
         }
         lines
     }
@@ -140,7 +143,10 @@ pub fn shown(path: &Path) -> String {
 
 /// Control characters and those that reorder text become visible.
 pub fn escape(text: &str) -> String {
-    let risky = |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let risky = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
     text.chars().map(|c| if risky(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
@@ -152,7 +158,11 @@ pub fn quote_all(words: &[String]) -> String {
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
     let word = escape(word);
-    if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ mod paths;
 
 use std::path::{Path, PathBuf};
 
-use nono_policy::{AccessMode, DeniedReason, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on};
+use nono_policy::{
+    AccessMode, DeniedReason, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on,
+};
 use nono_supervisor::{About, Complaint, Outcome};
 use serde::Serialize;
 
@@ -72,7 +74,11 @@ fn denial(path: &Path, operation: AccessMode, policy: &ResolvedPolicy) -> Option
     match query_path_on(policy, &HostFacts, &policy.workdir, path, operation) {
         QueryResult::Allowed { .. } => None,
         // The user may not do it outside the sandbox either: no flag would help.
-        QueryResult::Denied { .. } if !nono_sys::process::can_access(path, operation.reads(), operation.writes()) => None,
+        QueryResult::Denied { .. }
+            if !nono_sys::process::can_access(path, operation.reads(), operation.writes()) =>
+        {
+            None
+        }
         QueryResult::Denied { reason, suggestion, .. } => Some(Denial {
             path: path.to_owned(),
             operation,

@@ -1,7 +1,8 @@
 //! The folder of one session: what the child may see of nono, and the material for its masks.
 //!
-//! It lives in the temporary folder, never in nono's state, below one private folder per user. It names its owner by
-//! pid and start time, so that the next run can sweep what a killed or replaced process left behind.
+//! It lives in the temporary folder, never in nono's state, below one private folder per user. Its name ends with its
+//! owner's pid and start time, so that the next run can sweep what a killed or replaced process left behind. What no
+//! session changes, the masks, is made once per user and shared.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use nono_sys::{fs, process};
 pub struct SessionFolder {
     pub id: String,
     pub dir: PathBuf,
+    base: PathBuf,
     keep: bool,
 }
 
@@ -23,32 +25,24 @@ impl SessionFolder {
     pub fn create(base: &Path) -> io::Result<SessionFolder> {
         make_base(base)?;
         sweep(base);
-        let stamp = format!("{}-{}", process::timestamp(), std::process::id());
-        for attempt in 0u32.. {
+        let pid = std::process::id();
+        let started = process::start_time(pid).unwrap_or(0);
+        let stamp = format!("{}-{pid}", process::timestamp());
+        let mut attempt = 0u32;
+        loop {
+            // A library may start several sessions in one second.
             let id = if attempt == 0 { stamp.clone() } else { format!("{stamp}-{attempt}") };
-            let dir = base.join(&id);
+            let dir = base.join(format!("{id}.{started}"));
             match fs::make_dir(&dir, 0o700) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,
                 Err(error) => return Err(error),
                 Ok(()) => {
-                    let folder = SessionFolder { id, dir, keep: false };
-                    folder.furnish()?;
+                    let folder = SessionFolder { id, dir, base: base.to_owned(), keep: false };
+                    fs::make_dir(&folder.tmp(), 0o700)?;
                     return Ok(folder);
                 }
             }
         }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    fn furnish(&self) -> io::Result<()> {
-        let pid = std::process::id();
-        let owner = format!("{pid} {}", process::start_time(pid).unwrap_or(0));
-        fs::make_file(&self.dir.join("owner"), 0o400, owner.as_bytes())?;
-        fs::make_dir(&self.tmp(), 0o700)?;
-        let paths = self.paths();
-        fs::make_dir(&paths.run_dir, 0o700)?;
-        fs::make_dir(&paths.mask_dir, 0o000)?;
-        fs::make_file(&paths.mask_file, 0o000, b"")
     }
 
     /// The child's own place for temporary files.
@@ -64,8 +58,9 @@ impl SessionFolder {
     pub fn paths(&self) -> SessionPaths {
         SessionPaths {
             dir: self.dir.clone(),
-            mask_dir: self.dir.join("closed"),
-            mask_file: self.dir.join("closed-file"),
+            mask_dir: self.base.join(CLOSED_DIR),
+            mask_file: self.base.join(CLOSED_FILE),
+            empty_dir: self.base.join(EMPTY_DIR),
             run_dir: self.dir.join("run"),
         }
     }
@@ -73,8 +68,9 @@ impl SessionFolder {
     /// Write down the policy for the child.
     pub fn describe(&self, policy: &ResolvedPolicy, name: Option<&str>) -> io::Result<()> {
         let state = SandboxState::from_policy(policy, name.map(str::to_owned), Some(self.id.clone()));
-        let json = state.to_json().map_err(io::Error::other)?;
-        fs::make_file(&self.cap_file(), 0o400, json.as_bytes())
+        // Compact: it is written at every start and read by programs.
+        let json = serde_json::to_vec(&state)?;
+        fs::make_file(&self.cap_file(), 0o400, &json)
     }
 
     /// Leave the folder to the next run: this process is about to become the command.
@@ -92,14 +88,31 @@ impl Drop for SessionFolder {
     }
 }
 
+const CLOSED_DIR: &str = "closed";
+const CLOSED_FILE: &str = "closed-file";
+const EMPTY_DIR: &str = "empty";
+
+/// The user's own folder for sessions, with the masks that all of them share.
 fn make_base(base: &Path) -> io::Result<()> {
     match fs::make_dir(base, 0o700) {
-        Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let trusted = fs::check_private_dir(base, process::uid())?;
-            trusted.map_err(|_| io::Error::new(io::ErrorKind::PermissionDenied, "somebody else's folder has that name"))
+            let foreign =
+                |_| io::Error::new(io::ErrorKind::PermissionDenied, "somebody else's folder has that name");
+            trusted.map_err(foreign)?;
         }
-        Err(error) => Err(error),
+        result => result?,
+    }
+    existing(fs::make_dir(&base.join(CLOSED_DIR), 0o000))?;
+    existing(fs::make_dir(&base.join(EMPTY_DIR), 0o500))?;
+    existing(fs::make_file(&base.join(CLOSED_FILE), 0o000, b""))
+}
+
+/// Made now or before: both are fine.
+fn existing(made: io::Result<()>) -> io::Result<()> {
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        result => result,
     }
 }
 
@@ -113,16 +126,13 @@ fn sweep(base: &Path) {
     }
 }
 
-/// A folder without an owner file is being made right now by somebody else, or is not ours: it stays.
+/// Whether a session folder's owner is gone. Anything that is not called like one is left alone.
 fn is_orphan(dir: &Path) -> bool {
-    let Ok(owner) = std::fs::read_to_string(dir.join("owner")) else { return false };
-    let mut words = owner.split(' ');
-    let pid = words.next().and_then(|word| word.parse::<u32>().ok());
-    let started = words.next().and_then(|word| word.parse::<u64>().ok());
-    match (pid, started) {
-        (Some(pid), Some(started)) => process::start_time(pid) != Some(started),
-        _ => false,
-    }
+    let owner = || {
+        let (id, started) = dir.file_name()?.to_str()?.rsplit_once('.')?;
+        Some((id.split('-').nth(2)?.parse::<u32>().ok()?, started.parse::<u64>().ok()?))
+    };
+    owner().is_some_and(|(pid, started)| process::start_time(pid) != Some(started))
 }
 
 #[cfg(test)]
@@ -132,18 +142,20 @@ mod tests {
     #[test]
     fn a_folder_goes_with_its_session_and_orphans_go_with_the_next() {
         let base = std::env::temp_dir().join(format!("nono-folder-test-{}", std::process::id()));
-        let orphan = base.join("orphan");
+        let orphan = base.join("20200101-000000-999999999.1");
+        let stranger = base.join("stranger");
         let first = SessionFolder::create(&base).unwrap();
         std::fs::create_dir(&orphan).unwrap();
-        std::fs::write(orphan.join("owner"), "999999999 1").unwrap();
+        std::fs::create_dir(&stranger).unwrap();
         let second = SessionFolder::create(&base).unwrap();
         assert!(!orphan.exists(), "swept");
+        assert!(stranger.exists(), "not ours");
         assert!(first.dir.exists(), "alive");
         assert_ne!(first.id, second.id);
         let dir = first.dir.clone();
         drop(first);
         assert!(!dir.exists());
         drop(second);
-        std::fs::remove_dir(&base).unwrap();
+        fs::remove_tree(&base).unwrap();
     }
 }

@@ -15,8 +15,8 @@ use nono_policy::{
     ProfileStore, ResolvedPolicy, RunRequest, environment,
 };
 use nono_sandbox::{Blueprint, ExecStrategy, Namespaces, PlanError, Prepared, Refusal, Support, compile};
-use nono_supervisor::{CommandSpec, LimitHit, MemoryMethod, Options};
 pub use nono_supervisor::RunError;
+use nono_supervisor::{CommandSpec, LimitHit, MemoryMethod, Options};
 use nono_sys::errno;
 use nono_sys::wait::Ended;
 use thiserror::Error;
@@ -203,7 +203,11 @@ fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, Sessi
 }
 
 /// The child's variables: what the rules let through, and the places of this session.
-fn child_environment(policy: &ResolvedPolicy, host: &Host, folder: &SessionFolder) -> Vec<(OsString, OsString)> {
+fn child_environment(
+    policy: &ResolvedPolicy,
+    host: &Host,
+    folder: &SessionFolder,
+) -> Vec<(OsString, OsString)> {
     let mut env = environment::build(&policy.environment, PolicyData::embedded(), host.env.iter().cloned());
     let tmp = folder.tmp();
     let own_tmp = !env.iter().any(|(name, _)| name == "TMPDIR") && !writes_tmp(policy);

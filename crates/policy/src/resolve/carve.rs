@@ -11,10 +11,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::closed::{Closure, Closures};
-use super::locate::{Locator, same, strictly_within, within};
+use super::locate::{Locator, same, strictly_within};
 use crate::access::{AccessMode, CapabilitySource};
 use crate::error::PolicyError;
 use crate::facts::{EntryKind, FoundKind};
+use crate::is_within;
 use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, FsCapability, Note, PathKind, Rule, RuleAccess};
 
 /// The rules of all grants, carved.
@@ -55,7 +56,7 @@ fn to_carve<'a>(closures: &'a [Closure], grant: &FsCapability, home: Option<&Pat
     }
     let mut carved: HashSet<&Path> = HashSet::new();
     for closure in &carve {
-        carved.extend(closure.point.ancestors().skip(1).take_while(|dir| within(dir, &grant.resolved)));
+        carved.extend(closure.point.ancestors().skip(1).take_while(|dir| is_within(dir, &grant.resolved)));
     }
     for closure in denied {
         let parent = closure.point.parent();
@@ -156,8 +157,8 @@ impl Carver<'_, '_> {
     ) -> Result<(), PolicyError> {
         for opening in &closure.openings {
             let own = |other: &FsCapability| {
-                within(&other.resolved, &closure.path)
-                    && (within(&other.resolved, opening) || within(opening, &other.resolved))
+                is_within(&other.resolved, &closure.path)
+                    && (is_within(&other.resolved, opening) || is_within(opening, &other.resolved))
             };
             if self.grants.iter().any(own) || self.closures.forbids(opening, access).is_some() {
                 continue;

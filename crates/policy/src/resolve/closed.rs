@@ -6,12 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use super::Inputs;
-use super::locate::{Place, same, strictly_within, within};
+use super::locate::{Place, same, strictly_within};
 use crate::access::{AccessMode, CapabilitySource};
 use crate::data::GroupKind;
 use crate::error::PolicyError;
 use crate::expand::{expand, expand_everywhere};
 use crate::facts::FoundKind;
+use crate::is_within;
 use crate::profile::ProfilePath;
 use crate::resolved::{ClosedBy, FsCapability, PathKind};
 
@@ -54,8 +55,8 @@ impl Closure {
 
     fn closes(&self, path: &Path, access: AccessMode) -> bool {
         self.restricts(access)
-            && within(path, &self.path)
-            && !self.openings.iter().any(|opening| within(path, opening))
+            && is_within(path, &self.path)
+            && !self.openings.iter().any(|opening| is_within(path, opening))
     }
 }
 
@@ -135,7 +136,7 @@ impl Closures {
         }
         let lifted = |closure: &Closure| {
             matches!(closure.by, ClosedBy::Protected(_))
-                && bypasses.iter().any(|b| within(&closure.path, &b.path))
+                && bypasses.iter().any(|b| is_within(&closure.path, &b.path))
         };
         self.0.retain(|closure| !lifted(closure));
         for closure in self.0.iter_mut().filter(|closure| matches!(closure.by, ClosedBy::Protected(_))) {
@@ -148,7 +149,7 @@ impl Closures {
     fn concerns_protected(&self, path: &Path) -> bool {
         self.0.iter().any(|closure| {
             matches!(closure.by, ClosedBy::Protected(_))
-                && (within(path, &closure.path) || within(&closure.path, path))
+                && (is_within(path, &closure.path) || is_within(&closure.path, path))
         })
     }
 
@@ -193,7 +194,8 @@ pub(super) fn check_bypasses_are_used(
         |grant: &&FsCapability| matches!(grant.source, CapabilitySource::User | CapabilitySource::Profile(_));
     for bypass in bypasses.iter().filter(|bypass| !bypass.optional) {
         let meets = |grant: &FsCapability| {
-            within(&grant.resolved, &bypass.path) || (!grant.is_file && within(&bypass.path, &grant.resolved))
+            is_within(&grant.resolved, &bypass.path)
+                || (!grant.is_file && is_within(&bypass.path, &grant.resolved))
         };
         if !grants.iter().chain(sockets).filter(asked).any(meets) {
             return Err(PolicyError::BypassWithoutGrant { path: bypass.original.clone() });

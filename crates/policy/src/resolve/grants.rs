@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use super::Inputs;
 use super::closed::{Closures, refusal};
-use super::locate::within;
 use crate::access::{AccessMode, CapabilitySource};
 use crate::data::{Group, GroupKind};
 use crate::error::{PolicyError, nearest};
 use crate::expand::expand;
 use crate::facts::{Found, FoundKind};
+use crate::is_within;
 use crate::profile::WorkdirAccess;
 use crate::request::GrantKind;
 use crate::resolved::{FsCapability, Note};
@@ -245,7 +245,7 @@ impl Collector<'_, '_> {
                 && if grant.is_file {
                     grant.resolved == found.path
                 } else {
-                    within(&found.path, &grant.resolved)
+                    is_within(&found.path, &grant.resolved)
                 }
         };
         let open = self.closures.forbids(&found.path, AccessMode::Read).is_none();

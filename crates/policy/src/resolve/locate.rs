@@ -9,11 +9,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::facts::{EntryKind, Facts, Found, FoundKind};
+use crate::is_within;
 
 /// Where a path is, or would be.
 #[derive(Clone, Debug)]
@@ -124,30 +124,11 @@ impl<'a> Locator<'a> {
     }
 }
 
-/// Whether `path` is `dir` or lies below it. Both are normal absolute paths, so bytes decide; this runs for every
-/// pair of a grant and a closed path.
-pub(super) fn within(path: &Path, dir: &Path) -> bool {
-    let (path, dir) = (path.as_os_str().as_bytes(), dir.as_os_str().as_bytes());
-    path.starts_with(dir) && (path.len() == dir.len() || dir == b"/" || path[dir.len()] == b'/')
-}
-
 /// Equality of normal paths, by bytes.
 pub(super) fn same(a: &Path, b: &Path) -> bool {
     a.as_os_str() == b.as_os_str()
 }
 
 pub(super) fn strictly_within(path: &Path, dir: &Path) -> bool {
-    !same(path, dir) && within(path, dir)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn within_goes_by_components() {
-        let within = |a: &str, b: &str| within(Path::new(a), Path::new(b));
-        assert!(within("/a/b", "/a") && within("/a", "/a") && within("/a", "/"));
-        assert!(!within("/ab", "/a") && !within("/a", "/a/b"));
-    }
+    !same(path, dir) && is_within(path, dir)
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use super::locate::within;
 use crate::access::AccessMode;
 use crate::error::PolicyError;
 use crate::facts::FoundKind;
+use crate::is_within;
 use crate::query::query_path;
 use crate::request::{GrantKind, RunRequest};
 use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, ResolvedPolicy, RuleAccess};
@@ -33,8 +33,8 @@ fn a_tree() -> impl Strategy<Value = Tree> {
         // Directories only above files: a later line never turns an earlier directory into a file.
         for (path, is_dir) in paths {
             let taken = |line: &String| {
-                within(Path::new(line.trim_end_matches('/')), Path::new(&path))
-                    || (!line.ends_with('/') && within(Path::new(&path), Path::new(line)))
+                is_within(Path::new(line.trim_end_matches('/')), Path::new(&path))
+                    || (!line.ends_with('/') && is_within(Path::new(&path), Path::new(line)))
             };
             if !lines.iter().any(taken) {
                 lines.push(if is_dir { format!("{path}/") } else { path });
@@ -94,7 +94,7 @@ fn valid(tree: &Tree, mut request: RunRequest) -> Option<ResolvedPolicy> {
 }
 
 fn is_closed(closed: &ClosedPath, path: &Path, access: AccessMode) -> bool {
-    within(path, &closed.resolved) && (!closed.keep_read || access.writes())
+    is_within(path, &closed.resolved) && (!closed.keep_read || access.writes())
 }
 
 proptest! {
@@ -109,8 +109,8 @@ proptest! {
                 // Only a denied path may rest on a mask; the others have to be out of reach of every rule.
                 let masked = closed.how == ClosedHow::Mask && matches!(closed.by, ClosedBy::Deny(_));
                 let opened = closed.has_openings
-                    && request.bypass_protection.iter().any(|bypass| within(&rule.path, bypass));
-                let from_above = !rule.is_file && within(&closed.resolved, &rule.path);
+                    && request.bypass_protection.iter().any(|bypass| is_within(&rule.path, bypass));
+                let from_above = !rule.is_file && is_within(&closed.resolved, &rule.path);
                 let hit = is_closed(closed, &rule.path, access) || (from_above && is_closed(closed, &closed.resolved, access));
                 prop_assert!(!hit || masked || opened, "{rule:?} reaches {closed:?}");
             }
@@ -121,9 +121,9 @@ proptest! {
     fn what_existed_under_a_grant_and_is_not_closed_stays_granted(tree in a_tree(), request in a_request()) {
         let Some(policy) = valid(&tree, request) else { return Ok(()) };
         for grant in policy.grants.iter().filter(|grant| !grant.is_file) {
-            for (path, kind) in tree.paths().filter(|(path, _)| within(path, &grant.resolved)) {
+            for (path, kind) in tree.paths().filter(|(path, _)| is_within(path, &grant.resolved)) {
                 let closed = policy.closed.iter().any(|closed| is_closed(closed, path, grant.access));
-                let above_closed = policy.closed.iter().any(|closed| within(&closed.resolved, path));
+                let above_closed = policy.closed.iter().any(|closed| is_within(&closed.resolved, path));
                 if closed || (above_closed && kind == FoundKind::Directory) {
                     continue;
                 }
@@ -139,11 +139,11 @@ proptest! {
         let path = PathBuf::from(path);
         let exists = tree.paths().any(|(known, _)| known == path);
         let answer = query_path(&policy, &path, exists, want);
-        let opened = request.bypass_protection.iter().any(|bypass| within(&path, bypass));
+        let opened = request.bypass_protection.iter().any(|bypass| is_within(&path, bypass));
         if policy.closed.iter().any(|closed| is_closed(closed, &path, want)) && !opened {
             prop_assert!(!answer.is_allowed(), "{}: {answer:?}", path.display());
         }
-        if !policy.grants.iter().any(|grant| within(&path, &grant.resolved)) {
+        if !policy.grants.iter().any(|grant| is_within(&path, &grant.resolved)) {
             prop_assert!(!answer.is_allowed());
         }
     }

@@ -4,9 +4,11 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Blueprint, Command, KernelRule, Layers, MountStep, Namespaces, PlanError, Prepared, SessionPaths, Support, apply, compile,
-    probe_plan, support,
+    Blueprint, Command, KernelRule, Layers, MountStep, Namespaces, PlanError, Prepared, SessionPaths,
+    Support, apply, compile, probe_plan, support,
 };
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("nono is not supported on this system yet: it enforces with Linux's Landlock, seccomp and namespaces");
+compile_error!(
+    "nono is not supported on this system yet: it enforces with Linux's Landlock, seccomp and namespaces"
+);

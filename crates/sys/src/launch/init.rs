@@ -47,9 +47,7 @@ impl Control {
 
     pub(super) fn send(&self, order: u8) -> io::Result<()> {
         // SAFETY: one byte, valid across the call. MSG_NOSIGNAL: a gone init is an error here, not a SIGPIPE.
-        let n = unsafe {
-            libc::send(self.0.as_raw_fd(), (&raw const order).cast(), 1, libc::MSG_NOSIGNAL)
-        };
+        let n = unsafe { libc::send(self.0.as_raw_fd(), (&raw const order).cast(), 1, libc::MSG_NOSIGNAL) };
         if n == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -283,7 +281,9 @@ impl Init<'_> {
             if ended {
                 return self.end_rest(children, End::WithGrace);
             }
-            if polls[0].revents != 0 && let Some(end) = self.obey() {
+            if polls[0].revents != 0
+                && let Some(end) = self.obey()
+            {
                 let code = self.end_rest(children, end);
                 return code;
             }
@@ -448,7 +448,8 @@ fn watch_masks(masks: &[WatchedMask]) -> RawFd {
     if masks.is_empty() {
         return -1;
     }
-    let events = libc::IN_CREATE | libc::IN_MOVED_TO | libc::IN_MOVED_FROM | libc::IN_DELETE | libc::IN_MOVE_SELF;
+    let events =
+        libc::IN_CREATE | libc::IN_MOVED_TO | libc::IN_MOVED_FROM | libc::IN_DELETE | libc::IN_MOVE_SELF;
     // SAFETY: the paths are NUL-terminated.
     unsafe {
         let fd = libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC);

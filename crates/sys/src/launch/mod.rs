@@ -82,7 +82,10 @@ pub struct Program(Task);
 enum Task {
     Execute(Executable),
     /// Exit 0 if neither file could be opened; bit 0: `secret` was read, bit 1: `target` was written.
-    Probe { secret: CString, target: CString },
+    Probe {
+        secret: CString,
+        target: CString,
+    },
     /// Exit 0.
     Nothing,
 }
@@ -157,7 +160,9 @@ pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
     // SAFETY: a fork (no CLONE_VM): the child continues on its own copy of this stack; pidfd is valid for the write.
     let pid = unsafe { sys!(libc::SYS_clone, flags, 0, &raw mut pidfd, 0, 0) };
     match pid {
-        Err(errno) => Err(LaunchError::new(if plan.namespaces == 0 { Step::Fork } else { Step::Namespaces }, errno)),
+        Err(errno) => {
+            Err(LaunchError::new(if plan.namespaces == 0 { Step::Fork } else { Step::Namespaces }, errno))
+        }
         Ok(0) => init::main(plan, theirs.as_raw_fd(), report_write.as_raw_fd(), ours.as_raw_fd()),
         Ok(pid) => {
             drop(theirs);

@@ -42,9 +42,7 @@ fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Ste
         SetupOp::ReadOnly { path } => {
             set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE).map_err(|e| (Step::ReadOnly, e))
         }
-        SetupOp::PlaceTree { slot, target } => {
-            place(slots[*slot], target).map_err(|e| (Step::PlaceTree, e))
-        }
+        SetupOp::PlaceTree { slot, target } => place(slots[*slot], target).map_err(|e| (Step::PlaceTree, e)),
         SetupOp::Mask { source, target, if_there } => match mask(source, target) {
             Err(libc::ENOENT | libc::EACCES | libc::ENOTDIR) if *if_there => Ok(()),
             result => result.map_err(|e| (Step::Mask, e)),

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_policy::is_within;
 use nono_policy::resolved::{
     ClosedHow, ClosedPath, Limits, NetworkPolicy, PathKind, ResolvedPolicy, Rule, RuleAccess,
 };
@@ -25,15 +26,23 @@ pub struct SessionPaths {
     pub mask_dir: PathBuf,
     /// Mode 000: what a closed file or socket looks like from inside.
     pub mask_file: PathBuf,
-    /// An empty stand-in for `/run`, into which granted entries are mounted.
+    /// An empty folder.
+    pub empty_dir: PathBuf,
+    /// A stand-in for `/run`, made when granted entries have to be mounted into it.
     pub run_dir: PathBuf,
 }
 
 impl SessionPaths {
     /// For a sandbox without mounts, which needs none of them.
     pub fn none() -> SessionPaths {
-        let nowhere = PathBuf::new();
-        SessionPaths { dir: nowhere.clone(), mask_dir: nowhere.clone(), mask_file: nowhere.clone(), run_dir: nowhere }
+        let nowhere = PathBuf::new;
+        SessionPaths {
+            dir: nowhere(),
+            mask_dir: nowhere(),
+            mask_file: nowhere(),
+            empty_dir: nowhere(),
+            run_dir: nowhere(),
+        }
     }
 }
 
@@ -244,7 +253,8 @@ fn rules(policy: &ResolvedPolicy, layers: Layers, handled: u64) -> (Vec<KernelRu
     }
     if layers.mount {
         let device = READ | WRITE | fs::IOCTL_DEV;
-        let private = [("/dev/pts", device), ("/dev/ptmx", device & fs::ON_FILES), ("/dev/shm", READ | WRITE)];
+        let private =
+            [("/dev/pts", device), ("/dev/ptmx", device & fs::ON_FILES), ("/dev/shm", READ | WRITE)];
         for (path, access) in private.into_iter().filter(|(path, _)| Path::new(path).exists()) {
             late.push(KernelRule { path: path.into(), access: access & handled });
         }
@@ -263,7 +273,7 @@ fn listing_is_safe(policy: &ResolvedPolicy, dir: &Path) -> bool {
     policy
         .closed
         .iter()
-        .filter(|closed| closed.resolved.starts_with(dir) && closed.kind == PathKind::Directory)
+        .filter(|closed| is_within(&closed.resolved, dir) && closed.kind == PathKind::Directory)
         .all(|closed| !closed.has_openings && !closed.keep_read)
 }
 
@@ -296,11 +306,13 @@ fn filter(policy: &ResolvedPolicy, layers: Layers) -> FilterSpec {
 }
 
 fn refuse_masks(policy: &ResolvedPolicy, support: &Support) -> Result<(), Refusal> {
-    let Some(closed) = policy.closed.iter().find(|closed| closed.how == ClosedHow::Mask) else { return Ok(()) };
+    let Some(closed) = policy.closed.iter().find(|closed| closed.how == ClosedHow::Mask) else {
+        return Ok(());
+    };
     let grant = policy
         .grants
         .iter()
-        .find(|grant| closed.resolved.starts_with(&grant.resolved))
+        .find(|grant| is_within(&closed.resolved, &grant.resolved))
         .map_or_else(PathBuf::new, |grant| grant.resolved.clone());
     Err(Refusal::CannotMask { path: closed.resolved.clone(), grant, reason: no_namespaces(support) })
 }
@@ -310,14 +322,17 @@ fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session: &SessionP
     let run = run_exposures(policy);
     let writable = writable_grants(policy);
     let mut steps: Vec<MountStep> = Vec::new();
-    steps.extend(writable.iter().chain(run.iter().flatten()).map(|path| MountStep::Keep { path: path.clone() }));
+    steps.extend(
+        writable.iter().chain(run.iter().flatten()).map(|path| MountStep::Keep { path: path.clone() }),
+    );
     if !writable.iter().any(|path| path == Path::new("/")) {
         steps.push(MountStep::ReadOnlyRoot);
     }
     steps.extend(private_file_systems(blueprint.layers));
     if let Some(run) = &run {
-        steps.push(MountStep::Replace { source: session.run_dir.clone(), target: "/run".into() });
         blueprint.run_entries = run_entries(run, &writable);
+        let source = if blueprint.run_entries.is_empty() { &session.empty_dir } else { &session.run_dir };
+        steps.push(MountStep::Replace { source: source.clone(), target: "/run".into() });
     }
     let mut back: Vec<&PathBuf> =
         writable.iter().chain(run.iter().flatten()).filter(|path| *path != Path::new("/")).collect();
@@ -367,7 +382,7 @@ fn writable_grants(policy: &ResolvedPolicy) -> Vec<PathBuf> {
 /// was granted below it is mounted in. `None`: leave it alone.
 fn run_exposures(policy: &ResolvedPolicy) -> Option<Vec<PathBuf>> {
     let run = Path::new("/run");
-    if !run.is_dir() || policy.grants.iter().any(|grant| run.starts_with(&grant.resolved)) {
+    if !run.is_dir() || policy.grants.iter().any(|grant| is_within(run, &grant.resolved)) {
         return None;
     }
     let wanted = policy.grants.iter().chain(&policy.unix_sockets);
@@ -386,7 +401,8 @@ fn run_exposures(policy: &ResolvedPolicy) -> Option<Vec<PathBuf>> {
 }
 
 fn run_entries(exposed: &[PathBuf], writable: &[PathBuf]) -> Vec<(PathBuf, bool)> {
-    let below_run = writable.iter().filter_map(|path| path.strip_prefix("/run").ok().map(|rest| (path, rest)));
+    let below_run =
+        writable.iter().filter_map(|path| path.strip_prefix("/run").ok().map(|rest| (path, rest)));
     exposed
         .iter()
         .filter_map(|path| path.strip_prefix("/run").ok().map(|rest| (path, rest)))
@@ -414,7 +430,7 @@ fn socket_masks(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<MountSte
     bound_sockets()
         .into_iter()
         .filter(|path| !granted(path))
-        .filter(|path| !policy.closed.iter().any(|closed| path.starts_with(&closed.resolved)))
+        .filter(|path| !policy.closed.iter().any(|closed| is_within(path, &closed.resolved)))
         .map(|target| MountStep::Mask { source: session.mask_file.clone(), target, must: false })
         .collect()
 }
@@ -427,4 +443,3 @@ fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy) -> Vec<PathBuf> {
     let masked = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask);
     masked.map(|closed| closed.resolved.clone()).collect()
 }
-

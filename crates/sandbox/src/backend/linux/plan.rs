@@ -113,8 +113,10 @@ fn kernel(step: &'static str, error: &io::Error) -> PlanError {
 }
 
 pub(super) fn fill(blueprint: &Blueprint) -> Result<Ruleset, Refusal> {
-    let failed =
-        |error: io::Error| Refusal::Kernel { step: "create the Landlock ruleset", error: errno::describe(&error) };
+    let failed = |error: io::Error| Refusal::Kernel {
+        step: "create the Landlock ruleset",
+        error: errno::describe(&error),
+    };
     let ruleset =
         Ruleset::new(blueprint.handled_fs, blueprint.handled_net, blueprint.scoped).map_err(failed)?;
     for rule in &blueprint.rules {
@@ -264,10 +266,7 @@ fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
     }
     setup.push(SetupOp::MakePrivate);
     setup.push(SetupOp::ReadOnly { path: c"/".to_owned() });
-    setup.push(mount_op(
-        &MountStep::Private { kind: "proc", target: "/proc".into(), options: "" },
-        &[],
-    )?);
+    setup.push(mount_op(&MountStep::Private { kind: "proc", target: "/proc".into(), options: "" }, &[])?);
     Ok(Plan {
         namespaces,
         setup,
@@ -311,4 +310,3 @@ pub fn probe_plan(prepared: &Prepared, secret: &Path, target: &Path) -> Result<P
     plan.program = Program::probe(c_path(secret, "a probe")?, c_path(target, "a probe")?);
     Ok(plan)
 }
-

@@ -10,8 +10,12 @@ use super::plan;
 #[serde(rename_all = "snake_case")]
 pub enum Namespaces {
     /// `user`: through a user namespace; otherwise this process may administer mounts itself (root).
-    Available { user: bool },
-    Missing { reason: String },
+    Available {
+        user: bool,
+    },
+    Missing {
+        reason: String,
+    },
 }
 
 /// The facts about this kernel that decide how a policy is enforced.

@@ -1,7 +1,8 @@
 //! A very small assembler for seccomp programs.
 //!
-//! A program is a list of blocks, each of which either decides or falls through to the next, so that every jump is
-//! short and forward. Arguments that the kernel takes as `int` are compared by their low half only, because that is
+//! A program is built from blocks, each of which either decides or falls through to the next. System calls are found by
+//! a search tree over their numbers ([`dispatch`]): the kernel walks the program once for every call it knows when the
+//! filter is installed, and a chain of seventy comparisons was a tenth of the time of a whole launch. Arguments that the kernel takes as `int` are compared by their low half only, because that is
 //! all the kernel looks at; 64-bit values use [`Block::when_nonzero_64`].
 
 use nono_sys::seccomp::Instruction;
@@ -10,6 +11,7 @@ const LD_ABS: u16 = 0x20;
 const JEQ: u16 = 0x15;
 const JGE: u16 = 0x35;
 const JSET: u16 = 0x45;
+const JA: u16 = 0x05;
 const AND: u16 = 0x54;
 const RET: u16 = 0x06;
 
@@ -86,9 +88,11 @@ impl Block {
         self.branch(JEQ, value, then)
     }
 
-    /// If the loaded value is at least `value`, run `then`, else go on.
-    pub(crate) fn when_at_least(self, value: u32, then: Block) -> Block {
-        self.branch(JGE, value, then)
+    /// If the loaded value is at least `value`, run `then` (of any length), else go on.
+    pub(crate) fn when_at_least(mut self, value: u32, then: Block) -> Block {
+        self.0.push(instruction(JGE, 1, 0, value));
+        self.0.push(instruction(JA, 0, 0, u32::try_from(then.0.len()).unwrap_or(u32::MAX)));
+        self.then(then)
     }
 
     /// If the loaded value has any of `bits`, run `then`, else go on.
@@ -104,10 +108,7 @@ impl Block {
 
     /// If the 64-bit argument is not zero, decide.
     pub(crate) fn when_nonzero_64(self, arg: u32, action: Action) -> Block {
-        self.push(LD_ABS, 0, 0, low(arg))
-            .unless(0, action)
-            .push(LD_ABS, 0, 0, low(arg) + 4)
-            .unless(0, action)
+        self.push(LD_ABS, 0, 0, low(arg)).unless(0, action).push(LD_ABS, 0, 0, low(arg) + 4).unless(0, action)
     }
 
     fn branch(mut self, code: u16, value: u32, then: Block) -> Block {
@@ -123,6 +124,18 @@ impl Block {
     pub(crate) fn then(mut self, other: Block) -> Block {
         self.0.extend(other.0);
         self
+    }
+}
+
+/// Decide by the loaded number: the block of the rule that has it, else allow. Rules are sorted and their numbers differ.
+pub(crate) fn dispatch(rules: &[(u32, Block)]) -> Block {
+    match rules {
+        [] => Block::new().ret(Action::Allow),
+        [(number, then)] => Block::new().when(*number, then.clone()).ret(Action::Allow),
+        _ => {
+            let (left, right) = rules.split_at(rules.len() / 2);
+            Block::new().when_at_least(right[0].0, dispatch(right)).then(dispatch(left))
+        }
     }
 }
 
@@ -157,6 +170,7 @@ pub(crate) fn interpret(program: &[Instruction], call: Call) -> u32 {
         match i.code {
             LD_ABS => acc = load(i.k),
             AND => acc &= i.k,
+            JA => pc += usize::try_from(i.k).unwrap(),
             JEQ => pc += jump(acc == i.k),
             JGE => pc += jump(acc >= i.k),
             JSET => pc += jump(acc & i.k != 0),

@@ -1,14 +1,13 @@
 //! The static seccomp filter: what no sandboxed program may ask of the kernel, whatever Landlock says.
 //!
 //! Written as families, not single calls. Anything newer than this table is answered ENOSYS, so that a new kernel does
-//! not open a door nobody looked at; libraries fall back to the older call. The order is: architecture, then numbers
-//! that are always refused, then those whose arguments decide; everything else is allowed and, because the decision
-//! does not depend on arguments, costs nothing (the kernel caches it per call number).
+//! not open a door nobody looked at; libraries fall back to the older call. What no rule names is allowed and, because
+//! that decision does not depend on arguments, costs nothing at run time (the kernel caches it per call number).
 
 mod bpf;
 mod calls;
 
-use bpf::{Action, Block};
+use bpf::{Action, Block, dispatch};
 use nono_sys::seccomp::Instruction;
 
 /// How the network looks to the filter.
@@ -40,30 +39,38 @@ const ENOSYS: Action = Action::Errno(libc::ENOSYS);
 
 /// Assemble the program.
 pub(super) fn compile(spec: FilterSpec) -> Vec<Instruction> {
-    let mut program = Block::new().load_arch().unless(calls::AUDIT_ARCH, Action::Kill).load_number();
-    // x32 numbers share the architecture word with x86-64.
-    program = program.when_at_least(0x4000_0000, Block::new().ret(Action::Kill));
-    program = program.when_at_least(calls::FIRST_UNKNOWN, Block::new().ret(ENOSYS));
-    for nr in calls::REFUSED {
-        program = program.when(number(*nr), Block::new().ret(EPERM));
-    }
-    for nr in calls::NOT_THERE {
-        program = program.when(number(*nr), Block::new().ret(ENOSYS));
-    }
+    let mut rules = rules(spec);
+    rules.sort_by_key(|(nr, _)| *nr);
+    Block::new()
+        .load_arch()
+        .unless(calls::AUDIT_ARCH, Action::Kill)
+        .load_number()
+        // x32 numbers share the architecture word with x86-64.
+        .when_at_least(0x4000_0000, Block::new().ret(Action::Kill))
+        .when_at_least(calls::FIRST_UNKNOWN, Block::new().ret(ENOSYS))
+        .then(dispatch(&rules))
+        .into_program()
+}
+
+type Rules = Vec<(u32, Block)>;
+
+/// Every call that is not simply allowed, with what decides about it.
+fn rules(spec: FilterSpec) -> Rules {
+    let always = |list: &[libc::c_long], action| -> Rules {
+        list.iter().map(|nr| (number(*nr), Block::new().ret(action))).collect()
+    };
+    let mut rules = always(calls::REFUSED, EPERM);
+    rules.extend(always(calls::NOT_THERE, ENOSYS));
     if !spec.ipc_namespace {
-        for nr in calls::SHARED_IPC {
-            program = program.when(number(*nr), Block::new().ret(EPERM));
-        }
+        rules.extend(always(calls::SHARED_IPC, EPERM));
     }
     if !spec.pid_namespace {
-        program = program.then(other_processes());
+        rules.extend(other_processes());
     }
-    program
-        .then(namespaces())
-        .then(by_argument())
-        .then(sockets(spec))
-        .ret(Action::Allow)
-        .into_program()
+    rules.extend(namespaces());
+    rules.extend(by_argument());
+    rules.extend(sockets(spec));
+    rules
 }
 
 fn number(nr: libc::c_long) -> u32 {
@@ -79,37 +86,39 @@ fn refuse() -> Block {
 }
 
 /// New namespaces would give back the capabilities that were dropped.
-fn namespaces() -> Block {
+fn namespaces() -> Rules {
     let clone = Block::new().load_arg(0, u32::MAX).when_any(calls::CLONE_NEW, refuse()).then(allow());
-    let unshare =
-        Block::new().load_arg(0, u32::MAX).when_any(calls::CLONE_NEW | calls::CLONE_NEWTIME, refuse()).then(allow());
-    Block::new().when(number(libc::SYS_clone), clone).when(number(libc::SYS_unshare), unshare)
+    let unshare = Block::new()
+        .load_arg(0, u32::MAX)
+        .when_any(calls::CLONE_NEW | calls::CLONE_NEWTIME, refuse())
+        .then(allow());
+    vec![(number(libc::SYS_clone), clone), (number(libc::SYS_unshare), unshare)]
 }
 
 /// Limits, scheduling and priorities of anybody but the caller, where others can be named.
-fn other_processes() -> Block {
+fn other_processes() -> Rules {
     let self_only = |arg| Block::new().load_arg(arg, u32::MAX).unless(0, EPERM).then(allow());
     // Reading another's limits (a null new limit) is harmless.
-    let prlimit = Block::new()
-        .load_arg(0, u32::MAX)
-        .when(0, allow())
-        .when_nonzero_64(2, EPERM)
-        .then(allow());
+    let prlimit = Block::new().load_arg(0, u32::MAX).when(0, allow()).when_nonzero_64(2, EPERM).then(allow());
     let whose = |process: u32| {
-        Block::new().load_arg(0, u32::MAX).unless(process, EPERM).load_arg(1, u32::MAX).unless(0, EPERM).then(allow())
+        Block::new()
+            .load_arg(0, u32::MAX)
+            .unless(process, EPERM)
+            .load_arg(1, u32::MAX)
+            .unless(0, EPERM)
+            .then(allow())
     };
-    let mut block = Block::new()
-        .when(number(libc::SYS_prlimit64), prlimit)
-        .when(number(libc::SYS_setpriority), whose(0))
-        .when(number(libc::SYS_ioprio_set), whose(1));
-    for nr in calls::SCHEDULING {
-        block = block.when(number(*nr), self_only(0));
-    }
-    block
+    let mut rules = vec![
+        (number(libc::SYS_prlimit64), prlimit),
+        (number(libc::SYS_setpriority), whose(0)),
+        (number(libc::SYS_ioprio_set), whose(1)),
+    ];
+    rules.extend(calls::SCHEDULING.iter().map(|nr| (number(*nr), self_only(0))));
+    rules
 }
 
 /// ioctl requests, fcntl commands and prctl options that reach further than their descriptor.
-fn by_argument() -> Block {
+fn by_argument() -> Rules {
     let mut ioctl = Block::new().load_arg(1, u32::MAX);
     for request in calls::IOCTLS {
         ioctl = ioctl.when(*request, refuse());
@@ -120,19 +129,18 @@ fn by_argument() -> Block {
         .when(number(libc::F_NOTIFY.into()), refuse())
         .then(allow());
     // Answered "done" without doing it: a non-dumpable child could not be looked at by its supervisor.
-    let dumpable = Block::new()
-        .load_arg(1, u32::MAX)
-        .when(0, Block::new().ret(Action::Errno(0)))
-        .then(allow());
+    let dumpable =
+        Block::new().load_arg(1, u32::MAX).when(0, Block::new().ret(Action::Errno(0))).then(allow());
     let prctl =
         Block::new().load_arg(0, u32::MAX).when(number(libc::PR_SET_DUMPABLE.into()), dumpable).then(allow());
-    Block::new()
-        .when(number(libc::SYS_ioctl), ioctl.then(allow()))
-        .when(number(libc::SYS_fcntl), fcntl)
-        .when(number(libc::SYS_prctl), prctl)
+    vec![
+        (number(libc::SYS_ioctl), ioctl.then(allow())),
+        (number(libc::SYS_fcntl), fcntl),
+        (number(libc::SYS_prctl), prctl),
+    ]
 }
 
-fn sockets(spec: FilterSpec) -> Block {
+fn sockets(spec: FilterSpec) -> Rules {
     let no_family = Action::Errno(libc::EAFNOSUPPORT);
     let inet = internet(spec.sockets);
     let socket = Block::new()
@@ -144,16 +152,16 @@ fn sockets(spec: FilterSpec) -> Block {
         .ret(no_family);
     let pair =
         Block::new().load_arg(0, u32::MAX).unless(number(libc::AF_UNIX.into()), no_family).then(unix(true));
-    let mut block =
-        Block::new().when(number(libc::SYS_socket), socket).when(number(libc::SYS_socketpair), pair);
+    let mut rules = vec![(number(libc::SYS_socket), socket), (number(libc::SYS_socketpair), pair)];
     if spec.sockets == SocketRule::TcpOnly {
         // Fast open connects without the connect call that Landlock judges.
         for (nr, flags) in calls::SENDING {
-            let fast_open = Block::new().load_arg(*flags, u32::MAX).when_any(calls::MSG_FASTOPEN, refuse()).then(allow());
-            block = block.when(number(*nr), fast_open);
+            let fast_open =
+                Block::new().load_arg(*flags, u32::MAX).when_any(calls::MSG_FASTOPEN, refuse()).then(allow());
+            rules.push((number(*nr), fast_open));
         }
     }
-    block
+    rules
 }
 
 const TYPE_MASK: u32 = 0xf;
@@ -174,16 +182,22 @@ fn internet(rule: SocketRule) -> Block {
     let protocols: &[libc::c_int] = match rule {
         SocketRule::NoInternet => return Block::new().ret(Action::Errno(libc::EACCES)),
         SocketRule::TcpOnly => &[0, libc::IPPROTO_TCP],
-        SocketRule::OwnNetwork | SocketRule::Open => {
-            &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6, calls::IPPROTO_MPTCP]
-        }
+        SocketRule::OwnNetwork | SocketRule::Open => &[
+            0,
+            libc::IPPROTO_TCP,
+            libc::IPPROTO_UDP,
+            libc::IPPROTO_ICMP,
+            libc::IPPROTO_ICMPV6,
+            calls::IPPROTO_MPTCP,
+        ],
     };
     let mut by_protocol = Block::new().load_arg(2, u32::MAX);
     for protocol in protocols {
         by_protocol = by_protocol.when(number((*protocol).into()), allow());
     }
     let by_protocol = by_protocol.ret(Action::Errno(libc::EPROTONOSUPPORT));
-    let mut block = Block::new().load_arg(1, TYPE_MASK).when(number(libc::SOCK_STREAM.into()), by_protocol.clone());
+    let mut block =
+        Block::new().load_arg(1, TYPE_MASK).when(number(libc::SOCK_STREAM.into()), by_protocol.clone());
     if rule != SocketRule::TcpOnly {
         block = block.when(number(libc::SOCK_DGRAM.into()), by_protocol);
     }

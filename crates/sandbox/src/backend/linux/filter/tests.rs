@@ -49,8 +49,14 @@ fn unknown_numbers_do_not_exist() {
 
 #[test]
 fn ordinary_calls_pass() {
-    for nr in [libc::SYS_openat, libc::SYS_read, libc::SYS_execve, libc::SYS_ptrace, libc::SYS_futex, libc::SYS_close_range]
-    {
+    for nr in [
+        libc::SYS_openat,
+        libc::SYS_read,
+        libc::SYS_execve,
+        libc::SYS_ptrace,
+        libc::SYS_futex,
+        libc::SYS_close_range,
+    ] {
         for spec in [NAMESPACED, BARE] {
             assert_eq!(ask(spec, nr, [0; 6]), ALLOW, "{nr}");
         }
@@ -81,10 +87,18 @@ fn unix_sockets_are_streams() {
 #[test]
 fn families_that_do_not_exist() {
     for family in [0, 3, 9, 17, 38, 40, 44] {
-        assert_eq!(ask(NAMESPACED, libc::SYS_socket, args(&[family, 1, 0])), errno(libc::EAFNOSUPPORT), "{family}");
+        assert_eq!(
+            ask(NAMESPACED, libc::SYS_socket, args(&[family, 1, 0])),
+            errno(libc::EAFNOSUPPORT),
+            "{family}"
+        );
     }
     assert_eq!(ask(NAMESPACED, libc::SYS_socket, args(&[16, 3, 0])), ALLOW, "route netlink");
-    assert_eq!(ask(NAMESPACED, libc::SYS_socket, args(&[16, 3, 9])), errno(libc::EPROTONOSUPPORT), "audit netlink");
+    assert_eq!(
+        ask(NAMESPACED, libc::SYS_socket, args(&[16, 3, 9])),
+        errno(libc::EPROTONOSUPPORT),
+        "audit netlink"
+    );
     assert_eq!(ask(NAMESPACED, libc::SYS_socket, args(&[2, 3, 1])), errno(libc::EPERM), "raw");
 }
 
@@ -134,6 +148,9 @@ fn every_table_fits_its_jumps() {
                 mount_namespace: bits & 4 != 0,
             };
             assert!(compile(spec).len() < 4096);
+            let mut numbers: Vec<u32> = rules(spec).into_iter().map(|(nr, _)| nr).collect();
+            numbers.sort_unstable();
+            assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "two rules for one call");
         }
     }
 }
