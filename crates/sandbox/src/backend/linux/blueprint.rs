@@ -98,6 +98,8 @@ pub struct Blueprint {
     pub watched: Vec<PathBuf>,
     /// Names below the `/run` stand-in that must exist before it is mounted: (path, is a directory).
     pub run_entries: Vec<(PathBuf, bool)>,
+    /// Folders shown as copies that belong to the user: (original, copy to be made).
+    pub copies: Vec<(PathBuf, PathBuf)>,
     pub(super) filter: FilterSpec,
     pub limits: Limits,
     pub workdir: PathBuf,
@@ -129,7 +131,7 @@ pub fn compile(
     check_abi(abi, policy, layers)?;
     check_limits(policy, support, layers)?;
     let handled_fs = handled_fs(abi);
-    let (rules, late_rules) = rules(policy, layers, handled_fs);
+    let (rules, mut late_rules) = rules(policy, layers, handled_fs);
     let (handled_net, ports) = network(policy, abi, layers);
     let mut blueprint = Blueprint {
         strategy,
@@ -138,15 +140,19 @@ pub fn compile(
         handled_net,
         scoped: if abi >= 6 { scope::ABSTRACT_UNIX_SOCKET | scope::SIGNAL } else { 0 },
         rules,
-        late_rules,
+        late_rules: Vec::new(),
         ports,
         mounts: Vec::new(),
         watched: Vec::new(),
         run_entries: Vec::new(),
+        copies: if layers.user { copies(policy, session) } else { Vec::new() },
         filter: filter(policy, layers),
         limits: policy.limits.clone(),
         workdir: policy.workdir.clone(),
     };
+    let copied = |(path, _): &(PathBuf, PathBuf)| KernelRule { path: path.clone(), access: READ & handled_fs };
+    late_rules.extend(blueprint.copies.iter().map(copied));
+    blueprint.late_rules = late_rules;
     if layers.mount {
         mounts(&mut blueprint, policy, session);
     } else {
@@ -334,6 +340,10 @@ fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session: &SessionP
         let source = if blueprint.run_entries.is_empty() { &session.empty_dir } else { &session.run_dir };
         steps.push(MountStep::Replace { source: source.clone(), target: "/run".into() });
     }
+    steps.extend(blueprint.copies.iter().map(|(target, source)| MountStep::Replace {
+        source: source.clone(),
+        target: target.clone(),
+    }));
     let mut back: Vec<&PathBuf> =
         writable.iter().chain(run.iter().flatten()).filter(|path| *path != Path::new("/")).collect();
     // Parents before what lies in them, or they would cover it.
@@ -343,6 +353,21 @@ fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session: &SessionP
     steps.extend(socket_masks(policy, session));
     blueprint.watched = watched(policy, blueprint.strategy);
     blueprint.mounts = steps;
+}
+
+/// Folders whose files a program accepts only from root or from the user. In a user namespace root's files seem to
+/// belong to nobody, so ssh would refuse to start; copies of the user's own say the same.
+const OWNER_CHECKED: &[&str] = &["/etc/ssh/ssh_config.d"];
+
+fn copies(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<(PathBuf, PathBuf)> {
+    let granted = |dir: &Path| policy.grants.iter().any(|grant| is_within(dir, &grant.resolved));
+    let filled = |dir: &Path| std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
+    OWNER_CHECKED
+        .iter()
+        .map(Path::new)
+        .filter(|dir| granted(dir) && filled(dir))
+        .map(|dir| (dir.to_owned(), session.dir.join(dir.file_name().unwrap_or_default())))
+        .collect()
 }
 
 fn private_file_systems(layers: Layers) -> Vec<MountStep> {

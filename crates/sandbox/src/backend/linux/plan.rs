@@ -42,6 +42,10 @@ impl Prepared {
             make_entry(&session.run_dir.join(entry), *is_dir)
                 .map_err(|error| PlanError::Path { path: entry.clone(), error: errno::describe(&error) })?;
         }
+        for (original, copy) in &blueprint.copies {
+            copy_folder(original, copy)
+                .map_err(|error| PlanError::Path { path: original.clone(), error: errno::describe(&error) })?;
+        }
         Ok(Prepared { blueprint, ruleset, session })
     }
 
@@ -147,6 +151,17 @@ fn make_entry(path: &Path, is_dir: bool) -> io::Result<()> {
     }
     if !is_dir && !path.exists() {
         fs::make_file(path, 0o600, b"")?;
+    }
+    Ok(())
+}
+
+/// The regular files of one folder, as our own. What cannot be read here cannot be read by the child either.
+fn copy_folder(original: &Path, copy: &Path) -> io::Result<()> {
+    fs::make_dir(copy, 0o755)?;
+    for entry in std::fs::read_dir(original)?.flatten() {
+        if let Ok(content) = std::fs::read(entry.path()) {
+            fs::make_file(&copy.join(entry.file_name()), 0o644, &content)?;
+        }
     }
     Ok(())
 }
