@@ -438,10 +438,12 @@ fn run_entries(exposed: &[PathBuf], writable: &[PathBuf]) -> Vec<(PathBuf, bool)
 
 /// A closed path that exists is hidden, also where no rule reaches it: a rule cannot keep its metadata closed.
 fn mask(closed: &ClosedPath, session: &SessionPaths) -> Option<MountStep> {
-    if closed.has_openings || closed.keep_read {
+    if closed.has_openings {
         return None;
     }
     let source = match closed.kind {
+        // Itself, read-only: it can be used and not changed.
+        PathKind::Directory | PathKind::File if closed.keep_read => closed.resolved.clone(),
         PathKind::Directory => session.mask_dir.clone(),
         PathKind::File => session.mask_file.clone(),
         PathKind::Absent => return None,
