@@ -1,0 +1,78 @@
+//! Medians and rows.
+
+use std::fmt;
+use std::fs::File;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::world::World;
+
+/// One line of the table.
+pub(crate) struct Row {
+    what: String,
+    reference: String,
+    ours: String,
+    ratio: String,
+    goal: &'static str,
+}
+
+impl Row {
+    pub(crate) fn time(what: &str, reference: f64, ours: f64, goal: &'static str) -> Row {
+        Row::new(what, format!("{reference:.2} ms"), format!("{ours:.2} ms"), ours / reference, goal)
+    }
+
+    pub(crate) fn nanoseconds(what: &str, reference: f64, ours: f64, goal: &'static str) -> Row {
+        Row::new(what, format!("{reference:.0} ns"), format!("{ours:.0} ns"), ours / reference, goal)
+    }
+
+    pub(crate) fn size(what: &str, megabytes: f64, goal: &'static str) -> Row {
+        let (what, ours) = (what.to_owned(), format!("{megabytes:.1} MB"));
+        Row { what, reference: "-".to_owned(), ours, ratio: "-".to_owned(), goal }
+    }
+
+    fn new(what: &str, reference: String, ours: String, ratio: f64, goal: &'static str) -> Row {
+        Row { what: what.to_owned(), reference, ours, ratio: format!("{ratio:.2}"), goal }
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "| {} | {} | {} | {} | {} |", self.what, self.reference, self.ours, self.ratio, self.goal)
+    }
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The median wall time of each command, measured in turn.
+pub(crate) fn median_ms(world: &World, commands: &[Vec<String>], rounds: usize) -> Vec<f64> {
+    let mut times = vec![Vec::with_capacity(rounds); commands.len()];
+    for round in 0..rounds + 5 {
+        for (command, times) in commands.iter().zip(&mut times) {
+            let begin = Instant::now();
+            world.run(command);
+            // The first rounds fill caches.
+            if round >= 5 {
+                times.push(begin.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+    }
+    times.into_iter().map(median).collect()
+}
+
+/// Nanoseconds for one open and close of a file in `dir`, best of several stretches.
+pub(crate) fn open_loop(dir: &Path) -> f64 {
+    const STRETCH: u32 = 5_000;
+    let file = dir.join("file");
+    let stretch = || {
+        let begin = Instant::now();
+        for _ in 0..STRETCH {
+            black_box(File::open(black_box(&file)).expect("the file is granted"));
+        }
+        begin.elapsed().as_secs_f64() * 1e9 / f64::from(STRETCH)
+    };
+    (0..10).map(|_| stretch()).fold(f64::INFINITY, f64::min)
+}
