@@ -107,6 +107,9 @@ impl From<SessionError> for Failure {
             SessionError::Refused(refusal) => Failure { hint: refusal.hint(), ..Failure::new(text) },
             SessionError::State(error) => Failure { hint: error.hint(), ..Failure::new(text) },
             SessionError::Run(error) => launch(&error, text),
+            SessionError::Check(nono::session::check::CheckError::Folder { .. }) => {
+                Failure::new(text).hint("make room there, or set TMPDIR to a folder you can write")
+            }
             SessionError::Check(_) => Failure::new(text)
                 .hint("nothing was run; `nono setup --check-only` shows what this kernel can do"),
             SessionError::Folder { .. } => Failure::new(text).hint("set TMPDIR to a folder you can write"),

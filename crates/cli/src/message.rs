@@ -8,7 +8,8 @@ use serde::Serialize;
 pub(crate) fn line(text: &str) {
     let mut stderr = io::stderr().lock();
     for part in text.split('\n') {
-        let _ = writeln!(stderr, "[nono] {part}");
+        // Whatever came from a file name or an argument must not reach the terminal as a command to it.
+        let _ = writeln!(stderr, "{}", format!("[nono] {}", nono::diagnostic::escape(part)).trim_end());
     }
 }
 

@@ -21,7 +21,7 @@ mod sandbox;
 pub mod session;
 pub mod state_dir;
 
-pub use diagnostic::{Denial, DiagnosticFormatter, Findings};
+pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit};
 pub use nono_policy::profile::{DiffChange, ProfilePath};
 pub use nono_policy::{
     AccessMode, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource, ClosedBy, ClosedHow,

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use nono_sys::errno::describe;
 use thiserror::Error;
 
 use crate::access::{AccessMode, CapabilitySource};
@@ -18,9 +19,9 @@ pub enum PolicyError {
     PathNotFound { path: PathBuf, from: CapabilitySource },
     #[error("{} is a link that leads nowhere (granted by {from})", .path.display())]
     DanglingLink { path: PathBuf, from: CapabilitySource },
-    #[error("{} cannot be resolved: {source}", .path.display())]
+    #[error("{} cannot be resolved: {}", .path.display(), describe(.source))]
     Resolve { path: PathBuf, source: io::Error },
-    #[error("{} cannot be listed to keep {} closed: {source}", .dir.display(), .closed.display())]
+    #[error("{} cannot be listed to keep {} closed: {}", .dir.display(), .closed.display(), describe(.source))]
     List { dir: PathBuf, closed: PathBuf, source: io::Error },
     #[error("{} is a file, but a directory was granted", .path.display())]
     ExpectedDirectory { path: PathBuf, access: AccessMode },
@@ -138,7 +139,7 @@ impl std::fmt::Display for Position {
 /// Why a profile was refused.
 #[derive(Debug, Error)]
 pub enum ProfileError {
-    #[error("profile {} cannot be read: {source}", .path.display())]
+    #[error("profile {} cannot be read: {}", .path.display(), describe(.source))]
     Read { path: PathBuf, source: io::Error },
     #[error("profile {} is not a regular file", .path.display())]
     NotAFile { path: PathBuf },
@@ -199,7 +200,7 @@ pub enum CapabilityError {
     ExpectedDirectory { path: PathBuf },
     #[error("{} is a directory", .path.display())]
     ExpectedFile { path: PathBuf },
-    #[error("{} cannot be resolved: {source}", .path.display())]
+    #[error("{} cannot be resolved: {}", .path.display(), describe(.source))]
     Resolve { path: PathBuf, source: io::Error },
 }
 

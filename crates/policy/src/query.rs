@@ -81,6 +81,8 @@ struct Target {
     is_dir: bool,
     /// What a grant would have to name: the path itself, or the directory in which it would be made.
     grantable: PathBuf,
+    /// Whether it exists cannot be told: its directory may not be looked into.
+    hidden: bool,
 }
 
 /// Asks about a path that was already resolved as far as it exists.
@@ -89,7 +91,13 @@ pub fn query_path(policy: &ResolvedPolicy, path: &Path, exists: bool, want: Acce
     let grantable = if exists { path } else { path.parent().unwrap_or(path) };
     answer(
         policy,
-        &Target { path: path.to_path_buf(), exists, is_dir, grantable: grantable.to_path_buf() },
+        &Target {
+            path: path.to_path_buf(),
+            exists,
+            is_dir,
+            grantable: grantable.to_path_buf(),
+            hidden: false,
+        },
         want,
     )
 }
@@ -108,10 +116,19 @@ pub fn query_path_on(
 /// Follows the path component by component, as the kernel does: a `..` leaves what the part before it resolved to.
 /// Behind the first missing component there is nothing to follow; there `..` only takes back what was missing too.
 fn locate(facts: &dyn Facts, path: &Path) -> Target {
-    if let Ok(found) = facts.resolve(path) {
-        let is_dir = found.kind == FoundKind::Directory;
-        return Target { grantable: found.path.clone(), path: found.path, exists: true, is_dir };
-    }
+    let hidden = match facts.resolve(path) {
+        Ok(found) => {
+            let is_dir = found.kind == FoundKind::Directory;
+            return Target {
+                grantable: found.path.clone(),
+                path: found.path,
+                exists: true,
+                is_dir,
+                hidden: false,
+            };
+        }
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+    };
     let mut known = PathBuf::from("/");
     let mut rest: Vec<&OsStr> = Vec::new();
     for component in path.components() {
@@ -128,7 +145,7 @@ fn locate(facts: &dyn Facts, path: &Path) -> Target {
     }
     // A `..` that took everything missing back would make the path look like one that exists; the kernel says it does not.
     let path = rest.iter().fold(known.clone(), |path, name| path.join(name));
-    Target { path, exists: false, is_dir: false, grantable: known }
+    Target { path, exists: false, is_dir: false, grantable: known, hidden }
 }
 
 fn answer(policy: &ResolvedPolicy, target: &Target, want: AccessMode) -> QueryResult {
@@ -240,6 +257,11 @@ fn suggestion(
     want: AccessMode,
     reason: &DeniedReason,
 ) -> Option<Suggestion> {
+    // What is not there is not opened by a grant; only making it is, in a folder that is there and not the root.
+    let makeable = want == AccessMode::Write && target.grantable != Path::new("/");
+    if !target.exists && !makeable && !target.hidden {
+        return None;
+    }
     let kind = if target.exists && !target.is_dir { GrantKind::File } else { GrantKind::Directory };
     let place = target.grantable.to_string_lossy().into_owned();
     let grant = [grant_flag(want, kind).to_owned(), place.clone()];

@@ -15,45 +15,44 @@ const BUFFER: usize = 64 * 1024;
 /// without us.
 #[derive(Debug)]
 pub(crate) struct Pump {
-    from: File,
+    /// `None`: the source has ended, or nobody is left to read what it says. It is closed then, so that its writer
+    /// learns of it the usual way.
+    from: Option<File>,
     to: File,
     pending: VecDeque<u8>,
-    /// The source has ended.
-    drained: bool,
-    /// The sink is gone: what still comes is thrown away only after the source was closed.
-    broken: bool,
 }
 
 impl Pump {
     pub(crate) fn new(from: OwnedFd, to: OwnedFd) -> Pump {
-        Pump { from: from.into(), to: to.into(), pending: VecDeque::new(), drained: false, broken: false }
+        Pump { from: Some(from.into()), to: to.into(), pending: VecDeque::new() }
     }
 
     /// What to poll for: the source, unless it ended or enough is waiting.
     pub(crate) fn source(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        (!self.drained && !self.broken && self.pending.len() < BUFFER).then(|| (self.from.as_fd(), false))
+        self.from.as_ref().filter(|_| self.pending.len() < BUFFER).map(|from| (from.as_fd(), false))
     }
 
     pub(crate) fn sink(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        (!self.pending.is_empty() && !self.broken).then(|| (self.to.as_fd(), true))
+        (!self.pending.is_empty()).then(|| (self.to.as_fd(), true))
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.broken || (self.drained && self.pending.is_empty())
+        self.from.is_none() && self.pending.is_empty()
     }
 
     /// Take what is there. `look` sees the bytes on their way.
     pub(crate) fn fill(&mut self, mut look: impl FnMut(&[u8])) {
         let mut buffer = [0u8; READ];
-        match self.from.read(&mut buffer) {
-            Ok(0) => self.drained = true,
+        let Some(from) = &mut self.from else { return };
+        match from.read(&mut buffer) {
+            Ok(0) => self.from = None,
             Ok(n) => {
                 look(&buffer[..n]);
                 self.pending.extend(&buffer[..n]);
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             // A pty whose last slave closed reads as EIO; that is its end of file.
-            Err(_) => self.drained = true,
+            Err(_) => self.from = None,
         }
     }
 
@@ -64,7 +63,10 @@ impl Pump {
         match self.to.write(chunk) {
             Ok(n) => drop(self.pending.drain(..n)),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(_) => self.broken = true,
+            Err(_) => {
+                self.from = None;
+                self.pending.clear();
+            }
         }
     }
 }

@@ -46,6 +46,8 @@ pub struct Outcome {
     pub limit: Option<LimitHit>,
     pub memory_method: Option<MemoryMethod>,
     pub complaints: Vec<Complaint>,
+    /// What it said ended without a line's end.
+    pub unfinished_line: bool,
 }
 
 /// The command was not run, or could not be watched.
@@ -105,7 +107,7 @@ pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Res
         return Err(failed(error));
     }
     if prepared.blueprint().strategy == ExecStrategy::Monitor {
-        prepared.confine_self().map_err(failed)?;
+        prepared.confine_self()?;
     }
     let limits = &prepared.blueprint().limits;
     let watch = Watch::new(limits, launched.pid);
@@ -216,7 +218,8 @@ impl Loop<'_> {
         wait::reap(self.launched.pidfd.as_fd())?;
         // Without a last word init was killed from outside, and everything with it.
         let ended = ended.unwrap_or(Ended::Signal(libc::SIGKILL));
-        Ok(Outcome { ended, limit, memory_method: None, complaints: self.tap.finish() })
+        let unfinished_line = self.tap.in_line();
+        Ok(Outcome { ended, limit, memory_method: None, complaints: self.tap.finish(), unfinished_line })
     }
 
     /// What the command said is through; what the caller might still type is of no interest.

@@ -15,6 +15,9 @@ pub struct Complaint {
 pub enum About {
     Access,
     Network,
+    Memory,
+    Processes,
+    FileSize,
 }
 
 const ACCESS: &[&str] = &[
@@ -40,6 +43,25 @@ const NETWORK: &[&str] = &[
     "EAI_AGAIN",
     "ENOTFOUND",
 ];
+const MEMORY: &[&str] = &[
+    "MemoryError",
+    "annot allocate memory",
+    "ut of memory",
+    "emory exhausted",
+    "memory allocation of",
+    "std::bad_alloc",
+];
+const PROCESSES: &[&str] =
+    &["Resource temporarily unavailable", "annot fork", "fork failed", "EAGAIN", "can't start new thread"];
+const FILE_SIZE: &[&str] = &["File size limit exceeded", "File too large", "EFBIG"];
+/// In the order they are looked for.
+const WORDS: &[(About, &[&str])] = &[
+    (About::Access, ACCESS),
+    (About::Network, NETWORK),
+    (About::Memory, MEMORY),
+    (About::Processes, PROCESSES),
+    (About::FileSize, FILE_SIZE),
+];
 const LONGEST_LINE: usize = 4096;
 const MOST_COMPLAINTS: usize = 64;
 
@@ -48,10 +70,12 @@ const MOST_COMPLAINTS: usize = 64;
 pub(crate) struct Tap {
     partial: Vec<u8>,
     complaints: Vec<Complaint>,
+    in_line: bool,
 }
 
 impl Tap {
     pub(crate) fn listen(&mut self, bytes: &[u8]) {
+        self.in_line = bytes.last().map_or(self.in_line, |byte| *byte != b'\n');
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LONGEST_LINE.saturating_sub(self.partial.len());
             self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
@@ -59,6 +83,11 @@ impl Tap {
                 self.end_line();
             }
         }
+    }
+
+    /// The output ended, or stands, in the middle of a line.
+    pub(crate) fn in_line(&self) -> bool {
+        self.in_line
     }
 
     /// The complaints so far, the unfinished last line included.
@@ -75,14 +104,8 @@ impl Tap {
         let line = String::from_utf8_lossy(&bytes);
         let line = line.trim_end();
         let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
-        let about = if says(ACCESS) {
-            About::Access
-        } else if says(NETWORK) {
-            About::Network
-        } else {
-            return;
-        };
-        let complaint = Complaint { line: line.to_owned(), about };
+        let Some((about, _)) = WORDS.iter().find(|(_, words)| says(words)) else { return };
+        let complaint = Complaint { line: line.to_owned(), about: *about };
         if !self.complaints.contains(&complaint) {
             self.complaints.push(complaint);
         }

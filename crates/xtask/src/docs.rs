@@ -42,15 +42,19 @@ fn replaced(text: &str, table: &str) -> Option<String> {
     Some(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
 }
 
+const HEAD: &str =
+    "| what a command cannot do | `run`, `shell` | `wrap` | where user namespaces are forbidden |
+|---|---|---|---|
+";
+
 fn table() -> String {
-    let mut table = String::from(
-        "| what a command cannot do | `run`, `shell` | `wrap` | where user namespaces are forbidden |\n|---|---|---|---|\n",
-    );
-    for Guarantee { what, with_namespaces, direct, without_namespaces } in guarantees() {
-        let cells = [*with_namespaces, *direct, *without_namespaces].map(cell).join(" | ");
-        table.push_str(&format!("| {} | {cells} |\n", escaped(what)));
-    }
-    table
+    let rows: Vec<String> = guarantees().iter().map(row).collect();
+    format!("{HEAD}{}\n", rows.join("\n"))
+}
+
+fn row(guarantee: &Guarantee) -> String {
+    let held = [guarantee.with_namespaces, guarantee.direct, guarantee.without_namespaces];
+    format!("| {} | {} |", escaped(guarantee.what), held.map(cell).join(" | "))
 }
 
 fn cell(held: Held) -> String {

@@ -17,7 +17,7 @@ use crate::failure::USAGE;
 
 /// Run an AI agent, or any command, in a sandbox that the kernel enforces.
 #[derive(Debug, Parser)]
-#[command(name = "nono", version, about, arg_required_else_help = true, propagate_version = true)]
+#[command(name = "nono", version, about, arg_required_else_help = true)]
 #[command(
     after_help = "Example:\n  nono run --allow . -- make test\n\nExit codes: the command's own; 128+n for signal n; \
 126 not executable; 127 not found; 124 out of time; 125 the command was not run; 2 wrong usage."
@@ -48,6 +48,7 @@ nono why --self --path /etc/shadow"
     )]
     Why(Box<WhyArgs>),
     /// List, show, compare, check and start profiles
+    #[command(after_help = "Examples:\n  nono profile list\n  nono profile show rust-dev")]
     Profile(ProfileArgs),
     /// Show what this machine can enforce, and try it
     #[command(after_help = "Example:\n  nono setup --check-only")]
@@ -63,12 +64,13 @@ nono why --self --path /etc/shadow"
 }
 
 #[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("question").required(true).args(["path", "host"])))]
 pub(crate) struct WhyArgs {
     /// Ask about the sandbox this command runs in
     #[arg(long = "self", conflicts_with_all = ["allow", "read", "write", "profile"])]
     pub(crate) inside: bool,
     /// The path to ask about
-    #[arg(long, value_name = "PATH", required_unless_present = "host", conflicts_with = "host")]
+    #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
     /// What would be done with the path
     #[arg(long, value_enum, default_value_t = Operation::Read, requires = "path")]
@@ -77,7 +79,7 @@ pub(crate) struct WhyArgs {
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
     /// The port on that host
-    #[arg(long, value_name = "PORT", requires = "host")]
+    #[arg(long, value_name = "PORT", requires = "host", conflicts_with = "path")]
     pub(crate) port: Option<u16>,
     /// Answer as JSON
     #[arg(long)]
@@ -190,6 +192,10 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             // A closed stdout is nobody to complain to.
             let _ = error.print();
             ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(USAGE)
         }
         _ => {
             crate::message::line(error.to_string().trim_end());

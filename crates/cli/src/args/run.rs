@@ -153,7 +153,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) supervised: bool,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -170,7 +170,7 @@ pub(crate) struct WrapArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -18,7 +18,9 @@ pub(super) fn show(
     command: &[OsString],
     strategy: ExecStrategy,
 ) -> Result<u8, Failure> {
-    let (policy, profile) = session::resolve(request, host)?;
+    let mut request = request.clone();
+    request.program = Some(session::find_program(command, host).map_err(session::SessionError::from)?);
+    let (policy, profile) = session::resolve(&request, host)?;
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut lines = Vec::new();
     let mut put = |line: String| lines.push(line);

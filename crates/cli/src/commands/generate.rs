@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use crate::args::{Cli, ManArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, words};
 use crate::message;
 
 pub(crate) fn completion(shell: clap_complete::Shell) -> Result<u8, Failure> {
@@ -20,7 +20,8 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let mut nono = Cli::command();
     nono.build();
     match (&args.dir, &args.command) {
-        (Some(dir), _) => write_all(&nono, dir)?,
+        (Some(dir), _) => write_all(&nono, dir)
+            .map_err(|error| Failure::new(format!("{}: {}", nono::diagnostic::shown(dir), words(&error))))?,
         (None, None) => message::answer(&page(nono)?)?,
         (None, Some(name)) => match nono.find_subcommand(name) {
             Some(command) => message::answer(&page(command.clone())?)?,

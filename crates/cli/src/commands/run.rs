@@ -118,6 +118,10 @@ fn announce(session: &Session, host: &Host, asked: ExecStrategy, common: &Common
 
 /// Messages after the end, and the exit code.
 fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common: &CommonArgs) -> u8 {
+    let silent = report.ended == Ended::Code(0) && report.limit.is_none();
+    if report.findings.unfinished_line && !silent {
+        message::raw_error("");
+    }
     if let Some(limit) = report.limit {
         message::line(&limit_words(limit, report.memory_method));
         match limit {

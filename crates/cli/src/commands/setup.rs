@@ -1,5 +1,7 @@
 //! `nono setup`: what this machine can enforce, shown and tried.
 
+use std::path::Path;
+
 use nono::session::{self, SessionFolder, check};
 use nono::{Canary, ExecStrategy, Held, Namespaces, Sandbox, SandboxSupport, guarantees};
 use serde_json::{Value, json};
@@ -36,7 +38,10 @@ pub(crate) fn setup(args: &SetupArgs) -> Result<u8, Failure> {
         message::answer(&as_text(&support, &canary))?;
     }
     if !args.check_only && !host.nested {
-        prepare(&host, &support, held)?;
+        let made = prepare(&host, &support, held)?;
+        if !args.json {
+            message::answer(&made)?;
+        }
     }
     Ok(u8::from(!held))
 }
@@ -46,18 +51,24 @@ fn try_canary(support: &SandboxSupport, host: &session::Host) -> Result<Canary, 
     check::try_canary(support, &folder).map_err(|error| error.to_string())
 }
 
-/// Make the folders nono uses, and remember a canary that held.
-fn prepare(host: &session::Host, support: &SandboxSupport, held: bool) -> Result<(), Failure> {
+/// Make the folders nono uses, and remember a canary that held. Returns what is where.
+fn prepare(host: &session::Host, support: &SandboxSupport, held: bool) -> Result<String, Failure> {
+    let at = |path: &Path| {
+        let path = nono::diagnostic::shown(path);
+        move |error: std::io::Error| Failure::new(format!("{path} cannot be written: {}", words(&error)))
+    };
+    let mut lines = Vec::new();
     let state = &host.context.state_dir;
     nono::state_dir::ensure(state).map_err(session::SessionError::from)?;
     if let Some(dir) = &host.profile_dir {
-        std::fs::create_dir_all(dir)?;
-        message::answer(&format!("profiles: {}", nono::diagnostic::shown(dir)))?;
+        std::fs::create_dir_all(dir).map_err(at(dir))?;
+        lines.push(format!("profiles: {}", nono::diagnostic::shown(dir)));
     }
     if held {
-        check::remember(state, host.context.binary.as_deref(), support)?;
+        check::remember(state, host.context.binary.as_deref(), support).map_err(at(state))?;
     }
-    Ok(message::answer(&format!("state: {}", nono::diagnostic::shown(state)))?)
+    lines.push(format!("state: {}", nono::diagnostic::shown(state)));
+    Ok(lines.join("\n"))
 }
 
 fn as_text(support: &SandboxSupport, canary: &Result<Canary, String>) -> String {

@@ -8,7 +8,7 @@ use nono::{
 use serde_json::{Value, json};
 
 use crate::args::{Operation, WhyArgs, here};
-use crate::failure::Failure;
+use crate::failure::{Failure, words as words_of};
 use crate::host::{cap_file, host};
 use crate::message;
 
@@ -48,7 +48,10 @@ fn own_policy() -> Result<ResolvedPolicy, Failure> {
         Failure::new("--self: this is not inside a nono sandbox (NONO_CAP_FILE names no file)")
             .hint("leave --self out to ask about a policy given by flags")
     })?;
-    let state = SandboxState::from_json(&std::fs::read_to_string(&file)?)?;
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| Failure::new(format!("{}: {}", shown(&file), words_of(&error))))?;
+    let state = SandboxState::from_json(&text)
+        .map_err(|error| Failure::new(format!("{} does not describe a sandbox: {error}", shown(&file))))?;
     state.policy.ok_or_else(|| Failure::new(format!("{} does not describe a policy", shown(&file))))
 }
 
@@ -74,11 +77,16 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
             }));
             lines.push(match suggestion {
                 Some(suggestion) => format!("to open it: {}", quote_all(&suggestion.flags)),
+                None if is_missing(path) => "note: it does not exist".to_owned(),
                 None => "to open it: no flag opens this".to_owned(),
             });
         }
     }
     lines.join("\n")
+}
+
+fn is_missing(path: &std::path::Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 fn rule_source(reason: &DeniedReason) -> Option<String> {

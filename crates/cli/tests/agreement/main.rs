@@ -4,6 +4,13 @@
 //! How it would fail: the query models Landlock's union of rules, carving and masks; if any of the three is modelled
 //! wrongly in either direction, some path is "allowed" and refused, or "denied" and done.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::format_push_string,
+    reason = "a failed step of a test ends it"
+)]
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};

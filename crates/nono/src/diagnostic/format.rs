@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use nono_policy::{AccessMode, CapabilitySource, DeniedReason, FsCapability, ResolvedPolicy};
+use nono_policy::{AccessMode, CapabilitySource, DeniedReason, FsCapability, NetworkPolicy, ResolvedPolicy};
 use serde_json::{Value, json};
 
-use super::{Denial, Findings};
+use super::{Denial, Findings, Limit};
 use crate::session::network_word;
 
 /// Turns a failed command's findings into text. Lines come without prefix; whoever prints them adds it.
@@ -28,12 +28,15 @@ impl DiagnosticFormatter<'_> {
         lines.extend(self.grants());
         lines.push(format!("  network: {}", network_word(&self.policy.network)));
         lines.push("To open more, run it again with:".to_owned());
-        lines.extend(GENERAL.iter().map(|(flag, word)| format!("  {flag:<16} {word}")));
+        lines.extend(self.general().map(|(flag, word)| format!("  {flag:<16} {word}")));
         lines
     }
 
     fn denied(&self) -> Vec<String> {
         let mut lines = Vec::new();
+        for limit in &self.findings.limits {
+            lines.push(format!("It seems to have run into {}.", self.limit_words(*limit)));
+        }
         if self.findings.denials.is_empty() && !self.findings.network {
             return lines;
         }
@@ -49,6 +52,15 @@ impl DiagnosticFormatter<'_> {
             lines.push("    open it with: --allow-net".to_owned());
         }
         lines
+    }
+
+    fn limit_words(&self, limit: Limit) -> String {
+        let limits = &self.policy.limits;
+        match limit {
+            Limit::Memory => format!("--max-memory ({} MiB)", limits.memory.unwrap_or(0) >> 20),
+            Limit::Processes => format!("--max-procs ({})", limits.processes.unwrap_or(0)),
+            Limit::FileSize => format!("--max-file-size ({} bytes)", limits.file_size.unwrap_or(0)),
+        }
     }
 
     /// What was granted on purpose, one by one; what every program needs to start, as a number.
@@ -75,6 +87,12 @@ impl DiagnosticFormatter<'_> {
         lines
     }
 
+    /// The network's flag only where the network is closed.
+    fn general(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        let open = self.policy.network == NetworkPolicy::Allowed;
+        GENERAL.iter().filter(move |(flag, _)| !(open && *flag == "--allow-net"))
+    }
+
     pub fn json(&self) -> Value {
         let grant = |grant: &FsCapability| {
             json!({
@@ -97,11 +115,12 @@ impl DiagnosticFormatter<'_> {
             "may_be_due_to_sandbox": true,
             "denials": self.findings.denials.iter().map(denial).collect::<Vec<_>>(),
             "network_denied": self.findings.network,
+            "limits": self.findings.limits,
             "policy": {
                 "grants": self.policy.grants.iter().map(grant).collect::<Vec<_>>(),
                 "network": network_word(&self.policy.network),
             },
-            "flags": GENERAL.iter().map(|(flag, word)| json!({"flag": flag, "meaning": word})).collect::<Vec<_>>(),
+            "flags": self.general().map(|(flag, word)| json!({"flag": flag, "meaning": word})).collect::<Vec<_>>(),
         })
     }
 }

@@ -13,7 +13,10 @@ use nono_policy::{
     AccessMode, DeniedReason, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on,
 };
 use nono_supervisor::{About, Complaint, Outcome};
+use nono_sys::wait::Ended;
 use serde::Serialize;
+
+use paths::{Attempt, Candidate};
 
 pub use format::{DiagnosticFormatter, escape, quote_all, shown, words};
 
@@ -27,46 +30,95 @@ pub struct Denial {
     pub flags: Vec<String>,
 }
 
+/// A limit the command seems to have run into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    Memory,
+    Processes,
+    FileSize,
+}
+
 /// What was found out about a failed command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
     pub denials: Vec<Denial>,
     /// It complained about the network, which is closed.
     pub network: bool,
+    pub limits: Vec<Limit>,
+    /// Its error output ended in the middle of a line.
+    pub unfinished_line: bool,
 }
 
 /// Hold what the command said against its policy.
 pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
-    let mut findings = Findings::default();
+    let mut findings = Findings { unfinished_line: outcome.unfinished_line, ..Findings::default() };
     for complaint in &outcome.complaints {
         match complaint.about {
             About::Network => findings.network |= policy.network != NetworkPolicy::Allowed,
-            About::Access => {
-                for denial in denials(complaint, policy) {
-                    if !findings.denials.contains(&denial) {
-                        findings.denials.push(denial);
-                    }
-                }
-            }
+            About::Access => findings.denials.extend(denials(complaint, policy)),
+            About::Memory => findings.limits.extend(policy.limits.memory.map(|_| Limit::Memory)),
+            About::Processes => findings.limits.extend(policy.limits.processes.map(|_| Limit::Processes)),
+            About::FileSize => findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize)),
         }
     }
+    // A shell reports its child's death by SIGXFSZ as its own exit code.
+    if outcome.ended == Ended::Code(128 + SIGXFSZ) {
+        findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize));
+    }
+    remove_repeated(&mut findings.denials);
+    remove_repeated(&mut findings.limits);
     findings
 }
 
+const SIGXFSZ: i32 = 25;
+
+fn remove_repeated<T: PartialEq>(list: &mut Vec<T>) {
+    let mut index = 0;
+    while index < list.len() {
+        if list[..index].contains(&list[index]) {
+            list.remove(index);
+        } else {
+            index += 1;
+        }
+    }
+}
+
 fn denials(complaint: &Complaint, policy: &ResolvedPolicy) -> Vec<Denial> {
-    let first = paths::likely_operation(&complaint.line);
-    let other = if first == AccessMode::Read { AccessMode::Write } else { AccessMode::Read };
-    paths::candidates(&complaint.line)
-        .into_iter()
-        .filter_map(|path| {
-            let path = policy.workdir.join(path);
-            // What is not there was missing, not refused, unless the line speaks of making it.
-            let there = path.symlink_metadata().is_ok();
-            let makeable = first == AccessMode::Write && path.parent().is_some_and(Path::is_dir);
-            let operations: &[AccessMode] = if there { &[first, other] } else { &[first] };
-            (there || makeable).then(|| operations.iter().find_map(|op| denial(&path, *op, policy))).flatten()
-        })
-        .collect()
+    let attempt = paths::attempt(&complaint.line);
+    let found = paths::candidates(&complaint.line);
+    found.iter().filter_map(|candidate| candidate_denial(candidate, attempt, policy)).collect()
+}
+
+/// The denial a candidate stands for. What is not there was missing, not refused, unless the line speaks of making it.
+fn candidate_denial(candidate: &Candidate, attempt: Attempt, policy: &ResolvedPolicy) -> Option<Denial> {
+    let path = normal(&policy.workdir.join(&candidate.path));
+    let there = path.symlink_metadata().is_ok();
+    match attempt {
+        Attempt::Unlink if there => folder_denial(&path, policy),
+        Attempt::Read if there => {
+            denial(&path, AccessMode::Read, policy).or_else(|| denial(&path, AccessMode::Write, policy))
+        }
+        Attempt::Write if there => {
+            denial(&path, AccessMode::Write, policy).or_else(|| denial(&path, AccessMode::Read, policy))
+        }
+        Attempt::Write if candidate.certain && path.parent().is_some_and(Path::is_dir) => {
+            denial(&path, AccessMode::Write, policy)
+        }
+        Attempt::Read | Attempt::Write | Attempt::Unlink => None,
+    }
+}
+
+/// The path with its folder resolved, as far as there is one.
+fn normal(path: &Path) -> PathBuf {
+    let resolved = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    resolved().unwrap_or_else(|| path.to_owned())
+}
+
+/// Removing and renaming need the right to change the folder: asked as if something new were made in it.
+fn folder_denial(path: &Path, policy: &ResolvedPolicy) -> Option<Denial> {
+    let beside = path.parent()?.join(".nono-asks-about-this-folder");
+    Some(Denial { path: path.to_owned(), ..denial(&beside, AccessMode::Write, policy)? })
 }
 
 /// The denial of `operation` on `path`, if the policy is what closes it.

@@ -2,22 +2,25 @@
 
 use std::path::PathBuf;
 
-use nono_policy::AccessMode;
+/// What a line speaks of, as far as one can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    Read,
+    Write,
+    /// Removing or renaming, which changes the folder a name is in.
+    Unlink,
+}
 
-/// Words that go with changing something.
+const UNLINKING: &[&str] =
+    &["cannot remove", "cannot move", "cannot unlink", "unlink", "rename", "rmdir", "failed to remove"];
 const WRITING: &[&str] = &[
     "cannot create",
     "can't create",
     "cannot touch",
-    "cannot remove",
-    "cannot move",
     "cannot open for writing",
     "for writing",
     "cannot write",
     "mkdir",
-    "rmdir",
-    "unlink",
-    "rename",
     "chmod",
     "changing permissions",
     "setting times",
@@ -27,35 +30,63 @@ const WRITING: &[&str] = &[
     "could not create",
     "failed to create",
 ];
+/// How a line ends when its last part is the error and the one before it names the thing.
+const ERRORS: &[&str] = &["ermission denied", "peration not permitted", "ead-only file system"];
 
-/// Whether a line speaks of writing, as far as one can tell.
-pub(super) fn likely_operation(line: &str) -> AccessMode {
-    if WRITING.iter().any(|word| line.contains(word)) { AccessMode::Write } else { AccessMode::Read }
+pub(super) fn attempt(line: &str) -> Attempt {
+    let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
+    if says(UNLINKING) {
+        Attempt::Unlink
+    } else if says(WRITING) {
+        Attempt::Write
+    } else {
+        Attempt::Read
+    }
 }
 
-/// Everything in a line that could be a path: what stands in quotes, what stands between colons, and words with a
-/// slash in them.
-pub(super) fn candidates(line: &str) -> Vec<PathBuf> {
-    let mut found: Vec<&str> = Vec::new();
-    found.extend(quoted(line));
-    // The first part is the program's name, the last what happened.
-    let parts: Vec<&str> = line.split(": ").map(str::trim).collect();
-    let middle = parts.get(1..parts.len().saturating_sub(1)).unwrap_or_default();
-    found.extend(middle);
-    found.extend(middle.iter().map(|part| last_word(part)));
-    found.extend(line.split_whitespace().filter(|word| word.contains('/')).map(trim));
-    let mut paths = Vec::new();
-    for text in found.into_iter().filter(|text| looks_like_path(text)) {
+/// Something in a line that could be a path. `certain`: the line's form says that it names something, so it may be
+/// taken for a name that does not exist yet; a mere word has to exist to count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) path: PathBuf,
+    pub(super) certain: bool,
+}
+
+/// What stands in quotes; failing that, what stands before the error, and words with a slash in them.
+pub(super) fn candidates(line: &str) -> Vec<Candidate> {
+    let mut found: Vec<(&str, bool)> = quoted(line).into_iter().map(|text| (text, true)).collect();
+    if found.is_empty() {
+        found = unquoted(line);
+    }
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for (text, certain) in found.into_iter().filter(|(text, _)| looks_like_path(text)) {
         let path = PathBuf::from(text);
-        if !paths.contains(&path) {
-            paths.push(path);
+        match candidates.iter_mut().find(|known| known.path == path) {
+            Some(known) => known.certain |= certain,
+            None => candidates.push(Candidate { path, certain }),
         }
     }
-    paths
+    candidates
 }
 
+fn unquoted(line: &str) -> Vec<(&str, bool)> {
+    let mut found = Vec::new();
+    let parts: Vec<&str> = line.split(": ").map(str::trim).collect();
+    if let [_, middle @ .., last] = &parts[..] {
+        let ends_with_error = ERRORS.iter().any(|error| last.contains(error));
+        if let Some(named) = middle.last() {
+            found.push((*named, ends_with_error && !named.contains(' ')));
+            found.push((trim(last_word(named)), ends_with_error));
+        }
+    }
+    found.extend(line.split_whitespace().filter(|word| word.contains('/')).map(|word| (trim(word), true)));
+    found
+}
+
+const QUOTES: &[char] = &['\'', '"', '`', '‘', '’', '“', '”', '(', ')', ',', ';', ':', '[', ']'];
+
 fn trim(word: &str) -> &str {
-    word.trim_matches(|c: char| "'\"`‘’“”(),;:[]".contains(c))
+    word.trim_matches(QUOTES)
 }
 
 fn last_word(text: &str) -> &str {
@@ -67,9 +98,7 @@ fn looks_like_path(text: &str) -> bool {
     !text.is_empty()
         && text.len() < 4096
         && !text.contains('\0')
-        && (text.starts_with('/') || text.contains('/') || !text.contains(' '))
-        && !text.contains("denied")
-        && !text.contains("permitted")
+        && ERRORS.iter().all(|error| !text.contains(error))
 }
 
 fn quoted(line: &str) -> Vec<&str> {
@@ -89,25 +118,34 @@ fn quoted(line: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn has(line: &str, path: &str) -> bool {
-        candidates(line).contains(&PathBuf::from(path))
+    fn certain(line: &str) -> Vec<String> {
+        let sure = candidates(line).into_iter().filter(|candidate| candidate.certain);
+        sure.map(|candidate| candidate.path.display().to_string()).collect()
     }
 
     #[test]
     fn paths_are_found_in_the_words_of_common_programs() {
-        assert!(has("cat: /etc/shadow: Permission denied", "/etc/shadow"));
-        assert!(has("touch: cannot touch '/x/a b': Permission denied", "/x/a b"));
-        assert!(has("sh: 1: cannot create /out.txt: Permission denied", "/out.txt"));
-        assert!(has("bash: line 1: /root/x: Permission denied", "/root/x"));
-        assert!(has("PermissionError: [Errno 13] Permission denied: '/home/a/b'", "/home/a/b"));
-        assert!(has("Error: EACCES: permission denied, open '/home/a/b'", "/home/a/b"));
-        assert!(has("fatal: could not open '.git/config' for reading: Permission denied", ".git/config"));
-        assert!(has("cat: secret: Permission denied", "secret"));
+        for (line, path) in [
+            ("cat: /etc/shadow: Permission denied", "/etc/shadow"),
+            ("touch: cannot touch '/x/a b': Permission denied", "/x/a b"),
+            ("touch: cannot touch 'here': Permission denied", "here"),
+            ("sh: 1: cannot create /out.txt: Permission denied", "/out.txt"),
+            ("sh: 1: cannot create here: Permission denied", "here"),
+            ("bash: line 1: /root/x: Permission denied", "/root/x"),
+            ("PermissionError: [Errno 13] Permission denied: '/home/a/b'", "/home/a/b"),
+            ("OSError: [Errno 30] Read-only file system: 'x'", "x"),
+            ("Error: EACCES: permission denied, open '/home/a/b'", "/home/a/b"),
+            ("fatal: could not open '.git/config' for reading: Permission denied", ".git/config"),
+            ("cat: secret: Permission denied", "secret"),
+        ] {
+            assert_eq!(certain(line), [path], "{line}");
+        }
     }
 
     #[test]
-    fn writing_is_recognised() {
-        assert_eq!(likely_operation("touch: cannot touch '/x': Permission denied"), AccessMode::Write);
-        assert_eq!(likely_operation("cat: /x: Permission denied"), AccessMode::Read);
+    fn what_was_attempted_is_recognised() {
+        assert_eq!(attempt("touch: cannot touch '/x': Permission denied"), Attempt::Write);
+        assert_eq!(attempt("rm: cannot remove '/x': Permission denied"), Attempt::Unlink);
+        assert_eq!(attempt("cat: /x: Permission denied"), Attempt::Read);
     }
 }

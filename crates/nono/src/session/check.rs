@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nono_policy::{CapabilitySet, PolicyError};
+use nono_policy::{CapabilitySet, CapabilitySetBuilder, PolicyError};
 use nono_sandbox::{ExecStrategy, Prepared, Support, compile};
 use nono_supervisor::{Canary, RunError, canary};
 use nono_sys::fs;
@@ -22,9 +22,11 @@ pub enum CheckError {
     #[error("the sandbox could not be tried: {0}")]
     Policy(#[from] PolicyError),
     #[error("the sandbox could not be tried: {0}")]
-    Refused(#[from] nono_sandbox::Refusal),
+    Capability(#[from] nono_policy::CapabilityError),
     #[error("the sandbox could not be tried: {0}")]
-    Folder(#[from] std::io::Error),
+    Refused(#[from] nono_sandbox::Refusal),
+    #[error("the sandbox could not be tried: {path} cannot be written: {}", nono_sys::errno::describe(.source), path = .path.display())]
+    Folder { path: std::path::PathBuf, source: std::io::Error },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,19 +73,15 @@ fn key(binary: Option<&Path>) -> String {
 pub fn try_canary(support: &Support, folder: &SessionFolder) -> Result<Canary, CheckError> {
     let secret = folder.dir.join("canary");
     if !secret.exists() {
-        fs::make_file(&secret, 0o600, b"out of reach")?;
+        fs::make_file(&secret, 0o600, b"out of reach")
+            .map_err(|source| CheckError::Folder { path: secret.clone(), source })?;
     }
-    let caps = CapabilitySet::builder();
-    let caps = caps.allow_path(folder.tmp(), nono_policy::AccessMode::ReadWrite).map_err(to_io)?;
-    let mut policy = caps.build().map_err(to_io)?.to_policy()?;
+    let caps = CapabilitySet::builder().allow_path(folder.tmp(), nono_policy::AccessMode::ReadWrite);
+    let mut policy = caps.and_then(CapabilitySetBuilder::build)?.to_policy()?;
     policy.workdir = folder.tmp();
     let blueprint = compile(&policy, support, ExecStrategy::Supervised, &folder.paths())?;
     let prepared = Prepared::new(blueprint, folder.paths()).map_err(RunError::from)?;
     Ok(canary(&prepared, &secret, &folder.dir.join("canary-wrote"))?)
-}
-
-fn to_io(error: nono_policy::CapabilityError) -> std::io::Error {
-    std::io::Error::other(error)
 }
 
 /// The canary's outcome as an error, if it is one.

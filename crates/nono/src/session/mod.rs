@@ -168,7 +168,8 @@ pub fn replace(session: Session) -> SessionError {
     error.into()
 }
 
-fn find_program(command: &[OsString], host: &Host) -> Result<PathBuf, ProgramError> {
+/// The file the command means, by the caller's PATH.
+pub fn find_program(command: &[OsString], host: &Host) -> Result<PathBuf, ProgramError> {
     let name = command.first().ok_or(ProgramError::Empty)?;
     let path = host.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     program::find(name, path, &host.context.cwd)

@@ -54,17 +54,20 @@ impl ProfileStore {
     /// Every profile there is, built-in first, then the user's by name. A broken file is listed with its error.
     pub fn list(&self) -> Vec<ProfileInfo> {
         let builtin = BUILT_IN.iter().map(|(name, _)| (*name).to_owned());
-        let user = self.user_files();
-        let user = user.iter().filter_map(|path| path.file_stem()?.to_str().map(str::to_owned));
+        let named = |path: PathBuf| Some((path.file_stem()?.to_str()?.to_owned(), path));
+        let user = self.user_files().into_iter().filter_map(named);
         builtin
             .map(|name| self.info(name, ProfileOrigin::Builtin))
-            .chain(user.zip(self.user_files()).map(|(name, path)| self.info(name, ProfileOrigin::User(path))))
+            .chain(user.map(|(name, path)| self.info(name, ProfileOrigin::User(path))))
             .collect()
     }
 
     fn info(&self, name: String, source: ProfileOrigin) -> ProfileInfo {
         let loaded = match &source {
-            ProfileOrigin::Builtin => self.named(&name, None),
+            ProfileOrigin::Builtin => parse::parse_built_in(builtin::text(&name).unwrap_or_default(), &name),
+            ProfileOrigin::User(path) if builtin::text(&name).is_some() => {
+                Err(ProfileError::ReservedName { path: path.clone(), name: name.clone() })
+            }
             ProfileOrigin::User(path) => user_file(path, &name),
         };
         match loaded {

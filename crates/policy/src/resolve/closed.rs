@@ -130,6 +130,11 @@ impl Closures {
     pub(super) fn apply_bypasses(&mut self, inputs: &Inputs<'_>) -> Result<Vec<Bypass>, PolicyError> {
         let bypasses = bypasses(inputs)?;
         for bypass in &bypasses {
+            let own =
+                self.0.iter().find(|own| own.by == ClosedBy::Nono && is_within(&bypass.path, &own.path));
+            if let Some(own) = own.filter(|own| !own.keep_read) {
+                return Err(PolicyError::NonoOwned { path: bypass.original.clone(), own: own.path.clone() });
+            }
             if !self.concerns_protected(&bypass.path) && !bypass.optional {
                 return Err(PolicyError::NothingToBypass { path: bypass.original.clone() });
             }

@@ -22,7 +22,7 @@ const LAYERS: &[(&str, u32)] = &[
 ];
 
 /// Crates that are tools for the project: they may use anything, and nothing may use them.
-const TOOLS: &[&str] = &["xtask", "nono-escape-tests"];
+const TOOLS: &[&str] = &["xtask", "nono-escape-tests", "nono-benches"];
 
 /// A crate of the workspace and the names of everything it depends on.
 #[derive(Debug)]
@@ -43,8 +43,11 @@ pub(super) fn read(root: &Path) -> io::Result<Vec<Crate>> {
         return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let crates: Option<Vec<Crate>> = metadata["packages"].as_array().map(|list| list.iter().filter_map(package).collect());
-    crates.filter(|crates| !crates.is_empty()).ok_or_else(|| io::Error::other("cargo metadata names no packages"))
+    let crates: Option<Vec<Crate>> =
+        metadata["packages"].as_array().map(|list| list.iter().filter_map(package).collect());
+    crates
+        .filter(|crates| !crates.is_empty())
+        .ok_or_else(|| io::Error::other("cargo metadata names no packages"))
 }
 
 fn package(value: &Value) -> Option<Crate> {
@@ -60,32 +63,35 @@ fn package(value: &Value) -> Option<Crate> {
 pub(super) fn problems(crates: &[Crate]) -> Vec<String> {
     let ours = |name: &str| crates.iter().any(|known| known.name == name);
     let mut problems = Vec::new();
-    for user in crates {
-        if is_tool(&user.name) {
+    for one in crates {
+        if is_tool(&one.name) {
             continue;
         }
-        let Some(above) = layer(&user.name) else {
-            problems.push(format!("{} has no layer: give it one in crates/xtask/src/arch/graph.rs", user.name));
+        let Some(above) = layer(&one.name) else {
+            problems
+                .push(format!("{} has no layer: give it one in crates/xtask/src/arch/graph.rs", one.name));
             continue;
         };
-        for used in user.uses.iter().filter(|name| ours(name)) {
-            problems.extend(edge(&user.name, above, used));
+        for target in one.uses.iter().filter(|name| ours(name)) {
+            problems.extend(edge(&one.name, above, target));
         }
     }
     problems
 }
 
-fn edge(user: &str, above: u32, used: &str) -> Option<String> {
-    if is_tool(used) {
-        return Some(format!("{user} -> {used}: nothing may use a tool of the project"));
+fn edge(from: &str, above: u32, to: &str) -> Option<String> {
+    if is_tool(to) {
+        return Some(format!("{from} -> {to}: nothing may use a tool of the project"));
     }
-    let below = layer(used)?;
+    let below = layer(to)?;
     let direction = match below.cmp(&above) {
         std::cmp::Ordering::Less => return None,
         std::cmp::Ordering::Equal => "sideways",
         std::cmp::Ordering::Greater => "up",
     };
-    Some(format!("{user} (layer {above}) -> {used} (layer {below}): goes {direction}; a crate uses lower layers only"))
+    Some(format!(
+        "{from} (layer {above}) -> {to} (layer {below}): goes {direction}; a crate uses lower layers only"
+    ))
 }
 
 fn layer(name: &str) -> Option<u32> {

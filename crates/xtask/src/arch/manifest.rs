@@ -1,16 +1,20 @@
-//! Every crate inherits the workspace's lints. Only `nono-sys`, the home of `unsafe`, has a list of its own.
+//! Every crate inherits the workspace's lints, with few exceptions.
 
 use std::io;
 
 use super::graph::Crate;
 
-const OWN_LINTS: &str = "nono-sys";
+/// Crates with a list of their own: the home of `unsafe`, and measurements, which print and round.
+const OWN_LINTS: &[&str] = &["nono-sys", "nono-benches"];
 
 pub(super) fn problems(crates: &[Crate]) -> io::Result<Vec<String>> {
     let mut problems = Vec::new();
-    for one in crates.iter().filter(|one| one.name != OWN_LINTS) {
+    for one in crates.iter().filter(|one| !OWN_LINTS.contains(&one.name.as_str())) {
         if !inherits_lints(&std::fs::read_to_string(&one.manifest)?) {
-            problems.push(format!("{} does not inherit the workspace's lints: add [lints] workspace = true", one.name));
+            problems.push(format!(
+                "{} does not inherit the workspace's lints: add [lints] workspace = true",
+                one.name
+            ));
         }
     }
     Ok(problems)

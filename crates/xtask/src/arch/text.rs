@@ -31,7 +31,9 @@ fn literal(rest: &[u8], before: Option<u8>) -> usize {
         [b'/', b'*', ..] => block_comment(rest),
         [b'"', ..] => quoted(rest),
         [b'r', b'"' | b'#', ..] if !in_word => raw_string(rest),
-        [b'\'', b'\\', ..] => 2 + rest.iter().skip(3).position(|byte| *byte == b'\'').map_or(0, |end| end + 2),
+        [b'\'', b'\\', ..] => {
+            2 + rest.iter().skip(3).position(|byte| *byte == b'\'').map_or(0, |end| end + 2)
+        }
         [b'\'', first, ..] => {
             // A lifetime has no closing quote after one character.
             let width = match first {
@@ -82,7 +84,10 @@ fn raw_string(rest: &[u8]) -> usize {
     let mut end = vec![b'"'];
     end.resize(1 + hashes, b'#');
     let body = 2 + hashes;
-    rest[body..].windows(end.len()).position(|window| window == end).map_or(rest.len(), |at| body + at + end.len())
+    rest[body..]
+        .windows(end.len())
+        .position(|window| window == end)
+        .map_or(rest.len(), |at| body + at + end.len())
 }
 
 fn is_word(byte: u8) -> bool {
@@ -127,7 +132,10 @@ fn item_end(code: &str) -> usize {
 /// The modules a file declares for tests only, when they are files of their own.
 pub(super) fn test_modules(code: &str) -> Vec<&str> {
     let after = code.split(TEST_ONLY).skip(1);
-    after.filter_map(|rest| rest.trim_start().strip_prefix("mod ")?.split_once(';').map(|(name, _)| name.trim()))
+    after
+        .filter_map(|rest| {
+            rest.trim_start().strip_prefix("mod ")?.split_once(';').map(|(name, _)| name.trim())
+        })
         .filter(|name| name.bytes().all(is_word))
         .collect()
 }

@@ -116,6 +116,7 @@ const WRITE: u64 = fs::WRITE_FILE
     | fs::MAKE_SYM
     | fs::REFER
     | fs::TRUNCATE;
+pub(super) const EVERYTHING: u64 = READ | WRITE;
 /// Below this ABI a file could be emptied without write access.
 const OLDEST_ABI: u32 = 3;
 
@@ -150,7 +151,8 @@ pub fn compile(
         limits: policy.limits.clone(),
         workdir: policy.workdir.clone(),
     };
-    let copied = |(path, _): &(PathBuf, PathBuf)| KernelRule { path: path.clone(), access: READ & handled_fs };
+    let copied =
+        |(path, _): &(PathBuf, PathBuf)| KernelRule { path: path.clone(), access: READ & handled_fs };
     late_rules.extend(blueprint.copies.iter().map(copied));
     blueprint.late_rules = late_rules;
     if layers.mount {
@@ -340,10 +342,12 @@ fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session: &SessionP
         let source = if blueprint.run_entries.is_empty() { &session.empty_dir } else { &session.run_dir };
         steps.push(MountStep::Replace { source: source.clone(), target: "/run".into() });
     }
-    steps.extend(blueprint.copies.iter().map(|(target, source)| MountStep::Replace {
-        source: source.clone(),
-        target: target.clone(),
-    }));
+    steps.extend(
+        blueprint
+            .copies
+            .iter()
+            .map(|(target, source)| MountStep::Replace { source: source.clone(), target: target.clone() }),
+    );
     let mut back: Vec<&PathBuf> =
         writable.iter().chain(run.iter().flatten()).filter(|path| *path != Path::new("/")).collect();
     // Parents before what lies in them, or they would cover it.

@@ -11,7 +11,7 @@ use nono_sys::launch::{self, Confine, LaunchError, Plan, Program, SetupOp, Termi
 use nono_sys::{errno, fs, process};
 use thiserror::Error;
 
-use super::blueprint::{Blueprint, KernelRule, MountStep, SessionPaths};
+use super::blueprint::{self, Blueprint, KernelRule, MountStep, SessionPaths};
 use super::filter;
 use crate::refusal::Refusal;
 
@@ -43,8 +43,10 @@ impl Prepared {
                 .map_err(|error| PlanError::Path { path: entry.clone(), error: errno::describe(&error) })?;
         }
         for (original, copy) in &blueprint.copies {
-            copy_folder(original, copy)
-                .map_err(|error| PlanError::Path { path: original.clone(), error: errno::describe(&error) })?;
+            copy_folder(original, copy).map_err(|error| PlanError::Path {
+                path: original.clone(),
+                error: errno::describe(&error),
+            })?;
         }
         Ok(Prepared { blueprint, ruleset, session })
     }
@@ -53,9 +55,18 @@ impl Prepared {
         &self.blueprint
     }
 
-    /// Confine the calling process by the same rules (the parent of a monitored run).
-    pub fn confine_self(&self) -> Result<(), LaunchError> {
-        launch::confine_self(&self.ruleset, &filter::compile(self.blueprint.filter))
+    /// Confine the calling process by the same rules (the parent of a monitored run). It may also clear away the
+    /// session's folder, which is the only thing it still has to do.
+    pub fn confine_self(&self) -> Result<(), PlanError> {
+        let ruleset = fill(&self.blueprint)?;
+        let sessions = self.session.dir.parent().unwrap_or(&self.session.dir).to_owned();
+        add_rule(
+            &ruleset,
+            &KernelRule { path: sessions, access: blueprint::EVERYTHING & self.blueprint.handled_fs },
+        )?;
+        launch::confine_self(&ruleset, &filter::compile(self.blueprint.filter)).map_err(|error| {
+            Refusal::Kernel { step: error.step.words(), error: errno::text(error.errno) }.into()
+        })
     }
 
     /// The plan for one command.

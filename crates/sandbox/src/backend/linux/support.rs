@@ -62,6 +62,10 @@ fn try_namespaces() -> Namespaces {
     let user = !process::has_sys_admin();
     match plan::try_namespaces(user) {
         Ok(()) => Namespaces::Available { user },
+        // ENOSPC is the kernel's word for a limit on namespaces, which may be zero.
+        Err(error) if error.errno == libc::ENOSPC => Namespaces::Missing {
+            reason: "user namespaces are switched off here (their limit is reached)".to_owned(),
+        },
         Err(error) => Namespaces::Missing { reason: format!("user namespaces do not work here: {error}") },
     }
 }

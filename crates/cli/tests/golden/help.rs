@@ -1,0 +1,175 @@
+//! `--help`: every command has an example, every flag its word.
+
+use snapbox::str;
+
+use crate::world::World;
+
+const COMMANDS: &[&str] = &[
+    "",
+    "run",
+    "shell",
+    "wrap",
+    "why",
+    "profile list",
+    "profile show",
+    "profile diff",
+    "profile validate",
+    "profile init",
+    "profile schema",
+    "profile",
+    "setup",
+    "completion",
+    "man",
+];
+
+/// The flags of a run that belong to this step; `shell` takes them all, `wrap` those that need no parent.
+const RUN_FLAGS: &[&str] = &[
+    "-a, --allow <DIR>",
+    "-r, --read <DIR>",
+    "-w, --write <DIR>",
+    "--allow-file <FILE>",
+    "--read-file <FILE>",
+    "--write-file <FILE>",
+    "--allow-cwd",
+    "--deny <PATH>",
+    "--allow-unix-socket <PATH>",
+    "--bypass-protection <PATH>",
+    "--workdir <DIR>",
+    "-p, --profile <NAME|FILE>",
+    "--extends <NAME>",
+    "--env <NAME[=VALUE]>",
+    "--env-all",
+    "--allow-net",
+    "--block-net",
+    "--allow-connect-port <PORT>",
+    "--listen-port <PORT>",
+    "--max-time <TIME>",
+    "--max-memory <SIZE>",
+    "--max-procs <N>",
+    "--max-file-size <SIZE>",
+    "-s, --silent",
+    "-v, --verbose",
+    "--dry-run",
+    "--name <NAME>",
+];
+const PARENT_FLAGS: &[&str] = &["--no-diagnostics", "--diagnostics-json"];
+
+#[test]
+fn every_command_has_an_example() {
+    let world = World::new();
+    for command in COMMANDS {
+        let outcome = world.sh(&format!("nono {command} --help"));
+        outcome.quiet(0);
+        let out = outcome.out();
+        assert!(
+            out.contains("\nExample:\n  nono ") || out.contains("\nExamples:\n  nono "),
+            "{command}: {out}"
+        );
+        assert!(!world.sh(&format!("nono {command} -h")).out().is_empty(), "{command}");
+    }
+}
+
+#[test]
+fn every_flag_is_there() {
+    let world = World::new();
+    for (command, more) in [("run", PARENT_FLAGS), ("shell", PARENT_FLAGS), ("wrap", &[])] {
+        let help = world.sh(&format!("nono {command} --help")).out();
+        for flag in RUN_FLAGS.iter().chain(more) {
+            assert!(
+                help.contains(&format!("{flag}\n")) || help.contains(&format!("{flag} ")),
+                "{command} {flag}"
+            );
+        }
+    }
+    for flag in ["--monitor", "--exec", "--supervised"] {
+        assert!(world.sh("nono run --help").out().contains(flag), "{flag}");
+    }
+}
+
+/// In every text of help each flag has its explanation.
+#[test]
+fn no_flag_without_a_word() {
+    let world = World::new().with("COLUMNS", Some("200"));
+    for command in COMMANDS {
+        let help = world.sh(&format!("nono {command} --help")).out();
+        let flags = help.lines().filter(|line| line.trim_start().starts_with('-'));
+        for flag in flags {
+            assert!(flag.trim().split("  ").count() > 1, "{command}: {flag}");
+        }
+    }
+}
+
+#[test]
+fn the_front_page() {
+    World::new().golden(
+        &["nono --help", "nono", "nono help why | head -1", "nono --version", "nono run --version"],
+        str![[r#"
+$ nono --help
+Run an AI agent, or any command, in a sandbox that the kernel enforces
+
+Usage: nono <COMMAND>
+
+Commands:
+  run         Run a command in a sandbox, with a supervisor outside it
+  shell       Start your shell in a sandbox
+  wrap        Confine this process and become the command: no supervisor, smallest surface
+  why         Explain whether a path or a host is open, by which rule, and what would open it
+  profile     List, show, compare, check and start profiles
+  setup       Show what this machine can enforce, and try it
+  completion  Print a completion script for a shell
+  man         Print a manual page
+  help        Print this message or the help of the given subcommand(s)
+
+Options:
+  -h, --help     Print help
+  -V, --version  Print version
+
+Example:
+  nono run --allow . -- make test
+
+Exit codes: the command's own; 128+n for signal n; 126 not executable; 127 not found; 124 out of
+time; 125 the command was not run; 2 wrong usage.
+$ nono
+! Run an AI agent, or any command, in a sandbox that the kernel enforces
+!
+! Usage: nono <COMMAND>
+!
+! Commands:
+!   run         Run a command in a sandbox, with a supervisor outside it
+!   shell       Start your shell in a sandbox
+!   wrap        Confine this process and become the command: no supervisor, smallest surface
+!   why         Explain whether a path or a host is open, by which rule, and what would open it
+!   profile     List, show, compare, check and start profiles
+!   setup       Show what this machine can enforce, and try it
+!   completion  Print a completion script for a shell
+!   man         Print a manual page
+!   help        Print this message or the help of the given subcommand(s)
+!
+! Options:
+!   -h, --help     Print help
+!   -V, --version  Print version
+!
+! Example:
+!   nono run --allow . -- make test
+!
+! Exit codes: the command's own; 128+n for signal n; 126 not executable; 127 not found; 124 out of
+! time; 125 the command was not run; 2 wrong usage.
+= exit 2
+$ nono help why | head -1
+Explain whether a path or a host is open, by which rule, and what would open it
+$ nono --version
+nono 0.1.0
+$ nono run --version
+! [nono] error: unexpected argument '--version' found
+! [nono]
+! [nono]   tip: a similar argument exists: '--verbose'
+! [nono]   tip: to pass '--version' as a value, use '-- --version'
+! [nono]
+! [nono] Usage: nono run --verbose <COMMAND>...
+! [nono]
+! [nono] For more information, try '--help'.
+= exit 2
+
+"#]],
+    );
+}

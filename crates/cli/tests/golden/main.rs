@@ -1,0 +1,40 @@
+//! Golden transcripts: the real binary, run by an ordinary user in a world of its own, and every word it says.
+//!
+//! `SNAPSHOTS=overwrite cargo test -p nono-cli --test golden` rewrites the transcripts; read the diff before keeping it.
+//! The user is this one, or `world::ORDINARY` where the suite runs as root. What a machine cannot try is said on
+//! stderr as `skipped: why`, and fails where `CI=true`.
+//!
+//! In a transcript `$` is what was typed, `!` a line on stderr, `=` an exit code other than 0.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+// Transcripts are long, and written with their hashes whether they need them or not; plain formatting is fast enough.
+#![allow(clippy::too_many_lines)]
+#![allow(clippy::needless_raw_string_hashes, clippy::format_collect, clippy::format_push_string)]
+
+mod process;
+mod world;
+
+mod bad_grants;
+mod bad_input;
+mod bad_state;
+mod basics;
+mod dry_run;
+mod environment;
+mod fallback;
+mod footer;
+mod footer_json;
+mod generated;
+mod grants;
+mod help;
+mod limits;
+mod nested;
+mod profile_errors;
+mod profile_init;
+mod profiles;
+mod protection;
+mod session_folder;
+mod setup;
+mod signals;
+mod streams;
+mod why;
+mod why_json;

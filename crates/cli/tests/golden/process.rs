@@ -1,0 +1,145 @@
+//! Commands under way and what came of them, for a bounded time.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+
+/// Nothing here takes a tenth of this; it only keeps a hang from hanging the suite.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a command did.
+pub(crate) struct Outcome {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\nstdout: {}\nstderr: {}", self.status, self.out(), self.err())
+    }
+}
+
+impl Outcome {
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    pub(crate) fn err(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    pub(crate) fn out(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Ended with `code` and said nothing at all of nono's.
+    #[track_caller]
+    pub(crate) fn quiet(&self, code: i32) -> &Outcome {
+        assert_eq!(self.code(), Some(code), "{self:?}");
+        assert_eq!(self.err(), "");
+        self
+    }
+}
+
+/// Run to the end.
+pub(crate) fn finish(command: &mut Command) -> Outcome {
+    Running::start(command).end()
+}
+
+/// Run to the end with this on stdin.
+pub(crate) fn finish_with(command: &mut Command, input: Vec<u8>) -> Outcome {
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    let mut stdin = running.child.stdin.take().unwrap();
+    // A command that does not read its input is no failure of the test.
+    let writer = thread::spawn(move || drop(stdin.write_all(&input)));
+    let outcome = running.end();
+    writer.join().unwrap();
+    outcome
+}
+
+/// A command under way; killed, with its group, when it outlasts all patience.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    ended: Sender<()>,
+    watchdog: JoinHandle<bool>,
+    lines: Receiver<String>,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (ended, over) = channel();
+        let pid = Pid::from_child(&child);
+        let watchdog = thread::spawn(move || {
+            let late = over.recv_timeout(PATIENCE).is_err();
+            if late {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+            late
+        });
+        let (heard, lines) = channel();
+        let stdout = child.stdout.take().unwrap();
+        let stdout = thread::spawn(move || drain(stdout, |line| drop(heard.send(line))));
+        let stderr = child.stderr.take().unwrap();
+        let stderr = thread::spawn(move || drain(stderr, drop));
+        Running { child, ended, watchdog, lines, stdout, stderr }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// To the command and everything in its process group, as a terminal does it.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        kill_process_group(self.pid(), signal).unwrap();
+    }
+
+    /// Wait for the command to be stopped.
+    #[track_caller]
+    pub(crate) fn stopped(&self) {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.pid()), options).unwrap().unwrap();
+        assert!(status.stopped(), "ended instead of stopping: {status:?}");
+    }
+
+    /// Wait for the command to have said this line on stdout.
+    #[track_caller]
+    pub(crate) fn until(&self, line: &str) {
+        while self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("never said {line:?}")) != line {}
+    }
+
+    /// Wait for the command, and for everybody who holds its output.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Outcome {
+        let status = self.child.wait().unwrap();
+        let (stdout, stderr) = (self.stdout.join().unwrap(), self.stderr.join().unwrap());
+        let _ = self.ended.send(());
+        assert!(!self.watchdog.join().unwrap(), "hung: {}", String::from_utf8_lossy(&stderr));
+        Outcome { status, stdout, stderr }
+    }
+}
+
+/// Read to the end, telling of each complete line of text.
+fn drain(mut from: impl Read, mut tell: impl FnMut(String)) -> Vec<u8> {
+    let (mut all, mut told, mut buffer) = (Vec::new(), 0, vec![0u8; 65536]);
+    while let Ok(n @ 1..) = from.read(&mut buffer) {
+        all.extend_from_slice(&buffer[..n]);
+        while let Some(end) = all[told..].iter().position(|byte| *byte == b'\n') {
+            tell(String::from_utf8_lossy(&all[told..told + end]).into_owned());
+            told += end + 1;
+        }
+    }
+    all
+}

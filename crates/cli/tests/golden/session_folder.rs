@@ -1,0 +1,87 @@
+//! The folder of a session: private, described to the child, gone at the end.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::Signal;
+
+use crate::process::Running;
+use crate::world::{World, uid};
+
+#[test]
+fn the_child_can_read_its_own_policy() {
+    let world = World::new();
+    for way in ["run", "run --monitor", "wrap"] {
+        let outcome = world.sh(&format!(
+            "nono {way} --read . --name mine -- sh -c 'stat -c %a \"$NONO_CAP_FILE\" \"$(dirname \"$NONO_CAP_FILE\")\"; cat \"$NONO_CAP_FILE\"'"
+        ));
+        outcome.quiet(0);
+        let out = outcome.out();
+        assert!(out.starts_with("400\n700\n"), "{way}: {out}");
+        let state: serde_json::Value = serde_json::from_str(&out["400\n700\n".len()..]).unwrap();
+        let grants = state.to_string();
+        assert!(grants.contains(&format!("{}/work", world.root().display())), "{grants}");
+    }
+}
+
+#[test]
+fn the_child_cannot_change_it() {
+    let world = World::new();
+    for way in ["run", "run --monitor", "wrap"] {
+        for attack in ["echo x > $f", "rm -f $f", "chmod 600 $f", "mv $f $f.old", "touch $(dirname $f)/new"] {
+            let outcome = world.sh(&format!("nono {way} -- sh -c 'f=$NONO_CAP_FILE; {attack} 2>/dev/null'"));
+            assert_ne!(outcome.code(), Some(0), "{way}: {attack}");
+        }
+    }
+}
+
+#[test]
+fn it_is_gone_afterwards() {
+    let world = World::new();
+    for line in [
+        "nono run -- true",
+        "nono run -s -- false",
+        "nono run --monitor -- true",
+        "nono run --max-time 50ms -- sleep 9",
+    ] {
+        world.sh(line);
+        assert_eq!(world.sessions(), Vec::<std::path::PathBuf>::new(), "{line}");
+    }
+    assert_eq!(
+        fs::metadata(world.path(&format!("tmp/nono-{}", uid()))).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+}
+
+#[test]
+fn what_wrap_and_the_killed_leave_is_swept_by_the_next_run() {
+    let world = World::new();
+    world.sh("nono wrap -- true").quiet(0);
+    assert_eq!(world.sessions().len(), 1, "nobody is there to remove it");
+    let running = Running::start(&mut world.nono(&["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]));
+    running.until("ready");
+    assert_eq!(world.sessions().len(), 1, "the first is swept, the second alive");
+    world.sh("nono run -- true").quiet(0);
+    assert_eq!(world.sessions().len(), 1, "a live one stays");
+    running.signal(Signal::KILL);
+    running.end();
+    world.sh("nono run -- true").quiet(0);
+    world.left_nothing();
+}
+
+#[test]
+fn its_own_temporary_folder_can_be_used() {
+    let world = World::new();
+    let outcome = world.sh("nono run -- sh -c 'echo x > $TMPDIR/a && cat $TMPDIR/a && mktemp >/dev/null'");
+    outcome.quiet(0);
+    assert_eq!(outcome.out(), "x\n");
+    world.left_nothing();
+}
+
+#[test]
+fn a_child_that_shuts_its_folder_does_not_keep_it() {
+    let world = World::new();
+    world.sh("nono run -- sh -c 'mkdir $TMPDIR/d; touch $TMPDIR/d/f; chmod 0 $TMPDIR/d'").quiet(0);
+    world.sh("nono run -- true").quiet(0);
+    world.left_nothing();
+}
