@@ -24,7 +24,7 @@ impl Sandbox {
     /// of them at once. Calling it again restricts further.
     pub fn apply(caps: &CapabilitySet) -> Result<(), ApplyError> {
         let policy = caps.to_policy()?;
-        nono_sandbox::apply(&policy, &Sandbox::support())?;
+        nono_sandbox::apply(&policy)?;
         Ok(())
     }
 

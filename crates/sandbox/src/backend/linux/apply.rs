@@ -4,7 +4,7 @@ use nono_policy::resolved::ResolvedPolicy;
 use nono_sys::{errno, process, seccomp};
 
 use super::blueprint::{SessionPaths, compile};
-use super::support::{Namespaces, Support};
+use super::support::support_in_place;
 use super::{filter, plan};
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
@@ -13,7 +13,8 @@ use crate::strategy::ExecStrategy;
 const THREAD_SYNC_ABI: u32 = 8;
 
 /// Enforce `policy` on this process. Irreversible; may be called again to restrict further.
-pub fn apply(policy: &ResolvedPolicy, support: &Support) -> Result<(), Refusal> {
+pub fn apply(policy: &ResolvedPolicy) -> Result<(), Refusal> {
+    let support = support_in_place();
     let abi = support.landlock.clone().map_err(|reason| Refusal::NoLandlock { reason })?;
     let failed = |step| move |e: std::io::Error| Refusal::Kernel { step, error: errno::describe(&e) };
     let threads = process::thread_count().map_err(failed("count the threads"))?;
@@ -21,11 +22,7 @@ pub fn apply(policy: &ResolvedPolicy, support: &Support) -> Result<(), Refusal> 
     if all_threads && abi < THREAD_SYNC_ABI {
         return Err(Refusal::Threads { threads });
     }
-    let in_place = Support {
-        namespaces: Namespaces::Missing { reason: "a process cannot move itself into one".to_owned() },
-        ..support.clone()
-    };
-    let blueprint = compile(policy, &in_place, ExecStrategy::Direct, &SessionPaths::none())?;
+    let blueprint = compile(policy, &support, ExecStrategy::Direct, &SessionPaths::none())?;
     let ruleset = plan::fill(&blueprint)?;
     process::no_new_privs().map_err(failed("give up new privileges"))?;
     ruleset.restrict_self(all_threads).map_err(failed("enforce the Landlock rules"))?;

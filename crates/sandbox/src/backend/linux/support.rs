@@ -39,11 +39,16 @@ impl Support {
 
 /// Ask the kernel. Namespaces are tried for real, in a process that ends at once.
 pub fn support() -> Support {
+    Support { namespaces: try_namespaces(), ..support_in_place() }
+}
+
+/// What a process can do to itself: everything but namespaces. Forks nothing.
+pub(super) fn support_in_place() -> Support {
     Support {
         kernel: process::kernel_release(),
         landlock: landlock::abi().map_err(|error| landlock_reason(&error)),
         seccomp_notify: seccomp::notify_available(),
-        namespaces: try_namespaces(),
+        namespaces: Namespaces::Missing { reason: "a process cannot move itself into one".to_owned() },
         ptrace_scope: std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
             .ok()
             .and_then(|text| text.trim().parse().ok()),
