@@ -57,12 +57,12 @@ impl ProfileStore {
         let named = |path: PathBuf| Some((path.file_stem()?.to_str()?.to_owned(), path));
         let user = self.user_files().into_iter().filter_map(named);
         builtin
-            .map(|name| self.info(name, ProfileOrigin::Builtin))
-            .chain(user.map(|(name, path)| self.info(name, ProfileOrigin::User(path))))
+            .map(|name| Self::info(name, ProfileOrigin::Builtin))
+            .chain(user.map(|(name, path)| Self::info(name, ProfileOrigin::User(path))))
             .collect()
     }
 
-    fn info(&self, name: String, source: ProfileOrigin) -> ProfileInfo {
+    fn info(name: String, source: ProfileOrigin) -> ProfileInfo {
         let loaded = match &source {
             ProfileOrigin::Builtin => parse::parse_built_in(builtin::text(&name).unwrap_or_default(), &name),
             ProfileOrigin::User(path) if builtin::text(&name).is_some() => {

@@ -3,4 +3,3 @@ set -e
 python3 -c 'import ensurepip, venv'
 python3 -m venv --without-pip light && light/bin/python -c 'import sys; print(sys.prefix != sys.base_prefix)'
 python3 -m venv full && full/bin/python -m pip --version | cut -d' ' -f1
-mkdir pkg && echo 'from setuptools import setup; setup(name="hello", version="1", py_modules=["hello"])' > pkg/setup.py

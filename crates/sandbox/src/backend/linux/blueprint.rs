@@ -474,3 +474,7 @@ fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy) -> Vec<PathBuf> {
     let masked = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask);
     masked.map(|closed| closed.resolved.clone()).collect()
 }
+
+#[cfg(test)]
+#[path = "blueprint_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+use nono_policy::{AccessMode, CapabilitySet};
+
+use super::*;
+
+fn support(abi: u32, namespaces: bool) -> Support {
+    Support {
+        kernel: "test".to_owned(),
+        landlock: Ok(abi),
+        seccomp_notify: true,
+        namespaces: if namespaces {
+            Namespaces::Available { user: true }
+        } else {
+            Namespaces::Missing { reason: "not here".to_owned() }
+        },
+        ptrace_scope: None,
+    }
+}
+
+fn session() -> SessionPaths {
+    let at = |name: &str| PathBuf::from("/session").join(name);
+    SessionPaths {
+        dir: "/session/one".into(),
+        mask_dir: at("closed"),
+        mask_file: at("closed-file"),
+        empty_dir: at("empty"),
+        run_dir: at("one/run"),
+    }
+}
+
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    /// `project/secret` and `data`.
+    fn new() -> Tree {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("project/sub")).unwrap();
+        std::fs::create_dir(dir.path().join("data")).unwrap();
+        std::fs::write(dir.path().join("project/secret"), "x").unwrap();
+        Tree(dir)
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(below)
+    }
+
+    fn policy(&self, deny: bool, network: NetworkPolicy) -> ResolvedPolicy {
+        let mut caps = CapabilitySet::new();
+        caps.allow_path(self.path("project"), AccessMode::ReadWrite).unwrap();
+        caps.allow_path(self.path("project/sub"), AccessMode::ReadWrite).unwrap();
+        caps.allow_path(self.path("data"), AccessMode::Read).unwrap();
+        caps.set_network(network);
+        if deny {
+            caps.deny(self.path("project/secret")).unwrap();
+        }
+        caps.to_policy().unwrap()
+    }
+}
+
+fn position(blueprint: &Blueprint, wanted: impl Fn(&MountStep) -> bool) -> usize {
+    blueprint.mounts.iter().position(wanted).expect("the step is there")
+}
+
+#[test]
+fn what_is_closed_later_cannot_be_uncovered() {
+    let tree = Tree::new();
+    let policy = tree.policy(true, NetworkPolicy::Blocked);
+    let blueprint = compile(&policy, &support(7, true), ExecStrategy::Supervised, &session()).unwrap();
+    let project = tree.path("project");
+    let keep = position(&blueprint, |step| *step == MountStep::Keep { path: project.clone() });
+    let read_only = position(&blueprint, |step| *step == MountStep::ReadOnlyRoot);
+    let back = position(&blueprint, |step| *step == MountStep::PutBack { path: project.clone() });
+    let mask = position(
+        &blueprint,
+        |step| matches!(step, MountStep::Mask { target, must: true, .. } if *target == tree.path("project/secret")),
+    );
+    assert!(keep < read_only && read_only < back && back < mask);
+    assert_eq!(blueprint.watched, [tree.path("project/secret")]);
+}
+
+#[test]
+fn only_the_outermost_writable_grant_is_mounted() {
+    let tree = Tree::new();
+    let policy = tree.policy(false, NetworkPolicy::Blocked);
+    let blueprint = compile(&policy, &support(7, true), ExecStrategy::Supervised, &session()).unwrap();
+    let kept: Vec<&PathBuf> = blueprint
+        .mounts
+        .iter()
+        .filter_map(|step| if let MountStep::Keep { path } = step { Some(path) } else { None })
+        .collect();
+    assert_eq!(kept, [&tree.path("project")]);
+}
+
+#[test]
+fn a_deny_without_a_mount_namespace_is_refused() {
+    let tree = Tree::new();
+    let policy = tree.policy(true, NetworkPolicy::Blocked);
+    let refused = compile(&policy, &support(7, false), ExecStrategy::Supervised, &session());
+    assert!(matches!(refused, Err(Refusal::CannotMask { .. })), "{refused:?}");
+}
+
+#[test]
+fn an_old_kernel_is_refused_by_what_the_policy_needs() {
+    let tree = Tree::new();
+    let blocked = tree.policy(false, NetworkPolicy::Blocked);
+    let open = tree.policy(false, NetworkPolicy::Allowed);
+    let needs = |policy: &ResolvedPolicy, abi, namespaces, strategy| match compile(
+        policy,
+        &support(abi, namespaces),
+        strategy,
+        &session(),
+    ) {
+        Ok(_) => None,
+        Err(Refusal::LandlockTooOld { needed, .. }) => Some(needed),
+        Err(other) => panic!("{other}"),
+    };
+    let supervised = ExecStrategy::Supervised;
+    assert_eq!(needs(&blocked, 2, true, supervised), Some(3), "truncation");
+    assert_eq!(needs(&blocked, 3, true, supervised), None, "namespaces hold the rest");
+    assert_eq!(needs(&blocked, 5, true, ExecStrategy::Direct), Some(6), "signals without a pid namespace");
+    assert_eq!(needs(&open, 5, true, supervised), Some(6), "abstract sockets on the host's network");
+    assert_eq!(needs(&blocked, 5, false, supervised), Some(6));
+    assert_eq!(needs(&blocked, 7, false, supervised), None);
+}
+
+#[test]
+fn every_network_has_its_layers() {
+    let tree = Tree::new();
+    let compiled = |network, namespaces| {
+        let policy = tree.policy(false, network);
+        compile(&policy, &support(7, namespaces), ExecStrategy::Supervised, &session()).unwrap()
+    };
+    let own = compiled(NetworkPolicy::Blocked, true);
+    assert!(own.layers.net && own.handled_net == 0 && own.filter.sockets == SocketRule::OwnNetwork);
+    let none = compiled(NetworkPolicy::Blocked, false);
+    assert!(!none.layers.net && none.handled_net != 0 && none.filter.sockets == SocketRule::NoInternet);
+    let ports = compiled(NetworkPolicy::Ports { connect: vec![80], listen: vec![8080] }, true);
+    assert!(!ports.layers.net && ports.filter.sockets == SocketRule::TcpOnly);
+    assert_eq!(ports.ports, [(80, net::CONNECT_TCP), (8080, net::BIND_TCP)]);
+    assert_eq!(compiled(NetworkPolicy::Allowed, true).filter.sockets, SocketRule::Open);
+}
+
+#[test]
+fn files_get_no_rights_of_directories() {
+    let rule =
+        |access, is_file| Rule { path: "/x".into(), access: RuleAccess::Mode(access), is_file, grant: 0 };
+    assert_eq!(rights(&rule(AccessMode::ReadWrite, true)) & !fs::ON_FILES, 0);
+    assert_eq!(rights(&rule(AccessMode::Read, false)) & WRITE, 0);
+    assert_eq!(rights(&rule(AccessMode::Write, false)) & (fs::READ_FILE | fs::READ_DIR | fs::EXECUTE), 0);
+    assert_eq!(rights(&rule(AccessMode::ReadWrite, false)) & (fs::MAKE_CHAR | fs::MAKE_BLOCK), 0);
+    assert_eq!(handled_fs(2) & fs::TRUNCATE, 0);
+    assert_eq!(handled_fs(7), fs::ALL);
+}
