@@ -1,6 +1,13 @@
 //! `nono` on a real terminal: keys, job control, window size, full-screen programs, pipelines, hang-ups. Everything is
 //! done with the bare command first, which shows what a terminal does without us.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
 mod ends;
 mod flow;
 mod jobs;

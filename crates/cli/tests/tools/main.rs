@@ -5,6 +5,13 @@
 //!
 //! A script sees `work/`, where it starts, and `../other/`, both granted, and nothing of its own name.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
 mod finish;
 mod own;
 #[path = "../world/mod.rs"]

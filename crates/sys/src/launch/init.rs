@@ -6,248 +6,24 @@
 //! Raw calls only: it runs in a forked copy of a process that may have had threads.
 
 use std::ffi::CStr;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
-use super::step::{Failure, Step, write_report};
-use super::{Plan, Terminal, WatchedMask, confine, setup};
-use crate::raw::{Errno, check_int, io_error, last_errno, sys};
+use super::control::{CONTINUED, END_ALL, ENDED, FOREGROUND, KILL_ALL, STOPPED, receive_order, send_words};
+use super::{Plan, WatchedMask, setup};
+use crate::raw::{Errno, check_int, sys};
 
-/// Orders from the parent are one byte: a signal number for the command's process group, or one of these.
-pub(super) const GO: u8 = 200;
-const END_ALL: u8 = 201;
-const FOREGROUND: u8 = 202;
-const KILL_ALL: u8 = 203;
+/// Where init keeps what it needs: see `start::close_all_but`.
+pub(super) const CONTROL: RawFd = 0;
+pub(super) const TTY: RawFd = 1;
 
-/// What init tells the parent.
-#[derive(Debug)]
-pub enum Notice {
-    /// The master of the command's own terminal.
-    Terminal(OwnedFd),
-    /// The command was stopped by this signal.
-    Stopped(i32),
-    Continued,
-    /// The command ended with this wait status; what it left behind is being ended.
-    Ended(i32),
-}
-
-const TERMINAL: i32 = 1;
-const STOPPED: i32 = 2;
-const CONTINUED: i32 = 3;
-const ENDED: i32 = 4;
-
-/// The parent's end of the control socket.
-#[derive(Debug)]
-pub struct Control(OwnedFd);
-
-impl Control {
-    pub(super) fn new(fd: OwnedFd) -> Control {
-        Control(fd)
-    }
-
-    pub(super) fn send(&self, order: u8) -> io::Result<()> {
-        // SAFETY: one byte, valid across the call. MSG_NOSIGNAL: a gone init is an error here, not a SIGPIPE.
-        let n = unsafe { libc::send(self.0.as_raw_fd(), (&raw const order).cast(), 1, libc::MSG_NOSIGNAL) };
-        if n == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-
-    /// Deliver `signal` to the command's process group.
-    pub fn signal(&self, signal: i32) -> io::Result<()> {
-        let order = u8::try_from(signal).ok().filter(|s| (1..=64).contains(s));
-        self.send(order.ok_or_else(|| io_error(libc::EINVAL))?)
-    }
-
-    /// End the command and everything it started: TERM, grace, KILL.
-    pub fn end_all(&self) -> io::Result<()> {
-        self.send(END_ALL)
-    }
-
-    /// End everything at once, without manners.
-    pub fn kill_all(&self) -> io::Result<()> {
-        self.send(KILL_ALL)
-    }
-
-    /// Make the command's process group the terminal's foreground group again (after a stop).
-    pub fn foreground(&self) -> io::Result<()> {
-        self.send(FOREGROUND)
-    }
-
-    /// The next notice; `None` when init is gone. Call it when the socket is readable.
-    pub fn receive(&self) -> io::Result<Option<Notice>> {
-        let (words, fd) = match receive_words(self.0.as_raw_fd()) {
-            Ok(Some(message)) => message,
-            Ok(None) | Err(libc::ECONNRESET) => return Ok(None),
-            Err(errno) => return Err(io_error(errno)),
-        };
-        Ok(Some(match (words[0], fd) {
-            (TERMINAL, Some(fd)) => Notice::Terminal(fd),
-            (STOPPED, _) => Notice::Stopped(words[1]),
-            (CONTINUED, _) => Notice::Continued,
-            (ENDED, _) => Notice::Ended(words[1]),
-            _ => return Err(io_error(libc::EPROTO)),
-        }))
-    }
-}
-
-impl AsFd for Control {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// Entry of the forked process. Never returns to the caller's code.
-pub(super) fn main(plan: &mut Plan, control: RawFd, report: RawFd, parents_end: RawFd) -> ! {
-    // SAFETY: closing our copy of the parent's end, so that the parent's death shows as a hang-up.
-    unsafe { libc::close(parents_end) };
-    let code = match start(plan, control, report) {
-        Ok(command) => Init { plan, control, command, pid_one: is_pid_one() }.serve(),
-        Err(failure) => {
-            write_report(report, failure);
-            125
-        }
-    };
-    // SAFETY: ends this process without running anything of the copied one.
-    unsafe { libc::_exit(code) }
-}
-
-fn is_pid_one() -> bool {
+pub(super) fn is_pid_one() -> bool {
     // SAFETY: no memory is passed. The raw call, because libc's view may be that of the forking process.
     let pid = unsafe { sys!(libc::SYS_getpid) };
     pid == Ok(1)
 }
 
-/// Wait for "go", set everything up, fork the command. Returns its pid as init sees it.
-fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure> {
-    block_signals().map_err(|e| (Step::Fork, 0, e))?;
-    wait_for_go(control).map_err(|e| (Step::Fork, 0, e))?;
-    tie_to_parent(control).map_err(|e| (Step::DeathSignal, 0, e))?;
-    setup::run(plan)?;
-    let slave = open_terminal(&plan.terminal, control).map_err(|e| (Step::Terminal, 0, e))?;
-    // After the id maps were written, which a non-dumpable process may not.
-    // SAFETY: no memory is passed.
-    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
-    // SAFETY: a plain fork; both sides continue on their own copy.
-    match unsafe { sys!(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
-        Err(errno) => Err((Step::ForkCommand, 0, errno)),
-        Ok(0) => command(plan, slave, report),
-        Ok(pid) => {
-            let tty = if let Terminal::Inherit { tty, .. } = plan.terminal { tty } else { -1 };
-            close_all_but(control, tty);
-            Ok(pid as i32)
-        }
-    }
-}
-
-fn command(plan: &mut Plan, slave: RawFd, report: RawFd) -> ! {
-    let failure = match prepare(plan, slave).and_then(|()| confine::run(plan)) {
-        Err(failure) => failure,
-        Ok(never) => match never {},
-    };
-    write_report(report, failure);
-    // SAFETY: ends this process without running anything of the copied one.
-    unsafe { libc::_exit(125) }
-}
-
-/// Death signal, then a session on the pty or a process group of its own.
-fn prepare(plan: &mut Plan, slave: RawFd) -> Result<(), Failure> {
-    // SAFETY: prctl, setsid, ioctl and setpgid take numbers only here.
-    unsafe {
-        check_int(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))
-            .map_err(|e| (Step::DeathSignal, 0, e))?;
-        if slave >= 0 {
-            check_int(libc::setsid()).map_err(|e| (Step::Terminal, 0, e))?;
-            check_int(libc::ioctl(slave, libc::TIOCSCTTY, 0)).map_err(|e| (Step::Terminal, 0, e))?;
-            for fd in &mut plan.stdio {
-                if *fd < 0 {
-                    *fd = slave;
-                }
-            }
-        } else {
-            check_int(libc::setpgid(0, 0)).map_err(|e| (Step::Terminal, 0, e))?;
-            if let Terminal::Inherit { tty, foreground: true } = plan.terminal {
-                let group = libc::getpgrp();
-                check_int(libc::ioctl(tty, libc::TIOCSPGRP, &raw const group))
-                    .map_err(|e| (Step::Terminal, 0, e))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn block_signals() -> Result<(), Errno> {
-    // SAFETY: set is initialised by sigfillset before use.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut set);
-        check_int(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()))?;
-    }
-    Ok(())
-}
-
-fn wait_for_go(control: RawFd) -> Result<(), Errno> {
-    match receive_order(control)? {
-        Some(GO) => Ok(()),
-        // The parent gave up or died.
-        _ => Err(libc::ECANCELED),
-    }
-}
-
-/// In a pid namespace SIGKILL on the parent's death is enough: the kernel ends the rest. Elsewhere init must live on
-/// to sweep, and learns of the death from the socket.
-fn tie_to_parent(control: RawFd) -> Result<(), Errno> {
-    // SAFETY: prctl takes numbers; poll's array lives across the call.
-    unsafe {
-        if is_pid_one() {
-            check_int(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
-        } else {
-            check_int(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))?;
-        }
-        let mut poll = libc::pollfd { fd: control, events: 0, revents: 0 };
-        libc::poll(&raw mut poll, 1, 0);
-        if poll.revents & libc::POLLHUP != 0 { Err(libc::ECANCELED) } else { Ok(()) }
-    }
-}
-
-/// A pty from the devpts this process sees (its own instance where there is a mount namespace).
-fn open_terminal(terminal: &Terminal, control: RawFd) -> Result<RawFd, Errno> {
-    let Terminal::Pty { settings, size } = terminal else { return Ok(-1) };
-    // SAFETY: ioctl arguments are valid for their requests and live across the calls.
-    unsafe {
-        let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
-        let master = check_int(libc::open(c"/dev/ptmx".as_ptr(), flags | libc::O_NONBLOCK))?;
-        let unlock: libc::c_int = 0;
-        check_int(libc::ioctl(master, libc::TIOCSPTLCK, &raw const unlock))?;
-        let slave = check_int(libc::ioctl(master, libc::TIOCGPTPEER, flags))?;
-        check_int(libc::ioctl(slave, libc::TCSETS, std::ptr::from_ref::<libc::termios>(settings)))?;
-        check_int(libc::ioctl(slave, libc::TIOCSWINSZ, &raw const *size))?;
-        send_words(control, [TERMINAL, 0], Some(master))?;
-        libc::close(master);
-        Ok(slave)
-    }
-}
-
-/// Drop everything inherited, the caller's standard streams included: a reader of the command's output must see its
-/// end when the command ends, not when init does. The control socket moves to descriptor 0, the terminal to 1.
-fn close_all_but(control: RawFd, tty: RawFd) {
-    // SAFETY: only descriptor numbers are passed; a failing dup2 leaves nothing worse than a terminal not handed over.
-    unsafe {
-        let tty = if tty >= 0 { libc::dup(tty) } else { -1 };
-        libc::dup2(control, CONTROL);
-        if tty >= 0 {
-            libc::dup2(tty, TTY);
-        } else {
-            libc::close(TTY);
-        }
-        let _ = sys!(libc::SYS_close_range, 2, u32::MAX, 0);
-    }
-}
-
-const CONTROL: RawFd = 0;
-const TTY: RawFd = 1;
-
-struct Init<'a> {
+pub(super) struct Init<'a> {
     plan: &'a Plan,
-    control: RawFd,
     command: i32,
     pid_one: bool,
 }
@@ -261,13 +37,18 @@ enum End {
 }
 
 impl Init<'_> {
-    fn serve(mut self) -> i32 {
-        self.control = CONTROL;
+    /// `command` is the pid of the forked command as this process sees it.
+    pub(super) fn new(plan: &Plan, command: i32) -> Init<'_> {
+        Init { plan, command, pid_one: is_pid_one() }
+    }
+
+    /// Serve until the command's tree is gone; returns the exit code.
+    pub(super) fn serve(self) -> i32 {
         let Ok(children) = signal_fd(libc::SIGCHLD) else { return 125 };
         let watch = watch_masks(&self.plan.masks);
         let mut ended = false;
         loop {
-            let mut polls = [poll_in(self.control), poll_in(children), poll_in(watch)];
+            let mut polls = [poll_in(CONTROL), poll_in(children), poll_in(watch)];
             // SAFETY: polls lives across the call.
             unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, -1) };
             if polls[2].revents != 0 {
@@ -292,7 +73,7 @@ impl Init<'_> {
 
     /// One order from the parent; `Some` when the tree has to end.
     fn obey(&self) -> Option<End> {
-        match receive_order(self.control) {
+        match receive_order(CONTROL) {
             Ok(Some(END_ALL)) => Some(End::WithGrace),
             Ok(Some(KILL_ALL)) => Some(End::AtOnce),
             Ok(Some(FOREGROUND)) => {
@@ -322,22 +103,9 @@ impl Init<'_> {
                 return ended;
             }
             if pid == self.command {
-                ended |= self.tell(status);
+                ended |= tell(status);
             }
         }
-    }
-
-    fn tell(&self, status: i32) -> bool {
-        let message = if libc::WIFSTOPPED(status) {
-            [STOPPED, libc::WSTOPSIG(status)]
-        } else if libc::WIFCONTINUED(status) {
-            [CONTINUED, 0]
-        } else {
-            [ENDED, status]
-        };
-        // A parent that cannot be told is gone; the hang-up ends the tree.
-        let _ = send_words(self.control, message, None);
-        message[0] == ENDED
     }
 
     /// End what is left: TERM, the grace period, KILL; then nobody but init is there.
@@ -377,6 +145,20 @@ impl Init<'_> {
             signal_children(signal);
         }
     }
+}
+
+/// Pass a change of the command's state on; true when it ended.
+fn tell(status: i32) -> bool {
+    let message = if libc::WIFSTOPPED(status) {
+        [STOPPED, libc::WSTOPSIG(status)]
+    } else if libc::WIFCONTINUED(status) {
+        [CONTINUED, 0]
+    } else {
+        [ENDED, status]
+    };
+    // A parent that cannot be told is gone; the hang-up ends the tree.
+    let _ = send_words(CONTROL, message, None);
+    message[0] == ENDED
 }
 
 fn has_children() -> bool {
@@ -477,67 +259,5 @@ fn identity(path: &CStr) -> Option<(libc::dev_t, libc::ino_t)> {
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         (libc::lstat(path.as_ptr(), &raw mut stat) == 0).then_some((stat.st_dev, stat.st_ino))
-    }
-}
-
-fn receive_order(fd: RawFd) -> Result<Option<u8>, Errno> {
-    let mut order = 0u8;
-    // SAFETY: one byte, valid across the call.
-    match unsafe { libc::recv(fd, (&raw mut order).cast(), 1, 0) } {
-        0 => Ok(None),
-        1 => Ok(Some(order)),
-        _ => Err(last_errno()),
-    }
-}
-
-/// Room for one descriptor in a control message, aligned as the kernel wants it.
-#[repr(C, align(8))]
-struct Ancillary([u8; 32]);
-
-fn send_words(fd: RawFd, words: [i32; 2], pass: Option<RawFd>) -> Result<(), Errno> {
-    let mut ancillary = Ancillary([0; 32]);
-    let mut iov = libc::iovec { iov_base: words.as_ptr().cast_mut().cast(), iov_len: size_of_val(&words) };
-    // SAFETY: every pointer in msg is valid across the call; the control buffer holds exactly one descriptor.
-    unsafe {
-        let mut msg: libc::msghdr = std::mem::zeroed();
-        msg.msg_iov = &raw mut iov;
-        msg.msg_iovlen = 1;
-        if let Some(passed) = pass {
-            msg.msg_control = ancillary.0.as_mut_ptr().cast();
-            msg.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
-            let header = libc::CMSG_FIRSTHDR(&raw const msg);
-            (*header).cmsg_level = libc::SOL_SOCKET;
-            (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
-            libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(passed);
-        }
-        if libc::sendmsg(fd, &raw const msg, libc::MSG_NOSIGNAL) < 0 { Err(last_errno()) } else { Ok(()) }
-    }
-}
-
-type Received = Option<([i32; 2], Option<OwnedFd>)>;
-
-fn receive_words(fd: RawFd) -> Result<Received, Errno> {
-    let mut words = [0i32; 2];
-    let mut ancillary = Ancillary([0; 32]);
-    let mut iov = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(&words) };
-    // SAFETY: every pointer in msg is valid across the call; a received descriptor is ours.
-    unsafe {
-        let mut msg: libc::msghdr = std::mem::zeroed();
-        msg.msg_iov = &raw mut iov;
-        msg.msg_iovlen = 1;
-        msg.msg_control = ancillary.0.as_mut_ptr().cast();
-        msg.msg_controllen = ancillary.0.len() as _;
-        let n = libc::recvmsg(fd, &raw mut msg, libc::MSG_CMSG_CLOEXEC);
-        if n < 0 {
-            return Err(last_errno());
-        }
-        if n == 0 {
-            return Ok(None);
-        }
-        let header = libc::CMSG_FIRSTHDR(&raw const msg);
-        let passed = (!header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS)
-            .then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned()));
-        Ok(Some((words, passed)))
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! A [`Plan`] holds every path, map, rule and program as the kernel wants it. After the fork only raw calls run: no
 //! allocation, no locks, no policy decisions. In the supervised form the forked process becomes a tiny init (pid 1 of a
-//! pid namespace where there is one) which sets up the namespaces, forks the command and outlives it; see [`init`].
+//! pid namespace where there is one) which sets up the namespaces, forks the command and outlives it; see `init.rs`.
 //! A failing step is reported as ([`Step`], errno) and nothing after it happens.
 
 mod confine;
+mod control;
 mod init;
 mod setup;
+mod start;
 mod step;
 
 use std::ffi::CString;
@@ -18,7 +20,7 @@ use libc::c_char;
 
 use crate::raw::{Errno, io_error, sys};
 use crate::seccomp::Instruction;
-pub use init::{Control, Notice};
+pub use control::{Control, Notice};
 pub use step::{LaunchError, Step};
 
 /// One operation on the namespaces of the process that performs it.
@@ -163,7 +165,7 @@ pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
         Err(errno) => {
             Err(LaunchError::new(if plan.namespaces == 0 { Step::Fork } else { Step::Namespaces }, errno))
         }
-        Ok(0) => init::main(plan, theirs.as_raw_fd(), report_write.as_raw_fd(), ours.as_raw_fd()),
+        Ok(0) => start::main(plan, theirs.as_raw_fd(), report_write.as_raw_fd(), ours.as_raw_fd()),
         Ok(pid) => {
             drop(theirs);
             drop(report_write);
@@ -178,7 +180,7 @@ pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
 impl Launched {
     /// Let the child go on, and wait until the command was executed or a step failed.
     pub fn go(&self) -> Result<(), LaunchError> {
-        self.control.send(init::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
+        self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
         step::read_report(self.report.as_raw_fd())
     }
 

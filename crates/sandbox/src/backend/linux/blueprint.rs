@@ -1,19 +1,16 @@
 //! Compilation: policy and kernel facts in, a printable plan of enforcement out.
 //!
-//! Nothing is performed here except looking at what exists (`/dev/shm`, bound sockets). Mount steps come in the order
-//! they are performed: copies of the writable grants first, then everything read-only, then private file systems, then
-//! the writable grants back in, and the masks on top, so that nothing later can uncover what an earlier step closed.
+//! Nothing is performed here except looking at what exists (`/dev/shm`, bound sockets); the mount steps are worked out
+//! in `mounts.rs`.
 
 use std::path::{Path, PathBuf};
 
 use nono_policy::is_within;
-use nono_policy::resolved::{
-    ClosedHow, ClosedPath, Limits, NetworkPolicy, PathKind, ResolvedPolicy, Rule, RuleAccess,
-};
+use nono_policy::resolved::{ClosedHow, Limits, NetworkPolicy, PathKind, ResolvedPolicy, Rule, RuleAccess};
 use nono_sys::landlock::{fs, net, scope};
 
 use super::filter::{FilterSpec, SocketRule};
-use super::sockets::bound_sockets;
+use super::mounts::{copies, mounts};
 use super::support::{Namespaces, Support};
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
@@ -323,156 +320,6 @@ fn refuse_masks(policy: &ResolvedPolicy, support: &Support) -> Result<(), Refusa
         .find(|grant| is_within(&closed.resolved, &grant.resolved))
         .map_or_else(PathBuf::new, |grant| grant.resolved.clone());
     Err(Refusal::CannotMask { path: closed.resolved.clone(), grant, reason: no_namespaces(support) })
-}
-
-/// The mount steps, in order.
-fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session: &SessionPaths) {
-    let run = run_exposures(policy);
-    let writable = writable_grants(policy);
-    let mut steps: Vec<MountStep> = Vec::new();
-    steps.extend(
-        writable.iter().chain(run.iter().flatten()).map(|path| MountStep::Keep { path: path.clone() }),
-    );
-    if !writable.iter().any(|path| path == Path::new("/")) {
-        steps.push(MountStep::ReadOnlyRoot);
-    }
-    steps.extend(private_file_systems(blueprint.layers));
-    if let Some(run) = &run {
-        blueprint.run_entries = run_entries(run, &writable);
-        let source = if blueprint.run_entries.is_empty() { &session.empty_dir } else { &session.run_dir };
-        steps.push(MountStep::Replace { source: source.clone(), target: "/run".into() });
-    }
-    steps.extend(
-        blueprint
-            .copies
-            .iter()
-            .map(|(target, source)| MountStep::Replace { source: source.clone(), target: target.clone() }),
-    );
-    let mut back: Vec<&PathBuf> =
-        writable.iter().chain(run.iter().flatten()).filter(|path| *path != Path::new("/")).collect();
-    // Parents before what lies in them, or they would cover it.
-    back.sort_by_key(|path| path.components().count());
-    steps.extend(back.into_iter().map(|path| MountStep::PutBack { path: path.clone() }));
-    steps.extend(policy.closed.iter().filter_map(|closed| mask(closed, session)));
-    steps.extend(socket_masks(policy, session));
-    blueprint.watched = watched(policy, blueprint.strategy);
-    blueprint.mounts = steps;
-}
-
-/// Folders whose files a program accepts only from root or from the user. In a user namespace root's files seem to
-/// belong to nobody, so ssh would refuse to start; copies of the user's own say the same.
-const OWNER_CHECKED: &[&str] = &["/etc/ssh/ssh_config.d"];
-
-fn copies(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<(PathBuf, PathBuf)> {
-    let granted = |dir: &Path| policy.grants.iter().any(|grant| is_within(dir, &grant.resolved));
-    let filled = |dir: &Path| std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
-    OWNER_CHECKED
-        .iter()
-        .map(Path::new)
-        .filter(|dir| granted(dir) && filled(dir))
-        .map(|dir| (dir.to_owned(), session.dir.join(dir.file_name().unwrap_or_default())))
-        .collect()
-}
-
-fn private_file_systems(layers: Layers) -> Vec<MountStep> {
-    let mut steps = Vec::new();
-    let mut add = |kind, target: &str, options| {
-        if Path::new(target).is_dir() {
-            steps.push(MountStep::Private { kind, target: target.into(), options });
-        }
-    };
-    add("tmpfs", "/dev/shm", "mode=1777");
-    add("devpts", "/dev/pts", "newinstance,ptmxmode=0666,mode=620");
-    if layers.pid {
-        add("proc", "/proc", "");
-    }
-    steps
-}
-
-/// Writable grants that no other writable grant contains.
-fn writable_grants(policy: &ResolvedPolicy) -> Vec<PathBuf> {
-    let writable: Vec<&PathBuf> = policy
-        .grants
-        .iter()
-        .filter(|grant| grant.access.writes() && !grant.resolved.starts_with("/dev"))
-        .map(|grant| &grant.resolved)
-        .collect();
-    let mut outermost: Vec<PathBuf> = writable
-        .iter()
-        .filter(|path| !writable.iter().any(|other| path != &other && path.starts_with(other)))
-        .map(|path| (*path).clone())
-        .collect();
-    outermost.sort();
-    outermost.dedup();
-    outermost
-}
-
-/// `/run` is where the machine's services listen. It is replaced by an empty folder unless it was granted itself; what
-/// was granted below it is mounted in. `None`: leave it alone.
-fn run_exposures(policy: &ResolvedPolicy) -> Option<Vec<PathBuf>> {
-    let run = Path::new("/run");
-    if !run.is_dir() || policy.grants.iter().any(|grant| is_within(run, &grant.resolved)) {
-        return None;
-    }
-    let wanted = policy.grants.iter().chain(&policy.unix_sockets);
-    let below: Vec<&PathBuf> =
-        wanted.map(|grant| &grant.resolved).filter(|path| path.starts_with(run)).collect();
-    let mut exposed: Vec<PathBuf> = below
-        .iter()
-        .filter(|path| !below.iter().any(|other| path != &other && path.starts_with(other)))
-        .map(|path| (*path).clone())
-        .collect();
-    exposed.sort();
-    exposed.dedup();
-    let writable = writable_grants(policy);
-    exposed.retain(|path| !writable.contains(path));
-    Some(exposed)
-}
-
-fn run_entries(exposed: &[PathBuf], writable: &[PathBuf]) -> Vec<(PathBuf, bool)> {
-    let below_run =
-        writable.iter().filter_map(|path| path.strip_prefix("/run").ok().map(|rest| (path, rest)));
-    exposed
-        .iter()
-        .filter_map(|path| path.strip_prefix("/run").ok().map(|rest| (path, rest)))
-        .chain(below_run)
-        .map(|(path, rest)| (rest.to_owned(), path.is_dir()))
-        .collect()
-}
-
-/// A closed path that exists is hidden, also where no rule reaches it: a rule cannot keep its metadata closed.
-fn mask(closed: &ClosedPath, session: &SessionPaths) -> Option<MountStep> {
-    if closed.has_openings {
-        return None;
-    }
-    let source = match closed.kind {
-        // Itself, read-only: it can be used and not changed.
-        PathKind::Directory | PathKind::File if closed.keep_read => closed.resolved.clone(),
-        PathKind::Directory => session.mask_dir.clone(),
-        PathKind::File => session.mask_file.clone(),
-        PathKind::Absent => return None,
-    };
-    Some(MountStep::Mask { source, target: closed.resolved.clone(), must: closed.how == ClosedHow::Mask })
-}
-
-/// Every path socket somebody listens on now, except the granted ones and those that `/run`'s stand-in hides.
-fn socket_masks(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<MountStep> {
-    let granted = |path: &Path| policy.unix_sockets.iter().any(|socket| socket.resolved == path);
-    bound_sockets()
-        .into_iter()
-        .filter(|path| !granted(path))
-        .filter(|path| !policy.closed.iter().any(|closed| is_within(path, &closed.resolved)))
-        .map(|target| MountStep::Mask { source: session.mask_file.clone(), target, must: false })
-        .collect()
-}
-
-/// Names whose mask somebody outside could take away; only a supervised run has an init that watches.
-fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy) -> Vec<PathBuf> {
-    if strategy == ExecStrategy::Direct {
-        return Vec::new();
-    }
-    let masked = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask);
-    masked.map(|closed| closed.resolved.clone()).collect()
 }
 
 #[cfg(test)]

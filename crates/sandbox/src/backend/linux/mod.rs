@@ -3,6 +3,7 @@
 mod apply;
 mod blueprint;
 mod filter;
+mod mounts;
 mod plan;
 mod sockets;
 mod support;

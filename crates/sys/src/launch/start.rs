@@ -1,0 +1,151 @@
+//! From the fork to the command's exec, and init on the other side of it. Raw calls only: this runs in a forked copy of
+//! a process that may have had threads.
+
+use std::os::fd::RawFd;
+
+use super::control::{GO, TERMINAL, receive_order, send_words};
+use super::init::{CONTROL, Init, TTY, is_pid_one};
+use super::step::{Failure, Step, write_report};
+use super::{Plan, Terminal, confine, setup};
+use crate::raw::{Errno, check_int, sys};
+
+/// Entry of the forked process. Never returns to the caller's code.
+pub(super) fn main(plan: &mut Plan, control: RawFd, report: RawFd, parents_end: RawFd) -> ! {
+    // SAFETY: closing our copy of the parent's end, so that the parent's death shows as a hang-up.
+    unsafe { libc::close(parents_end) };
+    let code = match start(plan, control, report) {
+        Ok(command) => Init::new(plan, command).serve(),
+        Err(failure) => {
+            write_report(report, failure);
+            125
+        }
+    };
+    // SAFETY: ends this process without running anything of the copied one.
+    unsafe { libc::_exit(code) }
+}
+
+/// Wait for "go", set everything up, fork the command. Returns its pid as init sees it.
+fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure> {
+    block_signals().map_err(|e| (Step::Fork, 0, e))?;
+    wait_for_go(control).map_err(|e| (Step::Fork, 0, e))?;
+    tie_to_parent(control).map_err(|e| (Step::DeathSignal, 0, e))?;
+    setup::run(plan)?;
+    let slave = open_terminal(&plan.terminal, control).map_err(|e| (Step::Terminal, 0, e))?;
+    // After the id maps were written, which a non-dumpable process may not.
+    // SAFETY: no memory is passed.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+    // SAFETY: a plain fork; both sides continue on their own copy.
+    match unsafe { sys!(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
+        Err(errno) => Err((Step::ForkCommand, 0, errno)),
+        Ok(0) => command(plan, slave, report),
+        Ok(pid) => {
+            let tty = if let Terminal::Inherit { tty, .. } = plan.terminal { tty } else { -1 };
+            close_all_but(control, tty);
+            Ok(pid as i32)
+        }
+    }
+}
+
+fn command(plan: &mut Plan, slave: RawFd, report: RawFd) -> ! {
+    let failure = match prepare(plan, slave).and_then(|()| confine::run(plan)) {
+        Err(failure) => failure,
+        Ok(never) => match never {},
+    };
+    write_report(report, failure);
+    // SAFETY: ends this process without running anything of the copied one.
+    unsafe { libc::_exit(125) }
+}
+
+/// Death signal, then a session on the pty or a process group of its own.
+fn prepare(plan: &mut Plan, slave: RawFd) -> Result<(), Failure> {
+    // SAFETY: prctl, setsid, ioctl and setpgid take numbers only here.
+    unsafe {
+        check_int(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))
+            .map_err(|e| (Step::DeathSignal, 0, e))?;
+        if slave >= 0 {
+            check_int(libc::setsid()).map_err(|e| (Step::Terminal, 0, e))?;
+            check_int(libc::ioctl(slave, libc::TIOCSCTTY, 0)).map_err(|e| (Step::Terminal, 0, e))?;
+            for fd in &mut plan.stdio {
+                if *fd < 0 {
+                    *fd = slave;
+                }
+            }
+        } else {
+            check_int(libc::setpgid(0, 0)).map_err(|e| (Step::Terminal, 0, e))?;
+            if let Terminal::Inherit { tty, foreground: true } = plan.terminal {
+                let group = libc::getpgrp();
+                check_int(libc::ioctl(tty, libc::TIOCSPGRP, &raw const group))
+                    .map_err(|e| (Step::Terminal, 0, e))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn block_signals() -> Result<(), Errno> {
+    // SAFETY: set is initialised by sigfillset before use.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut set);
+        check_int(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()))?;
+    }
+    Ok(())
+}
+
+fn wait_for_go(control: RawFd) -> Result<(), Errno> {
+    match receive_order(control)? {
+        Some(GO) => Ok(()),
+        // The parent gave up or died.
+        _ => Err(libc::ECANCELED),
+    }
+}
+
+/// In a pid namespace SIGKILL on the parent's death is enough: the kernel ends the rest. Elsewhere init must live on
+/// to sweep, and learns of the death from the socket.
+fn tie_to_parent(control: RawFd) -> Result<(), Errno> {
+    // SAFETY: prctl takes numbers; poll's array lives across the call.
+    unsafe {
+        if is_pid_one() {
+            check_int(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
+        } else {
+            check_int(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))?;
+        }
+        let mut poll = libc::pollfd { fd: control, events: 0, revents: 0 };
+        libc::poll(&raw mut poll, 1, 0);
+        if poll.revents & libc::POLLHUP != 0 { Err(libc::ECANCELED) } else { Ok(()) }
+    }
+}
+
+/// A pty from the devpts this process sees (its own instance where there is a mount namespace).
+fn open_terminal(terminal: &Terminal, control: RawFd) -> Result<RawFd, Errno> {
+    let Terminal::Pty { settings, size } = terminal else { return Ok(-1) };
+    // SAFETY: ioctl arguments are valid for their requests and live across the calls.
+    unsafe {
+        let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+        let master = check_int(libc::open(c"/dev/ptmx".as_ptr(), flags | libc::O_NONBLOCK))?;
+        let unlock: libc::c_int = 0;
+        check_int(libc::ioctl(master, libc::TIOCSPTLCK, &raw const unlock))?;
+        let slave = check_int(libc::ioctl(master, libc::TIOCGPTPEER, flags))?;
+        check_int(libc::ioctl(slave, libc::TCSETS, std::ptr::from_ref::<libc::termios>(settings)))?;
+        check_int(libc::ioctl(slave, libc::TIOCSWINSZ, &raw const *size))?;
+        send_words(control, [TERMINAL, 0], Some(master))?;
+        libc::close(master);
+        Ok(slave)
+    }
+}
+
+/// Drop everything inherited, the caller's standard streams included: a reader of the command's output must see its
+/// end when the command ends, not when init does. The control socket moves to descriptor 0, the terminal to 1.
+fn close_all_but(control: RawFd, tty: RawFd) {
+    // SAFETY: only descriptor numbers are passed; a failing dup2 leaves nothing worse than a terminal not handed over.
+    unsafe {
+        let tty = if tty >= 0 { libc::dup(tty) } else { -1 };
+        libc::dup2(control, CONTROL);
+        if tty >= 0 {
+            libc::dup2(tty, TTY);
+        } else {
+            libc::close(TTY);
+        }
+        let _ = sys!(libc::SYS_close_range, 2, u32::MAX, 0);
+    }
+}
