@@ -23,6 +23,8 @@ pub enum Refusal {
     Threads { threads: usize },
     #[error("{path} cannot be opened for a rule: {error}", path = .path.display())]
     Rule { path: PathBuf, error: String },
+    #[error("{path} was replaced by a link while it was being granted", path = .path.display())]
+    Changed { path: PathBuf },
     #[error("could not {step}: {error}")]
     Kernel { step: &'static str, error: String },
 }
@@ -32,7 +34,7 @@ impl Refusal {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Refusal::NoLandlock { .. } => {
-                "boot a kernel of 5.19 or later with CONFIG_SECURITY_LANDLOCK and `landlock` in its lsm= list"
+                "boot a kernel of 6.2 or later with CONFIG_SECURITY_LANDLOCK and `landlock` in its lsm= list"
                     .to_owned()
             }
             Refusal::LandlockTooOld { .. } => {
@@ -50,6 +52,7 @@ impl Refusal {
             Refusal::Threads { .. } => {
                 "call it before other threads start, or start a sandboxed process instead".to_owned()
             }
+            Refusal::Changed { .. } => "look who else writes there, and run it again".to_owned(),
             Refusal::UnsupportedSystem | Refusal::Rule { .. } | Refusal::Kernel { .. } => return None,
         })
     }

@@ -6,10 +6,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A descriptor that names a place without opening it (`O_PATH`); follows symbolic links.
+/// A descriptor that names a place without opening it; a link anywhere in the path is an error (`ELOOP`).
+#[cfg(target_os = "linux")]
 pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
-    // Access mode is ignored with O_PATH; std wants one.
-    OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).map(OwnedFd::from)
+    use std::os::fd::FromRawFd;
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    let fd = crate::raw::open_exact(&path).map_err(crate::raw::io_error)?;
+    // SAFETY: the kernel just made it; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Where a path leads, links followed, and what stands there: one walk by the kernel, which then names the place.

@@ -25,6 +25,27 @@ pub(crate) fn last_errno() -> Errno {
     unsafe { *libc::__errno_location() }
 }
 
+#[repr(C)]
+struct OpenHow {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+const RESOLVE_NO_SYMLINKS: u64 = 4;
+
+/// Name the place at `path` without opening it, refusing any link on the way (`ELOOP`): the path was resolved before,
+/// and whoever put a link into it since wants us somewhere else.
+pub(crate) fn open_exact(path: &std::ffi::CStr) -> Result<std::os::fd::RawFd, Errno> {
+    let how =
+        OpenHow { flags: (libc::O_PATH | libc::O_CLOEXEC) as u64, mode: 0, resolve: RESOLVE_NO_SYMLINKS };
+    // SAFETY: path is NUL-terminated, how lives across the call and its size is passed along.
+    let fd = unsafe {
+        sys!(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &raw const how, size_of::<OpenHow>())
+    }?;
+    Ok(fd as std::os::fd::RawFd)
+}
+
 pub(crate) fn io_error(errno: Errno) -> std::io::Error {
     std::io::Error::from_raw_os_error(errno)
 }

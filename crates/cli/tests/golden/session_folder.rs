@@ -85,3 +85,45 @@ fn a_child_that_shuts_its_folder_does_not_keep_it() {
     world.sh("nono run -- true").quiet(0);
     world.left_nothing();
 }
+
+/// The masks are shared by all sessions of a user: a session that could replace one would decide what the next one
+/// sees in place of a denied file.
+#[test]
+fn a_granted_temporary_folder_does_not_open_other_sessions() {
+    let world = World::new();
+    world.file("home/letter", "private");
+    world.file("work/denied", "denied");
+    let base = format!("{}/nono-{}", world.path("tmp").display(), uid());
+    world.sh("nono run -- true").quiet(0);
+    for way in ["run", "run --monitor", "wrap"] {
+        for attack in [
+            "rm -f closed-file",
+            "ln -sf ~/letter closed-file",
+            "chmod 755 closed",
+            "mkdir new",
+            "mv ../$(basename $PWD) ../other",
+            "chmod 600 $NONO_CAP_FILE",
+        ] {
+            let line = format!("nono {way} -s --allow ../tmp -- sh -c 'cd {base} && {attack} 2>/dev/null'");
+            assert_ne!(world.sh(&line).code(), Some(0), "{line}");
+        }
+        let own = "d=$(dirname $NONO_CAP_FILE)/tmp; echo kept > $d/file && cat $d/file";
+        assert_eq!(world.sh(&format!("nono {way} --allow ../tmp -- sh -c '{own}'")).out(), "kept\n", "{way}");
+    }
+    let outcome = world.sh("nono run -s --allow . --deny denied -- cat denied");
+    assert!(outcome.code() == Some(1) && outcome.out().is_empty(), "{}", outcome.out());
+}
+
+/// And one that was changed all the same, from outside, is not used.
+#[test]
+fn a_mask_that_somebody_changed_is_not_used() {
+    let world = World::new();
+    world.file("work/denied", "denied");
+    world.sh("nono run -- true").quiet(0);
+    let mask = world.path(&format!("tmp/nono-{}/closed-file", uid()));
+    fs::remove_file(&mask).unwrap();
+    std::os::unix::fs::symlink(world.file("home/letter", "private"), &mask).unwrap();
+    let outcome = world.sh("nono run --allow . --deny denied -- cat denied");
+    assert!(outcome.code() == Some(125) && outcome.out().is_empty(), "{}", outcome.err());
+    assert!(outcome.err().contains("somebody changed"), "{}", outcome.err());
+}

@@ -5,6 +5,7 @@
 //! session changes, the masks, is made once per user and shared.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nono_policy::{ResolvedPolicy, SandboxState};
@@ -47,7 +48,7 @@ impl SessionFolder {
 
     /// The child's own place for temporary files.
     pub fn tmp(&self) -> PathBuf {
-        self.dir.join("tmp")
+        self.paths().tmp_dir()
     }
 
     /// Where the child's policy is described to itself.
@@ -103,17 +104,34 @@ fn make_base(base: &Path) -> io::Result<()> {
         }
         result => result?,
     }
-    existing(fs::make_dir(&base.join(CLOSED_DIR), 0o000))?;
-    existing(fs::make_dir(&base.join(EMPTY_DIR), 0o500))?;
-    existing(fs::make_file(&base.join(CLOSED_FILE), 0o000, b""))
+    shared(&base.join(CLOSED_DIR), Shared::Directory(0o000))?;
+    shared(&base.join(EMPTY_DIR), Shared::Directory(0o500))?;
+    shared(&base.join(CLOSED_FILE), Shared::File)
 }
 
-/// Made now or before: both are fine.
-fn existing(made: io::Result<()>) -> io::Result<()> {
+#[derive(Clone, Copy)]
+enum Shared {
+    Directory(u32),
+    File,
+}
+
+/// Make it, or check that what is there is exactly what would have been made: a mask that somebody changed would show
+/// something instead of hiding it.
+fn shared(path: &Path, what: Shared) -> io::Result<()> {
+    let (made, bits, is_dir) = match what {
+        Shared::Directory(mode) => (fs::make_dir(path, mode), mode, true),
+        Shared::File => (fs::make_file(path, 0o000, b""), 0o000, false),
+    };
     match made {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        result => result,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        result => return result,
     }
+    let meta = std::fs::symlink_metadata(path)?;
+    let kind = if is_dir { meta.is_dir() && meta.nlink() <= 2 } else { meta.is_file() && meta.len() == 0 };
+    if kind && meta.uid() == process::uid() && meta.mode() & 0o7777 == bits {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, format!("somebody changed {}; remove it", path.display())))
 }
 
 /// Remove the folders of sessions whose process is gone. Best effort: a folder in the way of nothing can wait.

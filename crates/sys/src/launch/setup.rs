@@ -5,12 +5,13 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use super::step::{Failure, Step};
 use super::{Plan, SetupOp};
-use crate::raw::{Errno, check_int, last_errno, sys};
+use crate::raw::{Errno, check_int, last_errno, open_exact, sys};
 
 const AT_RECURSIVE: i32 = 0x8000;
 const OPEN_TREE_CLONE: i32 = 1;
 const OPEN_TREE_CLOEXEC: i32 = libc::O_CLOEXEC;
 const MOVE_MOUNT_F_EMPTY_PATH: i32 = 4;
+const MOVE_MOUNT_T_EMPTY_PATH: i32 = 0x40;
 const MOUNT_ATTR_RDONLY: u64 = 1;
 const MOUNT_ATTR_NOSUID: u64 = 2;
 
@@ -88,10 +89,14 @@ fn mount(kind: &CStr, target: &CStr, flags: libc::c_ulong, data: &CStr) -> Resul
 }
 
 fn clone_tree(path: &CStr) -> Result<RawFd, Errno> {
-    let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
-    // SAFETY: path is NUL-terminated.
-    let fd = unsafe { sys!(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) }?;
-    Ok(fd as RawFd)
+    let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH;
+    let place = open_exact(path)?;
+    // SAFETY: the empty path is NUL-terminated; place is ours.
+    unsafe {
+        let fd = sys!(libc::SYS_open_tree, place, c"".as_ptr(), flags);
+        libc::close(place);
+        Ok(fd? as RawFd)
+    }
 }
 
 fn set_attributes(fd: RawFd, path: &CStr, flags: i32) -> Result<(), Errno> {
@@ -108,17 +113,15 @@ fn set_attributes(fd: RawFd, path: &CStr, flags: i32) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Put a detached tree on exactly this place, and let go of it.
 fn place(tree: RawFd, target: &CStr) -> Result<(), Errno> {
-    // SAFETY: both strings are NUL-terminated.
+    let target = open_exact(target)?;
+    let flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+    // SAFETY: the empty paths are NUL-terminated; both descriptors are ours.
     unsafe {
-        sys!(
-            libc::SYS_move_mount,
-            tree,
-            c"".as_ptr(),
-            libc::AT_FDCWD,
-            target.as_ptr(),
-            MOVE_MOUNT_F_EMPTY_PATH
-        )?;
+        let placed = sys!(libc::SYS_move_mount, tree, c"".as_ptr(), target, c"".as_ptr(), flags);
+        libc::close(target);
+        placed?;
         libc::close(tree);
     }
     Ok(())

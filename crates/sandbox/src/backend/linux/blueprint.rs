@@ -30,6 +30,11 @@ pub struct SessionPaths {
 }
 
 impl SessionPaths {
+    /// Where the child keeps its temporary files.
+    pub fn tmp_dir(&self) -> PathBuf {
+        self.dir.join("tmp")
+    }
+
     /// For a sandbox without mounts, which needs none of them.
     pub fn none() -> SessionPaths {
         let nowhere = PathBuf::new;

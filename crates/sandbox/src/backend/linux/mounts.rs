@@ -20,6 +20,7 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     steps.extend(
         writable.iter().chain(run.iter().flatten()).map(|path| MountStep::Keep { path: path.clone() }),
     );
+    steps.extend(inside_grant(&writable, session).map(|_| MountStep::Keep { path: session.tmp_dir() }));
     if !writable.iter().any(|path| path == Path::new("/")) {
         steps.push(MountStep::ReadOnlyRoot);
     }
@@ -40,10 +41,24 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     // Parents before what lies in them, or they would cover it.
     back.sort_by_key(|path| path.components().count());
     steps.extend(back.into_iter().map(|path| MountStep::PutBack { path: path.clone() }));
+    steps.extend(close_sessions(&writable, session));
     steps.extend(policy.closed.iter().filter_map(|closed| mask(closed, session)));
     steps.extend(socket_masks(policy, session));
     blueprint.watched = watched(policy, blueprint.strategy);
     blueprint.mounts = steps;
+}
+
+/// The folder of all sessions, where a writable grant (of `/tmp`, say) contains it.
+fn inside_grant<'a>(writable: &[PathBuf], session: &'a SessionPaths) -> Option<&'a Path> {
+    let sessions = session.dir.parent()?;
+    writable.iter().any(|grant| is_within(sessions, grant)).then_some(sessions)
+}
+
+/// Masks and descriptions of this and of other sessions cannot be changed from inside, only this one's own `tmp`.
+fn close_sessions(writable: &[PathBuf], session: &SessionPaths) -> Vec<MountStep> {
+    let Some(sessions) = inside_grant(writable, session) else { return Vec::new() };
+    let read_only = MountStep::Mask { source: sessions.to_owned(), target: sessions.to_owned(), must: true };
+    vec![read_only, MountStep::PutBack { path: session.tmp_dir() }]
 }
 
 /// Folders whose files a program accepts only from root or from the user. In a user namespace root's files seem to

@@ -150,6 +150,9 @@ fn add_rule(ruleset: &Ruleset, rule: &KernelRule) -> Result<(), Refusal> {
         Ok(target) => target,
         // Gone since it was resolved, or not ours to reach: then the child cannot use it either.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EACCES)) => return Ok(()),
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+            return Err(Refusal::Changed { path: rule.path.clone() });
+        }
         Err(error) => return Err(refused(error)),
     };
     ruleset.allow_beneath(target.as_fd(), rule.access).map_err(refused)
