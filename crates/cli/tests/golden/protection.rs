@@ -183,6 +183,9 @@ $ nono run -s --allow .. -- sh -c 'cd ../home/.config/nono/profiles && echo x > 
 ! sh: 1: cd: can't cd to ../home/.config/nono/profiles
 $ nono run -s --allow .. -- sh -c 'ls ../state; rm -f ../tmp/nono-*/*/capabilities.json; echo x > $NONO_CAP_FILE'
 ! ls: cannot open directory '../state': Permission denied
+! rm: cannot remove '../tmp/nono-[UID]/[SESSION]/capabilities.json': Read-only file system
+! sh: 1: cannot create [TMP]/tmp/nono-[UID]/[SESSION]/capabilities.json: Read-only file system
+= exit 2
 $ nono run --allow ../home/.config/nono -- true
 ! [nono] error: [TMP]/work/../home/.config/nono belongs to nono itself ([TMP]/home/.config/nono) and can never be granted
 = exit 125
