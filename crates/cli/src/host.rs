@@ -29,6 +29,7 @@ pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
         binary: env::current_exe().ok(),
         config_dir: config.clone(),
         session_dir: None,
+        can_mask: true,
     };
     let temp = env::temp_dir();
     let temp = temp.canonicalize().unwrap_or(temp);

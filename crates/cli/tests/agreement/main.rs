@@ -75,25 +75,19 @@ impl World {
         fs::set_permissions(world.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for sub in ["home", "state", "tmp"] {
             fs::create_dir(world.dir.path().join(sub)).unwrap();
-            world.own(&world.dir.path().join(sub));
+            own(&world.dir.path().join(sub));
             fs::set_permissions(world.dir.path().join(sub), fs::Permissions::from_mode(0o700)).unwrap();
         }
         for sub in &DIRS[1..] {
             fs::create_dir(world.home().join(sub)).unwrap();
-            world.own(&world.home().join(sub));
+            own(&world.home().join(sub));
         }
         for file in FILES {
             fs::write(world.home().join(file), "content").unwrap();
-            world.own(&world.home().join(file));
+            own(&world.home().join(file));
         }
         fs::copy(env!("CARGO_BIN_EXE_nono"), world.binary()).unwrap();
         world
-    }
-
-    fn own(&self, path: &Path) {
-        if is_root() {
-            chown(path, Some(UID), Some(UID)).unwrap();
-        }
     }
 
     fn home(&self) -> PathBuf {
@@ -124,6 +118,12 @@ impl World {
             .current_dir("/")
             .output()
             .unwrap()
+    }
+}
+
+fn own(path: &Path) {
+    if is_root() {
+        chown(path, Some(UID), Some(UID)).unwrap();
     }
 }
 

@@ -123,9 +123,10 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
     let folder = SessionFolder::create(&host.session_base).map_err(failed)?;
     let mut inside = host.clone();
-    inside.context.session_dir = Some(folder.dir.clone());
-    let (resolved, profile) = resolve(&policy, &inside)?;
     let support = checked_support(host, &folder)?;
+    inside.context.session_dir = Some(folder.dir.clone());
+    inside.context.can_mask = matches!(support.namespaces, Namespaces::Available { .. });
+    let (resolved, profile) = resolve(&policy, &inside)?;
     let blueprint = compile(&resolved, &support, strategy, &folder.paths())?;
     folder.describe(&resolved, policy.name.as_deref()).map_err(failed)?;
     let env = child_environment(&resolved, host, &folder);

@@ -48,8 +48,9 @@ pub(super) fn rules(
 
 /// The closed paths that have to be carved out of this grant; denied paths only where that costs nothing extra.
 fn to_carve<'a>(closures: &'a [Closure], grant: &FsCapability, home: Option<&Path>) -> Vec<&'a Closure> {
-    let inside =
-        closures.iter().filter(|c| c.restricts(grant.access) && strictly_within(&c.point, &grant.resolved));
+    let inside = closures
+        .iter()
+        .filter(|c| c.restricts(grant.access) && strictly_within(&c.point, &grant.resolved) && !c.mask);
     let (denied, mut carve): (Vec<_>, Vec<_>) = inside.partition(|closure| closure.is_deny());
     if denied.is_empty() {
         return carve;

@@ -26,6 +26,8 @@ pub(super) struct Closure {
     pub(super) by: ClosedBy,
     pub(super) kind: PathKind,
     pub(super) keep_read: bool,
+    /// A mount keeps it closed, so that no grant has to be carved for it.
+    pub(super) mask: bool,
     /// A profile says it need not be there.
     pub(super) optional: bool,
     pub(super) openings: Vec<PathBuf>,
@@ -40,7 +42,17 @@ impl Closure {
         };
         let (path, point) = (place.path, place.point);
         let original = original.to_path_buf();
-        Closure { original, path, point, by, kind, keep_read: false, optional: false, openings: vec![] }
+        Closure {
+            original,
+            path,
+            point,
+            by,
+            kind,
+            keep_read: false,
+            mask: false,
+            optional: false,
+            openings: vec![],
+        }
     }
 
     /// Whether it takes anything away from a grant with that access.
@@ -89,7 +101,13 @@ impl Closures {
             }
         }
         if let Some(binary) = &host.binary {
-            self.add(inputs, &host.absolute(binary), binary, ClosedBy::Nono).keep_read = true;
+            let closure = self.add(inputs, &host.absolute(binary), binary, ClosedBy::Nono);
+            closure.keep_read = true;
+            closure.mask = host.can_mask;
+            // A binary that was replaced while it ran has no place to protect.
+            if closure.kind == PathKind::Absent {
+                self.0.pop();
+            }
         }
     }
 

@@ -106,8 +106,8 @@ proptest! {
         for rule in &policy.rules {
             let RuleAccess::Mode(access) = rule.access else { continue };
             for closed in &policy.closed {
-                // Only a denied path may rest on a mask; the others have to be out of reach of every rule.
-                let masked = closed.how == ClosedHow::Mask && matches!(closed.by, ClosedBy::Deny(_));
+                // Only a denied path and nono's binary may rest on a mask; the others have to be out of reach of rules.
+                let masked = closed.how == ClosedHow::Mask && (closed.keep_read || matches!(closed.by, ClosedBy::Deny(_)));
                 let opened = closed.has_openings
                     && request.bypass_protection.iter().any(|bypass| is_within(&rule.path, bypass));
                 let from_above = !rule.is_file && is_within(&closed.resolved, &rule.path);

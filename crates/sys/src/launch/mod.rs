@@ -39,6 +39,8 @@ pub enum SetupOp {
     /// Put `source` over `target`, read-only. With `if_there`, a target that cannot be reached is passed over: what we
     /// cannot reach, the child cannot either.
     Mask { source: CString, target: CString, if_there: bool },
+    /// Put `path` over itself, so that nobody in this mount namespace can rename or remove it.
+    Pin { path: CString },
     /// A new file system.
     Mount { kind: CString, target: CString, flags: libc::c_ulong, data: CString },
     /// Bring up `lo` in a new network namespace.

@@ -48,6 +48,10 @@ fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Ste
             Err(libc::ENOENT | libc::EACCES | libc::ENOTDIR) if *if_there => Ok(()),
             result => result.map_err(|e| (Step::Mask, e)),
         },
+        SetupOp::Pin { path } => {
+            let tree = clone_tree(path).map_err(|e| (Step::Mask, e))?;
+            place(tree, path).map_err(|e| (Step::Mask, e))
+        }
         SetupOp::Mount { kind, target, flags, data } => {
             mount(kind, target, *flags, data).map_err(|e| (Step::Mount, e))
         }

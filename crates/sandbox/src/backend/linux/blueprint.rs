@@ -79,6 +79,8 @@ pub enum MountStep {
     Replace { source: PathBuf, target: PathBuf },
     /// Put a kept copy back.
     PutBack { path: PathBuf },
+    /// Keep a folder from being renamed or removed.
+    Pin { path: PathBuf },
     /// Hide a path. `must`: a failure ends the launch; otherwise a path that cannot be reached is passed over.
     Mask { source: PathBuf, target: PathBuf, must: bool },
 }

@@ -42,6 +42,7 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     back.sort_by_key(|path| path.components().count());
     steps.extend(back.into_iter().map(|path| MountStep::PutBack { path: path.clone() }));
     steps.extend(close_sessions(&writable, session));
+    steps.extend(pins(policy, &writable));
     steps.extend(policy.closed.iter().filter_map(|closed| mask(closed, session)));
     steps.extend(socket_masks(policy, session));
     blueprint.watched = watched(policy, blueprint.strategy);
@@ -157,6 +158,19 @@ fn mask(closed: &ClosedPath, session: &SessionPaths) -> Option<MountStep> {
     Some(MountStep::Mask { source, target: closed.resolved.clone(), must: closed.how == ClosedHow::Mask })
 }
 
+/// The folders between a writable grant and nono's binary: if one could be renamed, another binary could be put in the
+/// place of ours.
+fn pins(policy: &ResolvedPolicy, writable: &[PathBuf]) -> Vec<MountStep> {
+    let own = policy.closed.iter().filter(|closed| closed.keep_read && closed.how == ClosedHow::Mask);
+    let mut folders: Vec<&Path> = own
+        .flat_map(|closed| closed.resolved.ancestors().skip(1))
+        .filter(|dir| writable.iter().any(|grant| is_within(dir, grant) && *dir != grant))
+        .collect();
+    folders.sort_by_key(|dir| dir.components().count());
+    folders.dedup();
+    folders.into_iter().map(|dir| MountStep::Pin { path: dir.to_owned() }).collect()
+}
+
 /// Every path socket somebody listens on now, except the granted ones and those that `/run`'s stand-in hides.
 fn socket_masks(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<MountStep> {
     let granted = |path: &Path| policy.unix_sockets.iter().any(|socket| socket.resolved == path);
@@ -173,6 +187,6 @@ fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy) -> Vec<PathBuf> {
     if strategy == ExecStrategy::Direct {
         return Vec::new();
     }
-    let masked = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask);
+    let masked = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask && !closed.keep_read);
     masked.map(|closed| closed.resolved.clone()).collect()
 }

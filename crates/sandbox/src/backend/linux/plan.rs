@@ -269,6 +269,7 @@ fn mount_op(step: &MountStep, kept: &[&PathBuf]) -> Result<SetupOp, PlanError> {
         MountStep::Replace { source, target } => {
             SetupOp::Mask { source: place(source)?, target: place(target)?, if_there: false }
         }
+        MountStep::Pin { path } => SetupOp::Pin { path: place(path)? },
         MountStep::PutBack { path } => SetupOp::PlaceTree { slot: slot(path), target: place(path)? },
         MountStep::Mask { source, target, must } => {
             SetupOp::Mask { source: place(source)?, target: place(target)?, if_there: !must }
