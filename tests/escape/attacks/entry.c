@@ -12,7 +12,10 @@ static void no_entry(int number) {
 }
 static long call32(long number, long b, long c) {
     long result;
-    __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(b), "c"(c), "d"(0) : "memory", "r8", "r9", "r10", "r11");
+    __asm__ volatile("int $0x80"
+                     : "=a"(result)
+                     : "a"(number), "b"(b), "c"(c), "d"(0)
+                     : "memory", "r8", "r9", "r10", "r11");
     return (int)result;
 }
 /* open(2) by its 32-bit number 5; the path must lie in the low 4 GB. */
@@ -56,7 +59,8 @@ static void absent(char **a) {
 
 /* A call by number with a bad descriptor: anything but a refusal means that the kernel knows it and looked. */
 static void reach_call(char **a) {
-    if (syscall(atol(a[0]), -1, 0, 0, 0, 0) < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES)) blocked(a[0]);
+    long got = syscall(atol(a[0]), -1, 0, 0, 0, 0);
+    if (got < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES)) blocked(a[0]);
     escaped("call %s reaches the kernel", a[0]);
 }
 

@@ -19,7 +19,7 @@ static void run(char **a) {
 /* Runs a set-uid program of the system to its end and looks at the ids of the zombie. */
 static void system_setuid(char **a) {
     char path[64], line[256];
-    int real, effective;
+    int real = 0, effective = 0;
     siginfo_t info;
     pid_t pid = need(fork(), "fork");
     if (pid == 0) {
@@ -32,9 +32,10 @@ static void system_setuid(char **a) {
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     FILE *status = fopen(path, "r");
     while (status && fgets(line, sizeof line, status))
-        if (sscanf(line, "Uid: %d %d", &real, &effective) == 2 && real != effective)
-            escaped("%s ran with uid %d", a[0], effective);
+        if (sscanf(line, "Uid: %d %d", &real, &effective) == 2) break;
+    waitpid(pid, NULL, 0); /* a zombie of root would stand in the way of other attacks of this user */
     if (!status) broken("/proc/pid/status");
+    if (real != effective) escaped("%s ran with uid %d", a[0], effective);
     errno = EPERM;
     blocked(info.si_status == 99 ? "exec" : "ran without its set-uid bit");
 }

@@ -1,33 +1,25 @@
 /* Socket families beyond the internet: those that a network namespace does not hold back, and the host's interfaces. */
 #include "attack.h"
 #include <linux/netlink.h>
-#include <linux/vm_sockets.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 static int family_of(const char *word) {
     static const struct {
         const char *name;
         int family;
-    } known[] = {{"vsock", AF_VSOCK}, {"packet", AF_PACKET}, {"inet", AF_INET},  {"inet6", AF_INET6}, {"netlink", AF_NETLINK},
-                 {"alg", AF_ALG},     {"tipc", AF_TIPC},     {"unix", AF_UNIX}, {"xdp", 44},         {"bluetooth", AF_BLUETOOTH}};
+    } known[] = {{"vsock", AF_VSOCK}, {"packet", AF_PACKET}, {"inet", AF_INET}, {"inet6", AF_INET6}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i].name, word)) return known[i].family;
-    return atoi(word);
+    broken("unknown family");
 }
 static void plain(char **a) {
     must(socket(family_of(a[0]), socket_type(a[1]), a[2] ? atoi(a[2]) : 0), "socket");
     escaped("made a %s socket", a[0]);
 }
 static void wide(char **a) {
-    must(syscall(SYS_socket, 1l << 32 | family_of(a[0]), 1l << 35 | socket_type(a[1]), a[2] ? atoi(a[2]) : 0), "socket");
+    must(syscall(SYS_socket, 1l << 32 | family_of(a[0]), 1l << 35 | socket_type(a[1]), 0), "socket");
     escaped("made a %s socket by a wide family", a[0]);
-}
-static void pair(char **a) {
-    int fds[2];
-    must(socketpair(family_of(a[0]), socket_type(a[1]), 0, fds), "socketpair");
-    escaped("made a %s pair", a[0]);
 }
 /* Every family but those that programs need: any that opens is a door nobody asked for. */
 static void sweep(char **a) {
@@ -40,13 +32,6 @@ static void sweep(char **a) {
     }
     errno = EAFNOSUPPORT;
     blocked("no other family");
-}
-static void host_vsock(char **a) {
-    struct sockaddr_vm to = {.svm_family = AF_VSOCK, .svm_cid = VMADDR_CID_HOST, .svm_port = 1};
-    int fd = must(socket(AF_VSOCK, SOCK_DGRAM, 0), "socket");
-    (void)a;
-    sendto(fd, "", 0, MSG_DONTWAIT, (void *)&to, sizeof to);
-    escaped("talks to the hypervisor");
 }
 static void uevents(char **a) {
     struct sockaddr_nl at = {.nl_family = AF_NETLINK, .nl_groups = 1};
@@ -68,9 +53,7 @@ static void interfaces(char **a) {
 const struct step family_steps[] = {
     {"socket", 2, plain},
     {"wide-socket", 2, wide},
-    {"socketpair", 2, pair},
     {"family-sweep", 0, sweep},
-    {"host-vsock", 0, host_vsock},
     {"uevents", 0, uevents},
     {"interfaces", 0, interfaces},
     {0},

@@ -6,10 +6,25 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 
 static int held = -1; /* the descriptor that `hold` leaves for later steps */
 
 static void read_path(char **a) { spill(must(open(a[0], O_RDONLY | O_CLOEXEC), "open"), "read"); }
+
+/* Keeps trying while somebody outside replaces the file: a closed name may open for a moment, not for good. */
+static void read_until_closed(char **a) {
+    int fd = 0, opened = 0;
+    char text[64];
+    printf("WAITING\n");
+    while (getchar() != '\n') {
+    }
+    for (time_t start = time(NULL); fd >= 0 && time(NULL) < start + 4;)
+        if ((fd = open(a[0], O_RDONLY | O_CLOEXEC)) > 0) close(fd), opened++;
+    snprintf(text, sizeof text, "open, after it was open %d times:", opened);
+    if (fd < 0) blocked(text);
+    spill(must(open(a[0], O_RDONLY), "open"), "stayed open");
+}
 
 static void scribble(int fd) {
     must(write(fd, "pwned\n", 6), "write");
@@ -154,6 +169,7 @@ static void race(char **a) {
 const struct step file_steps[] = {
     {"read", 1, read_path},
     {"read-how", 1, read_how},
+    {"read-until-closed", 1, read_until_closed},
     {"write", 1, write_path},
     {"create", 1, create},
     {"overwrite", 1, overwrite},

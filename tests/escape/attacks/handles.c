@@ -9,7 +9,8 @@ static void handle_read(char **a) {
         struct file_handle head;
         unsigned char bytes[MAX_HANDLE_SZ];
     } handle = {.head.handle_bytes = MAX_HANDLE_SZ};
-    int mount_id, near = need(open(a[1], O_RDONLY | O_DIRECTORY), "anchor");
+    int mount_id, near = open(a[1], O_RDONLY | O_DIRECTORY);
+    if (near < 0) near = must(open(a[1], O_PATH | O_DIRECTORY), "anchor");
     must(name_to_handle_at(AT_FDCWD, a[0], &handle.head, &mount_id, 0), "name_to_handle_at");
     spill(must(open_by_handle_at(near, &handle.head, O_RDONLY), "open_by_handle_at"), "read by handle");
 }

@@ -36,14 +36,15 @@ static void report(void) {
     }
     printf(" oom %s\n", oom_score());
 }
-/* A bystander with a secret in memory, in the environment, in an open file and in the working directory. */
+/* A bystander with a secret in memory, in the environment, in an open file and in the working directory;
+ * a `loud` one on its command line too, one that is `apart` in namespaces of its own. */
 static void victim(char **a) {
     if (!strcmp(a[2], "apart")) need(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET), "unshare");
     need(setpgid(0, 0), "setpgid");
     need(chdir(a[1]), "chdir");
     int fd = need(open("secret", O_RDONLY), "open");
     strncpy(memory, a[0], sizeof memory - 1);
-    memset(a[0], 'x', strlen(a[0]));
+    if (strcmp(a[2], "loud")) memset(a[0], 'x', strlen(a[0]));
     printf("READY pid=%d addr=%lx fd=%d\n", getpid(), (unsigned long)memory, fd);
     for (char line[16]; fgets(line, sizeof line, stdin);) report();
     exit(0);
@@ -152,6 +153,15 @@ static void mark(char **a) {
     need(setxattr(a[0], "user.kept", "1", 1, 0), "setxattr");
     worked("marked");
 }
+/* Terminals of its own are what tmux and script need. */
+static void own_tty(char **a) {
+    char name[64], got[8] = "";
+    (void)a;
+    int master = make_terminal(name, sizeof name), slave = must(open(name, O_RDWR | O_NOCTTY), "open slave");
+    must(write(master, "hi\n", 3), "write");
+    must(read(slave, got, sizeof got), "read");
+    worked("own terminal");
+}
 /* `now` asks whether the lock is free; `wait` waits until it is. */
 static void lock_free(char **a) {
     int fd = need(open(a[1], O_RDWR), "open lock");
@@ -191,6 +201,7 @@ const struct step host_steps[] = {
     {"on-tty", WRAPS, on_tty},
     {"launch", WRAPS, launch},
     {"lock-free", 2, lock_free},
+    {"own-tty", 0, own_tty},
     {"plant", 2, plant},
     {"mark", 1, mark},
     {"hold-temp", 1, hold_temp},

@@ -58,7 +58,8 @@ static void host_ipc(char **a) {
     int file = need(shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600), "shm_open");
     need(write(file, a[0], strlen(a[0])), "write");
     printf("READY shmid=%d key=%x msgid=%d semid=%d name=%s\n", shm, key, msg, sem, name);
-    for (char line[16]; fgets(line, sizeof line, stdin);) printf("STATE sem %d file %ld\n", semctl(sem, 0, GETVAL), lseek(file, 0, SEEK_END));
+    for (char line[16]; fgets(line, sizeof line, stdin);)
+        printf("STATE sem %d file %ld\n", semctl(sem, 0, GETVAL), lseek(file, 0, SEEK_END));
     shmctl(shm, IPC_RMID, NULL), msgctl(msg, IPC_RMID, NULL), semctl(sem, 0, IPC_RMID);
     mq_unlink(name), shm_unlink(name);
     exit(0);

@@ -131,7 +131,8 @@ static void status_field(const char *name, char *value) {
     FILE *status = fopen("/proc/self/status", "r");
     if (!status) broken("/proc/self/status");
     while (fgets(line, sizeof line, status))
-        if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':') sscanf(line + strlen(name) + 1, "%63s", value);
+        if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':')
+            sscanf(line + strlen(name) + 1, "%63s", value);
     fclose(status);
 }
 /* Escaped when the field is not what a confined process must show. */

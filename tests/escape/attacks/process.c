@@ -30,6 +30,18 @@ _Noreturn static void by_owner(pid_t pid, int type) {
     must(write(pair[1], "x", 1), "write");
     tried("signal through the owner of a socket");
 }
+/* A stop takes effect a moment later; whoever looks afterwards must see it. */
+static void await_stop(pid_t pid) {
+    char path[64], text[256] = "", *end;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    do {
+        int fd = open(path, O_RDONLY);
+        long got = read(fd, text, sizeof text - 1);
+        text[got > 0 ? got : 0] = 0;
+        close(fd);
+        end = strrchr(text, ')');
+    } while (end && end[2] != 'T' && sched_yield() == 0);
+}
 static void send_signal(char **a) {
     const char *how = a[0];
     pid_t pid = target(a[1]);
@@ -47,6 +59,7 @@ static void send_signal(char **a) {
                : !strcmp(how, "proc-dir") ? by_pidfd(pid, 1)
                                           : (errno = EINVAL, -1);
     must(sent, how);
+    if (!strcmp(how, "stop")) await_stop(pid);
     escaped("signalled %d by %s", pid, how);
 }
 static void signal_all(char **a) {

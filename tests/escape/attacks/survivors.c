@@ -12,7 +12,6 @@ static void detach(void) {
     prctl(PR_SET_PDEATHSIG, 0);
     for (int number = 1; number < 32; number++)
         if (number != SIGALRM) signal(number, SIG_IGN);
-    alarm(60); /* so that a failed test leaves nothing for long */
     dup2(quiet, 0), dup2(quiet, 1), dup2(quiet, 2);
 }
 /* A chain of processes that each live for a moment: whoever hunts by pid always comes too late. Ends with its world. */
@@ -36,6 +35,7 @@ static void survivor(char **a) {
     if (first_fork(a[0]) == 0) {
         detach();
         if (strcmp(a[0], "sibling") && fork() > 0) _exit(0);
+        alarm(60); /* so that a failed test leaves nothing for long */
         dprintf(lock, "%d\n", getpid());
         if (write(ready[1], "x", 1) != 1) _exit(1);
         close(ready[1]), close(ready[0]);
@@ -46,6 +46,7 @@ static void survivor(char **a) {
     need(read(ready[0], &byte, 1), "wait for the survivor");
     if (a[2] && !strcmp(a[2], "stay")) {
         printf("LEFT\n");
+        alarm(60);
         for (;;) pause();
     }
     tried("left somebody behind");

@@ -2,7 +2,7 @@
 
 use crate::harness::attack::Mode;
 use crate::harness::child::Verdict;
-use crate::harness::fixture::{Fixture, Helper, victim};
+use crate::harness::fixture::{Fixture, Helper, helper, victim};
 use crate::harness::world::World;
 use crate::harness::{Attack, attack, attacks, controls_only};
 
@@ -71,7 +71,9 @@ attacks! {
     kernel_objects:
         attack("kcmp {pid}").against(victim()),
         attack("move-pages {pid} {addr}").against(victim());
-    seeing: attack("sees {pid}").against(victim());
+    seeing: attack("sees {pid}").against(victim()).modes(Mode::WITH_PARENT);
+    command_lines:
+        attack("proc-grep {pid} cmdline {terces}").leaks().against(helper("victim {secret} {out} loud"));
 
     parent_files:
         at_parent("proc-grep parent environ {terces}").leaks(),

@@ -38,6 +38,11 @@ fn own_children_can_be_traced_and_limited() {
     attack("own-child").works();
 }
 
+#[test]
+fn own_terminals_can_be_made() {
+    attack("own-tty").works();
+}
+
 /// Else "closed inside a broad grant" could be a grant that does not work at all.
 #[test]
 fn the_rest_of_a_broad_grant_can_be_used() {

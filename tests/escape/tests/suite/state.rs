@@ -19,6 +19,27 @@ fn above(steps: &'static str) -> Attack {
 fn protected(steps: &'static str) -> Attack {
     attack(steps).flags("--allow {home}").watch(&["{home}/.ssh", "{home}/.bashrc"])
 }
+/// nono's state was put where the child may write.
+fn in_project(steps: &'static str) -> Attack {
+    attack(steps)
+        .before("plant {prj}/state/marker {secret}")
+        .env(&[("NONO_HOME", "{prj}/state")])
+        .watch(&["{prj}/state/marker"])
+        .may_refuse()
+}
+/// A folder of the home that is open, with places in it that are not.
+fn config(steps: &'static str) -> Attack {
+    attack(steps)
+        .before("plant {home}/.config/other/x x")
+        .flags("--allow {home}")
+        .watch(&[
+            "{home}/.config/nono",
+            "{home}/.config/autostart",
+            "{home}/.config/systemd",
+            "{home}/.config/fish",
+        ])
+        .may_refuse()
+}
 /// `project/no` is denied inside the granted project.
 fn denied(steps: &'static str) -> Attack {
     attack(steps)
@@ -112,6 +133,52 @@ attacks! {
         protected("mkdir {prj}/s , rename {prj}/s {home}/.ssh").changes(),
         protected("create {prj}/rc , link {prj}/rc {home}/.bashrc").changes();
 
+    state_inside_the_project:
+        in_project("read {prj}/state/marker").leaks(),
+        in_project("write {prj}/state/marker").changes(),
+        in_project("rename {prj}/state {prj}/moved , read {prj}/moved/marker").leaks();
+    state_granted_by_name:
+        state("read {home}/.nono/marker").leaks().flags("--allow {home}/.nono").may_refuse(),
+        state("read {home}/.nono/marker").leaks().flags("--read-file {home}/.nono/marker").may_refuse(),
+        state("write {home}/.nono/marker").changes().flags("--allow-file {home}/.nono/marker").may_refuse(),
+        state("read {home}/.nono/marker").leaks().flags("--read /").may_refuse(),
+        state("write {home}/.nono/marker").changes().flags("--allow /").may_refuse();
+    profiles_of_nono:
+        config("create {home}/.config/nono/profiles/evil.json").before("plant {home}/.config/nono/profiles/x x"),
+        config("write {home}/.config/nono/profiles/x").before("plant {home}/.config/nono/profiles/x x"),
+        config("rename {home}/.config/nono {home}/.config/moved").before("plant {home}/.config/nono/profiles/x x"),
+        config("mkdir {home}/.config/nono"),
+        config("rename {home}/.config/other {home}/.config/nono");
+    startup_files_in_subfolders:
+        config("mkdir {home}/.config/autostart"),
+        config("rename {home}/.config/other {home}/.config/autostart"),
+        config("mkdir {home}/.config/systemd"),
+        config("symlink {prj} {home}/.config/fish"),
+        config("rename {home}/.config {home}/.other");
+
+    key_metadata:
+        protected("meta chmod path {home}/.ssh/id_rsa").changes().before(KEYS),
+        protected("meta chmod new {home}/.ssh").changes().before(KEYS),
+        protected("meta utimes path {home}/.ssh/id_rsa").changes().before(KEYS),
+        protected("meta chmod path {home}/.bashrc").changes().before("plant {home}/.bashrc x"),
+        protected("meta setxattr path {home}/.bashrc").changes().before("plant {home}/.bashrc x");
+    keys_granted_without_bypass:
+        protected("read {home}/.ssh/id_rsa").leaks().before(KEYS).flags("--allow {home}/.ssh").may_refuse(),
+        protected("read {home}/.ssh/id_rsa").leaks().before(KEYS).flags("--read-file {home}/.ssh/id_rsa").may_refuse(),
+        protected("read {home}/.ssh/id_rsa").leaks().before(KEYS).flags("--read /").may_refuse(),
+        protected("read {prj}/link/id_rsa").leaks()
+            .before("symlink {home}/.ssh {prj}/link , plant {home}/.ssh/id_rsa {secret}")
+            .flags("--allow {prj}/link").may_refuse();
+    keys_of_a_home_behind_a_symlink:
+        protected("read {home}/.ssh/id_rsa").leaks().env(&[("HOME", "{w}/alias")])
+            .before("symlink {home} {w}/alias , plant {home}/.ssh/id_rsa {secret}"),
+        protected("read {w}/alias/.ssh/id_rsa").leaks().env(&[("HOME", "{w}/alias")]).flags("--allow {w}/alias")
+            .before("symlink {home} {w}/alias , plant {home}/.ssh/id_rsa {secret}");
+    protected_names_from_inside_the_home:
+        protected("rename {home}/work {home}/.ssh").changes().before("plant {home}/work/file x"),
+        protected("link {home}/work/file {home}/.bashrc").changes().before("plant {home}/work/file x"),
+        protected("exchange {home}/work {home}/.ssh").changes().before("plant {home}/work/file x , plant {home}/.ssh/id_rsa x");
+
     denied_read:
         denied("read {prj}/no/key").leaks(),
         denied("read {prj}/no.txt").leaks(),
@@ -173,6 +240,27 @@ const CAP_FILE: &[(&str, &str)] = &[("NONO_CAP_FILE", "{out}/target")];
 
 const NESTED: &str =
     "exec {bin}/nono run --allow {prj} --allow {out} --read {bin} -- {bin}/attacks read {out}/secret";
+
+/// Somebody outside saves a denied file anew: the name must close again.
+#[test]
+fn denied_after_a_replacement_from_outside() {
+    let replaced = |mode| {
+        let (world, spy) = (World::new("/var/tmp", false), denied("read-until-closed {prj}/no.txt"));
+        spy.prepare(&world);
+        let mut child = spy.running(&world, mode);
+        child.hear(&["WAITING"]);
+        std::fs::rename(world.path("outside/secret"), world.path("project/no.txt")).expect("replace");
+        child.say("");
+        child.finish()
+    };
+    let control = replaced(None);
+    assert!(control.verdict() == Verdict::Escaped, "control failed: proves nothing: {control}");
+    let modes = Mode::ALL.iter().filter(|_| !controls_only());
+    let runs = modes.map(|mode| (mode, replaced(Some(*mode))));
+    let open = runs.filter(|(_, outcome)| outcome.verdict() != Verdict::Blocked);
+    let failures: Vec<_> = open.map(|(mode, outcome)| format!("{mode:?}: {outcome}")).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
 
 /// A nono that is started inside can widen nothing.
 #[test]

@@ -44,6 +44,7 @@ enum Evidence {
 pub(crate) struct Attack {
     chain: &'static str,
     evidence: Evidence,
+    modes: &'static [Mode],
     bases: &'static [&'static str],
     flags: &'static str,
     watch: &'static [&'static str],
@@ -66,6 +67,7 @@ pub(crate) fn attack(steps: &'static str) -> Attack {
     Attack {
         chain: steps,
         evidence: Evidence::Word,
+        modes: Mode::ALL,
         bases: &["/var/tmp"],
         flags: "",
         watch: &["{out}", "{ro}"],
@@ -96,6 +98,8 @@ impl Attack {
         leaks() evidence = Evidence::Leak;
         /// The control must change the watched trees or the fixture.
         changes() evidence = Evidence::Change;
+        /// `wrap` becomes the command: what needs a process above it does not apply there.
+        modes(modes: &'static [Mode]) modes = modes;
         /// `/tmp` is treated apart by sandboxes: try there too.
         also_in_tmp() bases = &["/var/tmp", "/tmp"];
         /// Adds to the usual grants.
@@ -228,7 +232,7 @@ impl Attack {
                 Ok(Some(why)) => return skip(self.chain, &why),
                 Err(failure) => return vec![failure],
             }
-            let modes = if controls_only() { &[] } else { Mode::ALL };
+            let modes = if controls_only() { &[] } else { self.modes };
             failures.extend(modes.iter().filter_map(|mode| self.confined(base, *mode).err()));
         }
         failures
@@ -236,7 +240,7 @@ impl Attack {
 
     /// In every mode the steps must do their work: the sandbox leaves it alone.
     pub(crate) fn works(&self) {
-        for mode in std::iter::once(None).chain(Mode::ALL.iter().copied().map(Some)) {
+        for mode in std::iter::once(None).chain(self.modes.iter().copied().map(Some)) {
             if mode.is_none() || !controls_only() {
                 let outcome = self.run(self.bases[0], mode).outcome;
                 assert!(outcome.verdict() == Verdict::Worked, "`{}` in {mode:?}: {outcome}", self.chain);

@@ -20,12 +20,14 @@ pub(crate) struct Child {
     _alarm: Sender<()>,
 }
 
-/// Kills the process group when the time is up. The leader is not reaped before the alarm is dropped.
+/// Kills the process group when the time is up, again and again until the alarm is dropped.
 fn alarm(pid: u32) -> Sender<()> {
     let (sender, ended) = channel();
     std::thread::spawn(move || {
-        if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+        let mut left = LIMIT;
+        while ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
             kill(&format!("-{pid}"));
+            left = Duration::from_secs(1);
         }
     });
     sender
@@ -79,7 +81,16 @@ impl Child {
         let status = self.process.wait().expect("wait");
         let mut errors = Vec::new();
         self.errors.rewind().and_then(|()| self.errors.read_to_end(&mut errors)).expect("stderr");
-        Outcome { output: self.seen, errors: String::from_utf8_lossy(&errors).into_owned(), status }
+        let output = std::mem::take(&mut self.seen);
+        Outcome { output, errors: String::from_utf8_lossy(&errors).into_owned(), status }
+    }
+}
+
+/// A helper ends when its input does; it is waited for, so that its user is free again.
+impl Drop for Child {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        drop(self.process.wait());
     }
 }
 

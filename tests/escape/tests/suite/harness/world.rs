@@ -11,14 +11,14 @@
 //! `{w}` is the folder around it all, `{secret}` a word that must never come out of a sandbox
 //! (`{terces}` the same backwards, for attacks that search for it).
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
@@ -36,17 +36,36 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
+/// The users of the worlds that exist now.
+fn users() -> MutexGuard<'static, BTreeSet<u32>> {
+    static USERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+    USERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Every world has its own user, so that an attack on "all my processes" meets only its own victims.
-fn next_user() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    60123 + NEXT.fetch_add(1, Ordering::Relaxed) % 4000
+/// Suites that run at the same time take theirs from different blocks.
+fn take_user() -> u32 {
+    let first = 60123 + std::process::id() % 64 * 64;
+    let mut users = users();
+    let free = (first..first + 64).find(|user| !users.contains(user)).expect("a free user");
+    users.insert(free);
+    free
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(user) = self.user {
+            drop(fs::remove_dir_all(format!("/tmp/nono-{user}")));
+            users().remove(&user);
+        }
+    }
 }
 
 impl World {
     pub(crate) fn new(base: &str, as_root: bool) -> Self {
         let folder = tempfile::Builder::new().prefix("nono-escape-").tempdir_in(base).expect("world");
         let secret = format!("SECRET-{:016x}", RandomState::new().hash_one(folder.path()));
-        let user = (is_root() && !as_root).then(next_user);
+        let user = (is_root() && !as_root).then(take_user);
         let world = Self { folder, binaries: binaries::shared(), secret, user };
         world.populate();
         world
