@@ -73,7 +73,10 @@ attacks! {
         attack("move-pages {pid} {addr}").against(victim());
     seeing: attack("sees {pid}").against(victim()).modes(Mode::WITH_PARENT);
     command_lines:
-        attack("proc-grep {pid} cmdline {terces}").leaks().against(helper("victim {secret} {out} loud"));
+        attack("proc-grep {pid} cmdline {terces}")
+            .leaks()
+            .against(helper("victim {secret} {out} loud"))
+            .modes(Mode::WITH_PARENT);
 
     parent_files:
         at_parent("proc-grep parent environ {terces}").leaks(),
