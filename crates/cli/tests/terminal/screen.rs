@@ -21,7 +21,8 @@ impl<'w> Screen<'w> {
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let socket = format!("nono-test-{}-{number}", std::process::id());
         let screen = Screen { world, socket, lines: Cell::new(0) };
-        world.file("home/rc", "PS1='[\\# $?]$ '\n", 0o644);
+        // Without a history that it would still write when the folder is being removed.
+        world.file("home/rc", "export HISTFILE=\nPS1='[\\# $?]$ '\n", 0o644);
         let shell = format!("exec bash --noprofile --rcfile {}", world.path("home/rc").display());
         screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", &shell]);
         assert_eq!(screen.prompt(), 0);
