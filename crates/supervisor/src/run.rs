@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use nono_policy::resolved::Limits;
 use nono_sandbox::{Command, ExecStrategy, PlanError, Prepared};
@@ -94,7 +95,7 @@ pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Res
         argv: command.argv.clone(),
         env: command.env.clone(),
         stdio: pipes.stdio,
-        terminal: caller.plan(options.interactive).map_err(supervising("look at the terminal"))?,
+        terminal: caller.plan().map_err(supervising("look at the terminal"))?,
         signal_mask: signals.former_mask(),
         grace_ms: options.grace_ms,
     })?;
@@ -112,9 +113,19 @@ pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Res
     let limits = &prepared.blueprint().limits;
     let watch = Watch::new(limits, launched.pid);
     caller.enter().map_err(supervising("set up the terminal"))?;
-    let result =
-        Loop { signals, caller: &caller, launched, pumps: pipes.into_pumps(), watch, tap: Tap::default() }
-            .turn();
+    let outputs = pipes.into_pumps();
+    let state = Loop {
+        signals: &signals,
+        caller: &caller,
+        launched,
+        master: None,
+        outputs,
+        input: None,
+        watch,
+        tap: Tap::default(),
+    };
+    let result = state.turn();
+    // While `signals` still blocks SIGTTOU: taking the terminal back is a background group's call.
     caller.leave();
     let mut outcome = result.map_err(supervising("watch the command"))?;
     outcome.memory_method = limits::memory_method(limits);
@@ -155,15 +166,18 @@ struct Pipes {
 
 impl Pipes {
     /// Errors are listened to through a pipe, unless they go to a terminal: then the command would notice, and with a
-    /// pty we see them anyway. Where both outputs are one file they stay one pipe, so that their order is kept.
+    /// pty we see them anyway. Where both outputs are one file they stay one pipe, so that their order is kept. Errors
+    /// that were sent elsewhere go there, pty or not.
     fn new(caller: &Caller, listen: bool) -> io::Result<Pipes> {
         let stderr = io::stderr();
         let shared = matches!(caller, Caller::Shared { .. });
-        if !listen || !shared || tty::is_terminal(stderr.as_fd()) {
-            return Ok(Pipes { stdio: [-1; 3], tapped: None, _childs: None });
+        let elsewhere = !tty::is_terminal(stderr.as_fd());
+        if !listen || !elsewhere {
+            let kept = if elsewhere { stderr.as_raw_fd() } else { -1 };
+            return Ok(Pipes { stdio: [-1, -1, kept], tapped: None, _childs: None });
         }
         let (ours, childs) = launch::output_pipe()?;
-        let one_file = process::same_open_file(1, 2);
+        let one_file = shared && process::same_open_file(1, 2);
         let stdio = [-1, if one_file { childs.as_raw_fd() } else { -1 }, childs.as_raw_fd()];
         let sink = stderr.as_fd().try_clone_to_owned()?;
         Ok(Pipes { stdio, tapped: Some((ours, sink)), _childs: Some(childs) })
@@ -174,38 +188,50 @@ impl Pipes {
     }
 }
 
-/// The loop's state. `pumps`: output first; with a pty, input second.
+/// The loop's state. With a pty: its master, what the command says there among `outputs`, what the caller types in
+/// `input`.
 struct Loop<'a> {
-    signals: Signals,
+    signals: &'a Signals,
     caller: &'a Caller,
     launched: Launched,
-    pumps: Vec<Pump>,
+    master: Option<OwnedFd>,
+    outputs: Vec<Pump>,
+    input: Option<Pump>,
     watch: Watch,
     tap: Tap,
 }
 
+/// How often a job in the background looks whether it was brought to the foreground.
+const LOOK: Duration = Duration::from_millis(100);
+
 impl Loop<'_> {
     /// Turn until init is gone and the output is through.
     fn turn(mut self) -> io::Result<Outcome> {
-        let mut master: Option<OwnedFd> = None;
         let mut ended = None;
         let mut limit = None;
         let mut init_gone = false;
         while !(init_gone && self.output_done()) {
             let ready = self.wait(init_gone, limit.is_none() && ended.is_none())?;
             if ready[0] {
-                self.pass_signals(master.as_ref())?;
+                self.pass_signals()?;
             }
             if ready[1] && !init_gone {
                 match self.launched.control.receive()? {
                     None => init_gone = true,
-                    Some(Notice::Terminal(fd)) => master = Some(self.connect(fd)?),
-                    Some(Notice::Stopped(signal)) => self.caller.stopped(signal, &self.launched.control)?,
+                    Some(Notice::Terminal(fd)) => self.connect(fd)?,
+                    Some(Notice::Stopped(signal)) => {
+                        self.stopped(signal)?;
+                        // What was readable before the stop may be somebody else's now.
+                        continue;
+                    }
                     Some(Notice::Continued) => {}
                     Some(Notice::Ended(status)) => ended = Some(wait::decode(status)),
                 }
             }
             self.pump(&ready[2..]);
+            if self.caller.waits_for_foreground() {
+                self.resume()?;
+            }
             if limit.is_none() && ended.is_none() {
                 limit = self.watch.check();
                 match limit {
@@ -224,25 +250,29 @@ impl Loop<'_> {
 
     /// What the command said is through; what the caller might still type is of no interest.
     fn output_done(&self) -> bool {
-        self.pumps.first().is_none_or(Pump::is_done)
+        self.outputs.iter().all(Pump::is_done)
     }
 
     fn wait(&self, init_gone: bool, watching: bool) -> io::Result<Vec<bool>> {
         let control = (!init_gone).then(|| (self.launched.control.as_fd(), false));
         let mut fds = vec![Some((self.signals.as_fd(), false)), control];
-        for pump in &self.pumps {
-            fds.push(pump.source());
-            fds.push(pump.sink());
+        fds.extend(self.outputs.iter().flat_map(|pump| [pump.source(), pump.sink()]));
+        if let Some(input) = &self.input {
+            fds.extend([input.source().filter(|_| self.caller.listens()), input.sink()]);
         }
-        wait::poll(&fds, if watching { self.watch.timeout() } else { None })
+        let timeout = if watching { self.watch.timeout() } else { None };
+        let look = self.caller.waits_for_foreground().then_some(LOOK);
+        wait::poll(&fds, timeout.into_iter().chain(look).min())
     }
 
     fn pump(&mut self, ready: &[bool]) {
-        for (index, (pump, ready)) in self.pumps.iter_mut().zip(ready.chunks(2)).enumerate() {
-            if ready[0] {
+        let outputs = self.outputs.len();
+        let pumps = self.outputs.iter_mut().chain(&mut self.input);
+        for (index, (pump, ready)) in pumps.zip(ready.chunks(2)).enumerate() {
+            if ready[0] && (index < outputs || self.caller.listens()) {
                 // Only what the command says is listened to, not what the person types.
                 pump.fill(|bytes| {
-                    if index == 0 {
+                    if index < outputs {
                         self.tap.listen(bytes);
                     }
                 });
@@ -251,30 +281,81 @@ impl Loop<'_> {
                 pump.flush();
             }
         }
+        // The caller's terminal is gone, so the command's goes too.
+        if self.master.is_some() && self.outputs.last().is_some_and(Pump::is_done) {
+            (self.master, self.input) = (None, None);
+        }
+    }
+
+    /// Everything the command said before it stopped belongs on the screen before the shell's prompt.
+    fn drain(&mut self) -> io::Result<()> {
+        loop {
+            let fds: Vec<_> = self.outputs.iter().flat_map(|pump| [pump.source(), pump.sink()]).collect();
+            let waiting = self.outputs.iter().any(|pump| pump.sink().is_some());
+            let ready = wait::poll(&fds, Some(if waiting { LOOK } else { Duration::ZERO }))?;
+            if !ready.contains(&true) {
+                return Ok(());
+            }
+            self.pump(&ready);
+        }
     }
 
     /// The command's pty is there: connect it to the caller's terminal both ways.
-    fn connect(&mut self, master: OwnedFd) -> io::Result<OwnedFd> {
+    fn connect(&mut self, master: OwnedFd) -> io::Result<()> {
         self.caller.resize(master.as_fd())?;
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         let output = io::stdout().as_fd().try_clone_to_owned()?;
-        self.pumps = vec![Pump::new(master.try_clone()?, output), Pump::new(input, master.try_clone()?)];
-        Ok(master)
+        self.outputs.push(Pump::new(master.try_clone()?, output));
+        self.input = Some(Pump::new(input, master.try_clone()?));
+        self.master = Some(master);
+        Ok(())
     }
 
-    fn pass_signals(&self, master: Option<&OwnedFd>) -> io::Result<()> {
+    fn stopped(&mut self, signal: i32) -> io::Result<()> {
+        self.drain()?;
+        self.caller.stopped(signal, &self.launched.control)?;
+        self.resize();
+        Ok(())
+    }
+
+    /// Continued, or brought to the foreground: the terminal may have another size and other settings by now.
+    fn resume(&self) -> io::Result<()> {
+        self.caller.enter()?;
+        self.resize();
+        Ok(())
+    }
+
+    fn resize(&self) {
+        if let Some(master) = &self.master {
+            // A terminal that is gone has no size; its end is noticed elsewhere.
+            let _ = self.caller.resize(master.as_fd());
+        }
+    }
+
+    fn pass_signals(&self) -> io::Result<()> {
         while let Some(received) = self.signals.next() {
-            match (received.signal, master) {
-                (libc::SIGWINCH, Some(master)) => self.caller.resize(master.as_fd())?,
-                // After a stop both sides were continued already.
-                (libc::SIGCONT, _) => {}
-                (signal, _) => match self.launched.control.signal(signal) {
-                    // It ended a moment ago.
-                    Err(error) if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {}
-                    result => result?,
-                },
+            match (received.signal, &self.master) {
+                (libc::SIGWINCH, Some(_)) => self.resize(),
+                // After a stop of ours both sides were continued already; after somebody's SIGSTOP only this one.
+                (libc::SIGCONT, _) => self.resume()?,
+                // Somebody else of this job wants to read from the terminal that was lent to the command.
+                (libc::SIGTTIN, _) if self.caller.take_back() => process::continue_job(),
+                // As at a real hang-up: a stopped process hears it only when it goes on.
+                (libc::SIGHUP, _) => {
+                    self.pass(libc::SIGHUP)?;
+                    self.pass(libc::SIGCONT)?;
+                }
+                (signal, _) => self.pass(signal)?,
             }
         }
         Ok(())
+    }
+
+    fn pass(&self, signal: i32) -> io::Result<()> {
+        match self.launched.control.signal(signal) {
+            // It ended a moment ago.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => Ok(()),
+            result => result,
+        }
     }
 }

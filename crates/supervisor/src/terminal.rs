@@ -4,6 +4,7 @@
 //! untouched until the end. Otherwise it keeps the caller's descriptors, in a process group of its own, which becomes
 //! the foreground group when it wants to read from the terminal.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -14,10 +15,11 @@ use nono_sys::terminal::{self, Settings};
 /// The caller's side.
 #[derive(Debug)]
 pub(crate) enum Caller {
-    /// The command has its own pty; these are the settings to put back.
-    Raw { tty: OwnedFd, settings: Settings },
-    /// The command shares what there is.
-    Shared { tty: Option<OwnedFd> },
+    /// The command has its own pty; these are the settings to put back. `raw`: the bytes pass through now, which they
+    /// do only while this job has the terminal.
+    Raw { tty: OwnedFd, settings: Settings, raw: Cell<bool> },
+    /// The command shares what there is. `lent`: its group has the terminal, and we take it back.
+    Shared { tty: Option<OwnedFd>, lent: Cell<bool> },
 }
 
 impl Caller {
@@ -27,41 +29,65 @@ impl Caller {
         if both && !interactive && terminal::in_foreground(stdin.as_fd()) {
             let tty = stdin.as_fd().try_clone_to_owned()?;
             let settings = Settings::of(tty.as_fd())?;
-            return Ok(Caller::Raw { tty, settings });
+            return Ok(Caller::Raw { tty, settings, raw: Cell::new(false) });
         }
-        Ok(Caller::Shared { tty: terminal::controlling() })
+        let tty = terminal::controlling();
+        let lend =
+            both && interactive && tty.as_ref().is_some_and(|tty| terminal::in_foreground(tty.as_fd()));
+        Ok(Caller::Shared { tty, lent: Cell::new(lend) })
     }
 
     /// What the child's plan says.
-    pub(crate) fn plan(&self, interactive: bool) -> io::Result<launch::Terminal> {
+    pub(crate) fn plan(&self) -> io::Result<launch::Terminal> {
         Ok(match self {
-            Caller::Raw { tty, settings } => {
+            Caller::Raw { tty, settings, .. } => {
                 launch::Terminal::Pty { settings: settings.for_pty(), size: terminal::size(tty.as_fd())? }
             }
-            Caller::Shared { tty } => launch::Terminal::Inherit {
+            Caller::Shared { tty, lent } => launch::Terminal::Inherit {
                 tty: tty.as_ref().map_or(-1, AsRawFd::as_raw_fd),
-                foreground: interactive
-                    && tty.as_ref().is_some_and(|tty| terminal::in_foreground(tty.as_fd())),
+                foreground: lent.get(),
             },
         })
     }
 
-    /// Begin passing bytes through.
+    /// Begin passing bytes through, if this job has the terminal; a background job leaves it alone.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        match self {
-            Caller::Raw { tty, settings } => settings.raw().apply(tty.as_fd()),
-            Caller::Shared { .. } => Ok(()),
+        if let Caller::Raw { tty, settings, raw } = self {
+            raw.set(terminal::in_foreground(tty.as_fd()));
+            if raw.get() {
+                settings.raw().apply(tty.as_fd())?;
+            }
         }
+        Ok(())
     }
 
     /// Give the terminal back to the caller as it was.
     pub(crate) fn leave(&self) {
         // A terminal that is gone needs nothing back.
         let _ = match self {
-            Caller::Raw { tty, settings } => settings.apply(tty.as_fd()),
-            Caller::Shared { tty: Some(tty) } => terminal::take_foreground(tty.as_fd()),
-            Caller::Shared { tty: None } => Ok(()),
+            Caller::Raw { tty, settings, raw } if raw.replace(false) => settings.apply(tty.as_fd()),
+            Caller::Shared { tty: Some(tty), lent } if lent.replace(false) => {
+                terminal::take_foreground(tty.as_fd())
+            }
+            _ => Ok(()),
         };
+    }
+
+    /// Whether what the caller types is the command's.
+    pub(crate) fn listens(&self) -> bool {
+        matches!(self, Caller::Raw { tty, raw, .. } if raw.get() && terminal::in_foreground(tty.as_fd()))
+    }
+
+    /// Take a lent terminal back; whether it was lent. The command asks again when it needs it.
+    pub(crate) fn take_back(&self) -> bool {
+        let was_lent = matches!(self, Caller::Shared { lent, .. } if lent.get());
+        self.leave();
+        was_lent
+    }
+
+    /// Whether the command has a pty while this job is in the background: nobody tells when that changes.
+    pub(crate) fn waits_for_foreground(&self) -> bool {
+        matches!(self, Caller::Raw { raw, .. } if !raw.get())
     }
 
     /// Pass a changed window size on.
@@ -75,23 +101,27 @@ impl Caller {
     /// The command was stopped. If it only wanted the terminal and we have it, hand it over; else stop with it, as one
     /// job, and go on together.
     pub(crate) fn stopped(&self, signal: i32, control: &launch::Control) -> io::Result<()> {
-        if let Caller::Shared { tty: Some(tty) } = self {
-            let wants_terminal = signal == libc::SIGTTIN || signal == libc::SIGTTOU;
-            if wants_terminal && terminal::in_foreground(tty.as_fd()) {
-                control.foreground()?;
-                return control.signal(libc::SIGCONT);
-            }
+        let wants_terminal = signal == libc::SIGTTIN || signal == libc::SIGTTOU;
+        if wants_terminal && self.lend(control)? {
+            return control.signal(libc::SIGCONT);
         }
-        let had_terminal =
-            matches!(self, Caller::Shared { tty: Some(tty) } if !terminal::in_foreground(tty.as_fd()));
-        self.leave();
+        let had_terminal = self.take_back();
         process::stop_job();
         self.enter()?;
-        if had_terminal
-            && matches!(self, Caller::Shared { tty: Some(tty) } if terminal::in_foreground(tty.as_fd()))
-        {
-            control.foreground()?;
+        if had_terminal {
+            self.lend(control)?;
         }
         control.signal(libc::SIGCONT)
+    }
+
+    /// Hand a shared terminal to the command, if it is ours to give.
+    fn lend(&self, control: &launch::Control) -> io::Result<bool> {
+        let Caller::Shared { tty: Some(tty), lent } = self else { return Ok(false) };
+        let ours = terminal::in_foreground(tty.as_fd());
+        if ours {
+            control.foreground()?;
+            lent.set(true);
+        }
+        Ok(ours)
     }
 }

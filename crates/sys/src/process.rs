@@ -85,6 +85,12 @@ pub fn stop_job() {
     }
 }
 
+/// Continue what was stopped in this process's group.
+pub fn continue_job() {
+    // SAFETY: only numbers.
+    unsafe { libc::kill(0, libc::SIGCONT) };
+}
+
 /// End this process by `signal`, so that the caller's shell sees what happened to the command.
 pub fn kill_self(signal: i32) {
     // SAFETY: only numbers.
@@ -102,7 +108,7 @@ pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
 }
 
 /// Signals a supervisor takes as data instead of being interrupted by them.
-pub const HANDLED: [i32; 8] = [
+pub const HANDLED: [i32; 9] = [
     libc::SIGINT,
     libc::SIGTERM,
     libc::SIGHUP,
@@ -111,6 +117,7 @@ pub const HANDLED: [i32; 8] = [
     libc::SIGCONT,
     libc::SIGWINCH,
     libc::SIGUSR1,
+    libc::SIGTTIN,
 ];
 
 /// A blocked set of signals, readable as a descriptor; the former mask comes back on drop.

@@ -1,6 +1,7 @@
 //! `run`, `shell`, `wrap`: one path through crate `nono`, and what is said around it.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 
 use nono::session::{self, Host, Session, SessionReport, SessionRequest};
 use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
@@ -134,6 +135,12 @@ fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common
         Ended::Signal(signal) => {
             if common.verbose {
                 message::line(&format!("the command was ended by {}", nono::signal_name(signal)));
+            }
+            // Ctrl-C and Ctrl-\\ went to the command's terminal, not to the loop or script around us.
+            if matches!(nono::signal_name(signal).as_str(), "SIGINT" | "SIGQUIT")
+                && std::io::stdin().is_terminal()
+            {
+                session::end_by(signal);
             }
             u8::try_from(128 + signal).unwrap_or(u8::MAX)
         }

@@ -283,6 +283,11 @@ pub fn failed_exec(error: &RunError) -> Option<(&Path, ExecProblem)> {
     Some((program, if missing { ExecProblem::Missing } else { ExecProblem::Refused }))
 }
 
+/// End this process by `signal`. A shell that waits sees then that the person wanted an end, not just this one.
+pub fn end_by(signal: i32) {
+    nono_sys::process::kill_self(signal);
+}
+
 /// The user this process runs as.
 pub fn user_id() -> u32 {
     nono_sys::process::uid()

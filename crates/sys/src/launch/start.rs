@@ -31,6 +31,7 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
     tie_to_parent(control).map_err(|e| (Step::DeathSignal, 0, e))?;
     setup::run(plan)?;
     let slave = open_terminal(&plan.terminal, control).map_err(|e| (Step::Terminal, 0, e))?;
+    lead_session(slave).map_err(|e| (Step::Terminal, 0, e))?;
     // After the id maps were written, which a non-dumpable process may not.
     // SAFETY: no memory is passed.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
@@ -56,26 +57,28 @@ fn command(plan: &mut Plan, slave: RawFd, report: RawFd) -> ! {
     unsafe { libc::_exit(125) }
 }
 
-/// Death signal, then a session on the pty or a process group of its own.
+/// Death signal, then a process group of its own, which gets the pty, or the caller's terminal where it should.
 fn prepare(plan: &mut Plan, slave: RawFd) -> Result<(), Failure> {
     // SAFETY: prctl, setsid, ioctl and setpgid take numbers only here.
     unsafe {
         check_int(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))
             .map_err(|e| (Step::DeathSignal, 0, e))?;
+        check_int(libc::setpgid(0, 0)).map_err(|e| (Step::Terminal, 0, e))?;
+        let tty = match plan.terminal {
+            Terminal::Pty { .. } => slave,
+            Terminal::Inherit { tty, foreground: true } => tty,
+            Terminal::Inherit { .. } => -1,
+        };
+        if tty >= 0 {
+            let group = libc::getpgrp();
+            check_int(libc::ioctl(tty, libc::TIOCSPGRP, &raw const group))
+                .map_err(|e| (Step::Terminal, 0, e))?;
+        }
         if slave >= 0 {
-            check_int(libc::setsid()).map_err(|e| (Step::Terminal, 0, e))?;
-            check_int(libc::ioctl(slave, libc::TIOCSCTTY, 0)).map_err(|e| (Step::Terminal, 0, e))?;
             for fd in &mut plan.stdio {
                 if *fd < 0 {
                     *fd = slave;
                 }
-            }
-        } else {
-            check_int(libc::setpgid(0, 0)).map_err(|e| (Step::Terminal, 0, e))?;
-            if let Terminal::Inherit { tty, foreground: true } = plan.terminal {
-                let group = libc::getpgrp();
-                check_int(libc::ioctl(tty, libc::TIOCSPGRP, &raw const group))
-                    .map_err(|e| (Step::Terminal, 0, e))?;
             }
         }
     }
@@ -132,6 +135,19 @@ fn open_terminal(terminal: &Terminal, control: RawFd) -> Result<RawFd, Errno> {
         libc::close(master);
         Ok(slave)
     }
+}
+
+/// Init leads the session on the pty, not the command: a group whose parents are all in other sessions is orphaned, and
+/// the kernel does not let Ctrl-Z stop it.
+fn lead_session(slave: RawFd) -> Result<(), Errno> {
+    if slave >= 0 {
+        // SAFETY: only numbers are passed.
+        unsafe {
+            check_int(libc::setsid())?;
+            check_int(libc::ioctl(slave, libc::TIOCSCTTY, 0))?;
+        }
+    }
+    Ok(())
 }
 
 /// Drop everything inherited, the caller's standard streams included: a reader of the command's output must see its
