@@ -15,7 +15,7 @@ pub enum LimitHit {
 /// How the memory limit is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryMethod {
-    /// The resident memory of all processes, added up this often; per process the kernel holds four times the limit.
+    /// The resident memory of all processes, added up this often; the kernel holds a far higher one per process.
     Polled(Duration),
 }
 

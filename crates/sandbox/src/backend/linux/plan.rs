@@ -217,10 +217,16 @@ fn limits(blueprint: &Blueprint) -> Vec<(u32, u64)> {
     let mut list = vec![(libc::RLIMIT_CORE, 0)];
     list.extend(limits.file_size.map(|bytes| (libc::RLIMIT_FSIZE, bytes)));
     // Only a backstop: the supervisor watches the sum over the tree, and its answer is the one people are told.
-    list.extend(limits.memory.map(|bytes| (libc::RLIMIT_DATA, bytes.saturating_mul(4))));
+    list.extend(limits.memory.map(|bytes| (libc::RLIMIT_DATA, backstop(bytes))));
     // Init counts too: it lives in the same user namespace.
     list.extend(limits.processes.map(|count| (libc::RLIMIT_NPROC, count.saturating_add(1))));
     list
+}
+
+/// What one process may allocate whatever the sum says: far enough above the limit that the sum is what strikes.
+fn backstop(limit: u64) -> u64 {
+    const ROOM: u64 = 1 << 30;
+    limit.saturating_mul(4).saturating_add(ROOM)
 }
 
 fn map_ids() -> Result<SetupOp, PlanError> {
