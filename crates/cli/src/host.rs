@@ -31,15 +31,22 @@ pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
         session_dir: None,
         can_mask: true,
     };
-    let temp = env::temp_dir();
+    let nested = cap_file().is_some() && nono::session::is_confined();
+    let temp = temp_dir(nested);
     let temp = temp.canonicalize().unwrap_or(temp);
     Ok(Host {
         context,
         env: env::vars_os().collect(),
         session_base: temp.join(format!("nono-{}", nono::session::user_id())),
         profile_dir: Some(config.join("profiles")),
-        nested: cap_file().is_some() && nono::session::is_confined(),
+        nested,
     })
+}
+
+/// Where temporary files go; inside a sandbox always into its own folder, which alone is sure to be writable.
+fn temp_dir(nested: bool) -> PathBuf {
+    let own = cap_file().filter(|_| nested).and_then(|file| Some(file.parent()?.join("tmp")));
+    own.unwrap_or_else(env::temp_dir)
 }
 
 /// The description of the sandbox this process is in, if it is in one.

@@ -61,6 +61,11 @@ pub(crate) fn memory_method(limits: &Limits) -> Option<MemoryMethod> {
     limits.memory.map(|_| MemoryMethod::Polled(POLL))
 }
 
+/// Whether the processes below `init` can be added up at all: a hidden `/proc` would make every sum zero.
+pub(crate) fn can_measure(init: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{init}/task/{init}/children")).is_ok()
+}
+
 /// Resident bytes of everything below `init`. A process that ends while we look counts as nothing.
 fn tree_memory(init: i32) -> u64 {
     let mut waiting = children(init);

@@ -58,6 +58,8 @@ pub enum RunError {
     Plan(#[from] PlanError),
     #[error("{error}")]
     Launch { error: LaunchError, program: PathBuf },
+    #[error("--max-memory cannot be held: the processes of the command cannot be seen in /proc")]
+    CannotMeasure,
     #[error("could not {what}: {}", errno::describe(.source))]
     Supervise { what: &'static str, source: io::Error },
 }
@@ -111,6 +113,9 @@ pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Res
         prepared.confine_self()?;
     }
     let limits = &prepared.blueprint().limits;
+    if limits.memory.is_some() && !limits::can_measure(launched.pid) {
+        return Err(RunError::CannotMeasure);
+    }
     let watch = Watch::new(limits, launched.pid);
     caller.enter().map_err(supervising("set up the terminal"))?;
     let outputs = pipes.into_pumps();
@@ -204,6 +209,9 @@ struct Loop<'a> {
 /// How often a job in the background looks whether it was brought to the foreground.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long output may still come once nobody is left who could write it.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 impl Loop<'_> {
     /// Turn until init is gone and the output is through.
     fn turn(mut self) -> io::Result<Outcome> {
@@ -212,6 +220,10 @@ impl Loop<'_> {
         let mut init_gone = false;
         while !(init_gone && self.output_done()) {
             let ready = self.wait(init_gone, limit.is_none() && ended.is_none())?;
+            // Everything that was started is dead; what keeps the output open is somebody outside who was handed it.
+            if init_gone && !ready.contains(&true) {
+                break;
+            }
             if ready[0] {
                 self.pass_signals()?;
             }
@@ -262,7 +274,8 @@ impl Loop<'_> {
         }
         let timeout = if watching { self.watch.timeout() } else { None };
         let look = self.caller.waits_for_foreground().then_some(LOOK);
-        wait::poll(&fds, timeout.into_iter().chain(look).min())
+        let last_words = init_gone.then_some(LAST_WORDS);
+        wait::poll(&fds, timeout.into_iter().chain(look).chain(last_words).min())
     }
 
     fn pump(&mut self, ready: &[bool]) {

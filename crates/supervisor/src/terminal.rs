@@ -106,6 +106,7 @@ impl Caller {
             return control.signal(libc::SIGCONT);
         }
         let had_terminal = self.take_back();
+        control.pause_all()?;
         process::stop_job();
         self.enter()?;
         if had_terminal {

@@ -214,6 +214,19 @@ pub fn start_time(pid: u32) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
+/// Whether a process of that number exists, even one that `/proc` hides.
+pub fn exists(pid: u32) -> bool {
+    let Ok(pid) = i32::try_from(pid) else { return false };
+    // SAFETY: only numbers; signal 0 is not delivered.
+    pid > 0 && check_int(unsafe { libc::kill(pid, 0) }) != Err(libc::ESRCH)
+}
+
+/// A number for the pid namespace this process is in: pids mean nothing in another one.
+pub fn pid_namespace() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino())
+}
+
 /// Whether a seccomp filter is already installed on this process.
 pub fn is_filtered() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nSeccomp:\t2"))

@@ -33,7 +33,7 @@ impl SessionFolder {
         loop {
             // A library may start several sessions in one second.
             let id = if attempt == 0 { stamp.clone() } else { format!("{stamp}-{attempt}") };
-            let dir = base.join(format!("{id}.{started}"));
+            let dir = base.join(format!("{id}.{started}.{}", process::pid_namespace()));
             match fs::make_dir(&dir, 0o700) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,
                 Err(error) => return Err(error),
@@ -144,13 +144,22 @@ fn sweep(base: &Path) {
     }
 }
 
-/// Whether a session folder's owner is gone. Anything that is not called like one is left alone.
+/// Whether a session folder's owner is gone. Anything that is not called like one, or belongs to another pid namespace,
+/// is left alone; so is a process that exists but whose start `/proc` does not tell.
 fn is_orphan(dir: &Path) -> bool {
-    let owner = || {
-        let (id, started) = dir.file_name()?.to_str()?.rsplit_once('.')?;
-        Some((id.split('-').nth(2)?.parse::<u32>().ok()?, started.parse::<u64>().ok()?))
+    let Some((pid, started, namespace)) = owner(dir) else { return false };
+    let gone = || match process::start_time(pid) {
+        Some(now) => now != started,
+        None => !process::exists(pid),
     };
-    owner().is_some_and(|(pid, started)| process::start_time(pid) != Some(started))
+    namespace == process::pid_namespace() && gone()
+}
+
+/// pid, start time and pid namespace, from the folder's name.
+fn owner(dir: &Path) -> Option<(u32, u64, u64)> {
+    let mut parts = dir.file_name()?.to_str()?.split('.');
+    let pid = parts.next()?.split('-').nth(2)?.parse().ok()?;
+    Some((pid, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -160,14 +169,17 @@ mod tests {
     #[test]
     fn a_folder_goes_with_its_session_and_orphans_go_with_the_next() {
         let base = std::env::temp_dir().join(format!("nono-folder-test-{}", std::process::id()));
-        let orphan = base.join("20200101-000000-999999999.1");
+        let orphan = base.join(format!("20200101-000000-999999999.1.{}", process::pid_namespace()));
+        let elsewhere = base.join("20200101-000000-999999999.1.1");
         let stranger = base.join("stranger");
         let first = SessionFolder::create(&base).unwrap();
         std::fs::create_dir(&orphan).unwrap();
         std::fs::create_dir(&stranger).unwrap();
+        std::fs::create_dir(&elsewhere).unwrap();
         let second = SessionFolder::create(&base).unwrap();
         assert!(!orphan.exists(), "swept");
         assert!(stranger.exists(), "not ours");
+        assert!(elsewhere.exists(), "of another pid namespace");
         assert!(first.dir.exists(), "alive");
         assert_ne!(first.id, second.id);
         let dir = first.dir.clone();

@@ -10,6 +10,7 @@ pub(super) const GO: u8 = 200;
 pub(super) const END_ALL: u8 = 201;
 pub(super) const FOREGROUND: u8 = 202;
 pub(super) const KILL_ALL: u8 = 203;
+pub(super) const PAUSE_ALL: u8 = 204;
 
 /// What init tells the parent.
 #[derive(Debug)]
@@ -59,6 +60,11 @@ impl Control {
         self.send(KILL_ALL)
     }
 
+    /// Stop everything the command started, not only the command: while nobody watches, nothing may run on.
+    pub fn pause_all(&self) -> io::Result<()> {
+        self.send(PAUSE_ALL)
+    }
+
     /// Make the command's process group the terminal's foreground group again (after a stop).
     pub fn foreground(&self) -> io::Result<()> {
         self.send(FOREGROUND)
@@ -101,7 +107,7 @@ pub(super) fn receive_order(fd: RawFd) -> Result<Option<u8>, Errno> {
 #[repr(C, align(8))]
 struct Ancillary([u8; 32]);
 
-pub(super) fn send_words(fd: RawFd, words: [i32; 2], pass: Option<RawFd>) -> Result<(), Errno> {
+pub(super) fn send_words(fd: RawFd, words: [i32; 2], pass: Option<RawFd>, flags: i32) -> Result<(), Errno> {
     let mut ancillary = Ancillary([0; 32]);
     let mut iov = libc::iovec { iov_base: words.as_ptr().cast_mut().cast(), iov_len: size_of_val(&words) };
     // SAFETY: every pointer in msg is valid across the call; the control buffer holds exactly one descriptor.
@@ -118,7 +124,11 @@ pub(super) fn send_words(fd: RawFd, words: [i32; 2], pass: Option<RawFd>) -> Res
             (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
             libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(passed);
         }
-        if libc::sendmsg(fd, &raw const msg, libc::MSG_NOSIGNAL) < 0 { Err(last_errno()) } else { Ok(()) }
+        if libc::sendmsg(fd, &raw const msg, libc::MSG_NOSIGNAL | flags) < 0 {
+            Err(last_errno())
+        } else {
+            Ok(())
+        }
     }
 }
 

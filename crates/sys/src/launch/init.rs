@@ -5,16 +5,22 @@
 //! control socket only, and runs nothing but this file. The parent's death closes the socket, and that ends the tree.
 //! Raw calls only: it runs in a forked copy of a process that may have had threads.
 
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
-use super::control::{CONTINUED, END_ALL, ENDED, FOREGROUND, KILL_ALL, STOPPED, receive_order, send_words};
+use super::control::{
+    CONTINUED, END_ALL, ENDED, FOREGROUND, KILL_ALL, PAUSE_ALL, STOPPED, receive_order, send_words,
+};
 use super::{Plan, WatchedMask, setup};
-use crate::raw::{Errno, check_int, sys};
+use crate::raw::{Errno, check_int, last_errno, sys};
 
 /// Where init keeps what it needs: see `start::close_all_but`.
 pub(super) const CONTROL: RawFd = 0;
 pub(super) const TTY: RawFd = 1;
+pub(super) const WATCH: RawFd = 2;
+/// How many ended processes are reaped before orders are looked at again.
+const REAP_AT_ONCE: usize = 256;
 
 pub(super) fn is_pid_one() -> bool {
     // SAFETY: no memory is passed. The raw call, because libc's view may be that of the forking process.
@@ -26,6 +32,17 @@ pub(super) struct Init<'a> {
     plan: &'a Plan,
     command: i32,
     pid_one: bool,
+    /// Everything was stopped together with the parent, and goes on together with it.
+    paused: Cell<bool>,
+    /// The command's end, where the parent could not be told at once.
+    untold: Cell<Option<i32>>,
+}
+
+/// What one turn of reaping found.
+#[derive(Clone, Copy)]
+struct Reaped {
+    ended: bool,
+    more: bool,
 }
 
 /// How the command's tree is to be ended.
@@ -39,25 +56,33 @@ enum End {
 impl Init<'_> {
     /// `command` is the pid of the forked command as this process sees it.
     pub(super) fn new(plan: &Plan, command: i32) -> Init<'_> {
-        Init { plan, command, pid_one: is_pid_one() }
+        Init { plan, command, pid_one: is_pid_one(), paused: Cell::new(false), untold: Cell::new(None) }
     }
 
     /// Serve until the command's tree is gone; returns the exit code.
     pub(super) fn serve(self) -> i32 {
         let Ok(children) = signal_fd(libc::SIGCHLD) else { return 125 };
-        let watch = watch_masks(&self.plan.masks);
+        let watch = if self.plan.masks.is_empty() { -1 } else { WATCH };
         let mut ended = false;
+        let mut more = false;
         loop {
             let mut polls = [poll_in(CONTROL), poll_in(children), poll_in(watch)];
+            let wait = if more { 0 } else { -1 };
             // SAFETY: polls lives across the call.
-            unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, -1) };
+            let polled = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, wait) };
+            if polled < 0 && last_errno() != libc::EINTR {
+                // Blind to orders: nothing may go on without them.
+                return self.end_rest(children, End::AtOnce);
+            }
             if polls[2].revents != 0 {
                 drain(watch);
                 remask(&self.plan.masks);
             }
-            if polls[1].revents != 0 {
+            if more || polls[1].revents != 0 {
                 drain(children);
-                ended |= self.reap();
+                let reaped = self.reap();
+                ended |= reaped.ended;
+                more = reaped.more;
             }
             if ended {
                 return self.end_rest(children, End::WithGrace);
@@ -76,6 +101,15 @@ impl Init<'_> {
         match receive_order(CONTROL) {
             Ok(Some(END_ALL)) => Some(End::WithGrace),
             Ok(Some(KILL_ALL)) => Some(End::AtOnce),
+            Ok(Some(PAUSE_ALL)) => {
+                self.signal_all(libc::SIGSTOP);
+                self.paused.set(true);
+                None
+            }
+            Ok(Some(signal)) if i32::from(signal) == libc::SIGCONT && self.paused.replace(false) => {
+                self.signal_all(libc::SIGCONT);
+                None
+            }
             Ok(Some(FOREGROUND)) => {
                 // SAFETY: the pid lives across the call; SIGTTOU is blocked here, so the change is not refused.
                 unsafe { libc::ioctl(TTY, libc::TIOCSPGRP, &raw const self.command) };
@@ -91,32 +125,58 @@ impl Init<'_> {
         }
     }
 
-    /// Reap whatever changed state; true when the command itself ended.
-    fn reap(&self) -> bool {
-        let mut ended = false;
-        loop {
-            let mut status = 0;
-            let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
+    /// Reap what ended, a bounded number at a time: a tree that ends processes as fast as they are reaped must not keep
+    /// orders waiting. Stops are of interest for the command alone.
+    fn reap(&self) -> Reaped {
+        let mut status = 0;
+        let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
+        // SAFETY: status lives across the call.
+        let changed = unsafe { libc::waitpid(self.command, &raw mut status, flags) } == self.command;
+        let mut ended = changed && self.tell(status);
+        for _ in 0..REAP_AT_ONCE {
             // SAFETY: status lives across the call.
-            let pid = unsafe { libc::waitpid(-1, &raw mut status, flags) };
+            let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
             if pid <= 0 {
-                return ended;
+                return Reaped { ended, more: false };
             }
             if pid == self.command {
-                ended |= tell(status);
+                ended |= self.tell(status);
             }
         }
+        Reaped { ended, more: true }
+    }
+
+    /// Pass a change of the command's state on; true when it ended. Never waits for a parent that does not listen.
+    fn tell(&self, status: i32) -> bool {
+        let message = if libc::WIFSTOPPED(status) {
+            [STOPPED, libc::WSTOPSIG(status)]
+        } else if libc::WIFCONTINUED(status) {
+            [CONTINUED, 0]
+        } else {
+            [ENDED, status]
+        };
+        let told = send_words(CONTROL, message, None, libc::MSG_DONTWAIT);
+        let ended = message[0] == ENDED;
+        if ended && told == Err(libc::EAGAIN) {
+            self.untold.set(Some(status));
+        }
+        ended
     }
 
     /// End what is left: TERM, the grace period, KILL; then nobody but init is there.
     fn end_rest(&self, children: RawFd, end: End) -> i32 {
-        let mut remaining_ms = if end == End::AtOnce { 0 } else { i64::from(self.plan.grace_ms) };
+        let grace = if end == End::AtOnce { 0 } else { i64::from(self.plan.grace_ms) };
+        let deadline = now_ms() + grace;
         let mut terminated = false;
         loop {
-            self.reap();
+            let more = self.reap().more;
             if !has_children() {
+                if let Some(status) = self.untold.take() {
+                    let _ = send_words(CONTROL, [ENDED, status], None, 0);
+                }
                 return 0;
             }
+            let remaining_ms = deadline - now_ms();
             if !terminated && remaining_ms > 0 {
                 self.signal_all(libc::SIGTERM);
                 // A stopped process takes TERM only when it runs.
@@ -126,13 +186,17 @@ impl Init<'_> {
             if remaining_ms <= 0 {
                 self.signal_all(libc::SIGKILL);
             }
-            let before = now_ms();
             let mut poll = poll_in(children);
-            let wait = if remaining_ms > 0 { remaining_ms } else { 20 };
+            let wait = if more {
+                0
+            } else if remaining_ms > 0 {
+                remaining_ms
+            } else {
+                20
+            };
             // SAFETY: poll lives across the call.
             unsafe { libc::poll(&raw mut poll, 1, wait as libc::c_int) };
             drain(children);
-            remaining_ms -= now_ms() - before;
         }
     }
 
@@ -145,20 +209,6 @@ impl Init<'_> {
             signal_children(signal);
         }
     }
-}
-
-/// Pass a change of the command's state on; true when it ended.
-fn tell(status: i32) -> bool {
-    let message = if libc::WIFSTOPPED(status) {
-        [STOPPED, libc::WSTOPSIG(status)]
-    } else if libc::WIFCONTINUED(status) {
-        [CONTINUED, 0]
-    } else {
-        [ENDED, status]
-    };
-    // A parent that cannot be told is gone; the hang-up ends the tree.
-    let _ = send_words(CONTROL, message, None);
-    message[0] == ENDED
 }
 
 fn has_children() -> bool {
@@ -225,39 +275,50 @@ fn drain(fd: RawFd) {
     while unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
 }
 
-/// Watch the folders of masked names; -1 (which poll passes over) when there is nothing to watch.
-fn watch_masks(masks: &[WatchedMask]) -> RawFd {
+/// Watch the folders of masked names, before the command runs: a mask that cannot be watched is not promised.
+pub(super) fn watch_masks(masks: &[WatchedMask]) -> Result<RawFd, Errno> {
     if masks.is_empty() {
-        return -1;
+        return Ok(-1);
     }
+    // SAFETY: no memory is passed.
+    let fd = check_int(unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) })?;
+    for mask in masks {
+        watch(fd, mask)?;
+    }
+    Ok(fd)
+}
+
+fn watch(fd: RawFd, mask: &WatchedMask) -> Result<(), Errno> {
     let events =
         libc::IN_CREATE | libc::IN_MOVED_TO | libc::IN_MOVED_FROM | libc::IN_DELETE | libc::IN_MOVE_SELF;
-    // SAFETY: the paths are NUL-terminated.
-    unsafe {
-        let fd = libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC);
-        for mask in masks {
-            libc::inotify_add_watch(fd, mask.parent.as_ptr(), events);
-        }
-        fd
-    }
+    // SAFETY: the path is NUL-terminated.
+    check_int(unsafe { libc::inotify_add_watch(fd, mask.parent.as_ptr(), events) })?;
+    Ok(())
 }
 
-/// Put every mask back that somebody outside removed by replacing the name.
+/// Put every mask back that somebody outside removed by replacing the name; by a folder, where there was a file, too.
 fn remask(masks: &[WatchedMask]) {
     for mask in masks {
-        if let (Some(source), Some(target)) = (identity(&mask.source), identity(&mask.target))
-            && source != target
-        {
+        // The folder itself may be a new one of the old name.
+        let _ = watch(WATCH, mask);
+        let Some((target, is_dir)) = identity(&mask.target) else { continue };
+        let source = if is_dir { &mask.dir } else { &mask.file };
+        if identity(source).is_some_and(|(source, _)| source != target) {
             // Nothing can be reported from here; the next event tries again.
-            let _ = setup::mask(&mask.source, &mask.target);
+            let _ = setup::mask(source, &mask.target);
         }
     }
 }
 
-fn identity(path: &CStr) -> Option<(libc::dev_t, libc::ino_t)> {
+/// What stands at a path, and whether it is a folder.
+fn identity(path: &CStr) -> Option<((libc::dev_t, libc::ino_t), bool)> {
     // SAFETY: path is NUL-terminated, stat lives across the call.
-    unsafe {
+    let stat = unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
-        (libc::lstat(path.as_ptr(), &raw mut stat) == 0).then_some((stat.st_dev, stat.st_ino))
-    }
+        if libc::lstat(path.as_ptr(), &raw mut stat) != 0 {
+            return None;
+        }
+        stat
+    };
+    Some(((stat.st_dev, stat.st_ino), stat.st_mode & libc::S_IFMT == libc::S_IFDIR))
 }

@@ -52,7 +52,9 @@ pub enum SetupOp {
 /// A mask that somebody outside could take away by replacing the name, so that init has to watch it.
 #[derive(Debug)]
 pub struct WatchedMask {
-    pub source: CString,
+    /// What covers it while it is a folder, and while it is anything else.
+    pub dir: CString,
+    pub file: CString,
     pub target: CString,
     pub parent: CString,
 }
@@ -218,6 +220,11 @@ pub fn confine_self(ruleset: &crate::landlock::Ruleset, filter: &[Instruction]) 
     confine::no_new_privs().map_err(|e| LaunchError::new(Step::NoNewPrivs, e))?;
     ruleset.restrict_self(false).map_err(|e| LaunchError::io(Step::Landlock, &e))?;
     crate::seccomp::install(filter, false).map_err(|e| LaunchError::io(Step::Seccomp, &e))
+}
+
+/// Empty every capability set of the calling thread.
+pub fn drop_capabilities() -> io::Result<()> {
+    confine::drop_capabilities().map_err(io_error)
 }
 
 fn unshare(flags: i32) -> Result<(), Errno> {

@@ -4,7 +4,7 @@
 use std::os::fd::RawFd;
 
 use super::control::{GO, TERMINAL, receive_order, send_words};
-use super::init::{CONTROL, Init, TTY, is_pid_one};
+use super::init::{CONTROL, Init, TTY, WATCH, is_pid_one, watch_masks};
 use super::step::{Failure, Step, write_report};
 use super::{Plan, Terminal, confine, setup};
 use crate::raw::{Errno, check_int, sys};
@@ -32,6 +32,7 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
     setup::run(plan)?;
     let slave = open_terminal(&plan.terminal, control).map_err(|e| (Step::Terminal, 0, e))?;
     lead_session(slave).map_err(|e| (Step::Terminal, 0, e))?;
+    let watch = watch_masks(&plan.masks).map_err(|e| (Step::Watch, 0, e))?;
     // After the id maps were written, which a non-dumpable process may not.
     // SAFETY: no memory is passed.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
@@ -41,7 +42,7 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
         Ok(0) => command(plan, slave, report),
         Ok(pid) => {
             let tty = if let Terminal::Inherit { tty, .. } = plan.terminal { tty } else { -1 };
-            close_all_but(control, tty);
+            close_all_but(control, tty, watch);
             Ok(pid as i32)
         }
     }
@@ -131,7 +132,7 @@ fn open_terminal(terminal: &Terminal, control: RawFd) -> Result<RawFd, Errno> {
         let slave = check_int(libc::ioctl(master, libc::TIOCGPTPEER, flags))?;
         check_int(libc::ioctl(slave, libc::TCSETS, std::ptr::from_ref::<libc::termios>(settings)))?;
         check_int(libc::ioctl(slave, libc::TIOCSWINSZ, &raw const *size))?;
-        send_words(control, [TERMINAL, 0], Some(master))?;
+        send_words(control, [TERMINAL, 0], Some(master), 0)?;
         libc::close(master);
         Ok(slave)
     }
@@ -152,7 +153,7 @@ fn lead_session(slave: RawFd) -> Result<(), Errno> {
 
 /// Drop everything inherited, the caller's standard streams included: a reader of the command's output must see its
 /// end when the command ends, not when init does. The control socket moves to descriptor 0, the terminal to 1.
-fn close_all_but(control: RawFd, tty: RawFd) {
+fn close_all_but(control: RawFd, tty: RawFd, watch: RawFd) {
     // SAFETY: only descriptor numbers are passed; a failing dup2 leaves nothing worse than a terminal not handed over.
     unsafe {
         let tty = if tty >= 0 { libc::dup(tty) } else { -1 };
@@ -162,6 +163,11 @@ fn close_all_but(control: RawFd, tty: RawFd) {
         } else {
             libc::close(TTY);
         }
-        let _ = sys!(libc::SYS_close_range, 2, u32::MAX, 0);
+        if watch >= 0 {
+            libc::dup2(watch, WATCH);
+        } else {
+            libc::close(WATCH);
+        }
+        let _ = sys!(libc::SYS_close_range, 3, u32::MAX, 0);
     }
 }

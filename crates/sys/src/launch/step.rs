@@ -34,6 +34,7 @@ steps! {
     ReadOnly => "make the file system read-only",
     PlaceTree => "mount a writable grant",
     Mask => "close a path inside a grant",
+    Watch => "watch the closed paths",
     Mount => "mount a private file system",
     Loopback => "bring up the loopback interface",
     LateRule => "allow a private file system",

@@ -1,7 +1,7 @@
 //! Confining the calling process itself, without namespaces and for ever.
 
 use nono_policy::resolved::ResolvedPolicy;
-use nono_sys::{errno, process, seccomp};
+use nono_sys::{errno, launch, process, seccomp};
 
 use super::blueprint::{SessionPaths, compile};
 use super::support::support_in_place;
@@ -24,6 +24,7 @@ pub fn apply(policy: &ResolvedPolicy) -> Result<(), Refusal> {
     }
     let blueprint = compile(policy, &support, ExecStrategy::Direct, &SessionPaths::none())?;
     let ruleset = plan::fill(&blueprint)?;
+    launch::drop_capabilities().map_err(failed("drop all capabilities"))?;
     process::no_new_privs().map_err(failed("give up new privileges"))?;
     ruleset.restrict_self(all_threads).map_err(failed("enforce the Landlock rules"))?;
     seccomp::install(&filter::compile(blueprint.filter), all_threads)

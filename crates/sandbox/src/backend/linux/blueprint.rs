@@ -74,7 +74,7 @@ pub enum MountStep {
     /// Make everything read-only.
     ReadOnlyRoot,
     /// A new file system.
-    Private { kind: &'static str, target: PathBuf, options: &'static str },
+    Private { kind: &'static str, target: PathBuf, options: String },
     /// Put the stand-in over the directory.
     Replace { source: PathBuf, target: PathBuf },
     /// Put a kept copy back.
@@ -109,7 +109,7 @@ pub struct Blueprint {
     pub workdir: PathBuf,
 }
 
-const READ: u64 = fs::EXECUTE | fs::READ_FILE | fs::READ_DIR;
+pub(super) const READ: u64 = fs::EXECUTE | fs::READ_FILE | fs::READ_DIR;
 const WRITE: u64 = fs::WRITE_FILE
     | fs::REMOVE_DIR
     | fs::REMOVE_FILE

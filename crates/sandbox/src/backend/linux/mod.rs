@@ -1,5 +1,6 @@
 //! Linux: Landlock, seccomp and namespaces.
 
+mod aliases;
 mod apply;
 mod blueprint;
 mod filter;

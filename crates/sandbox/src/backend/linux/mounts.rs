@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nono_policy::is_within;
 use nono_policy::resolved::{ClosedHow, ClosedPath, PathKind, ResolvedPolicy};
 
+use super::aliases::aliases;
 use super::blueprint::{Blueprint, Layers, MountStep, SessionPaths};
 use super::sockets::bound_sockets;
 use crate::strategy::ExecStrategy;
@@ -24,7 +25,7 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     if !writable.iter().any(|path| path == Path::new("/")) {
         steps.push(MountStep::ReadOnlyRoot);
     }
-    steps.extend(private_file_systems(blueprint.layers));
+    steps.extend(private_file_systems(blueprint.layers, policy.limits.memory));
     if let Some(run) = &run {
         blueprint.run_entries = run_entries(run, &writable);
         let source = if blueprint.run_entries.is_empty() { &session.empty_dir } else { &session.run_dir };
@@ -45,6 +46,7 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     steps.extend(pins(policy, &writable));
     steps.extend(policy.closed.iter().filter_map(|closed| mask(closed, session)));
     steps.extend(socket_masks(policy, session));
+    steps.extend(aliases(&steps));
     blueprint.watched = watched(policy, blueprint.strategy);
     blueprint.mounts = steps;
 }
@@ -77,17 +79,19 @@ pub(super) fn copies(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<(Pa
         .collect()
 }
 
-fn private_file_systems(layers: Layers) -> Vec<MountStep> {
+fn private_file_systems(layers: Layers, memory: Option<u64>) -> Vec<MountStep> {
     let mut steps = Vec::new();
-    let mut add = |kind, target: &str, options| {
+    let mut add = |kind, target: &str, options: String| {
         if Path::new(target).is_dir() {
             steps.push(MountStep::Private { kind, target: target.into(), options });
         }
     };
-    add("tmpfs", "/dev/shm", "mode=1777");
-    add("devpts", "/dev/pts", "newinstance,ptmxmode=0666,mode=620");
+    // What lies there is memory that no process's own use shows.
+    let size = memory.map_or_else(String::new, |bytes| format!(",size={bytes}"));
+    add("tmpfs", "/dev/shm", format!("mode=1777{size}"));
+    add("devpts", "/dev/pts", "newinstance,ptmxmode=0666,mode=620".to_owned());
     if layers.pid {
-        add("proc", "/proc", "");
+        add("proc", "/proc", String::new());
     }
     steps
 }
@@ -158,10 +162,10 @@ fn mask(closed: &ClosedPath, session: &SessionPaths) -> Option<MountStep> {
     Some(MountStep::Mask { source, target: closed.resolved.clone(), must: closed.how == ClosedHow::Mask })
 }
 
-/// The folders between a writable grant and nono's binary: if one could be renamed, another binary could be put in the
-/// place of ours.
+/// The folders between a writable grant and a masked path: if one could be renamed, something else could be put in the
+/// place of what is closed (another binary in the place of ours, a folder where no mask is).
 fn pins(policy: &ResolvedPolicy, writable: &[PathBuf]) -> Vec<MountStep> {
-    let own = policy.closed.iter().filter(|closed| closed.keep_read && closed.how == ClosedHow::Mask);
+    let own = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask);
     let mut folders: Vec<&Path> = own
         .flat_map(|closed| closed.resolved.ancestors().skip(1))
         .filter(|dir| writable.iter().any(|grant| is_within(dir, grant) && *dir != grant))

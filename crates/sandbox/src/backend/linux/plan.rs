@@ -64,6 +64,11 @@ impl Prepared {
             &ruleset,
             &KernelRule { path: sessions, access: blueprint::EVERYTHING & self.blueprint.handled_fs },
         )?;
+        // Its own view of the command's processes, which the limits are added up from.
+        add_rule(
+            &ruleset,
+            &KernelRule { path: "/proc".into(), access: blueprint::READ & self.blueprint.handled_fs },
+        )?;
         launch::confine_self(&ruleset, &filter::compile(self.blueprint.filter)).map_err(|error| {
             Refusal::Kernel { step: error.step.words(), error: errno::text(error.errno) }.into()
         })
@@ -98,9 +103,9 @@ impl Prepared {
 
     fn watched(&self) -> Result<Vec<WatchedMask>, PlanError> {
         let mask = |path: &PathBuf| {
-            let source = if path.is_dir() { &self.session.mask_dir } else { &self.session.mask_file };
             Ok(WatchedMask {
-                source: c_path(source, "a mask")?,
+                dir: c_path(&self.session.mask_dir, "a mask")?,
+                file: c_path(&self.session.mask_file, "a mask")?,
                 target: c_path(path, "a closed path")?,
                 parent: c_path(path.parent().unwrap_or(Path::new("/")), "a closed path")?,
             })
@@ -270,7 +275,7 @@ fn mount_op(step: &MountStep, kept: &[&PathBuf]) -> Result<SetupOp, PlanError> {
             kind: c_string((*kind).into(), "a mount")?,
             target: place(target)?,
             flags: private_flags(kind),
-            data: c_string((*options).into(), "a mount")?,
+            data: c_string(options.into(), "a mount")?,
         },
         MountStep::Replace { source, target } => {
             SetupOp::Mask { source: place(source)?, target: place(target)?, if_there: false }
@@ -302,7 +307,10 @@ fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
     }
     setup.push(SetupOp::MakePrivate);
     setup.push(SetupOp::ReadOnly { path: c"/".to_owned() });
-    setup.push(mount_op(&MountStep::Private { kind: "proc", target: "/proc".into(), options: "" }, &[])?);
+    setup.push(mount_op(
+        &MountStep::Private { kind: "proc", target: "/proc".into(), options: String::new() },
+        &[],
+    )?);
     Ok(Plan {
         namespaces,
         setup,

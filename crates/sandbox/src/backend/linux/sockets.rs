@@ -16,8 +16,43 @@ pub(super) fn bound_sockets() -> Vec<PathBuf> {
         .filter_map(|line| line.windows(2).position(|pair| pair == b" /").map(|at| &line[at + 1..]))
         .map(|path| PathBuf::from(OsStr::from_bytes(path)))
         .collect();
+    // A name may have been linked or renamed beside the one it was bound with (ssh's control sockets are).
+    let mut folders: Vec<PathBuf> = paths.iter().filter_map(|path| Some(path.parent()?.to_owned())).collect();
+    folders.extend(relative_folders(&table));
+    folders.sort();
+    folders.dedup();
+    for folder in folders {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+        paths.extend(sockets.map(|entry| entry.path()));
+    }
     paths.sort();
     paths.dedup();
     paths.retain(|path| path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()));
     paths
+}
+
+/// Where sockets that were bound with a relative name may be: below the working directories of the processes we can
+/// see. Nothing better is known about them.
+fn relative_folders(table: &[u8]) -> Vec<PathBuf> {
+    let lines = table.split(|byte| *byte == b'\n').skip(1);
+    let names: Vec<&[u8]> = lines
+        .filter_map(|line| line.splitn(7, |byte| *byte == b' ').last())
+        .map(<[u8]>::trim_ascii_start)
+        .filter_map(|rest| rest.splitn(2, |byte| *byte == b' ').nth(1))
+        .filter(|name| !name.is_empty() && name[0] != b'/' && name[0] != b'@')
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut homes: Vec<PathBuf> =
+        processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok()).collect();
+    homes.sort();
+    homes.dedup();
+    homes
+        .iter()
+        .flat_map(|home| names.iter().map(move |name| home.join(OsStr::from_bytes(name))))
+        .filter_map(|path| Some(path.parent()?.to_owned()))
+        .collect()
 }

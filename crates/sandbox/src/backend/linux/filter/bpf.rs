@@ -91,7 +91,7 @@ impl Block {
     /// If the loaded value is at least `value`, run `then` (of any length), else go on.
     pub(crate) fn when_at_least(mut self, value: u32, then: Block) -> Block {
         // One instruction less on the way, where the jump is short enough.
-        if then.0.len() <= usize::from(u8::MAX) {
+        if u8::try_from(then.0.len()).is_ok() {
             return self.branch(JGE, value, then);
         }
         self.0.push(instruction(JGE, 1, 0, value));

@@ -128,6 +128,13 @@ fn others_cannot_be_named_without_a_pid_namespace() {
     assert_eq!(bare(libc::SYS_ioprio_set, &[1, 0, 5]), ALLOW);
     assert_eq!(bare(libc::SYS_ioprio_set, &[3, 0, 5]), errno(libc::EPERM));
     assert_eq!(ask(NAMESPACED, libc::SYS_prlimit64, args(&[4711, 7, 0x1000])), ALLOW);
+    assert_eq!(
+        ask(NAMESPACED, libc::SYS_prlimit64, args(&[1, 7, 0x1000])),
+        errno(libc::EPERM),
+        "init's limits"
+    );
+    assert_eq!(ask(NAMESPACED, libc::SYS_prlimit64, args(&[HIGH | 1, 7, 0x1000])), errno(libc::EPERM));
+    assert_eq!(ask(NAMESPACED, libc::SYS_prlimit64, args(&[1, 7, 0])), ALLOW, "reading them");
 }
 
 #[test]
