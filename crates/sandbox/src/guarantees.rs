@@ -94,9 +94,9 @@ const TABLE: &[Guarantee] = &[
     Guarantee {
         what: "unix sockets of services outside",
         with_namespaces: By(
-            "/run is replaced, every other bound socket is masked; one bound later elsewhere is open",
+            "/run is replaced, every other bound socket is masked; one bound later, or in another network namespace, is open",
         ),
-        direct: By("/run is replaced, every other bound socket is masked; one bound later elsewhere is open"),
+        direct: By("/run is replaced, every other bound socket is masked; one bound later, or in another network namespace, is open"),
         without_namespaces: By("no unix socket at all, except pairs"),
     },
     Guarantee {
