@@ -207,7 +207,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
 
 impl PolicyArgs {
     pub(crate) fn request(&self, here: &Path) -> Result<RunRequest, Failure> {
-        let absolute = |paths: &[PathBuf]| paths.iter().map(|path| here.join(path)).collect();
+        let absolute = |paths: &[PathBuf]| paths.iter().map(|path| at(here, path)).collect();
         Ok(RunRequest {
             grants: self.grants(here),
             deny: absolute(&self.deny),
@@ -232,7 +232,7 @@ impl PolicyArgs {
             (&self.read_file, AccessMode::Read, GrantKind::File),
             (&self.write_file, AccessMode::Write, GrantKind::File),
         ];
-        let grant = |path: &PathBuf, access, kind| GrantRequest { path: here.join(path), access, kind };
+        let grant = |path: &PathBuf, access, kind| GrantRequest { path: at(here, path), access, kind };
         lists
             .into_iter()
             .flat_map(|(paths, access, kind)| paths.iter().map(move |path| grant(path, access, kind)))
@@ -253,6 +253,11 @@ impl PolicyArgs {
             })
         }
     }
+}
+
+/// The path as it would be typed from anywhere: absolute, without `.`; a `..` stays for the kernel to follow.
+fn at(here: &Path, path: &Path) -> PathBuf {
+    here.join(path).components().collect()
 }
 
 fn variable(text: &str) -> EnvRequest {

@@ -52,8 +52,8 @@ $ nono run --read . --bypass-protection ~/.ssh -- true
 ! [nono] hint: add --read [TMP]/home/.ssh or --read-file
 = exit 125
 $ nono run --read . --bypass-protection . -- true
-! [nono] error: [TMP]/work/. is not protected, so there is nothing to bypass
-! [nono] hint: drop --bypass-protection [TMP]/work/.; a grant alone opens it
+! [nono] error: [TMP]/work is not protected, so there is nothing to bypass
+! [nono] hint: drop --bypass-protection [TMP]/work; a grant alone opens it
 = exit 125
 $ nono run -s --read ~/.ssh --bypass-protection ~/.ssh -- cat ../home/.ssh/id
 key
@@ -151,12 +151,12 @@ $ cat .env sub/deep
 token
 deep
 $ nono run --allow . --deny later -- true
-! [nono] error: [TMP]/work/later is denied but does not exist; inside [TMP]/work/., which is granted, nothing could keep the name closed once somebody creates it
-! [nono] hint: create [TMP]/work/later first, or grant less than [TMP]/work/.
+! [nono] error: [TMP]/work/later is denied but does not exist; inside [TMP]/work, which is granted, nothing could keep the name closed once somebody creates it
+! [nono] hint: create [TMP]/work/later first, or grant less than [TMP]/work
 = exit 125
 $ nono run --read sub --deny . -- true
-! [nono] error: [TMP]/work/sub is granted but lies in [TMP]/work/., which is denied by user
-! [nono] hint: drop the grant, or the deny of [TMP]/work/.
+! [nono] error: [TMP]/work/sub is granted but lies in [TMP]/work, which is denied by user
+! [nono] hint: drop the grant, or the deny of [TMP]/work
 = exit 125
 $ nono run --deny /no/such -- true
 

@@ -53,7 +53,7 @@ $ nono why --json --read . --path data/file --op write
     "requested": "write"
   },
   "closest": {
-    "original": "[TMP]/work/.",
+    "original": "[TMP]/work",
     "resolved": "[TMP]/work",
     "access": "read",
     "is_file": false,
@@ -95,7 +95,7 @@ $ nono why --json --allow . --deny data --path data/file
     "source": "user"
   },
   "closest": {
-    "original": "[TMP]/work/.",
+    "original": "[TMP]/work",
     "resolved": "[TMP]/work",
     "access": "read+write",
     "is_file": false,
