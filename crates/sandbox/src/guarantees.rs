@@ -96,7 +96,9 @@ const TABLE: &[Guarantee] = &[
         with_namespaces: By(
             "/run is replaced, every other bound socket is masked; one bound later, or in another network namespace, is open",
         ),
-        direct: By("/run is replaced, every other bound socket is masked; one bound later, or in another network namespace, is open"),
+        direct: By(
+            "/run is replaced, every other bound socket is masked; one bound later, or in another network namespace, is open",
+        ),
         without_namespaces: By("no unix socket at all, except pairs"),
     },
     Guarantee {

@@ -1,9 +1,11 @@
 /* Helpers of the harness. They run outside the sandbox, as the same user: victims, accomplices, observers. */
 #include "attack.h"
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -77,6 +79,26 @@ static void giver(char **a) {
     exit(0);
 }
 
+/* A server of its own kind: bound `near`, by a relative name from inside its folder, or bound under a passing name
+ * that was then `linked` or `renamed` to the lasting one. The kernel's list of sockets knows none of the three paths. */
+static void listener(char **a) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int visits = 0, door = need(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), "socket"), near = !strcmp(a[0], "near");
+    char path[4096];
+    need(chdir(a[1]), "chdir");
+    snprintf(path, sizeof path, near ? "%s" : "%s/%s.tmp", near ? a[2] : a[1], a[2]);
+    if (strlen(path) >= sizeof at.sun_path) errno = ENAMETOOLONG, broken("socket path");
+    strcpy(at.sun_path, path);
+    need(bind(door, (void *)&at, sizeof at), "bind");
+    need(listen(door, 16), "listen");
+    if (!strcmp(a[0], "linked")) need(link(path, a[2]), "link"), need(unlink(path), "unlink");
+    if (!strcmp(a[0], "renamed")) need(rename(path, a[2]), "rename");
+    printf("READY door=%s/%s\n", a[1], a[2]);
+    for (char line[16]; fgets(line, sizeof line, stdin); printf("STATE visits %d\n", visits))
+        while (accept(door, NULL, NULL) >= 0) visits++;
+    exit(0);
+}
+
 static int make_terminal(char *name, size_t size) {
     int master = need(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), "posix_openpt");
     need(grantpt(master), "grantpt"), need(unlockpt(master), "unlockpt");
@@ -138,6 +160,16 @@ static void launch(char **a) {
     waitpid(pid, &status, 0);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
+/* Started by root: shows a folder at a second place, to this process alone, and becomes the user with the command. */
+static void mounted(char **a) {
+    int user = atoi(a[2]);
+    need(unshare(CLONE_NEWNS), "unshare");
+    need(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "private mounts");
+    need(mount(a[0], a[1], NULL, MS_BIND, NULL), "bind mount");
+    need(setgroups(0, NULL), "setgroups"), need(setgid(user), "setgid"), need(setuid(user), "setuid");
+    execv(a[3], a + 3);
+    broken("exec");
+}
 /* Prepares the ground before an attack: a private file with its folders, an attribute to lose. */
 static void plant(char **a) {
     for (char *slash = a[0]; (slash = strchr(slash + 1, '/'));) {
@@ -197,9 +229,11 @@ static void cap_file(char **a) {
 const struct step host_steps[] = {
     {"victim", 3, victim},
     {"giver", 3, giver},
+    {"listener", 3, listener},
     {"host-tty", 0, host_tty},
     {"on-tty", WRAPS, on_tty},
     {"launch", WRAPS, launch},
+    {"mounted", WRAPS, mounted},
     {"lock-free", 2, lock_free},
     {"own-tty", 0, own_tty},
     {"plant", 2, plant},

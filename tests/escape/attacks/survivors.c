@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static void detach(void) {
@@ -52,7 +53,40 @@ static void survivor(char **a) {
     tried("left somebody behind");
 }
 
+/* Keeps the one that reaps busy for ever: many orphans that stay, and chains of processes that each are one for a
+ * moment. The lock is held by them all. `hungry` takes memory besides. */
+static void swarm(char **a) {
+    int start[2], lock = need(open(a[2], O_CREAT | O_RDWR | O_CLOEXEC, 0600), "open lock");
+    char none;
+    struct rlimit few = {2500, 2500}; /* with the dead that nobody reaped: so many are needed, and the machine lives */
+    need(flock(lock, LOCK_EX | LOCK_NB), "flock");
+    need(pipe2(start, O_CLOEXEC), "pipe");
+    dprintf(lock, "%d\n", getpid());
+    for (int i = 0, stay = atoi(a[1]); i < stay + 64; i++) {
+        pid_t pid = need(fork(), "fork");
+        if (pid == 0) {
+            if (fork() != 0) _exit(0);
+            close(start[1]);
+            detach();
+            if (i >= stay && read(start[0], &none, 1) == 0) setrlimit(RLIMIT_NPROC, &few), flutter(a[2]);
+            alarm(60);
+            for (;;) pause();
+        }
+        waitpid(pid, NULL, 0);
+    }
+    printf("LEFT\n");
+    alarm(60);
+    if (strcmp(a[0], "hungry")) close(start[1]);
+    for (int i = 0; i < 100 && !strcmp(a[0], "hungry"); i++) {
+        if (i == 10) close(start[1]);
+        char *part = malloc(4 << 20);
+        if (part) memset(part, 1, 4 << 20);
+    }
+    for (;;) pause();
+}
+
 const struct step survivor_steps[] = {
+    {"swarm", 3, swarm},
     {"survivor", 2, survivor},
     {0},
 };

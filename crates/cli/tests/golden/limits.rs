@@ -29,6 +29,26 @@ $ nono run --max-time 1h -- true
     );
 }
 
+/// What watches the clock is out of reach: an init without descriptors could not be told to end anything.
+#[test]
+fn time_with_the_limits_of_init_attacked() {
+    let world = World::new();
+    let attack = "import resource as r, time
+for pid in 1, __import__(\"os\").getppid():
+    try: print(r.prlimit(pid, r.RLIMIT_NOFILE, (0, 0)))
+    except PermissionError: print(\"refused\")
+time.sleep(1000)";
+    for way in ["run", "run --monitor"] {
+        let outcome = world.sh(&format!("nono {way} --max-time 1s -- python3 -u -c '{attack}'"));
+        assert_eq!(
+            (outcome.out().as_str(), outcome.code()),
+            ("refused\nrefused\n", Some(124)),
+            "{outcome:?}"
+        );
+    }
+    world.left_nothing();
+}
+
 /// The number of bytes seen differs from run to run.
 fn without_numbers(text: &str) -> String {
     text.replace(|c: char| c.is_ascii_digit(), "#")
@@ -46,6 +66,15 @@ fn memory_of_one() {
     let outcome = world.sh(&format!("nono run --max-memory 100M -- python3 -c '{slowly}'"));
     assert_eq!(outcome.code(), Some(137), "{outcome:?}");
     assert!(outcome.err().contains("--max-memory allows 100 MiB"), "{outcome:?}");
+    world.left_nothing();
+}
+
+#[test]
+fn memory_while_monitored() {
+    let world = World::new();
+    let greedy = "x = [bytearray(b\"x\" * (4 << 20)) for _ in range(75)]\nimport time; time.sleep(1000)";
+    let outcome = world.sh(&format!("nono run --monitor --max-memory 64M -- python3 -c '{greedy}'"));
+    assert_eq!(outcome.code(), Some(137), "{outcome:?}");
     world.left_nothing();
 }
 

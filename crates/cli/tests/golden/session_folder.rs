@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use crate::process::Running;
-use crate::world::{World, uid};
+use crate::process::{Running, finish};
+use crate::world::{World, skip, uid};
 
 #[test]
 fn the_child_can_read_its_own_policy() {
@@ -67,6 +67,41 @@ fn what_wrap_and_the_killed_leave_is_swept_by_the_next_run() {
     running.end();
     world.sh("nono run -- true").quiet(0);
     world.left_nothing();
+}
+
+/// A nono that does not see the processes of another does not take that for their end.
+#[test]
+fn a_live_one_of_another_pid_namespace_is_not_swept() {
+    let world = World::new();
+    let apart = ["--map-current-user", "--pid", "--fork", "--mount-proc"];
+    if finish(world.command("unshare").args(apart).arg("true")).code() != Some(0) {
+        return skip("unshare cannot make a pid namespace");
+    }
+    let running = Running::start(&mut world.nono(&["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]));
+    running.until("ready");
+    let sessions = world.sessions();
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+    finish(world.command("unshare").args(apart).args(["nono", "run", "-s", "--", "true"])).quiet(0);
+    assert_eq!(world.sessions(), sessions, "swept, or left behind");
+    running.signal(Signal::TERM);
+    running.end();
+    world.left_nothing();
+}
+
+/// The one inside cannot write where the sessions of the user are, even if it is told to; its own place it can.
+#[test]
+fn a_run_inside_a_run_that_has_the_temporary_folder() {
+    let world = World::new();
+    for way in ["run", "run --monitor", "wrap"] {
+        for grant in ["../tmp", ".."] {
+            for inside in ["", "env TMPDIR=$TMPDIR ", "env -u TMPDIR "] {
+                let line = format!(
+                    "nono {way} -s --read ../bin --allow {grant} -- {inside}nono {way} -s -- sh -c 'exit 4'"
+                );
+                assert_eq!(world.sh(&line).code(), Some(4), "{line}");
+            }
+        }
+    }
 }
 
 #[test]

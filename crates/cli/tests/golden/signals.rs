@@ -1,5 +1,9 @@
 //! Signals reach the command once; nothing outlives nono or the command.
 
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 
 use crate::process::{Running, finish};
@@ -97,4 +101,66 @@ fn a_stopped_command_goes_on() {
     running.signal(Signal::CONT);
     let outcome = running.end();
     assert_eq!((outcome.out().as_str(), outcome.code()), ("ready\non\n", Some(4)));
+}
+
+/// Whether the file keeps its content for a while, and when that is so: asked again for a bounded time.
+fn comes_to(rest: bool, world: &World, file: &str) -> bool {
+    let read = || fs::read(world.path(file)).unwrap();
+    let until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < until {
+        let before = read();
+        sleep(Duration::from_millis(300));
+        if (read() == before) == rest {
+            return true;
+        }
+    }
+    false
+}
+
+/// A nono that is stopped watches nothing: no limit, no replaced file. So nothing may go on without it.
+#[test]
+fn nothing_goes_on_while_nono_is_stopped() {
+    let world = World::new();
+    for way in ["--supervised", "--monitor"] {
+        let line = "(while :; do date +%s%N >> tick; done) &
+            until [ -s tick ]; do :; done; echo ready; kill -STOP $$; echo on; wait";
+        let running =
+            Running::start(&mut world.nono(&["run", "-s", way, "--allow", ".", "--", "sh", "-c", line]));
+        running.until("ready");
+        running.stopped();
+        assert!(comes_to(true, &world, "work/tick"), "{way}: it goes on behind the back of a stopped nono");
+        running.stopped();
+        running.signal(Signal::CONT);
+        running.until("on");
+        assert!(comes_to(false, &world, "work/tick"), "{way}: not all of it goes on");
+        running.signal(Signal::KILL);
+        running.end();
+        fs::remove_file(world.path("work/tick")).unwrap();
+    }
+}
+
+/// Receives descriptors, and keeps them.
+const HOLDER: &str = "
+import socket, time
+s = socket.socket(socket.AF_UNIX); s.bind('holder'); s.listen(); print('ready', flush=True)
+c, _ = s.accept(); kept = socket.recv_fds(c, 9, 2)[1]; print(len(kept), flush=True); time.sleep(1000)";
+const GIVER: &str = "
+import socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect('holder'); socket.send_fds(s, [b'x'], [2]); sys.exit(7)";
+
+/// The pipe that nono reads the errors of the command from does not end with the command, then.
+#[test]
+fn somebody_outside_who_keeps_the_errors_open_holds_up_nobody() {
+    for way in ["--supervised", "--monitor"] {
+        let world = World::new();
+        let mut holder = Running::start(world.command("/usr/bin/python3").args(["-c", HOLDER]));
+        holder.until("ready");
+        let args = ["run", way, "--read", ".", "--allow-unix-socket", "holder", "--", "python3", "-c", GIVER];
+        let outcome = finish(&mut world.nono(&args));
+        holder.until("1");
+        assert!(holder.child.try_wait().unwrap().is_none(), "nono ended only after the holder had");
+        holder.signal(Signal::KILL);
+        holder.end();
+        assert_eq!(outcome.code(), Some(7), "{way}: {outcome:?}");
+    }
 }

@@ -85,6 +85,11 @@ attacks! {
     parent_tracing:
         at_parent("ptrace attach parent"),
         at_parent("ptrace seize parent");
+    parent_limits:
+        at_parent("limit cpu parent"),
+        at_parent("limit fsize parent"),
+        at_parent("limit nofile parent"),
+        at_parent("limit as parent");
     parent_descriptors:
         at_parent("getfd parent 7").leaks().descriptor("{out}/secret"),
         at_parent("proc-read parent fd/7").leaks().descriptor("{out}/secret");

@@ -11,6 +11,10 @@ fn stream(steps: &'static str, at: &'static str) -> Attack {
 fn dgram(steps: &'static str, at: &'static str) -> Attack {
     attack(steps).changes().against(unix_dgram(at)).watch(&[])
 }
+/// A server whose path cannot be learned from the name that it was bound to.
+fn renamed(server: &'static str) -> Attack {
+    attack("dial stream {door}").changes().against(helper(server)).watch(&[])
+}
 
 attacks! {
     stream_outside: stream("dial stream {door}", "{out}/door").also_in_tmp();
@@ -36,6 +40,17 @@ attacks! {
         stream("link {ro}/door {prj}/link , dial stream {prj}/link", "{ro}/door");
     by_rename: stream("rename {out}/door {prj}/taken , dial stream {prj}/taken", "{out}/door");
     by_race: stream("dial-race {prj}/own.sock {door}", "{out}/door");
+
+    bound_by_a_relative_name:
+        renamed("listener near {ro} door"),
+        renamed("listener near {ro}/dir door"),
+        renamed("listener near {prj} door"),
+        renamed("listener near {prj}/sub door");
+    bound_under_another_name:
+        renamed("listener linked {ro} door"),
+        renamed("listener linked {prj} door"),
+        renamed("listener renamed {ro} door"),
+        renamed("listener renamed {prj} door");
 
     dgram_sockets:
         dgram("throw dgram to {door}", "{out}/door"),

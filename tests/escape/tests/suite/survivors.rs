@@ -86,3 +86,24 @@ fn kill_of_the_supervisor() {
 fn kill_of_the_supervisor_with_a_chain_of_forks() {
     check(&attack("survivor flutter {prj}/lock stay"), killed, "wait");
 }
+
+/// However many there are to reap, the end of a limit comes: the one that reaps has time for nothing else otherwise.
+fn ended_by_a_limit(attack: &Attack, code: i32) {
+    control(attack, killed);
+    for mode in Mode::WITH_PARENT.iter().filter(|_| !controls_only()) {
+        let world = World::new("/var/tmp", false);
+        let outcome = attack.running(&world, Some(*mode)).finish();
+        let lock = lock(&world, "now");
+        end_user(&world);
+        assert!(outcome.output.contains("LEFT"), "{mode:?}: the swarm was not even started: {outcome}");
+        assert!(outcome.status.code() == Some(code), "{mode:?}: {outcome}");
+        assert!(lock.verdict() == Verdict::Worked, "{mode:?}: it survived: {outcome}{lock}");
+    }
+}
+
+/// One after the other: two swarms at a time would only keep each other from swarming.
+#[test]
+fn limits_of_a_swarm() {
+    ended_by_a_limit(&attack("swarm plain 300 {prj}/lock").flags("--max-time 2s"), 124);
+    ended_by_a_limit(&attack("swarm hungry 50 {prj}/lock").flags("--max-memory 150M"), 137);
+}

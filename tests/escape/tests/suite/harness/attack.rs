@@ -52,6 +52,7 @@ pub(crate) struct Attack {
     env: &'static [(&'static str, &'static str)],
     wrapper: Option<&'static str>,
     descriptor: Option<&'static str>,
+    mounted: Option<&'static str>,
     input: Option<&'static str>,
     cwd: &'static str,
     nono: &'static str,
@@ -75,6 +76,7 @@ pub(crate) fn attack(steps: &'static str) -> Attack {
         env: &[],
         wrapper: None,
         descriptor: None,
+        mounted: None,
         input: None,
         cwd: "{prj}",
         nono: "{bin}/nono",
@@ -112,6 +114,8 @@ impl Attack {
         on_tty() wrapper = Some("on-tty");
         /// Has a parent of the same user with a secret in its environment.
         launched() wrapper = Some("launch");
+        /// In a mount namespace where the first of two folders is to be seen at the second too. Only root can do it.
+        mounted(folders: &'static str) mounted = Some(folders);
         /// Gives this path as open descriptor 7.
         descriptor(path: &'static str) descriptor = Some(path);
         /// Gives this path as stdin, opened for reading.
@@ -150,7 +154,10 @@ impl Attack {
             let shell = ["/bin/sh", "-c", "exec \"$@\" 7<\"$0\""].map(str::to_owned);
             words.splice(0..0, shell.into_iter().chain([world.expand(path)]));
         }
-        let mut command = world.command(Path::new(&words[0]));
+        let mut command = match self.mounted {
+            Some(folders) => world.mounted(folders, &words[0]),
+            None => world.command(Path::new(&words[0])),
+        };
         command.args(&words[1..]).current_dir(world.expand(self.cwd));
         command.envs(self.env.iter().map(|(name, value)| (name, world.expand(value))));
         let input = self.input.map(|path| File::open(world.expand(path)).expect("input"));
@@ -222,7 +229,7 @@ impl Attack {
 
     /// The failures of this attack.
     fn failures(&self) -> Vec<String> {
-        if (self.of_root || self.needs_root) && !is_root() {
+        if (self.of_root || self.needs_root || self.mounted.is_some()) && !is_root() {
             return skip(self.chain, "needs a harness that root started");
         }
         let mut failures = Vec::new();

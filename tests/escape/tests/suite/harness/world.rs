@@ -133,6 +133,15 @@ impl World {
         command
     }
 
+    /// A command of this world's user, begun by root: the first of two folders is to be seen at the second too.
+    pub(crate) fn mounted(&self, folders: &str, program: &str) -> Command {
+        use std::os::unix::process::CommandExt;
+        let mut command = self.command(&self.program("attacks"));
+        command.gid(0).uid(0).arg("mounted").args(self.expand(folders).split(' '));
+        command.arg(self.user.expect("begun by root").to_string()).arg(program);
+        command
+    }
+
     /// Everything about the named trees that an attack could change; the change time gives away the rest.
     pub(crate) fn state(&self, names: &[&str]) -> String {
         let mut text = String::new();
