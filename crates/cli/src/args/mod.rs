@@ -5,7 +5,7 @@ mod values;
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -185,6 +185,38 @@ pub(crate) struct ManArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
+/// Flags that scripts may already use and a later version will have: refused by name, not taken for typing errors.
+const LATER: &[&str] = &[
+    "--rollback",
+    "--undo",
+    "--no-rollback",
+    "--no-rollback-prompt",
+    "--no-tui",
+    "--checkpoints",
+    "--no-checkpoints",
+    "--rollback-exclude",
+    "--rollback-include",
+    "--rollback-all",
+    "--rollback-dest",
+    "--snapshot-interval",
+    "--paranoid",
+    "--capability-elevation",
+    "--ask",
+    "--approve",
+    "--allow-domain",
+    "--no-audit",
+    "--audit-integrity",
+    "--audit-sign-key",
+    "--credential",
+    "--upstream-proxy",
+    "--open-url",
+];
+
+fn later_flag(error: &clap::Error) -> Option<&'static str> {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return None };
+    LATER.iter().copied().find(|flag| given == flag || given.starts_with(&format!("{flag}=")))
+}
+
 /// Help and version are answers; everything else is a usage error with our prefix.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
@@ -195,6 +227,14 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
+            ExitCode::from(USAGE)
+        }
+        ErrorKind::UnknownArgument if later_flag(error).is_some() => {
+            let flag = later_flag(error).unwrap_or_default();
+            crate::message::line(&format!("error: {flag} is not part of this version of nono"));
+            crate::message::line(
+                "hint: it needs a supervisor that records, asks or filters, which a later version brings",
+            );
             ExitCode::from(USAGE)
         }
         _ => {

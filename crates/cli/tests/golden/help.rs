@@ -173,3 +173,32 @@ $ nono run --version
 "#]],
     );
 }
+
+#[test]
+fn flags_of_later_versions_are_refused_by_name() {
+    World::new().golden(
+        &[
+            "nono run --rollback -- true",
+            "nono run --allow-domain=example.org -- true",
+            "nono wrap --ask -- true",
+            "nono run -- echo --rollback",
+        ],
+        str![[r#"
+$ nono run --rollback -- true
+! [nono] error: --rollback is not part of this version of nono
+! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
+= exit 2
+$ nono run --allow-domain=example.org -- true
+! [nono] error: --allow-domain is not part of this version of nono
+! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
+= exit 2
+$ nono wrap --ask -- true
+! [nono] error: --ask is not part of this version of nono
+! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
+= exit 2
+$ nono run -- echo --rollback
+--rollback
+
+"#]],
+    );
+}
