@@ -150,6 +150,24 @@ mod tests {
         assert!(!dir.exists());
     }
 
+    /// The paths of rules and mounts were resolved before. If a link stood in for a folder since then, following it would
+    /// grant what it leads to.
+    #[test]
+    fn a_link_put_into_a_resolved_path_is_refused() {
+        let base = std::env::temp_dir().canonicalize().unwrap();
+        let dir = base.join(format!("nono-sys-link-{}", std::process::id()));
+        make_dir(&dir, 0o700).unwrap();
+        make_dir(&dir.join("real"), 0o700).unwrap();
+        make_file(&dir.join("real/file"), 0o600, b"x").unwrap();
+        std::os::unix::fs::symlink("real", dir.join("link")).unwrap();
+        assert!(open_path(&dir.join("real/file")).is_ok());
+        for path in ["link", "link/file"] {
+            let refused = open_path(&dir.join(path)).map_err(|error| error.raw_os_error());
+            assert_eq!(refused.unwrap_err(), Some(libc::ELOOP), "{path}");
+        }
+        remove_tree(&dir).unwrap();
+    }
+
     #[test]
     fn an_untrusted_folder_is_named() {
         let dir = std::env::temp_dir().join(format!("nono-sys-trust-{}", std::process::id()));

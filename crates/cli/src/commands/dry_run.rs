@@ -1,7 +1,6 @@
 //! `--dry-run`: the resolved policy, each grant with its source; nothing is made or started.
 
 use std::ffi::OsString;
-use std::fmt::Write;
 
 use nono::diagnostic::{escape, shown};
 use nono::session::{self, Host};
@@ -91,16 +90,13 @@ fn sockets(policy: &ResolvedPolicy) -> Vec<String> {
 
 fn environment(policy: &ResolvedPolicy) -> String {
     let rules = &policy.environment;
-    let mut text =
-        if rules.all { "everything but what injects code".to_owned() } else { rules.allow.join(" ") };
-    for (name, _) in &rules.set {
-        // The value may be a secret.
-        let _ = write!(text, " {}=…", escape(name));
-    }
-    if !rules.deny.is_empty() {
-        let _ = write!(text, "; not {}", rules.deny.join(" "));
-    }
-    text
+    let mut words =
+        if rules.all { vec!["everything but what injects code".to_owned()] } else { rules.allow.clone() };
+    // Names only: a value may be a secret.
+    words.extend(rules.set.iter().map(|(name, _)| format!("{}=…", escape(name))));
+    let denied =
+        if rules.deny.is_empty() { String::new() } else { format!("; not {}", rules.deny.join(" ")) };
+    words.join(" ") + &denied
 }
 
 fn limits(limits: &Limits) -> Option<String> {
