@@ -203,14 +203,14 @@ fn own(path: &Path) {
     }
 }
 
-/// The digits, dashes and dots behind each `before` become `name`.
+/// Numbers joined by dashes or dots behind each `before` become `name`.
 fn mask(text: &str, before: &str, name: &str) -> String {
     let mut parts = text.split(before);
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |done, part| {
-        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
-        let name = if rest.len() == part.len() { "" } else { name };
-        done + before + name + rest
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_hexdigit() || c == '-' || c == '.');
+        let number = &part[..part.len() - rest.len()];
+        if number.contains(['-', '.']) { done + before + name + rest } else { done + before + part }
     })
 }
 

@@ -1,8 +1,9 @@
 //! The folder of one session: what the child may see of nono, and the material for its masks.
 //!
-//! It lives in the temporary folder, never in nono's state, below one private folder per user. Its name ends with its
-//! owner's pid and start time, so that the next run can sweep what a killed or replaced process left behind. What no
-//! session changes, the masks, is made once per user and shared.
+//! It lives in the temporary folder, never in nono's state, below one private folder per user. Its name is its owner's
+//! pid, start time and pid namespace, so that the next run can sweep what a killed or replaced process left behind, and
+//! it is short: programs bind sockets below `TMPDIR`, and a socket's path has 107 bytes. What no session changes, the
+//! masks, is made once per user and shared.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -29,11 +30,15 @@ impl SessionFolder {
         let pid = std::process::id();
         let started = process::start_time(pid).unwrap_or(0);
         let stamp = format!("{}-{pid}", process::timestamp());
+        let name = format!("{pid:x}.{started:x}.{:x}", process::pid_namespace());
         let mut attempt = 0u32;
         loop {
-            // A library may start several sessions in one second.
-            let id = if attempt == 0 { stamp.clone() } else { format!("{stamp}-{attempt}") };
-            let dir = base.join(format!("{id}.{started}.{}", process::pid_namespace()));
+            // A library may have several sessions in one process.
+            let (id, name) = match attempt {
+                0 => (stamp.clone(), name.clone()),
+                _ => (format!("{stamp}-{attempt}"), format!("{name}.{attempt:x}")),
+            };
+            let dir = base.join(name);
             match fs::make_dir(&dir, 0o700) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,
                 Err(error) => return Err(error),
@@ -157,9 +162,9 @@ fn is_orphan(dir: &Path) -> bool {
 
 /// pid, start time and pid namespace, from the folder's name.
 fn owner(dir: &Path) -> Option<(u32, u64, u64)> {
-    let mut parts = dir.file_name()?.to_str()?.split('.');
-    let pid = parts.next()?.split('-').nth(2)?.parse().ok()?;
-    Some((pid, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    let name = dir.file_name()?.to_str()?;
+    let mut parts = name.split('.').map(|part| u64::from_str_radix(part, 16).ok());
+    Some((parts.next()??.try_into().ok()?, parts.next()??, parts.next()??))
 }
 
 #[cfg(test)]
@@ -169,8 +174,8 @@ mod tests {
     #[test]
     fn a_folder_goes_with_its_session_and_orphans_go_with_the_next() {
         let base = std::env::temp_dir().join(format!("nono-folder-test-{}", std::process::id()));
-        let orphan = base.join(format!("20200101-000000-999999999.1.{}", process::pid_namespace()));
-        let elsewhere = base.join("20200101-000000-999999999.1.1");
+        let orphan = base.join(format!("3b9ac9ff.1.{:x}", process::pid_namespace()));
+        let elsewhere = base.join("3b9ac9ff.1.1");
         let stranger = base.join("stranger");
         let first = SessionFolder::create(&base).unwrap();
         std::fs::create_dir(&orphan).unwrap();
@@ -182,6 +187,7 @@ mod tests {
         assert!(elsewhere.exists(), "of another pid namespace");
         assert!(first.dir.exists(), "alive");
         assert_ne!(first.id, second.id);
+        assert!(second.tmp().as_os_str().len() - base.as_os_str().len() < 40, "room for a socket's path");
         let dir = first.dir.clone();
         drop(first);
         assert!(!dir.exists());

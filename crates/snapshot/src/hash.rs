@@ -1,0 +1,348 @@
+//! Addresses: what names content, trees and whole snapshots.
+//!
+//! A file's address is the SHA-256 of its bytes, so that it can be checked with `sha256sum`. A file over
+//! [`CHUNKED_ABOVE`] is addressed by a hash over the hashes of its chunks, with runs of zero chunks counted instead of
+//! read: the same for a hole and for written zeros, and a hole of terabytes costs nothing. The two kinds can never be
+//! mixed up, because the size decides which one it is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+/// Files larger than this are addressed by chunks.
+pub const CHUNKED_ABOVE: u64 = 1 << 30;
+/// The size of one chunk.
+pub const CHUNK: usize = 1 << 20;
+
+macro_rules! digest {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; 32]);
+
+        impl $name {
+            pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+                Self(bytes)
+            }
+
+            pub const fn as_bytes(&self) -> &[u8; 32] {
+                &self.0
+            }
+
+            /// 64 hexadecimal digits.
+            pub fn hex(&self) -> String {
+                self.to_string()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotADigest;
+
+            fn from_str(text: &str) -> Result<Self, NotADigest> {
+                parse_hex(text).map(Self).ok_or(NotADigest)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+digest! {
+    /// The address of a file's content, or of any other stored object.
+    ContentHash
+}
+digest! {
+    /// The address of one directory's node: it commits to everything that is restored, and to what was left out.
+    TreeId
+}
+digest! {
+    /// What [`crate::Manifest::merkle_root`] is: it commits to names, kinds, permission bits, contents and link targets.
+    MerkleRoot
+}
+digest! {
+    /// Commits to every attribute that is restored, the frozen rules and the coverage of a whole snapshot.
+    StateRoot
+}
+
+/// A text that is not 64 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a SHA-256 in hexadecimal digits")]
+pub struct NotADigest;
+
+fn parse_hex(text: &str) -> Option<[u8; 32]> {
+    let text = text.as_bytes();
+    if text.len() != 64 {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+/// How a file's address was computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HashKind {
+    /// SHA-256 of the bytes.
+    Sha256,
+    /// Over the chunks, zero runs counted; for files over 1 GiB.
+    Chunked,
+}
+
+impl HashKind {
+    /// The kind for a file of this size.
+    pub const fn of(size: u64) -> HashKind {
+        if size > CHUNKED_ABOVE { HashKind::Chunked } else { HashKind::Sha256 }
+    }
+}
+
+/// SHA-256 of `bytes`, as the address of a small file.
+pub fn content_hash(bytes: &[u8]) -> ContentHash {
+    ContentHash(Sha256::digest(bytes).into())
+}
+
+/// A SHA-256 over parts, after a tag that keeps its purpose apart from all others.
+pub(crate) fn tagged(tag: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(tag);
+    parts.iter().for_each(|part| hash.update(part));
+    hash.finalize().into()
+}
+
+/// The address of content that comes in pieces. Its size must be known: it decides the kind.
+#[derive(Clone)]
+pub struct ContentHasher {
+    size: u64,
+    seen: u64,
+    plain: Sha256,
+    chunks: Option<Chunks>,
+}
+
+impl fmt::Debug for ContentHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContentHasher({} of {} bytes)", self.seen, self.size)
+    }
+}
+
+/// The state of the chunked kind: `outer` takes the chunks that are complete.
+#[derive(Clone)]
+struct Chunks {
+    filled: usize,
+    chunk: Sha256,
+    all_zero: bool,
+    zero_run: u64,
+}
+
+static ZEROS: [u8; CHUNK] = [0; CHUNK];
+
+impl ContentHasher {
+    pub fn new(size: u64) -> ContentHasher {
+        let mut plain = Sha256::new();
+        let chunks = (HashKind::of(size) == HashKind::Chunked).then(|| {
+            plain.update(b"nono chunked content v1\0");
+            plain.update(size.to_le_bytes());
+            Chunks { filled: 0, chunk: Sha256::new(), all_zero: true, zero_run: 0 }
+        });
+        ContentHasher { size, seen: 0, plain, chunks }
+    }
+
+    pub fn kind(&self) -> HashKind {
+        HashKind::of(self.size)
+    }
+
+    /// The next bytes.
+    pub fn data(&mut self, mut bytes: &[u8]) {
+        self.seen += bytes.len() as u64;
+        let Some(chunks) = &mut self.chunks else { return self.plain.update(bytes) };
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK - chunks.filled));
+            chunks.take(now, is_zero(now));
+            chunks.close_full(&mut self.plain);
+            bytes = later;
+        }
+    }
+
+    /// The next `len` bytes are zeros that nobody had to read.
+    pub fn zeros(&mut self, mut len: u64) {
+        self.seen += len;
+        while len > 0 {
+            // At a chunk's start, whole chunks are only counted.
+            if let Some(chunks) = self.chunks.as_mut().filter(|chunks| chunks.filled == 0) {
+                let whole = len / CHUNK as u64;
+                chunks.zero_run += whole;
+                len -= whole * CHUNK as u64;
+                if len == 0 {
+                    return;
+                }
+            }
+            let room = self.chunks.as_ref().map_or(CHUNK, |chunks| CHUNK - chunks.filled);
+            let now = usize::try_from(len).unwrap_or(usize::MAX).min(room);
+            self.seen -= now as u64;
+            self.data(&ZEROS[..now]);
+            len -= now as u64;
+        }
+    }
+
+    /// The address, or nothing when there was more or less than the promised size.
+    pub fn finish(mut self) -> Option<ContentHash> {
+        if self.seen != self.size {
+            return None;
+        }
+        if let Some(chunks) = &mut self.chunks {
+            chunks.close(&mut self.plain);
+            chunks.close_zeros(&mut self.plain);
+        }
+        Some(ContentHash(self.plain.finalize().into()))
+    }
+}
+
+impl Chunks {
+    fn take(&mut self, bytes: &[u8], zero: bool) {
+        // A chunk that is zero so far has not been hashed yet; its zeros are made up for when it turns out not to be.
+        if self.all_zero && !zero {
+            self.chunk.update(&ZEROS[..self.filled]);
+            self.all_zero = false;
+        }
+        if !self.all_zero {
+            self.chunk.update(bytes);
+        }
+        self.filled += bytes.len();
+    }
+
+    fn close_full(&mut self, outer: &mut Sha256) {
+        if self.filled == CHUNK {
+            self.close(outer);
+        }
+    }
+
+    fn close(&mut self, outer: &mut Sha256) {
+        if self.filled == 0 {
+            return;
+        }
+        if self.all_zero && self.filled == CHUNK {
+            self.zero_run += 1;
+        } else {
+            if self.all_zero {
+                self.chunk.update(&ZEROS[..self.filled]);
+            }
+            self.close_zeros(outer);
+            outer.update([1]);
+            outer.update(self.chunk.finalize_reset());
+        }
+        self.filled = 0;
+        self.all_zero = true;
+    }
+
+    fn close_zeros(&mut self, outer: &mut Sha256) {
+        if self.zero_run > 0 {
+            outer.update([0]);
+            outer.update(self.zero_run.to_le_bytes());
+            self.zero_run = 0;
+        }
+    }
+}
+
+/// Whether all bytes are zero.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    bytes.chunks(4096).all(|block| *block == ZEROS[..block.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_goes_there_and_back() {
+        let hash = content_hash(b"abc");
+        assert_eq!(hash.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(hash.hex().parse(), Ok(hash));
+        assert_eq!("ba78".parse::<ContentHash>(), Err(NotADigest));
+        assert_eq!("z".repeat(64).parse::<ContentHash>(), Err(NotADigest));
+    }
+
+    #[test]
+    fn pieces_give_the_same_address_as_the_whole() {
+        let bytes: Vec<u8> = (0..100_000u32).map(|n| n.to_le_bytes()[0]).collect();
+        let mut hasher = ContentHasher::new(bytes.len() as u64);
+        bytes.chunks(777).for_each(|piece| hasher.data(piece));
+        assert_eq!(hasher.finish(), Some(content_hash(&bytes)));
+    }
+
+    #[test]
+    fn another_size_than_promised_has_no_address() {
+        let mut hasher = ContentHasher::new(3);
+        hasher.data(b"ab");
+        assert_eq!(hasher.finish(), None);
+    }
+
+    /// A hole, written zeros, and zeros in odd pieces are the same content; one byte more makes another.
+    #[test]
+    fn holes_and_written_zeros_are_the_same() {
+        let size = CHUNKED_ABOVE + 2 * CHUNK as u64 + 5;
+        let address = |feed: &dyn Fn(&mut ContentHasher)| {
+            let mut hasher = ContentHasher::new(size);
+            feed(&mut hasher);
+            hasher.finish().unwrap()
+        };
+        let by_hole = address(&|hasher| {
+            hasher.data(b"start");
+            hasher.zeros(size - 5);
+        });
+        let by_writing = address(&|hasher| {
+            hasher.data(b"start");
+            let mut left = size - 5;
+            while left > 0 {
+                let now = left.min(999_983);
+                hasher.data(&ZEROS[..usize::try_from(now).unwrap()]);
+                left -= now;
+            }
+        });
+        assert_eq!(by_hole, by_writing);
+        let other = address(&|hasher| {
+            hasher.data(b"start");
+            hasher.zeros(size - 6);
+            hasher.data(b"x");
+        });
+        assert_ne!(by_hole, other);
+        let moved = address(&|hasher| {
+            hasher.zeros(1);
+            hasher.data(b"start");
+            hasher.zeros(size - 6);
+        });
+        assert_ne!(by_hole, moved);
+    }
+
+    #[test]
+    fn a_hole_of_terabytes_costs_nothing() {
+        let mut hasher = ContentHasher::new(8 << 40);
+        hasher.zeros(8 << 40);
+        assert!(hasher.finish().is_some());
+    }
+}

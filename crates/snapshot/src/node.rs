@@ -1,0 +1,371 @@
+//! One node per directory: what it held, and what was left out of it.
+//!
+//! Children are named by the address of their own node, so equal subtrees are one node, on disk and in comparison, and
+//! nothing here recurses. A node's bytes are checked when they are read: names are single components in strictly rising
+//! order, so no node can name a path outside its root, and each node has one encoding only.
+
+use std::fmt;
+
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::hash::{ContentHash, MerkleRoot, TreeId, tagged};
+
+/// Seconds and nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time {
+    pub seconds: i64,
+    pub nanos: u32,
+}
+
+/// What was left out, and why. The reason is part of the node: coverage is as exact as the content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omitted {
+    pub name: Name,
+    pub is_dir: bool,
+    pub reason: Reason,
+}
+
+/// Why something is not in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// An ignore file's rule: its line, and the file it stands in.
+    Ignored { rule: String, file: String },
+    /// One of the caller's patterns.
+    Pattern(String),
+    /// One of the caller's globs.
+    Glob(String),
+    /// A build artifact, by the table of artifacts; what it is.
+    Artifact(String),
+    /// It could not be read.
+    Unreadable(Errno),
+    /// It changed each time it was read.
+    Unstable,
+    /// The disk budget does not hold it.
+    OverBudget { size: u64 },
+    /// A pack of git's, too large to copy on this filesystem.
+    LargePack { size: u64 },
+    /// Another filesystem is mounted there.
+    OtherFilesystem,
+    /// nono's own state.
+    OwnState,
+}
+
+/// An error number of the system.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Errno(pub i32);
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = std::io::Error::from_raw_os_error(self.0).to_string();
+        f.write_str(text.split(" (os error").next().unwrap_or(&text))
+    }
+}
+
+impl fmt::Debug for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Errno({}: {self})", self.0)
+    }
+}
+
+/// A name in a directory: any bytes but `/` and NUL, not empty, not `.` or `..`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Box<[u8]>);
+
+impl Name {
+    pub fn new(bytes: &[u8]) -> Option<Name> {
+        let fine = !bytes.is_empty()
+            && bytes != b"."
+            && bytes != b".."
+            && !bytes.iter().any(|b| *b == b'/' || *b == 0);
+        fine.then(|| Name(bytes.into()))
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// One captured entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: Name,
+    pub meta: Meta,
+    pub kind: Kind,
+}
+
+/// What every kind of file has.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Meta {
+    /// The 12 permission bits.
+    pub mode: u16,
+    pub mtime: Time,
+    pub uid: u32,
+    pub gid: u32,
+    /// The inode, of a file with several names: names with the same number are one file.
+    pub link: Option<u64>,
+    /// It has more names than were found in the tree.
+    pub linked_outside: bool,
+    /// Sorted by name; access control lists are among them.
+    pub xattrs: Vec<Xattr>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Xattr {
+    pub name: Box<[u8]>,
+    pub value: Box<[u8]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `sparse`: it had holes, and gets them again.
+    File {
+        hash: ContentHash,
+        size: u64,
+        sparse: bool,
+    },
+    Dir {
+        tree: TreeId,
+        merkle: MerkleRoot,
+    },
+    Symlink {
+        target: Box<[u8]>,
+    },
+    Fifo,
+    Socket,
+    CharDevice {
+        rdev: u64,
+    },
+    BlockDevice {
+        rdev: u64,
+    },
+}
+
+/// The content of one directory, sorted by name.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Node {
+    pub entries: Vec<Entry>,
+    pub omitted: Vec<Omitted>,
+}
+
+const VERSION: u8 = 1;
+
+impl Node {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.byte(VERSION);
+        out.number(self.entries.len() as u64);
+        self.entries.iter().for_each(|entry| entry.encode(&mut out));
+        out.number(self.omitted.len() as u64);
+        self.omitted.iter().for_each(|omitted| omitted.encode(&mut out));
+        out.finish()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Node, Malformed> {
+        let mut from = Reader::new(bytes);
+        if from.byte()? != VERSION {
+            return Err(Malformed("the version of a tree node"));
+        }
+        let entries: Vec<Entry> = from.list(Entry::decode)?;
+        let omitted: Vec<Omitted> = from.list(Omitted::decode)?;
+        from.end()?;
+        let rising =
+            entries.is_sorted_by(|a, b| a.name < b.name) && omitted.is_sorted_by(|a, b| a.name < b.name);
+        let apart =
+            || omitted.iter().all(|omitted| entries.binary_search_by(|e| e.name.cmp(&omitted.name)).is_err());
+        if !rising || !apart() {
+            return Err(Malformed("the order of a tree node's names"));
+        }
+        Ok(Node { entries, omitted })
+    }
+
+    pub fn entry(&self, name: &[u8]) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|entry| entry.name.as_bytes().cmp(name)).ok()?;
+        self.entries.get(at)
+    }
+
+    pub fn omitted(&self, name: &[u8]) -> Option<&Omitted> {
+        let at = self.omitted.binary_search_by(|omitted| omitted.name.as_bytes().cmp(name)).ok()?;
+        self.omitted.get(at)
+    }
+
+    /// Commits to names, kinds, permission bits, contents and link targets below this directory; to nothing else.
+    pub fn merkle(&self) -> MerkleRoot {
+        let mut leaves = Vec::with_capacity(self.entries.len() * 32);
+        self.entries.iter().for_each(|entry| leaves.extend_from_slice(&entry.leaf()));
+        MerkleRoot::from_bytes(tagged(&[1], &[&leaves]))
+    }
+}
+
+/// The address of a node's bytes.
+pub fn tree_id(encoded: &[u8]) -> TreeId {
+    TreeId::from_bytes(tagged(b"nono tree v1\0", &[encoded]))
+}
+
+impl Entry {
+    pub fn is_dir(&self) -> bool {
+        matches!(self.kind, Kind::Dir { .. })
+    }
+
+    /// What the Merkle root commits to.
+    pub fn leaf(&self) -> [u8; 32] {
+        let mode = self.meta.mode.to_le_bytes();
+        let length = (self.name.as_bytes().len() as u64).to_le_bytes();
+        let (tag, content): (u8, &[u8]) = match &self.kind {
+            Kind::File { hash, .. } => (b'f', hash.as_bytes()),
+            Kind::Dir { merkle, .. } => (b'd', merkle.as_bytes()),
+            Kind::Symlink { target } => (b'l', target),
+            Kind::Fifo => (b'p', b""),
+            Kind::Socket => (b's', b""),
+            Kind::CharDevice { rdev } => return self.device_leaf(b'c', *rdev),
+            Kind::BlockDevice { rdev } => return self.device_leaf(b'b', *rdev),
+        };
+        tagged(&[0, tag], &[&mode, &length, self.name.as_bytes(), content])
+    }
+
+    fn device_leaf(&self, tag: u8, rdev: u64) -> [u8; 32] {
+        let length = (self.name.as_bytes().len() as u64).to_le_bytes();
+        let mode = self.meta.mode.to_le_bytes();
+        tagged(&[0, tag], &[&mode, &length, self.name.as_bytes(), &rdev.to_le_bytes()])
+    }
+
+    fn encode(&self, out: &mut Writer) {
+        out.bytes(self.name.as_bytes());
+        self.meta.encode(out);
+        match &self.kind {
+            Kind::File { hash, size, sparse } => {
+                out.byte(if *sparse { b'F' } else { b'f' });
+                out.number(*size);
+                out.raw(hash.as_bytes());
+            }
+            Kind::Dir { tree, merkle } => {
+                out.byte(b'd');
+                out.raw(tree.as_bytes());
+                out.raw(merkle.as_bytes());
+            }
+            Kind::Symlink { target } => {
+                out.byte(b'l');
+                out.bytes(target);
+            }
+            Kind::Fifo => out.byte(b'p'),
+            Kind::Socket => out.byte(b's'),
+            Kind::CharDevice { rdev } => {
+                out.byte(b'c');
+                out.number(*rdev);
+            }
+            Kind::BlockDevice { rdev } => {
+                out.byte(b'b');
+                out.number(*rdev);
+            }
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Entry, Malformed> {
+        let name = from.name()?;
+        let meta = Meta::decode(from)?;
+        let tag = from.byte()?;
+        let kind = match tag {
+            b'f' | b'F' => Kind::File {
+                size: from.number()?,
+                hash: ContentHash::from_bytes(from.array()?),
+                sparse: tag == b'F',
+            },
+            b'd' => Kind::Dir {
+                tree: TreeId::from_bytes(from.array()?),
+                merkle: MerkleRoot::from_bytes(from.array()?),
+            },
+            b'l' => Kind::Symlink { target: from.bytes()?.into() },
+            b'p' => Kind::Fifo,
+            b's' => Kind::Socket,
+            b'c' => Kind::CharDevice { rdev: from.number()? },
+            b'b' => Kind::BlockDevice { rdev: from.number()? },
+            _ => return Err(Malformed("the kind of an entry")),
+        };
+        Ok(Entry { name, meta, kind })
+    }
+}
+
+impl Meta {
+    pub(crate) fn encode(&self, out: &mut Writer) {
+        out.number(u64::from(self.mode));
+        out.time(self.mtime);
+        out.number(u64::from(self.uid));
+        out.number(u64::from(self.gid));
+        let flags = u8::from(self.link.is_some()) | u8::from(self.linked_outside) << 1;
+        out.byte(flags);
+        if let Some(link) = self.link {
+            out.number(link);
+        }
+        out.number(self.xattrs.len() as u64);
+        for xattr in &self.xattrs {
+            out.bytes(&xattr.name);
+            out.bytes(&xattr.value);
+        }
+    }
+
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Result<Meta, Malformed> {
+        let mode = u16::try_from(from.number()?).ok().filter(|mode| *mode <= 0o7777);
+        let mode = mode.ok_or(Malformed("permission bits"))?;
+        let mtime = from.time()?;
+        let uid = from.small("a user id")?;
+        let gid = from.small("a group id")?;
+        let flags = from.byte()?;
+        if flags > 3 {
+            return Err(Malformed("the flags of an entry"));
+        }
+        let link = (flags & 1 != 0).then(|| from.number()).transpose()?;
+        let xattrs =
+            from.list(|from| Ok(Xattr { name: from.bytes()?.into(), value: from.bytes()?.into() }))?;
+        Ok(Meta { mode, mtime, uid, gid, link, linked_outside: flags & 2 != 0, xattrs })
+    }
+}
+
+impl Omitted {
+    pub(crate) fn encode(&self, out: &mut Writer) {
+        out.bytes(self.name.as_bytes());
+        out.byte(u8::from(self.is_dir));
+        match &self.reason {
+            Reason::Ignored { rule, file } => {
+                out.byte(1);
+                out.bytes(rule.as_bytes());
+                out.bytes(file.as_bytes());
+            }
+            Reason::Pattern(text) => out.tagged_text(2, text),
+            Reason::Glob(text) => out.tagged_text(3, text),
+            Reason::Artifact(text) => out.tagged_text(4, text),
+            Reason::Unreadable(errno) => out.tagged_number(5, u64::from(errno.0.unsigned_abs())),
+            Reason::Unstable => out.byte(6),
+            Reason::OverBudget { size } => out.tagged_number(7, *size),
+            Reason::LargePack { size } => out.tagged_number(8, *size),
+            Reason::OtherFilesystem => out.byte(9),
+            Reason::OwnState => out.byte(10),
+        }
+    }
+
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Result<Omitted, Malformed> {
+        let name = from.name()?;
+        let is_dir = match from.byte()? {
+            0 => false,
+            1 => true,
+            _ => return Err(Malformed("the kind of what was left out")),
+        };
+        let reason = match from.byte()? {
+            1 => Reason::Ignored { rule: from.text()?, file: from.text()? },
+            2 => Reason::Pattern(from.text()?),
+            3 => Reason::Glob(from.text()?),
+            4 => Reason::Artifact(from.text()?),
+            5 => Reason::Unreadable(Errno(from.small("an error number")?.cast_signed())),
+            6 => Reason::Unstable,
+            7 => Reason::OverBudget { size: from.number()? },
+            8 => Reason::LargePack { size: from.number()? },
+            9 => Reason::OtherFilesystem,
+            10 => Reason::OwnState,
+            _ => return Err(Malformed("the reason why something was left out")),
+        };
+        Ok(Omitted { name, is_dir, reason })
+    }
+}
