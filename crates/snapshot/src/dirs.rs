@@ -1,0 +1,201 @@
+//! The directories of a tree, by number, and the few of them that are open.
+//!
+//! Everything below a root is reached from the descriptor of the directory it stands in, one component at a time, so no
+//! path is ever resolved anew and no link is ever followed. A directory that waits for its turn keeps its descriptor,
+//! unless too many do; then it is opened again from the root, beneath it and without links, and must be the same inode.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
+
+/// So many directories may wait with an open descriptor.
+const OPEN_LIMIT: usize = 256;
+/// The kernel takes paths of up to 4096 bytes.
+const PATH_PIECE: usize = 4000;
+
+const OPEN_DIR: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK);
+
+/// A directory's number in [`Dirs`]; the root has number 0.
+pub(crate) type DirId = u32;
+
+pub(crate) struct Dirs {
+    root: OwnedFd,
+    table: Mutex<Vec<(DirId, Box<[u8]>)>>,
+    open: Arc<AtomicUsize>,
+}
+
+impl fmt::Debug for Dirs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dirs({})", self.len())
+    }
+}
+
+/// A directory that may or may not be open.
+#[derive(Debug)]
+pub(crate) struct Dir {
+    pub(crate) id: DirId,
+    inode: Inode,
+    fd: Option<OwnedFd>,
+    open: Arc<AtomicUsize>,
+}
+
+/// Which directory it is, so that another one in its place is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inode {
+    pub(crate) dev: (u32, u32),
+    pub(crate) ino: u64,
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        if self.fd.is_some() {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A directory's descriptor: kept by its [`Dir`], or opened for now.
+#[derive(Debug)]
+pub(crate) enum DirFd<'a> {
+    Kept(BorrowedFd<'a>),
+    Opened(OwnedFd),
+}
+
+impl AsFd for DirFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            DirFd::Kept(fd) => *fd,
+            DirFd::Opened(fd) => fd.as_fd(),
+        }
+    }
+}
+
+impl Dirs {
+    pub(crate) fn new(root: OwnedFd) -> Dirs {
+        Dirs { root, table: Mutex::new(vec![(0, Box::default())]), open: Arc::default() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The root, to start from.
+    pub(crate) fn root(&self) -> io::Result<Dir> {
+        self.keep(0, self.root.try_clone()?)
+    }
+
+    /// Give a number to the directory `name` in `parent`.
+    pub(crate) fn add(&self, parent: DirId, name: &[u8]) -> DirId {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.push((parent, name.into()));
+        DirId::try_from(table.len() - 1).unwrap_or(DirId::MAX)
+    }
+
+    /// A directory that was opened, to be worked on later.
+    pub(crate) fn keep(&self, id: DirId, fd: OwnedFd) -> io::Result<Dir> {
+        let inode = inode_of(fd.as_fd())?;
+        let open = self.open.fetch_add(1, Ordering::Relaxed);
+        let fd = (open < OPEN_LIMIT).then_some(fd);
+        if fd.is_none() {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(Dir { id, inode, fd, open: self.open.clone() })
+    }
+
+    /// Its descriptor; opened again where it was not kept. Another directory in its place is an error.
+    pub(crate) fn fd<'a>(&self, dir: &'a Dir) -> io::Result<DirFd<'a>> {
+        if let Some(fd) = &dir.fd {
+            return Ok(DirFd::Kept(fd.as_fd()));
+        }
+        let fd = self.reopen(dir.id)?;
+        if inode_of(fd.as_fd())? != dir.inode {
+            return Err(rustix::io::Errno::STALE.into());
+        }
+        Ok(DirFd::Opened(fd))
+    }
+
+    /// The path below the root: components joined by `/`, empty for the root.
+    pub(crate) fn path(&self, id: DirId) -> Vec<u8> {
+        self.names(id).join(&b'/')
+    }
+
+    fn names(&self, mut id: DirId) -> Vec<Box<[u8]>> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = Vec::new();
+        while let Some((parent, name)) = table.get(id as usize).filter(|_| id != 0) {
+            names.push(name.clone());
+            id = *parent;
+        }
+        names.reverse();
+        names
+    }
+
+    fn reopen(&self, id: DirId) -> io::Result<OwnedFd> {
+        let mut fd = self.root.try_clone()?;
+        let mut piece = Vec::new();
+        for name in self.names(id) {
+            if !piece.is_empty() && piece.len() + name.len() > PATH_PIECE {
+                fd = open_beneath(fd.as_fd(), &piece)?;
+                piece.clear();
+            }
+            piece.extend_from_slice(&name);
+            piece.push(b'/');
+        }
+        if piece.is_empty() { Ok(fd) } else { open_beneath(fd.as_fd(), &piece) }
+    }
+}
+
+fn open_beneath(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(dir, path, OPEN_DIR, Mode::empty(), how)?)
+}
+
+/// Open the directory `name` in `dir`, never through a link.
+pub(crate) fn open_dir(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(dir, name, OPEN_DIR, Mode::empty())?)
+}
+
+pub(crate) fn inode_of(fd: BorrowedFd<'_>) -> io::Result<Inode> {
+    let stat = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?;
+    Ok(Inode { dev: (stat.stx_dev_major, stat.stx_dev_minor), ino: stat.stx_ino })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More directories than may be open, nested deeper than a path can say.
+    #[test]
+    fn deep_directories_are_opened_again() {
+        let base = tempfile::tempdir().unwrap();
+        let root = open_dir(rustix::fs::CWD, base.path().as_os_str().as_encoded_bytes()).unwrap();
+        let dirs = Dirs::new(root);
+        let mut kept = vec![dirs.root().unwrap()];
+        let name = [b'n'; 100];
+        for _ in 0..400 {
+            let parent = kept.last().unwrap();
+            let fd = dirs.fd(parent).unwrap();
+            rustix::fs::mkdirat(&fd, &name[..], Mode::RWXU).unwrap();
+            let child = open_dir(fd.as_fd(), &name).unwrap();
+            let id = dirs.add(parent.id, &name);
+            drop(fd);
+            kept.push(dirs.keep(id, child).unwrap());
+        }
+        assert!(kept.last().unwrap().fd.is_none());
+        assert_eq!(dirs.path(kept.last().unwrap().id).len(), 400 * 101 - 1);
+        // Another directory in its place is noticed.
+        let [.., parent, last] = &kept[..] else { panic!("two at least") };
+        let parent = dirs.fd(parent).unwrap();
+        rustix::fs::renameat(&parent, &name[..], &parent, "moved").unwrap();
+        rustix::fs::mkdirat(&parent, &name[..], Mode::RWXU).unwrap();
+        assert!(dirs.fd(last).is_err());
+    }
+}

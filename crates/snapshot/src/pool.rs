@@ -1,0 +1,161 @@
+//! Tasks that make more tasks, on a few threads. Last in, first out: a tree is walked depth first, so that few of its
+//! directories are open at a time. No task waits for another, and nothing recurses.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What is still to be done.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    state: Mutex<State<T>>,
+    wake: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    tasks: Vec<T>,
+    /// Tasks that are queued or being worked on.
+    unfinished: usize,
+    stopped: bool,
+}
+
+impl<T> Queue<T> {
+    fn new(tasks: Vec<T>) -> Queue<T> {
+        let unfinished = tasks.len();
+        Queue { state: Mutex::new(State { tasks, unfinished, stopped: false }), wake: Condvar::new() }
+    }
+
+    /// A worker that panicked takes the others with it at the end; until then the state is sound.
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, task: T) {
+        self.push_all(std::iter::once(task));
+    }
+
+    pub(crate) fn push_all(&self, tasks: impl IntoIterator<Item = T>) {
+        let mut state = self.lock();
+        let before = state.tasks.len();
+        state.tasks.extend(tasks);
+        let added = state.tasks.len() - before;
+        state.unfinished += added;
+        drop(state);
+        match added {
+            0 => {}
+            1 => self.wake.notify_one(),
+            _ => self.wake.notify_all(),
+        }
+    }
+
+    /// The next task; `None` when all is done, or when it was stopped.
+    fn next(&self) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped || state.unfinished == 0 {
+                return None;
+            }
+            if let Some(task) = state.tasks.pop() {
+                return Some(task);
+            }
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn done(&self) {
+        let mut state = self.lock();
+        state.unfinished -= 1;
+        let last = state.unfinished == 0;
+        drop(state);
+        if last {
+            self.wake.notify_all();
+        }
+    }
+
+    fn stop(&self) {
+        self.lock().stopped = true;
+        self.wake.notify_all();
+    }
+}
+
+/// Stops the others when its thread panics in the middle of a task.
+struct StopOnPanic<'a, T>(&'a Queue<T>);
+
+impl<T> Drop for StopOnPanic<'_, T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+/// Work on `tasks`, and on those that they make, with one thread for each of `workers`. Gives the workers back, or the
+/// first error; after an error no new task is begun.
+pub(crate) fn run<T: Send, W: Send, E: Send>(
+    workers: Vec<W>,
+    tasks: Vec<T>,
+    work: impl Fn(&mut W, T, &Queue<T>) -> Result<(), E> + Sync,
+) -> Result<Vec<W>, E> {
+    let queue = Queue::new(tasks);
+    let one = |mut worker: W| {
+        let _guard = StopOnPanic(&queue);
+        while let Some(task) = queue.next() {
+            if let Err(error) = work(&mut worker, task, &queue) {
+                queue.stop();
+                return Err(error);
+            }
+            queue.done();
+        }
+        Ok(worker)
+    };
+    std::thread::scope(|scope| {
+        let mut workers = workers.into_iter();
+        let first = workers.next();
+        let others: Vec<_> = workers.map(|worker| scope.spawn(|| one(worker))).collect();
+        let first = first.map(one);
+        let others = others.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        // All threads are joined before the first error is returned.
+        let results: Vec<Result<W, E>> = first.into_iter().chain(others).collect();
+        results.into_iter().collect()
+    })
+}
+
+/// How many threads to use: all processors, but not so many that memory for their buffers matters.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |count| count.get().min(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_make_tasks_are_all_done() {
+        let work = |sum: &mut u64, task: u64, queue: &Queue<u64>| -> Result<(), ()> {
+            *sum += 1;
+            if task > 0 {
+                queue.push_all([task - 1, task - 1]);
+            }
+            Ok(())
+        };
+        let sums = run(vec![0; 3], vec![10], work).unwrap();
+        assert_eq!(sums.iter().sum::<u64>(), (1 << 11) - 1);
+    }
+
+    #[test]
+    fn the_first_error_ends_it() {
+        let work = |(): &mut (), task: u64, queue: &Queue<u64>| {
+            queue.push(task + 1);
+            if task == 1000 { Err(task) } else { Ok(()) }
+        };
+        assert_eq!(run(vec![(); 2], vec![0], work), Err(1000));
+    }
+
+    #[test]
+    fn nothing_to_do_is_done() {
+        let work = |(): &mut (), (): (), _: &Queue<()>| Ok::<(), ()>(());
+        assert_eq!(run(vec![(); 2], vec![], work), Ok(vec![(); 2]));
+    }
+}
