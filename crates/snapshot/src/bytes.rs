@@ -71,6 +71,10 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     pub(crate) fn left(&self) -> usize {
         self.0.len()
     }

@@ -203,14 +203,15 @@ fn own(path: &Path) {
     }
 }
 
-/// Numbers joined by dashes or dots behind each `before` become `name`.
+/// A number, or several joined by dashes or dots, behind each `before` becomes `name`.
 fn mask(text: &str, before: &str, name: &str) -> String {
     let mut parts = text.split(before);
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |done, part| {
         let rest = part.trim_start_matches(|c: char| c.is_ascii_hexdigit() || c == '-' || c == '.');
         let number = &part[..part.len() - rest.len()];
-        if number.contains(['-', '.']) { done + before + name + rest } else { done + before + part }
+        let is_number = number.contains(['-', '.']) || number.parse::<u64>().is_ok();
+        if is_number { done + before + name + rest } else { done + before + part }
     })
 }
 
