@@ -54,6 +54,12 @@ pub(crate) struct Inode {
     pub(crate) ino: u64,
 }
 
+impl Dir {
+    pub(crate) fn inode(&self) -> Inode {
+        self.inode
+    }
+}
+
 impl Drop for Dir {
     fn drop(&mut self) {
         if self.fd.is_some() {
@@ -138,7 +144,8 @@ impl Dirs {
         names
     }
 
-    fn reopen(&self, id: DirId) -> io::Result<OwnedFd> {
+    /// Open it from the root, beneath it and without links.
+    pub(crate) fn reopen(&self, id: DirId) -> io::Result<OwnedFd> {
         let mut fd = self.root.try_clone()?;
         let mut piece = Vec::new();
         for name in self.names(id) {

@@ -47,6 +47,8 @@ pub enum Reason {
     OtherFilesystem,
     /// nono's own state.
     OwnState,
+    /// A tracked path inside another one: captured by itself.
+    OtherRoot,
 }
 
 /// An error number of the system.
@@ -233,7 +235,7 @@ impl Entry {
         tagged(&[0, tag], &[&mode, &length, self.name.as_bytes(), &rdev.to_le_bytes()])
     }
 
-    fn encode(&self, out: &mut Writer) {
+    pub(crate) fn encode(&self, out: &mut Writer) {
         out.bytes(self.name.as_bytes());
         self.meta.encode(out);
         match &self.kind {
@@ -264,7 +266,7 @@ impl Entry {
         }
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Entry, Malformed> {
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Result<Entry, Malformed> {
         let name = from.name()?;
         let meta = Meta::decode(from)?;
         let tag = from.byte()?;
@@ -343,6 +345,7 @@ impl Omitted {
             Reason::LargePack { size } => out.tagged_number(8, *size),
             Reason::OtherFilesystem => out.byte(9),
             Reason::OwnState => out.byte(10),
+            Reason::OtherRoot => out.byte(11),
         }
     }
 
@@ -364,6 +367,7 @@ impl Omitted {
             8 => Reason::LargePack { size: from.number()? },
             9 => Reason::OtherFilesystem,
             10 => Reason::OwnState,
+            11 => Reason::OtherRoot,
             _ => return Err(Malformed("the reason why something was left out")),
         };
         Ok(Omitted { name, is_dir, reason })

@@ -89,7 +89,8 @@ impl<'a> Entries<'a> {
             FileType::Fifo | FileType::Socket => Payload::Nothing,
             FileType::Unknown => return Err(Malformed("a record")),
         };
-        let xattrs = from.list(|from| Ok(Xattr { name: from.bytes()?.into(), value: from.bytes()?.into() }))?;
+        let xattrs =
+            from.list(|from| Ok(Xattr { name: from.bytes()?.into(), value: from.bytes()?.into() }))?;
         let raw = start.get(..start.len() - from.left()).ok_or(Malformed("a record"))?;
         Ok(Known { name, flags, packed, payload, xattrs, raw })
     }
@@ -109,7 +110,11 @@ impl Known<'_> {
     }
 
     /// As it stands in a node; `dir` gives the node of a directory.
-    pub(crate) fn entry(&self, links: &Links, dir: impl Fn(DirId) -> Option<Kind>) -> Result<Entry, Malformed> {
+    pub(crate) fn entry(
+        &self,
+        links: &Links,
+        dir: impl Fn(DirId) -> Option<Kind>,
+    ) -> Result<Entry, Malformed> {
         let stat = self.stat();
         let meta = Meta {
             mode: stat.permissions(),

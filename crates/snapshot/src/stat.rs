@@ -108,7 +108,12 @@ pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Found> {
 
 /// About an open file.
 pub(crate) fn stat_fd(file: BorrowedFd<'_>) -> io::Result<Found> {
-    Ok(found(&rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?))
+    Ok(found(&rustix::fs::statx(
+        file,
+        c"",
+        AtFlags::EMPTY_PATH,
+        StatxFlags::BASIC_STATS | StatxFlags::MNT_ID,
+    )?))
 }
 
 fn found(statx: &rustix::fs::Statx) -> Found {

@@ -1,1 +1,343 @@
-//! The content store.
+//! The content store: every object once, by its address, for all sessions of a machine.
+//!
+//! Small objects are appended to packs (`packs/`), large files are single objects (`large/`); both become visible by a
+//! rename, when they are complete. Writing takes no time for compression or for the disk to settle: [`Store::settle`]
+//! does both later, beside readers and writers of any process. Nothing that is read is believed: every object is
+//! checked against its address before it leaves the store.
+//!
+//! Modes are notes: a file with its owner's `w` is not known to be durable yet, a large object with `x` stays as it is.
+
+mod error;
+mod files;
+mod gc;
+mod index;
+mod large;
+mod pack;
+mod record;
+mod rewrite;
+mod settle;
+mod spans;
+mod staged;
+#[cfg(test)]
+mod tests;
+mod usage;
+mod verify;
+mod view;
+mod writer;
+
+use std::fmt;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::hash::{ContentHash, TreeId};
+use error::StoreError as Error;
+use files::{Folder, Lock, pwrite_all, read_all};
+use spans::Target;
+use view::View;
+
+pub use error::{Damage, Problem, StoreError};
+pub use gc::Collected;
+pub use settle::{Settled, Synced};
+pub use staged::LargeStaged;
+pub use usage::Usage;
+pub use verify::Verified;
+pub use writer::{Appender, Published, Put, StoreWriter, WriteOptions};
+
+/// Files from this size on are single objects; below, they go to packs.
+pub const LARGE: u64 = 4 << 20;
+
+/// The mode of a file that is durable, and of one that is not yet.
+const DURABLE: u32 = 0o400;
+const NEW: u32 = 0o600;
+/// Added to the mode of a large object that is to stay as it is: shared with the user's file, or incompressible.
+const KEEP: u32 = 0o100;
+
+const LOCK: &str = "lock";
+const MAINTENANCE: &str = "maintenance";
+const FORMAT: &str = "FORMAT";
+/// The number is the version; a checksum follows.
+const VERSION: &str = "nono store 1";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// A file's content, by its [`ContentHash`].
+    Blob,
+    /// A directory's node, by its [`TreeId`].
+    Tree,
+    /// Frozen rules, by the [`ContentHash`] of their bytes.
+    Rules,
+}
+
+impl ObjectKind {
+    fn byte(self) -> u8 {
+        match self {
+            ObjectKind::Blob => 1,
+            ObjectKind::Tree => 2,
+            ObjectKind::Rules => 3,
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<ObjectKind> {
+        match byte {
+            1 => Some(ObjectKind::Blob),
+            2 => Some(ObjectKind::Tree),
+            3 => Some(ObjectKind::Rules),
+            _ => None,
+        }
+    }
+}
+
+/// The address of an object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub kind: ObjectKind,
+    pub hash: [u8; 32],
+}
+
+impl Key {
+    pub fn rules(hash: ContentHash) -> Key {
+        Key { kind: ObjectKind::Rules, hash: *hash.as_bytes() }
+    }
+}
+
+impl From<ContentHash> for Key {
+    fn from(hash: ContentHash) -> Key {
+        Key { kind: ObjectKind::Blob, hash: *hash.as_bytes() }
+    }
+}
+
+impl From<TreeId> for Key {
+    fn from(tree: TreeId) -> Key {
+        Key { kind: ObjectKind::Tree, hash: *tree.as_bytes() }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            ObjectKind::Blob => "content",
+            ObjectKind::Tree => "directory",
+            ObjectKind::Rules => "rules",
+        };
+        write!(f, "{kind} {}", ContentHash::from_bytes(self.hash))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({self})")
+    }
+}
+
+/// A store. Share it by reference or `Arc`; several processes may have the same folder open.
+#[derive(Debug)]
+pub struct Store {
+    root: Folder,
+    packs: Folder,
+    large: Folder,
+    tmp: Arc<Folder>,
+    view: View,
+    boot: [u8; 16],
+}
+
+impl Store {
+    /// Open the store in this folder, and make it when it is missing.
+    pub fn open(dir: &Path) -> Result<Store, StoreError> {
+        let root = Folder::make(dir)?;
+        check_format(&root)?;
+        Ok(Store {
+            packs: root.make_folder("packs")?,
+            large: root.make_folder("large")?,
+            tmp: Arc::new(root.make_folder("tmp")?),
+            view: View::default(),
+            boot: view::boot_id(),
+            root,
+        })
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Whether the object is here, so that it need not be stored again. What a crash of the machine may have spoiled
+    /// does not count.
+    pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
+        if self.view.now(self)?.holds(&key) || self.large_is_there(&key)? {
+            return Ok(true);
+        }
+        Ok(self.view.refresh_if_changed(self)?.holds(&key))
+    }
+
+    /// A whole object, checked against its address.
+    pub fn read(&self, key: Key) -> Result<Vec<u8>, StoreError> {
+        match self.read_packed(key)? {
+            Some(bytes) => Ok(bytes),
+            None if key.kind == ObjectKind::Blob => self.read_large(key),
+            None => Err(self.missing(key)),
+        }
+    }
+
+    /// Restore a file's content into an empty file: hashed while written, holes made where `sparse`. On an error the
+    /// file is to be thrown away.
+    pub fn write_to(
+        &self,
+        hash: ContentHash,
+        size: u64,
+        sparse: bool,
+        out: BorrowedFd<'_>,
+    ) -> Result<(), StoreError> {
+        let key = Key::from(hash);
+        // Large ones first: looking into a folder is cheaper than listing the packs again for what is in none.
+        if size >= LARGE && self.write_large_to(hash, size, sparse, out)? {
+            return Ok(());
+        }
+        match self.read_packed(key)? {
+            Some(bytes) if bytes.len() as u64 != size => Err(Error::Damaged {
+                file: self.dir().to_owned(),
+                object: Some(key),
+                damage: Damage::Content,
+            }),
+            Some(bytes) => {
+                let mut target = Target::new(out, sparse);
+                target.data(0, &bytes).map_err(Error::Target)?;
+                target.finish(size).map_err(Error::Target)
+            }
+            None if self.write_large_to(hash, size, sparse, out)? => Ok(()),
+            None => Err(self.missing(key)),
+        }
+    }
+
+    /// From the first pack that has it undamaged; nothing when no pack has it.
+    fn read_packed(&self, key: Key) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut view = self.view.now(self)?;
+        // Packs come and go while others settle: what vanished is looked for again. Each round sees a newer listing.
+        for _ in 0..8 {
+            let mut bad = None;
+            for (pack, entry) in view.find(&key) {
+                let read = self.view.open(self, pack).and_then(|open| open.object(&entry));
+                match read {
+                    Ok(bytes) => return Ok(Some(bytes)),
+                    Err(error) => bad = Some(error),
+                }
+            }
+            let newer = self.view.refresh_if_changed(self)?;
+            if Arc::ptr_eq(&newer, &view) {
+                return bad.map_or(Ok(None), Err);
+            }
+            view = newer;
+        }
+        Ok(None)
+    }
+
+    fn missing(&self, key: Key) -> StoreError {
+        Error::Missing { key, dir: self.dir().to_owned() }
+    }
+
+    /// One of settling, collecting and verifying at a time.
+    fn maintain(&self, wait: bool) -> Result<Lock, StoreError> {
+        Lock::take(&self.root, MAINTENANCE, true, wait)?
+            .ok_or_else(|| Error::Busy { path: self.root.path_of(MAINTENANCE) })
+    }
+
+    /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller has the exclusive lock.
+    fn remove_debris(&self, maintaining: bool) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        for name in self.tmp.names()? {
+            if name.starts_with(writer::TEMP) || (maintaining && name.starts_with(rewrite::TEMP)) {
+                removed += remove_temp(&self.tmp, &name)?;
+            }
+        }
+        for name in self.root.names()?.iter().filter(|name| name.starts_with(FORMAT) && *name != FORMAT) {
+            self.root.unlink(name)?;
+        }
+        for id in view::orphans(&self.packs)? {
+            let name = pack::pack_name(&id);
+            removed += self.packs.stat(&name)?.map_or(0, |stat| files::allocated(&stat));
+            self.packs.unlink(&name)?;
+        }
+        Ok(removed)
+    }
+}
+
+fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {
+    let folder = tmp.open_folder(name)?;
+    let mut removed = 0;
+    for file in folder.names()? {
+        removed += folder.stat(&file)?.map_or(0, |stat| files::allocated(&stat));
+        folder.unlink(&file)?;
+    }
+    tmp.remove_folder(name)?;
+    Ok(removed)
+}
+
+/// A folder for temporary files that goes away with the value.
+#[derive(Debug)]
+struct Temp {
+    parent: Arc<Folder>,
+    name: String,
+    folder: Folder,
+}
+
+impl Temp {
+    fn make(parent: &Arc<Folder>, prefix: &str) -> Result<Temp, StoreError> {
+        let name = format!("{prefix}{}", files::unique());
+        let folder = parent.make_folder(&name)?;
+        Ok(Temp { parent: Arc::clone(parent), name, folder })
+    }
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        // What cannot be removed now is debris: counted by `usage` and `verify`, removed by the next writer.
+        let _ = remove_temp(&self.parent, &self.name);
+    }
+}
+
+/// What the format file is; nothing when it is missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Ours,
+    Damaged,
+    Missing,
+}
+
+fn read_format(root: &Folder) -> Result<Format, StoreError> {
+    let bytes = match read_all(root, FORMAT) {
+        Ok((bytes, _)) => bytes,
+        Err(error) if error.is_not_found() => return Ok(Format::Missing),
+        Err(error) => return Err(error),
+    };
+    if bytes == format_text(VERSION).as_bytes() {
+        return Ok(Format::Ours);
+    }
+    let other = std::str::from_utf8(&bytes).ok().and_then(|text| {
+        let (named, _) = text.strip_suffix('\n')?.rsplit_once(' ')?;
+        (named.starts_with("nono store ") && format_text(named) == text).then_some(())
+    });
+    match other {
+        Some(()) => Err(Error::Version { path: root.path_of(FORMAT) }),
+        None => Ok(Format::Damaged),
+    }
+}
+
+fn format_text(version: &str) -> String {
+    format!("{version} {:016x}\n", xxhash_rust::xxh3::xxh3_64(version.as_bytes()))
+}
+
+/// A store of another version is refused. A damaged file is not: packs and indexes have their own version, and nobody
+/// should lose the way back because of one bit; `verify` reports it.
+fn check_format(root: &Folder) -> Result<(), StoreError> {
+    if read_format(root)? != Format::Missing {
+        return Ok(());
+    }
+    let name = format!("{FORMAT}.{}", files::unique());
+    let file = root.create(&name)?;
+    let written = pwrite_all(file.as_fd(), format_text(VERSION).as_bytes(), 0)
+        .map_err(files::failed("write", &root.path_of(&name)))
+        .and_then(|()| root.rename(&name, root, FORMAT));
+    if written.is_err() {
+        root.unlink(&name)?;
+    }
+    written
+}

@@ -1,0 +1,167 @@
+//! The stat cache: what the last scan of a root found, in one block of bytes.
+//!
+//! It lets the next scan keep the address of every file that did not change, and the node of every directory in which
+//! nothing did. It is a convenience and never a source of truth: a cache that is missing, damaged, of another
+//! filesystem or of a tree that is no longer stored is not used, and everything is read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::dirs::DirId;
+use crate::file;
+use crate::hash::{MerkleRoot, TreeId, tagged};
+use crate::stat::PACKED;
+
+const MAGIC: &[u8; 8] = b"nonoscn1";
+
+/// What the last scan of one root found.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    bytes: Vec<u8>,
+    dirs: Vec<Place>,
+    pub(crate) about: About,
+}
+
+/// What a cache is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) root: Vec<u8>,
+    /// Which filesystem: `f_fsid`, since device numbers change from boot to boot.
+    pub(crate) filesystem: [u8; 8],
+    /// The root directory's own stat, when it was scanned.
+    pub(crate) stat: [u8; PACKED],
+}
+
+impl About {
+    /// Whether it is of the same root: its path, filesystem and inode. The rest of its stat may have changed.
+    pub(crate) fn is_of(&self, now: &About) -> bool {
+        let inode = |stat: &[u8; PACKED]| crate::stat::Stat::unpack(stat).ino;
+        self.root == now.root && self.filesystem == now.filesystem && inode(&self.stat) == inode(&now.stat)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: usize,
+    entries: usize,
+    end: usize,
+}
+
+/// One directory of the last scan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachedDir<'a> {
+    pub(crate) tree: TreeId,
+    pub(crate) merkle: MerkleRoot,
+    /// The rules that were in force.
+    pub(crate) rules: &'a [u8; 32],
+    pub(crate) entries: &'a [u8],
+    pub(crate) omitted: &'a [u8],
+}
+
+const DIR_HEAD: usize = 96;
+
+impl Cache {
+    pub(crate) fn dir(&self, id: DirId) -> Option<CachedDir<'_>> {
+        let place = self.dirs.get(id as usize)?;
+        let head = self.bytes.get(place.start..place.start + DIR_HEAD)?;
+        let (tree, rest) = head.split_first_chunk()?;
+        let (merkle, rest) = rest.split_first_chunk()?;
+        Some(CachedDir {
+            tree: TreeId::from_bytes(*tree),
+            merkle: MerkleRoot::from_bytes(*merkle),
+            rules: rest.first_chunk()?,
+            entries: self.bytes.get(place.start + DIR_HEAD..place.entries)?,
+            omitted: self.bytes.get(place.entries..place.end)?,
+        })
+    }
+
+    /// The node of the root directory.
+    pub(crate) fn tree(&self) -> Option<TreeId> {
+        self.dir(0).map(|dir| dir.tree)
+    }
+
+    pub(crate) fn load(path: &Path) -> io::Result<Option<Cache>> {
+        let bytes = match file::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        Ok(Cache::decode(bytes).ok())
+    }
+
+    /// Old or new, never half. Not synced: after a power loss the checksum tells.
+    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
+        file::replace(path, &self.bytes, file::Sync::No)
+    }
+
+    fn decode(bytes: Vec<u8>) -> Result<Cache, Malformed> {
+        let mut from = Reader::new(&bytes);
+        if from.array::<8>()? != *MAGIC {
+            return Err(Malformed("a stat cache"));
+        }
+        let sum = u64::from_le_bytes(from.array()?);
+        if xxhash_rust::xxh3::xxh3_64(from.rest()) != sum {
+            return Err(Malformed("a stat cache's checksum"));
+        }
+        let about = About { root: from.bytes()?.to_vec(), filesystem: from.array()?, stat: from.array()? };
+        let dirs = from.list(|from| {
+            let entries = usize::try_from(from.number()?).map_err(|_| Malformed("a length"))?;
+            let omitted = usize::try_from(from.number()?).map_err(|_| Malformed("a length"))?;
+            Ok((entries, omitted))
+        })?;
+        let mut start = bytes.len() - from.left();
+        let place = |(entries, omitted): (usize, usize)| {
+            let at = start;
+            let entries = at.checked_add(DIR_HEAD)?.checked_add(entries)?;
+            start = entries.checked_add(omitted)?;
+            Some(Place { start: at, entries, end: start })
+        };
+        let dirs: Option<Vec<Place>> = dirs.into_iter().map(place).collect();
+        let dirs = dirs.filter(|_| start == bytes.len()).ok_or(Malformed("a stat cache's length"))?;
+        Ok(Cache { bytes, dirs, about })
+    }
+}
+
+/// One directory of a new cache.
+#[derive(Debug)]
+pub(crate) struct NewDir {
+    pub(crate) tree: TreeId,
+    pub(crate) merkle: MerkleRoot,
+    pub(crate) rules: [u8; 32],
+    pub(crate) entries: Vec<u8>,
+    pub(crate) omitted: Vec<u8>,
+}
+
+/// Put a cache together; `dirs` in the order of their numbers.
+pub(crate) fn assemble(about: About, dirs: Vec<NewDir>) -> Result<Cache, Malformed> {
+    let size: usize = dirs.iter().map(|dir| DIR_HEAD + 10 + dir.entries.len() + dir.omitted.len()).sum();
+    let mut out = Writer::onto(Vec::with_capacity(size + 4096));
+    out.raw(MAGIC);
+    out.raw(&[0; 8]);
+    out.bytes(&about.root);
+    out.raw(&about.filesystem);
+    out.raw(&about.stat);
+    out.number(dirs.len() as u64);
+    for dir in &dirs {
+        out.number(dir.entries.len() as u64);
+        out.number(dir.omitted.len() as u64);
+    }
+    for dir in dirs {
+        out.raw(dir.tree.as_bytes());
+        out.raw(dir.merkle.as_bytes());
+        out.raw(&dir.rules);
+        out.raw(&dir.entries);
+        out.raw(&dir.omitted);
+    }
+    let mut bytes = out.finish();
+    let sum = xxhash_rust::xxh3::xxh3_64(&bytes[16..]);
+    bytes[8..16].copy_from_slice(&sum.to_le_bytes());
+    Cache::decode(bytes)
+}
+
+/// Where the cache of a root lives in a store.
+pub(crate) fn path(store: &Path, root: &Path) -> PathBuf {
+    let name = tagged(b"nono root v1\0", &[root.as_os_str().as_encoded_bytes()]);
+    let name: String = name[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    store.join("cache").join(name)
+}

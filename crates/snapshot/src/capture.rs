@@ -1,0 +1,545 @@
+//! One capture: scan each root, store what changed, build the nodes.
+//!
+//! Nothing is published here: the result is a state whose objects are complete in the store, and the writer, whose lock
+//! keeps a collection of garbage away until the manifest that names the objects is in place.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use crate::build::{self, BuildError, Built};
+use crate::cache::{self, About, Cache};
+use crate::census;
+use crate::coverage::{Coverage, Note};
+use crate::dirs::{Dirs, open_dir};
+use crate::exclusion::{ExclusionConfig, FrozenRules, Rules, RulesError};
+use crate::hash::{ContentHash, content_hash};
+use crate::mapped::Mapped;
+use crate::node::{Entry, Errno, Kind, Meta, Name, Reason, Time, Xattr};
+use crate::paths;
+use crate::pool;
+use crate::read::{self, How, Outcome, unreadable};
+use crate::record::Links;
+use crate::scan::{self, Counts, Ignored, Limiter, Listing, Scan, ScanError, Worker};
+use crate::stat::{Found, stat_at};
+use crate::state::{Observer, RootContent, RootState, SnapshotState};
+use crate::store::{Key, Published, Store, StoreError, WriteOptions};
+use crate::unlock::Unlocked;
+
+/// How to capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// Read every file, whatever its stat says.
+    pub paranoid: bool,
+    /// Go on into other filesystems that are mounted below a root.
+    pub cross_mounts: bool,
+    /// How many bytes the store may grow; what does not fit is left out, by name.
+    pub budget: Option<u64>,
+}
+
+/// Where the rules come from.
+pub(crate) enum RulesFrom<'a> {
+    /// From the disk, as they are now; `set_aside` are the roots whose ignore rules were set aside before.
+    Live { config: &'a ExclusionConfig, set_aside: &'a [PathBuf], known: &'a [ContentHash] },
+    /// As they were when a snapshot was taken, in the order of the roots.
+    Frozen(&'a [Option<FrozenRules>]),
+}
+
+pub(crate) struct Request<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) roots: &'a [PathBuf],
+    pub(crate) rules: RulesFrom<'a>,
+    pub(crate) options: CaptureOptions,
+    pub(crate) max_entries: u64,
+    pub(crate) max_bytes: u64,
+    /// Files changed at or after this are read each time.
+    pub(crate) session_start: Time,
+    /// Folders of nono's own.
+    pub(crate) own: &'a [PathBuf],
+    /// The snapshot before this one: a root that it has and that is gone now was deleted, not mistyped.
+    pub(crate) previous: Option<&'a SnapshotState>,
+    /// Open up what is closed to its own owner: a restore is about to put it back.
+    pub(crate) unlock: bool,
+    pub(crate) observer: &'a dyn Observer,
+}
+
+/// What was captured.
+pub(crate) struct Captured {
+    pub(crate) state: SnapshotState,
+    pub(crate) rules: Vec<Option<ContentHash>>,
+    pub(crate) coverage: Coverage,
+    pub(crate) counts: Counts,
+    /// Keeps the objects until they are named by a manifest.
+    pub(crate) published: Published,
+}
+
+/// The caches of the roots, in memory.
+pub(crate) type Caches = HashMap<PathBuf, Cache>;
+
+/// Why nothing was captured.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    #[error("there are more than {limit} files")]
+    TooManyFiles { limit: u64 },
+    #[error("there are more than {limit} bytes in files")]
+    TooManyBytes { limit: u64 },
+    #[error("cancelled")]
+    Cancelled,
+    #[error("nothing could be captured: {}", reasons.join("; "))]
+    Nothing { reasons: Vec<String> },
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("internal: {0}")]
+    Record(crate::bytes::Malformed),
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl From<BuildError> for CaptureError {
+    fn from(error: BuildError) -> CaptureError {
+        match error {
+            BuildError::Store(error) => CaptureError::Store(error),
+            BuildError::Record(malformed) => CaptureError::Record(malformed),
+        }
+    }
+}
+
+pub(crate) fn capture(request: &Request<'_>, caches: &mut Caches) -> Result<Captured, CaptureError> {
+    let options = WriteOptions { compress: request.options.budget.is_some(), budget: request.options.budget };
+    let writer = request.store.writer(options)?;
+    let mapped = Mapped::now();
+    let own: Vec<_> = request.own.iter().filter_map(|path| inode(path)).collect();
+    let roots: Vec<_> = nested(request.roots).filter_map(|path| inode(path)).collect();
+    let mut workers = Vec::new();
+    for _ in 0..pool::threads() {
+        workers.push(Worker::new(writer.appender()?));
+    }
+    let mut all = Totals::default();
+    for (at, path) in request.roots.iter().enumerate() {
+        let root = OneRoot { request, at, path, mapped: &mapped, own: &own, roots: &roots };
+        workers = root.capture(workers, caches, &mut all)?;
+    }
+    for worker in workers {
+        worker.into_store().finish()?;
+    }
+    if all.linked_outside > 0 {
+        all.coverage.notes.push(Note::LinkedOutside { files: all.linked_outside });
+    }
+    let published = writer.publish()?;
+    for path in request.roots {
+        if let Some(cache) = caches.get(path).filter(|_| all.changed.contains(path)) {
+            let file = cache::path(request.store.dir(), path);
+            cache.save(&file).map_err(|source| CaptureError::Io { path: file, source })?;
+        }
+    }
+    let Totals { state, rules, coverage, counts, .. } = all;
+    Ok(Captured { state, rules, coverage, counts, published })
+}
+
+/// What the roots add up to.
+#[derive(Default)]
+struct Totals {
+    state: SnapshotState,
+    rules: Vec<Option<ContentHash>>,
+    coverage: Coverage,
+    counts: Counts,
+    linked_outside: u64,
+    entries: u64,
+    bytes: u64,
+    changed: Vec<PathBuf>,
+}
+
+struct OneRoot<'a> {
+    request: &'a Request<'a>,
+    at: usize,
+    path: &'a Path,
+    mapped: &'a Mapped,
+    own: &'a [((u32, u32), u64)],
+    roots: &'a [((u32, u32), u64)],
+}
+
+/// A scan of a whole root.
+struct Scanned {
+    listings: Vec<Listing>,
+    links: Links,
+    counts: Counts,
+    ignored: Vec<Ignored>,
+}
+
+type Workers<'s> = Vec<Worker<'s>>;
+
+impl OneRoot<'_> {
+    fn capture<'s>(
+        &self,
+        workers: Workers<'s>,
+        caches: &mut Caches,
+        all: &mut Totals,
+    ) -> Result<Workers<'s>, CaptureError> {
+        let opened = self.open();
+        let (parent, name, found) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.missing(&error, all);
+                return Ok(workers);
+            }
+        };
+        if found.stat.is_dir() {
+            return self.directory(workers, caches, all, &parent, &name, &found);
+        }
+        self.single(workers, all, &parent, &name, &found)
+    }
+
+    /// Its place, and what stands there; no link on the way.
+    fn open(&self) -> io::Result<(OwnedFd, Name, Found)> {
+        let name = self.path.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
+        let name = name.ok_or(io::ErrorKind::InvalidInput)?;
+        let parent = self.path.parent().unwrap_or(Path::new("/"));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let parent = rustix::fs::openat2(rustix::fs::CWD, parent, flags, Mode::empty(), how)?;
+        let found = stat_at(parent.as_fd(), name.as_bytes())?;
+        Ok((parent, name, found))
+    }
+
+    /// A root that was there before was deleted; one that never was cannot be covered.
+    fn missing(&self, error: &io::Error, all: &mut Totals) {
+        let known = self.request.previous.and_then(|previous| previous.root(self.path));
+        let was_there = known
+            .is_some_and(|known| matches!(known.content, RootContent::Captured(_) | RootContent::Absent));
+        let gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        if gone && was_there {
+            return self.add(RootContent::Absent, None, all);
+        }
+        self.fail(unreadable(error), all);
+    }
+
+    fn fail(&self, reason: Reason, all: &mut Totals) {
+        let note = Note::RootFailed { root: self.path.to_owned(), reason: reason.to_string() };
+        all.coverage.notes.push(note);
+        self.add(RootContent::Failed(reason), None, all);
+    }
+
+    fn add(&self, content: RootContent, rules: Option<ContentHash>, all: &mut Totals) {
+        all.state.roots.push(RootState { path: self.path.to_owned(), content });
+        all.rules.push(rules);
+    }
+
+    /// A root that is a single file, a link or something special.
+    fn single<'s>(
+        &self,
+        mut workers: Workers<'s>,
+        all: &mut Totals,
+        parent: &OwnedFd,
+        name: &Name,
+        found: &Found,
+    ) -> Result<Workers<'s>, CaptureError> {
+        let Some(worker) = workers.first_mut() else { return Ok(workers) };
+        let entry = match single_entry(parent, name, found, self.request.unlock, worker)? {
+            Ok(entry) => entry,
+            Err(reason) => {
+                self.fail(reason, all);
+                return Ok(workers);
+            }
+        };
+        let mut counts = Counts::default();
+        if let Kind::File { size, .. } = entry.kind {
+            counts = Counts { files: 1, bytes: size, read: 1, read_bytes: size, ..counts };
+        } else {
+            counts.others = 1;
+        }
+        let limits = self.limiter(all);
+        limits.add(1, counts.bytes).map_err(|error| self.scan_error(error))?;
+        all.entries += 1;
+        all.bytes += counts.bytes;
+        all.coverage.add(&counts);
+        all.counts += counts;
+        self.add(RootContent::Captured(entry), None, all);
+        Ok(workers)
+    }
+
+    fn limiter(&self, all: &Totals) -> Limiter {
+        Limiter::new(self.request.max_entries, self.request.max_bytes, all.entries, all.bytes)
+    }
+
+    fn scan_error(&self, error: ScanError) -> CaptureError {
+        match error {
+            ScanError::TooManyFiles { limit } => CaptureError::TooManyFiles { limit },
+            ScanError::TooManyBytes { limit } => CaptureError::TooManyBytes { limit },
+            ScanError::Cancelled => CaptureError::Cancelled,
+            ScanError::Store(error) => CaptureError::Store(error),
+            ScanError::Root(source) => CaptureError::Io { path: self.path.to_owned(), source },
+        }
+    }
+
+    fn directory<'s>(
+        &self,
+        workers: Workers<'s>,
+        caches: &mut Caches,
+        all: &mut Totals,
+        parent: &OwnedFd,
+        name: &Name,
+        found: &Found,
+    ) -> Result<Workers<'s>, CaptureError> {
+        let unlocked = match self.request.unlock {
+            true => Unlocked::add(parent.as_fd(), name.as_bytes(), 0o500),
+            false => Ok(None),
+        };
+        let opened = unlocked.and_then(|guard| Ok((guard, open_dir(parent.as_fd(), name.as_bytes())?)));
+        let (_guard, fd) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.fail(unreadable(&error), all);
+                return Ok(workers);
+            }
+        };
+        let filesystem = Filesystem::of(&fd);
+        if !filesystem.trusted {
+            all.coverage.notes.push(Note::UnknownFilesystem { root: self.path.to_owned() });
+        }
+        let about = About {
+            root: paths::bytes(self.path).to_vec(),
+            filesystem: filesystem.id,
+            stat: found.stat.pack(),
+        };
+        let cache = self.cache(caches, &about, &filesystem)?;
+        let rules = self.rules()?;
+        let mut dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
+        let (mut workers, mut scanned) = match self.scan(&dirs, &rules, cache.as_ref(), found, workers, all) {
+            Err(ScanError::Root(error)) => {
+                // The appenders are gone with the scan, so this root cannot be passed over.
+                return Err(self.io(error));
+            }
+            other => other.map_err(|error| self.scan_error(error))?,
+        };
+        let mut rules = rules;
+        if self.must_set_aside(&dirs, &rules, &scanned) {
+            let would_leave = scanned.counts.files;
+            all.coverage.notes.push(Note::IgnoreRulesSetAside { root: self.path.to_owned(), would_leave });
+            rules = rules.set_aside();
+            dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
+            (workers, scanned) = self
+                .scan(&dirs, &rules, cache.as_ref(), found, workers, all)
+                .map_err(|error| self.scan_error(error))?;
+        } else if rules.is_set_aside() {
+            let root = self.path.to_owned();
+            all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: 0 });
+        }
+        let Some(worker) = workers.first_mut() else { return Ok(workers) };
+        let built = build::build(scanned.listings, &scanned.links, cache.as_ref(), worker.store())?;
+        let frozen = rules.freeze().encode();
+        let frozen_hash = content_hash(&frozen);
+        worker.store().put(Key::rules(frozen_hash), &frozen)?;
+        let meta = meta(found, &built.xattrs);
+        let kind = Kind::Dir { tree: built.tree, merkle: built.merkle };
+        self.count(&dirs, &scanned.counts, &built, all);
+        let notes = rules.notes().into_iter();
+        all.coverage
+            .notes
+            .extend(notes.map(|note| Note::Rules { root: self.path.to_owned(), text: note.to_string() }));
+        if !built.unchanged || cache.is_none() || scanned.counts.read > 0 {
+            all.changed.push(self.path.to_owned());
+        }
+        let cache = cache::assemble(about, built.dirs).map_err(CaptureError::Record)?;
+        caches.insert(self.path.to_owned(), cache);
+        let entry = Entry { name: name.clone(), meta, kind };
+        self.add(RootContent::Captured(entry), Some(frozen_hash), all);
+        Ok(workers)
+    }
+
+    fn io(&self, source: io::Error) -> CaptureError {
+        CaptureError::Io { path: self.path.to_owned(), source }
+    }
+
+    /// What the last scan found, where that still counts. It is taken out of memory, to be replaced.
+    fn cache(
+        &self,
+        caches: &mut Caches,
+        about: &About,
+        filesystem: &Filesystem,
+    ) -> Result<Option<Cache>, CaptureError> {
+        let known = caches.remove(self.path);
+        if self.request.options.paranoid || !filesystem.trusted {
+            return Ok(None);
+        }
+        let known = match known {
+            Some(cache) => Some(cache),
+            None => {
+                let file = cache::path(self.request.store.dir(), self.path);
+                // A cache that cannot be read is none.
+                Cache::load(&file).ok().flatten()
+            }
+        };
+        let Some(cache) = known.filter(|cache| cache.about.is_of(about)) else { return Ok(None) };
+        // Objects of a tree that is in the store are in the store; those of one that was collected may not be.
+        let stored = match cache.tree() {
+            Some(tree) => self.request.store.contains(Key::from(tree))?,
+            None => false,
+        };
+        Ok(Some(cache).filter(|_| stored))
+    }
+
+    fn rules(&self) -> Result<Rules, CaptureError> {
+        match &self.request.rules {
+            RulesFrom::Live { config, set_aside, .. } => {
+                let rules = Rules::live(config, self.path)?;
+                let aside = set_aside.iter().any(|root| root == self.path);
+                Ok(if aside { rules.set_aside() } else { rules })
+            }
+            RulesFrom::Frozen(frozen) => match frozen.get(self.at).and_then(Option::as_ref) {
+                Some(frozen) => Ok(Rules::frozen(frozen)?),
+                // The root was no directory then: nothing of it was left out.
+                None => Ok(Rules::live(
+                    &ExclusionConfig { use_gitignore: false, ..Default::default() },
+                    self.path,
+                )?),
+            },
+        }
+    }
+
+    fn scan<'s>(
+        &self,
+        dirs: &Dirs,
+        rules: &Rules,
+        cache: Option<&Cache>,
+        found: &Found,
+        workers: Workers<'s>,
+        all: &Totals,
+    ) -> Result<(Workers<'s>, Scanned), ScanError> {
+        let limits = self.limiter(all);
+        let scan = Scan {
+            dirs,
+            rules,
+            cache,
+            session_start: self.request.session_start,
+            mapped: self.mapped,
+            own: self.own,
+            roots: self.roots,
+            mount: found.mount,
+            cross_mounts: self.request.options.cross_mounts,
+            unlock: self.request.unlock,
+            limits: &limits,
+        };
+        let mut workers = scan::scan(&scan, workers, found.stat.ino, self.request.observer)?;
+        let mut scanned = Scanned {
+            listings: Vec::with_capacity(dirs.len()),
+            links: Links::default(),
+            counts: Counts::default(),
+            ignored: Vec::new(),
+        };
+        for worker in &mut workers {
+            scanned.listings.append(&mut worker.listings);
+            scanned.links.merge(std::mem::take(&mut worker.links));
+            scanned.counts += std::mem::take(&mut worker.counts);
+            scanned.ignored.append(&mut worker.ignored);
+        }
+        scanned.listings.sort_unstable_by_key(|listing| listing.id);
+        Ok((workers, scanned))
+    }
+
+    /// Whether the ignore rules leave almost nothing. Counted when these rules are met for the first time.
+    fn must_set_aside(&self, dirs: &Dirs, rules: &Rules, scanned: &Scanned) -> bool {
+        let RulesFrom::Live { known, .. } = &self.request.rules else { return false };
+        if scanned.ignored.is_empty() || rules.is_set_aside() {
+            return false;
+        }
+        let frozen = content_hash(&rules.freeze().encode());
+        !known.contains(&frozen) && census::leaves_too_little(dirs, &scanned.ignored, scanned.counts.files)
+    }
+
+    fn count(&self, dirs: &Dirs, counts: &Counts, built: &Built, all: &mut Totals) {
+        for (dir, omitted) in &built.omitted {
+            let path = self.path.join(paths::from_bytes(&dirs.path(*dir)));
+            all.coverage.leave_out(&path, omitted);
+        }
+        all.entries += counts.files + counts.others + counts.directories;
+        all.bytes += counts.bytes;
+        all.coverage.add(counts);
+        all.counts += *counts;
+        all.linked_outside += built.linked_outside;
+    }
+}
+
+fn meta(found: &Found, xattrs: &[Xattr]) -> Meta {
+    Meta {
+        mode: found.stat.permissions(),
+        mtime: found.stat.mtime,
+        uid: found.stat.uid,
+        gid: found.stat.gid,
+        link: None,
+        linked_outside: !found.stat.is_dir() && found.stat.nlink > 1,
+        xattrs: xattrs.to_vec(),
+    }
+}
+
+fn single_entry(
+    parent: &OwnedFd,
+    name: &Name,
+    found: &Found,
+    unlock: bool,
+    worker: &mut Worker<'_>,
+) -> Result<Result<Entry, Reason>, StoreError> {
+    use rustix::fs::FileType;
+    let dir = parent.as_fd();
+    let bytes = name.as_bytes();
+    if found.stat.is_file() {
+        let how = How { unlock, ..How::default() };
+        return Ok(match worker.read(dir, bytes, found, how)? {
+            Outcome::Content(content) => {
+                let found = Found { stat: content.stat, ..*found };
+                let kind = Kind::File { hash: content.hash, size: content.stat.size, sparse: content.sparse };
+                Ok(Entry { name: name.clone(), meta: meta(&found, &content.xattrs), kind })
+            }
+            Outcome::LeftOut(reason) => Err(reason),
+            Outcome::Replaced => Err(Reason::Unstable),
+        });
+    }
+    let kind = match found.stat.kind() {
+        FileType::Symlink => match read::link(dir, bytes) {
+            Ok(target) => Kind::Symlink { target },
+            Err(errno) => return Ok(Err(Reason::Unreadable(Errno(errno.raw_os_error())))),
+        },
+        FileType::CharacterDevice => Kind::CharDevice { rdev: found.rdev },
+        FileType::BlockDevice => Kind::BlockDevice { rdev: found.rdev },
+        FileType::Fifo => Kind::Fifo,
+        _ => Kind::Socket,
+    };
+    Ok(match read::xattrs_at(dir, bytes) {
+        Ok(xattrs) => Ok(Entry { name: name.clone(), meta: meta(found, &xattrs), kind }),
+        Err(errno) => Err(Reason::Unreadable(Errno(errno.raw_os_error()))),
+    })
+}
+
+/// A filesystem, and whether its `ctime` was tested to tell every change.
+struct Filesystem {
+    id: [u8; 8],
+    trusted: bool,
+}
+
+impl Filesystem {
+    /// ext4 (and its elders), xfs, btrfs, tmpfs, overlay.
+    const TRUSTED: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x794c_7630];
+
+    fn of(fd: &OwnedFd) -> Filesystem {
+        let id = rustix::fs::fstatvfs(fd).map_or(0, |stat| stat.f_fsid);
+        let kind = rustix::fs::fstatfs(fd).ok().and_then(|stat| u32::try_from(stat.f_type).ok());
+        Filesystem {
+            id: id.to_le_bytes(),
+            trusted: kind.is_some_and(|kind| Filesystem::TRUSTED.contains(&kind)),
+        }
+    }
+}
+
+/// The roots that stand inside another one.
+fn nested(roots: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
+    roots.iter().filter(|root| roots.iter().any(|other| *root != other && root.starts_with(other)))
+}
+
+fn inode(path: &Path) -> Option<((u32, u32), u64)> {
+    let found = stat_at(rustix::fs::CWD, paths::bytes(path)).ok()?;
+    Some((found.dev, found.stat.ino))
+}

@@ -1,0 +1,198 @@
+//! What a snapshot holds and does not hold, in numbers and examples. The full answer is in the nodes themselves: every
+//! name that was left out stands there with its reason.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::node::{Omitted, Reason};
+use crate::paths;
+
+/// So many examples are kept of each cause.
+const EXAMPLES: usize = 5;
+
+/// The coverage of one snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Regular files in the snapshot, and their bytes.
+    pub files: u64,
+    pub bytes: u64,
+    pub directories: u64,
+    /// Links, FIFOs, sockets and devices.
+    pub others: u64,
+    /// What was left out, by cause. An entry is a name: a directory counts once, with everything in it.
+    pub left_out: Vec<LeftOut>,
+    /// What else a person should know.
+    pub notes: Vec<Note>,
+}
+
+/// One cause for leaving things out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    pub cause: Cause,
+    pub entries: u64,
+    pub directories: u64,
+    pub examples: Vec<Example>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Example {
+    #[serde(with = "paths")]
+    pub path: PathBuf,
+    pub reason: String,
+}
+
+/// The kinds of [`Reason`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    Ignored,
+    Pattern,
+    Glob,
+    Artifact,
+    Unreadable,
+    Unstable,
+    OverBudget,
+    LargePack,
+    OtherFilesystem,
+    OwnState,
+    OtherRoot,
+}
+
+/// Something about a whole snapshot that is no single path's business.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "note")]
+pub enum Note {
+    /// The ignore rules would have left almost nothing, so they were set aside.
+    IgnoreRulesSetAside {
+        #[serde(with = "paths")]
+        root: PathBuf,
+        would_leave: u64,
+    },
+    /// Something about the ignore rules of a root: a file of theirs that could not be read, for one.
+    Rules {
+        #[serde(with = "paths")]
+        root: PathBuf,
+        text: String,
+    },
+    /// Files that have names outside of the roots as well: a restore gives the names here a file of their own.
+    LinkedOutside { files: u64 },
+    /// The stat of files on this filesystem is not trusted: everything is read each time.
+    UnknownFilesystem {
+        #[serde(with = "paths")]
+        root: PathBuf,
+    },
+    /// A root that could not be captured at all.
+    RootFailed {
+        #[serde(with = "paths")]
+        root: PathBuf,
+        reason: String,
+    },
+}
+
+impl Reason {
+    pub fn cause(&self) -> Cause {
+        match self {
+            Reason::Ignored { .. } => Cause::Ignored,
+            Reason::Pattern(_) => Cause::Pattern,
+            Reason::Glob(_) => Cause::Glob,
+            Reason::Artifact(_) => Cause::Artifact,
+            Reason::Unreadable(_) => Cause::Unreadable,
+            Reason::Unstable => Cause::Unstable,
+            Reason::OverBudget { .. } => Cause::OverBudget,
+            Reason::LargePack { .. } => Cause::LargePack,
+            Reason::OtherFilesystem => Cause::OtherFilesystem,
+            Reason::OwnState => Cause::OwnState,
+            Reason::OtherRoot => Cause::OtherRoot,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Ignored { rule, file } => write!(f, "ignored by `{rule}` in {file}"),
+            Reason::Pattern(pattern) => write!(f, "excluded by the pattern `{pattern}`"),
+            Reason::Glob(glob) => write!(f, "excluded by the glob `{glob}`"),
+            Reason::Artifact(what) => f.write_str(what),
+            Reason::Unreadable(errno) => write!(f, "cannot be read: {errno}"),
+            Reason::Unstable => f.write_str("changed each time it was read"),
+            Reason::OverBudget { size } => write!(f, "does not fit the disk budget ({size} bytes)"),
+            Reason::LargePack { size } => write!(f, "a large pack of git's ({size} bytes), not copied"),
+            Reason::OtherFilesystem => f.write_str("another filesystem is mounted there"),
+            Reason::OwnState => f.write_str("nono's own state"),
+            Reason::OtherRoot => f.write_str("tracked by itself"),
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::IgnoreRulesSetAside { root, would_leave } => write!(
+                f,
+                "the ignore rules in {} would leave only {would_leave} files, so they were set aside: everything is captured",
+                root.display()
+            ),
+            Note::Rules { root, text } => write!(f, "{}: {text}", root.display()),
+            Note::LinkedOutside { files } => {
+                write!(f, "{files} files have names outside of the tracked paths as well")
+            }
+            Note::UnknownFilesystem { root } => {
+                write!(
+                    f,
+                    "{} is on a filesystem whose file times are not trusted: all files are read",
+                    root.display()
+                )
+            }
+            Note::RootFailed { root, reason } => write!(f, "{} is not covered: {reason}", root.display()),
+        }
+    }
+}
+
+impl Coverage {
+    /// Count what was left out of one directory; `dir` is its absolute path.
+    pub(crate) fn leave_out(&mut self, dir: &std::path::Path, omitted: &[Omitted]) {
+        // A root inside another one is captured, only not here.
+        for one in omitted.iter().filter(|one| one.reason != Reason::OtherRoot) {
+            let cause = one.reason.cause();
+            let at = self.left_out.iter().position(|left_out| left_out.cause == cause).unwrap_or_else(|| {
+                self.left_out.push(LeftOut { cause, entries: 0, directories: 0, examples: Vec::new() });
+                self.left_out.len() - 1
+            });
+            let Some(left_out) = self.left_out.get_mut(at) else { continue };
+            left_out.entries += 1;
+            left_out.directories += u64::from(one.is_dir);
+            if left_out.examples.len() < EXAMPLES {
+                let path = dir.join(paths::from_bytes(one.name.as_bytes()));
+                left_out.examples.push(Example { path, reason: one.reason.to_string() });
+            }
+        }
+    }
+
+    pub(crate) fn add(&mut self, counts: &crate::scan::Counts) {
+        self.files += counts.files;
+        self.bytes += counts.bytes;
+        self.directories += counts.directories;
+        self.others += counts.others;
+    }
+
+    /// Names that were left out, whatever the cause.
+    pub fn entries_left_out(&self) -> u64 {
+        self.left_out.iter().map(|left_out| left_out.entries).sum()
+    }
+}
+
+/// The answer to "is this path protected".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// It is in the snapshot.
+    Captured,
+    /// It was left out, by itself or with the directory `because_of`.
+    LeftOut { because_of: PathBuf, reason: Reason },
+    /// It did not exist when the snapshot was taken.
+    NotThere,
+    /// It is not below any tracked path.
+    Outside,
+}

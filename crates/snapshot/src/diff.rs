@@ -1,0 +1,309 @@
+//! What differs between two captured states.
+//!
+//! [`diff`] tells people what changed: content, kind, permissions. [`Aspects`] tells the restore everything that a
+//! round trip must put back. Only subtrees with different addresses are looked into. What was left out of either state
+//! is never a change, because nobody knows what it was.
+
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::walk::{Depth, EntryRef, Pair, Slot, Visit, walk};
+use crate::hash::ContentHash;
+use crate::node::{Entry, Kind};
+use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
+
+/// One difference, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Absolute.
+    #[serde(with = "path_text")]
+    pub path: PathBuf,
+    pub change_type: ChangeType,
+    /// Bytes of regular files: new less old.
+    pub size_delta: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<Version>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<Version>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeType {
+    Created,
+    Modified,
+    Deleted,
+    PermissionsChanged,
+}
+
+/// One side of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    pub kind: FileKind,
+    /// Of a regular file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<ContentHash>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    File,
+    Directory,
+    Symlink,
+    Fifo,
+    Socket,
+    CharDevice,
+    BlockDevice,
+}
+
+impl FileKind {
+    pub fn of(kind: &Kind) -> FileKind {
+        match kind {
+            Kind::File { .. } => FileKind::File,
+            Kind::Dir { .. } => FileKind::Directory,
+            Kind::Symlink { .. } => FileKind::Symlink,
+            Kind::Fifo => FileKind::Fifo,
+            Kind::Socket => FileKind::Socket,
+            Kind::CharDevice { .. } => FileKind::CharDevice,
+            Kind::BlockDevice { .. } => FileKind::BlockDevice,
+        }
+    }
+}
+
+impl Change {
+    /// The change from `old` to `new`; both at this path, or one of them absent.
+    pub(crate) fn between(
+        path: PathBuf,
+        change_type: ChangeType,
+        old: Option<&Entry>,
+        new: Option<&Entry>,
+    ) -> Change {
+        let size = |entry: Option<&Entry>| match entry.map(|entry| &entry.kind) {
+            Some(Kind::File { size, .. }) => i64::try_from(*size).unwrap_or(i64::MAX),
+            _ => 0,
+        };
+        let size_delta = size(new) - size(old);
+        Change { path, change_type, size_delta, old: old.map(Version::of), new: new.map(Version::of) }
+    }
+}
+
+impl Version {
+    fn of(entry: &Entry) -> Version {
+        let hash = match &entry.kind {
+            Kind::File { hash, .. } => Some(*hash),
+            _ => None,
+        };
+        Version { kind: FileKind::of(&entry.kind), hash }
+    }
+}
+
+/// In what two entries differ. Of directories, their own attributes only. Whether files share their inode is no
+/// attribute of one entry: the restore looks at whole groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "five independent questions")]
+pub struct Aspects {
+    /// Kind, bytes, link target or device number.
+    pub content: bool,
+    pub mode: bool,
+    pub owner: bool,
+    pub xattrs: bool,
+    pub mtime: bool,
+}
+
+impl Aspects {
+    pub fn between(a: &Entry, b: &Entry) -> Aspects {
+        Aspects {
+            content: !same_content(&a.kind, &b.kind),
+            mode: a.meta.mode != b.meta.mode,
+            owner: (a.meta.uid, a.meta.gid) != (b.meta.uid, b.meta.gid),
+            xattrs: a.meta.xattrs != b.meta.xattrs,
+            mtime: a.meta.mtime != b.meta.mtime,
+        }
+    }
+
+    pub fn permissions(self) -> bool {
+        self.mode || self.owner || self.xattrs
+    }
+
+    pub fn metadata(self) -> bool {
+        self.permissions() || self.mtime
+    }
+
+    pub fn any(self) -> bool {
+        self.content || self.metadata()
+    }
+
+    /// How people see it; a time alone is nothing.
+    pub fn change_type(self) -> Option<ChangeType> {
+        if self.content {
+            return Some(ChangeType::Modified);
+        }
+        self.permissions().then_some(ChangeType::PermissionsChanged)
+    }
+}
+
+/// Holes are not content: a file is the same bytes with and without them.
+fn same_content(a: &Kind, b: &Kind) -> bool {
+    match (a, b) {
+        (Kind::File { hash: a, size: c, .. }, Kind::File { hash: b, size: d, .. }) => (a, c) == (b, d),
+        (Kind::Dir { .. }, Kind::Dir { .. }) => true,
+        _ => a == b,
+    }
+}
+
+/// What changed from `a` to `b`, sorted by path. A directory that came or went is listed only when it was empty: its
+/// content says it otherwise. A directory that took the place of something else is a deletion and creations.
+pub fn diff(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Change>, ObjectError> {
+    let mut roots: Vec<(&RootState, &RootState)> =
+        a.roots.iter().filter_map(|root| Some((root, b.root(&root.path)?))).collect();
+    roots.sort_by(|x, y| x.0.path.cmp(&y.0.path));
+    let mut changes = Vec::new();
+    for (a, b) in roots {
+        let failed = |root: &RootState| matches!(root.content, RootContent::Failed(_));
+        if failed(a) || failed(b) {
+            continue;
+        }
+        let path = a.path.parent().unwrap_or(Path::new("/")).to_path_buf();
+        let mut list = Lister { path, frames: Vec::new(), changes: &mut changes };
+        walk(a.content.entry(), b.content.entry(), Depth::Differences, objects, &mut list)?;
+    }
+    Ok(changes)
+}
+
+struct Lister<'a> {
+    path: PathBuf,
+    frames: Vec<Below>,
+    changes: &'a mut Vec<Change>,
+}
+
+/// A directory being looked into: the sides that it came or went on, as long as nothing was found in it.
+#[derive(Default)]
+struct Below {
+    went: Option<EntryRef>,
+    came: Option<EntryRef>,
+}
+
+impl Lister<'_> {
+    fn push(&mut self, change_type: ChangeType, old: Option<&Entry>, new: Option<&Entry>) {
+        self.changes.push(Change::between(self.path.clone(), change_type, old, new));
+    }
+
+    /// Both are there: what changed, and which of them is a directory that came or went.
+    fn both(&mut self, a: &EntryRef, b: &EntryRef) -> Below {
+        if a.is_dir() == b.is_dir() {
+            if let Some(change) = Aspects::between(a, b).change_type() {
+                self.push(change, Some(a), Some(b));
+            }
+            return Below::default();
+        }
+        if a.is_dir() {
+            self.push(ChangeType::Created, None, Some(b));
+            Below { went: Some(a.clone()), came: None }
+        } else {
+            self.push(ChangeType::Deleted, Some(a), None);
+            Below { went: None, came: Some(b.clone()) }
+        }
+    }
+
+    fn one(&mut self, a: Option<&EntryRef>, b: Option<&EntryRef>) -> Below {
+        let whole = |entry: Option<&EntryRef>| entry.filter(|entry| entry.is_dir()).cloned();
+        let below = Below { went: whole(a), came: whole(b) };
+        if below.went.is_none() && below.came.is_none() {
+            let change = if a.is_some() { ChangeType::Deleted } else { ChangeType::Created };
+            self.push(change, a.map(|a| &**a), b.map(|b| &**b));
+        }
+        below
+    }
+}
+
+impl Visit for Lister<'_> {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+        let (a, b) = (pair.a.entry(), pair.b.entry());
+        if let Some(above) = self.frames.last_mut() {
+            // Something is in it: that says it all.
+            above.went.take_if(|_| a.is_some());
+            above.came.take_if(|_| b.is_some());
+        }
+        if pair.a.is_omitted() || pair.b.is_omitted() {
+            return Ok(false);
+        }
+        self.path.push(os_str(pair.name.as_bytes()));
+        let below = match (a, b) {
+            (Some(a), Some(b)) => self.both(a, b),
+            _ => self.one(a, b),
+        };
+        let descend = a.or(b).is_some_and(|entry| entry.is_dir()) || b.is_some_and(|entry| entry.is_dir());
+        if descend {
+            self.frames.push(below);
+        } else {
+            self.path.pop();
+        }
+        Ok(descend)
+    }
+
+    fn leave(&mut self) -> Result<(), ObjectError> {
+        let below = self.frames.pop().unwrap_or_default();
+        if let Some(went) = below.went {
+            self.push(ChangeType::Deleted, Some(&went), None);
+        }
+        if let Some(came) = below.came {
+            self.push(ChangeType::Created, None, Some(&came));
+        }
+        self.path.pop();
+        Ok(())
+    }
+}
+
+pub(crate) fn os_str(bytes: &[u8]) -> &std::ffi::OsStr {
+    std::os::unix::ffi::OsStrExt::from_bytes(bytes)
+}
+
+/// Paths in JSON: a text where they are UTF-8, else their bytes in hexadecimal digits, so that none is lost or mixed up.
+pub(crate) mod path_text {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Text {
+        Plain(String),
+        Bytes { hex: String },
+    }
+
+    pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = match path.to_str() {
+            Some(text) => Text::Plain(text.into()),
+            None => Text::Bytes {
+                hex: path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect(),
+            },
+        };
+        text.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        let bytes = match Text::deserialize(deserializer)? {
+            Text::Plain(text) => text.into_bytes(),
+            Text::Bytes { hex } => {
+                from_hex(hex.as_bytes()).ok_or_else(|| serde::de::Error::custom("not hexadecimal digits"))?
+            }
+        };
+        Ok(std::ffi::OsString::from_vec(bytes).into())
+    }
+
+    fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let pairs = digits.chunks(2);
+        pairs
+            .map(|pair| match pair {
+                [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+                _ => None,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,191 @@
+//! Two trees side by side, in the order of their names, with a stack of our own instead of recursion.
+//!
+//! Equal entries are passed over, and with them everything below: the work follows the differences. What is only on one
+//! side is walked too, as long as the visitor wants to go down.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::node::{Entry, Kind, Name, Node, Omitted};
+use crate::state::{ObjectError, Objects};
+
+/// An entry, held by the node it stands in.
+#[derive(Clone)]
+pub(crate) struct EntryRef {
+    node: Arc<Node>,
+    at: usize,
+}
+
+impl EntryRef {
+    /// An entry that stands in no node: a root.
+    pub(crate) fn alone(entry: &Entry) -> EntryRef {
+        EntryRef { node: Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() }), at: 0 }
+    }
+}
+
+impl std::ops::Deref for EntryRef {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        &self.node.entries[self.at]
+    }
+}
+
+impl fmt::Debug for EntryRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// What one side has under a name.
+#[derive(Debug)]
+pub(crate) enum Slot<'a> {
+    Nothing,
+    Entry(EntryRef),
+    Omitted(&'a Omitted),
+}
+
+impl Slot<'_> {
+    pub(crate) fn entry(&self) -> Option<&EntryRef> {
+        match self {
+            Slot::Entry(entry) => Some(entry),
+            Slot::Nothing | Slot::Omitted(_) => None,
+        }
+    }
+
+    pub(crate) fn is_omitted(&self) -> bool {
+        matches!(self, Slot::Omitted(_))
+    }
+}
+
+/// One name, with what both sides have there.
+#[derive(Debug)]
+pub(crate) struct Pair<'a> {
+    pub(crate) name: &'a Name,
+    pub(crate) a: Slot<'a>,
+    pub(crate) b: Slot<'a>,
+}
+
+pub(crate) trait Visit {
+    /// A name whose sides differ. True: go down into what is a directory; [`Visit::leave`] follows then, in any case.
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError>;
+
+    fn leave(&mut self) -> Result<(), ObjectError>;
+}
+
+/// How much is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Equal entries, and what is below them.
+    Differences,
+    Nothing,
+}
+
+/// Show `visit` the two trees that start with these entries.
+pub(crate) fn walk(
+    a: Option<&Entry>,
+    b: Option<&Entry>,
+    depth: Depth,
+    objects: &dyn Objects,
+    visit: &mut impl Visit,
+) -> Result<(), ObjectError> {
+    let root = |entry: &Entry| Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() });
+    let mut stack = vec![Frame::new(a.map(root), b.map(root))];
+    while let Some(frame) = stack.last_mut() {
+        let Some((pair, tree_a, tree_b)) = frame.next() else {
+            stack.pop();
+            if !stack.is_empty() {
+                visit.leave()?;
+            }
+            continue;
+        };
+        let equal = match (&pair.a, &pair.b) {
+            (Slot::Entry(a), Slot::Entry(b)) => **a == **b,
+            _ => false,
+        };
+        if (equal && depth == Depth::Differences) || !visit.pair(&pair)? || tree_a.or(tree_b).is_none() {
+            continue;
+        }
+        let below = if tree_a == tree_b && depth == Depth::Differences {
+            Frame::new(None, None)
+        } else {
+            let load = |tree: Option<_>| tree.map(|tree| objects.node(tree)).transpose();
+            Frame::new(load(tree_a)?, load(tree_b)?)
+        };
+        stack.push(below);
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Frame {
+    a: Side,
+    b: Side,
+}
+
+#[derive(Debug)]
+struct Side {
+    node: Option<Arc<Node>>,
+    entry: usize,
+    omitted: usize,
+}
+
+type Next<'a> = (Pair<'a>, Option<crate::hash::TreeId>, Option<crate::hash::TreeId>);
+
+impl Frame {
+    fn new(a: Option<Arc<Node>>, b: Option<Arc<Node>>) -> Frame {
+        let side = |node| Side { node, entry: 0, omitted: 0 };
+        Frame { a: side(a), b: side(b) }
+    }
+
+    fn next(&mut self) -> Option<Next<'_>> {
+        let order = match (self.a.peek(), self.b.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(a), Some(b)) => a.cmp(b),
+        };
+        let a = if order.is_le() { self.a.take() } else { None };
+        let b = if order.is_ge() { self.b.take() } else { None };
+        let name = a.as_ref().or(b.as_ref())?.0;
+        let tree = |slot: &Slot<'_>| match &slot.entry()?.kind {
+            Kind::Dir { tree, .. } => Some(*tree),
+            _ => None,
+        };
+        let a = a.map_or(Slot::Nothing, |(_, slot)| slot);
+        let b = b.map_or(Slot::Nothing, |(_, slot)| slot);
+        let trees = (tree(&a), tree(&b));
+        Some((Pair { name, a, b }, trees.0, trees.1))
+    }
+}
+
+impl Side {
+    fn peek(&self) -> Option<&Name> {
+        let node = self.node.as_ref()?;
+        let entry = node.entries.get(self.entry).map(|entry| &entry.name);
+        let omitted = node.omitted.get(self.omitted).map(|omitted| &omitted.name);
+        match (entry, omitted) {
+            (Some(entry), Some(omitted)) => Some(entry.min(omitted)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn take(&mut self) -> Option<(&Name, Slot<'_>)> {
+        let node = self.node.as_ref()?;
+        let entry = node.entries.get(self.entry);
+        let omitted = node.omitted.get(self.omitted);
+        match (entry, omitted) {
+            (Some(entry), omitted) if omitted.is_none_or(|omitted| entry.name < omitted.name) => {
+                let slot = Slot::Entry(EntryRef { node: node.clone(), at: self.entry });
+                self.entry += 1;
+                Some((&entry.name, slot))
+            }
+            (_, Some(omitted)) => {
+                self.omitted += 1;
+                Some((&omitted.name, Slot::Omitted(omitted)))
+            }
+            (_, None) => None,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The rules in force in one directory, and what they say about its entries.
+//!
+//! A directory that adds no rules shares the rules of the one it lies in. The ignore files in force form a chain, the
+//! innermost first; it is dropped without recursion, since a tree may be 100,000 directories deep.
+
+use std::sync::Arc;
+
+use super::list::{List, Rule, Subject};
+use super::repository::{Place, Repository, Standing};
+use super::shared::Shared;
+use super::{Verdict, artifacts};
+use crate::hash::tagged;
+use crate::node::Reason;
+
+/// The rules in force in one directory.
+#[derive(Clone, Debug)]
+pub struct DirRules {
+    pub(super) shared: Arc<Shared>,
+    pub(super) ignore: Option<Arc<Link>>,
+    pub(super) repository: Option<Arc<Repository>>,
+    pub(super) mode: Mode,
+    digest: [u8; 32],
+}
+
+/// How entries are looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Plain,
+    /// Inside `.git`: no ignore rule reaches here.
+    InGit,
+    /// In a directory that was left out for this reason; only what is forced or tracked is looked for.
+    Searching(Reason),
+}
+
+/// One ignore file in force.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) list: List,
+    pub(super) place: Place,
+    /// What people call the file.
+    pub(super) file: String,
+    pub(super) outer: Option<Arc<Link>>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let mut outer = self.outer.take();
+        while let Some(mut link) = outer.and_then(Arc::into_inner) {
+            outer = link.outer.take();
+        }
+    }
+}
+
+impl DirRules {
+    /// Nothing but the caller's own rules.
+    pub(super) fn start(shared: Arc<Shared>) -> DirRules {
+        let digest = shared.config_digest();
+        DirRules { shared, ignore: None, repository: None, mode: Mode::Plain, digest }
+    }
+
+    /// Changes whenever a verdict on the name of a file in this directory could. What git's index says is not in it:
+    /// that is asked only for what a rule matches, and such verdicts are never [`Verdict::Take`].
+    ///
+    /// It is about one path: the same directory elsewhere in the tree may have the same digest and other verdicts.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// No rule of any kind can apply here: [`DirRules::judge`] always says [`Verdict::Take`].
+    pub fn is_trivial(&self) -> bool {
+        let ignore = self.ignore.is_none() && !matches!(self.mode, Mode::Searching(_));
+        ignore && self.shared.words.excludes_nothing() && (self.mode == Mode::InGit || !self.shared.artifacts)
+    }
+
+    pub(super) fn with_mode(&self, mode: Mode) -> DirRules {
+        let mut rules = self.clone();
+        let part = match &mode {
+            Mode::Plain => b"plain".to_vec(),
+            Mode::InGit => b"git".to_vec(),
+            Mode::Searching(reason) => format!("search {reason:?}").into_bytes(),
+        };
+        rules.mode = mode;
+        rules.mix(b"mode", &part);
+        rules
+    }
+
+    /// In the top of a repository: no outer ignore file counts any more.
+    pub(super) fn with_repository(&self, repository: Arc<Repository>) -> DirRules {
+        let mut rules = self.clone();
+        rules.ignore = None;
+        rules.mix(b"repository", &[u8::from(repository.fold)]);
+        rules.repository = Some(repository);
+        rules
+    }
+
+    pub(super) fn with_list(&mut self, text: &Arc<[u8]>, place: Place, file: String) {
+        let fold = self.repository.as_ref().is_some_and(|repository| repository.fold);
+        let list = List::parse(Arc::clone(text), fold);
+        self.mix(b"list", text);
+        if !list.is_empty() {
+            self.ignore = Some(Arc::new(Link { list, place, file, outer: self.ignore.take() }));
+        }
+    }
+
+    fn mix(&mut self, what: &[u8], part: &[u8]) {
+        self.digest = tagged(b"nono rules v1\0", &[&self.digest, what, part]);
+    }
+
+    /// What is done with an entry. `path` is below the root, `name` its last component. `beside` is asked whether
+    /// something exists: a name in the same directory, or `name/marker` inside the entry itself.
+    pub fn judge(&self, path: &[u8], name: &[u8], is_dir: bool, beside: &dyn Fn(&[u8]) -> bool) -> Verdict {
+        if self.is_trivial() {
+            return Verdict::Take;
+        }
+        let words = &self.shared.words;
+        if words.can_force() && words.forces(path) {
+            return Verdict::TakeAnyway;
+        }
+        if let Some(reason) = words.excludes(path, name) {
+            return self.leave(reason, is_dir, false);
+        }
+        match &self.mode {
+            Mode::InGit => Verdict::Take,
+            Mode::Searching(reason) => self.search(reason, path, is_dir),
+            Mode::Plain if name == b".git" => Verdict::Take,
+            Mode::Plain => self.judge_plain(path, name, is_dir, beside),
+        }
+    }
+
+    fn judge_plain(&self, path: &[u8], name: &[u8], is_dir: bool, beside: &dyn Fn(&[u8]) -> bool) -> Verdict {
+        if let Some((link, rule)) = self.ignored(path, name, is_dir) {
+            let reason = Reason::Ignored { rule: link.list.line(rule), file: link.file.clone() };
+            return match self.standing(path, is_dir) {
+                // Capture more rather than less: the index might hold it.
+                Standing::Tracked | Standing::Undecided => Verdict::TakeAnyway,
+                Standing::HoldsTracked => Verdict::Search(reason),
+                Standing::Unknown => self.leave(reason, is_dir, false),
+            };
+        }
+        let Some(what) = self.artifact(path, name, is_dir, beside) else { return Verdict::Take };
+        let standing = self.standing(path, is_dir);
+        match standing {
+            Standing::Tracked => Verdict::TakeAnyway,
+            _ => self.leave(Reason::Artifact(what), is_dir, standing == Standing::HoldsTracked),
+        }
+    }
+
+    /// The rule that leaves `path` out, if one does.
+    pub(super) fn ignored(&self, path: &[u8], name: &[u8], is_dir: bool) -> Option<(&Link, &Rule)> {
+        let mut next = self.ignore.as_deref();
+        while let Some(link) = next {
+            let below = link.place.seen(path);
+            if let Some(rule) = link.list.last_match(&Subject { below: &below, name, is_dir }) {
+                return (!rule.negative).then_some((link, rule));
+            }
+            next = link.outer.as_deref();
+        }
+        None
+    }
+
+    fn artifact(
+        &self,
+        path: &[u8],
+        name: &[u8],
+        is_dir: bool,
+        beside: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<String> {
+        match (self.shared.artifacts, is_dir) {
+            (false, _) => None,
+            (true, false) => artifacts::file(name).map(str::to_owned),
+            (true, true) => self.shared.artifact_dir(path, name, beside),
+        }
+    }
+
+    /// In a directory that is left out.
+    fn search(&self, reason: &Reason, path: &[u8], is_dir: bool) -> Verdict {
+        // What the caller excluded by name stays out even if git tracks it.
+        let rescued = matches!(reason, Reason::Ignored { .. } | Reason::Artifact(_));
+        match if rescued { self.standing(path, is_dir) } else { Standing::Unknown } {
+            Standing::Tracked => Verdict::TakeAnyway,
+            Standing::HoldsTracked => Verdict::Search(reason.clone()),
+            Standing::Unknown | Standing::Undecided => self.leave(reason.clone(), is_dir, false),
+        }
+    }
+
+    fn leave(&self, reason: Reason, is_dir: bool, holds_tracked: bool) -> Verdict {
+        if is_dir && (holds_tracked || self.shared.words.can_force()) {
+            return Verdict::Search(reason);
+        }
+        Verdict::Leave(reason)
+    }
+
+    fn standing(&self, path: &[u8], is_dir: bool) -> Standing {
+        self.repository.as_ref().map_or(Standing::Unknown, |repository| repository.standing(path, is_dir))
+    }
+
+    /// The reason for which a directory is searched; the same as [`DirRules::judge`] gave.
+    pub(super) fn reason_again(&self, path: &[u8], name: &[u8]) -> Option<Reason> {
+        if let Some(reason) = self.shared.words.excludes(path, name) {
+            return Some(reason);
+        }
+        if let Some((link, rule)) = self.ignored(path, name, true) {
+            return Some(Reason::Ignored { rule: link.list.line(rule), file: link.file.clone() });
+        }
+        let presumed = || artifacts::presumed(name).map(str::to_owned);
+        self.shared.decided_artifact(path).or_else(presumed).map(Reason::Artifact)
+    }
+}

@@ -1,0 +1,171 @@
+//! Freezing: from what live rules wrote down to rules that need no disk.
+//!
+//! The one part with work in it is git's index. A tracked path that a rule matches may be missing on disk and come back
+//! later, so the whole index is put to the rules once, not only what the scan met.
+
+use std::sync::Arc;
+
+use super::dir_rules::DirRules;
+use super::enter::frozen_root;
+use super::frozen::{FrozenAbove, FrozenRepository, FrozenRules};
+use super::index::Tracked;
+use super::paths::{PathSet, last_component};
+use super::repository::Place;
+use super::shared::{Record, RepositoryRecord, Shared, Source};
+use super::{Rules, Verdict};
+
+impl Rules {
+    /// Everything that was read and decided since these rules were made, to be called after the scan.
+    pub fn freeze(&self) -> FrozenRules {
+        let live = match &self.shared.source {
+            Source::Frozen(frozen) => return FrozenRules::clone(frozen),
+            Source::Live(live) => live,
+        };
+        let record = live.record();
+        let mut frozen = draft(&self.shared, &record);
+        let Some(judge) = Judge::new(&self.shared, &frozen) else { return frozen };
+        if let (Some(to), Some(from)) = (&mut frozen.above, &record.above) {
+            to.repository.tracked = judge.left_out(b"", &from.repository);
+        }
+        for (top, to) in &mut frozen.repositories {
+            if let Some(from) = record.repositories.get(top) {
+                to.tracked = judge.left_out(top, from);
+            }
+        }
+        frozen
+    }
+}
+
+/// All but what is tracked.
+fn draft(shared: &Shared, record: &Record) -> FrozenRules {
+    let repository = |found: &RepositoryRecord| FrozenRepository {
+        fold: found.repository.fold,
+        exclude: found.exclude.clone(),
+        tracked: Ok(Tracked::default()),
+    };
+    FrozenRules {
+        config: shared.config.clone(),
+        set_aside: shared.set_aside,
+        inside_git: record.inside_git,
+        above: record.above.as_ref().map(|above| FrozenAbove {
+            prefix: above.prefix.clone(),
+            repository: repository(&above.repository),
+            files: above.files.clone(),
+        }),
+        files: record.files.clone(),
+        repositories: record
+            .repositories
+            .iter()
+            .map(|(top, found)| (top.clone(), repository(found)))
+            .collect(),
+        artifacts: record.artifacts.clone(),
+    }
+}
+
+/// Puts tracked paths to rules that know of nothing tracked.
+struct Judge {
+    shared: Arc<Shared>,
+}
+
+impl Judge {
+    /// Nothing when no rule can leave anything out that is tracked.
+    fn new(shared: &Shared, draft: &FrozenRules) -> Option<Judge> {
+        let above =
+            draft.above.iter().any(|above| !above.files.is_empty() || above.repository.exclude.is_some());
+        let excludes = draft.repositories.values().any(|repository| repository.exclude.is_some());
+        if !shared.artifacts && !above && !excludes && draft.files.is_empty() {
+            return None;
+        }
+        // Without the decisions on artifacts every name counts as one: what is kept is too much rather than too little.
+        let rules = FrozenRules { artifacts: std::collections::BTreeMap::new(), ..draft.clone() };
+        let source = Source::Frozen(Box::new(rules));
+        Some(Judge { shared: Arc::new(shared.with_source(shared.set_aside, source)) })
+    }
+
+    fn left_out(&self, top: &[u8], from: &RepositoryRecord) -> Result<Tracked, String> {
+        let tracked = from.repository.tracked().as_ref().map_err(Clone::clone)?;
+        if from.repository.fold {
+            // The index is folded then, and its paths are not those on disk: keep all.
+            return Ok(tracked.clone());
+        }
+        let place = from.repository.place();
+        let among = |set: &PathSet, is_dir| {
+            let mut walk = Walk::new(&self.shared);
+            PathSet::from_sorted(set.iter().filter(|path| {
+                below_root(place, top, path).is_some_and(|path| walk.leaves_out(&path, is_dir))
+            }))
+        };
+        Ok(Tracked { files: among(&tracked.files, false), links: among(&tracked.links, true) })
+    }
+}
+
+/// A path below the top, as a path below the root.
+fn below_root(place: &Place, top: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+    match place {
+        Place::Above(prefix) => path.strip_prefix(&**prefix).map(<[u8]>::to_vec),
+        Place::Below(0) => Some(path.to_vec()),
+        Place::Below(_) => Some([top, b"/", path].concat()),
+    }
+}
+
+/// Goes through paths in their order, and remembers the directories on the way.
+struct Walk {
+    root: Arc<DirRules>,
+    /// Directories from the outermost on: the length of the path, and the rules in it unless it is left out.
+    dirs: Vec<(usize, Option<Arc<DirRules>>)>,
+    /// The path of the innermost of them.
+    at: Vec<u8>,
+}
+
+impl Walk {
+    fn new(shared: &Arc<Shared>) -> Walk {
+        let added = match &shared.source {
+            Source::Frozen(frozen) => frozen.look(b""),
+            Source::Live(_) => super::shared::Added::default(),
+        };
+        Walk { root: frozen_root(shared, added), dirs: Vec::new(), at: Vec::new() }
+    }
+
+    fn leaves_out(&mut self, path: &[u8], is_dir: bool) -> bool {
+        let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |end| &path[..end]);
+        self.go_to(parent);
+        match self.dirs.last() {
+            Some((_, None)) => true,
+            Some((_, Some(rules))) => leaves_out(rules, path, is_dir),
+            None => leaves_out(&self.root, path, is_dir),
+        }
+    }
+
+    fn go_to(&mut self, dir: &[u8]) {
+        while !is_at_or_below(dir, &self.at) {
+            self.dirs.pop();
+            self.at.truncate(self.dirs.last().map_or(0, |(len, _)| *len));
+        }
+        while self.at.len() < dir.len() {
+            let from = if self.at.is_empty() { 0 } else { self.at.len() + 1 };
+            let end = dir[from..].iter().position(|byte| *byte == b'/').map_or(dir.len(), |len| from + len);
+            let outer = self.dirs.last().map_or(Some(&self.root), |(_, rules)| rules.as_ref());
+            let rules = outer.and_then(|outer| enter(outer, &dir[..end]));
+            self.dirs.push((end, rules));
+            self.at = dir[..end].to_vec();
+        }
+    }
+}
+
+/// The rules in a directory, unless it is left out.
+fn enter(outer: &Arc<DirRules>, path: &[u8]) -> Option<Arc<DirRules>> {
+    if leaves_out(outer, path, true) {
+        return None;
+    }
+    let Source::Frozen(frozen) = &outer.shared.source else { return None };
+    Some(outer.enter_with(path, false, || frozen.look(path)))
+}
+
+fn leaves_out(rules: &DirRules, path: &[u8], is_dir: bool) -> bool {
+    let verdict = rules.judge(path, last_component(path), is_dir, &|_| true);
+    matches!(verdict, Verdict::Leave(_) | Verdict::Search(_))
+}
+
+fn is_at_or_below(path: &[u8], dir: &[u8]) -> bool {
+    dir.is_empty() || path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}

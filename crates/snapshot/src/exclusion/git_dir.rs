@@ -1,0 +1,186 @@
+//! Where a repository keeps its own things: `.git` as a directory, or as a file that names one (worktrees, submodules).
+//!
+//! As git does it, symbolic links inside a repository's own folder are followed: such a folder may be anywhere anyway,
+//! a `.git` file may name any. Only regular files are read, with bounded size, and nothing here can block.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
+
+/// No ignore file is read beyond this.
+pub(super) const LARGEST_IGNORE_FILE: u64 = 4 << 20;
+const LARGEST_INDEX: u64 = 1 << 28;
+const SMALL: u64 = 1 << 20;
+
+/// The folder of one working tree, and the one it shares with others.
+#[derive(Debug)]
+pub(super) struct GitDir {
+    own: OwnedFd,
+    common: Option<OwnedFd>,
+}
+
+/// What is at `.git`.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Nothing that git takes for a repository.
+    Nothing,
+    Repository(GitDir),
+    /// Something, but it cannot be looked into.
+    Unreadable(io::Error),
+}
+
+/// What a repository's configuration says, as far as it matters here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) ignore_case: bool,
+    pub(super) id_len: usize,
+}
+
+/// Look at `.git` in a directory.
+pub(super) fn find(dir: BorrowedFd<'_>) -> Found {
+    match open_at_dot_git(dir) {
+        Ok(Some(found)) => match found.is_repository() {
+            Ok(true) => Found::Repository(found),
+            Ok(false) => Found::Nothing,
+            Err(error) => Found::Unreadable(error),
+        },
+        Ok(None) => Found::Nothing,
+        Err(error) => Found::Unreadable(error),
+    }
+}
+
+fn open_at_dot_git(dir: BorrowedFd<'_>) -> io::Result<Option<GitDir>> {
+    let Some(stat) = absent_is_none(statat(dir, ".git", AtFlags::empty()))? else { return Ok(None) };
+    let own = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => open_dir(dir, b".git")?,
+        FileType::RegularFile => match read(dir, b".git", SMALL)?.as_deref().and_then(named_dir) {
+            Some(path) => open_dir(dir, path)?,
+            None => None,
+        },
+        _ => None,
+    };
+    let Some(own) = own else { return Ok(None) };
+    let common = match read(own.as_fd(), b"commondir", SMALL)? {
+        Some(path) => match open_dir(own.as_fd(), without_line_end(&path))? {
+            Some(common) => Some(common),
+            None => return Ok(None),
+        },
+        None => None,
+    };
+    Ok(Some(GitDir { own, common }))
+}
+
+impl GitDir {
+    fn common(&self) -> BorrowedFd<'_> {
+        self.common.as_ref().unwrap_or(&self.own).as_fd()
+    }
+
+    /// Git's own test: a HEAD that looks like one, objects and refs.
+    fn is_repository(&self) -> io::Result<bool> {
+        let is_dir = |name| -> io::Result<bool> {
+            let stat = absent_is_none(statat(self.common(), name, AtFlags::empty()))?;
+            Ok(stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory))
+        };
+        Ok(is_dir("objects")? && is_dir("refs")? && self.has_head()?)
+    }
+
+    fn has_head(&self) -> io::Result<bool> {
+        // An old way: HEAD is a link into refs/, perhaps to a branch that does not exist yet.
+        if let Ok(target) = rustix::fs::readlinkat(&self.own, "HEAD", Vec::new()) {
+            return Ok(target.as_bytes().starts_with(b"refs/"));
+        }
+        let Some(head) = read(self.own.as_fd(), b"HEAD", SMALL)? else { return Ok(false) };
+        let named =
+            head.strip_prefix(b"ref:").is_some_and(|name| name.trim_ascii_start().starts_with(b"refs/"));
+        let id = head.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        Ok(named || id >= 40)
+    }
+
+    pub(super) fn exclude(&self) -> io::Result<Option<Vec<u8>>> {
+        read(self.common(), b"info/exclude", LARGEST_IGNORE_FILE)
+    }
+
+    pub(super) fn index(&self) -> io::Result<Option<Vec<u8>>> {
+        read(self.own.as_fd(), b"index", LARGEST_INDEX)
+    }
+
+    pub(super) fn settings(&self) -> io::Result<Settings> {
+        let mut settings = Settings { ignore_case: false, id_len: 20 };
+        if let Some(text) = read(self.common(), b"config", SMALL)? {
+            super::git_config::settings(&text, |section, key, value| match (section, key) {
+                (b"core", b"ignorecase") => settings.ignore_case = super::git_config::is_true(value),
+                (b"extensions", b"objectformat") => {
+                    let sha256 = value.is_some_and(|value| value.eq_ignore_ascii_case(b"sha256"));
+                    settings.id_len = if sha256 { 32 } else { 20 };
+                }
+                _ => {}
+            });
+        }
+        Ok(settings)
+    }
+}
+
+/// The directory a `.git` file names.
+fn named_dir(text: &[u8]) -> Option<&[u8]> {
+    text.strip_prefix(b"gitdir: ").map(without_line_end).filter(|path| !path.is_empty())
+}
+
+fn without_line_end(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    &text[..end]
+}
+
+fn open_dir(at: BorrowedFd<'_>, path: &[u8]) -> io::Result<Option<OwnedFd>> {
+    if path.contains(&0) {
+        return Ok(None);
+    }
+    // O_PATH: what lies in it must be reachable, its names need not be readable.
+    absent_is_none(openat(at, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))
+}
+
+/// A regular file, or nothing when there is none.
+fn read(at: BorrowedFd<'_>, path: &[u8], largest: u64) -> io::Result<Option<Vec<u8>>> {
+    match absent_is_none(statat(at, path, AtFlags::empty()))? {
+        Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            read_opened(at, path, OFlags::empty(), largest)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A `.gitignore`: never through a symbolic link, as git does.
+pub(super) fn read_ignore_file(dir: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
+    match read_opened(dir, b".gitignore", OFlags::NOFOLLOW, LARGEST_IGNORE_FILE) {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(None),
+        // A socket, or a device without a driver.
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => Ok(None),
+        other => other,
+    }
+}
+
+fn read_opened(at: BorrowedFd<'_>, path: &[u8], flags: OFlags, largest: u64) -> io::Result<Option<Vec<u8>>> {
+    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let Some(file) = absent_is_none(openat(at, path, flags, Mode::empty()))? else { return Ok(None) };
+    let stat = fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    File::from(file).take(largest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > largest {
+        return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+    }
+    Ok(Some(bytes))
+}
+
+fn absent_is_none<T>(result: Result<T, Errno>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

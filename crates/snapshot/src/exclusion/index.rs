@@ -1,0 +1,190 @@
+//! Git's index: the paths in it, and nothing else.
+//!
+//! Versions 2, 3 and 4, with SHA-1 or SHA-256. What is not understood (a split or sparse index, anything out of order or
+//! out of bounds) is an error with a reason: the caller then sets the ignore rules aside, so nothing is lost by it.
+//! The checksum at the end is not checked: git leaves it out on request, and a wrong path can only change coverage.
+
+use super::paths::PathSet;
+
+/// What git tracks in one repository, as paths below its top.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tracked {
+    pub(super) files: PathSet,
+    /// Submodules: directories that are tracked as such.
+    pub(super) links: PathSet,
+}
+
+/// No path in an index may be longer; a forged one could otherwise grow without bound.
+const LONGEST: usize = 1 << 16;
+const GITLINK: u32 = 0o160_000;
+const EXTENDED: u16 = 0x4000;
+const LENGTH: u16 = 0x0fff;
+
+/// Parse a whole index; `id_len` is the length of an object id.
+pub(super) fn parse(bytes: &[u8], id_len: usize, fold: bool) -> Result<Tracked, &'static str> {
+    let mut from = Cursor { bytes, at: 0 };
+    if from.take(4)? != b"DIRC" {
+        return Err("it does not begin as an index does");
+    }
+    let version = from.number()?;
+    if !(2..=4).contains(&version) {
+        return Err("its version is unknown");
+    }
+    let count = from.number()?;
+    let mut tracked = Tracked::default();
+    let mut last: Vec<u8> = Vec::new();
+    let mut last_stage = 0;
+    // Prefix compression can blow a small forged file up; real ones stay far below this.
+    let mut room = bytes.len().saturating_mul(8);
+    for number in 0..count {
+        let entry = Entry::parse(&mut from, id_len, version)?;
+        let path = entry.path(&mut from, version, &last)?;
+        check_path(&path)?;
+        room = room.checked_sub(path.len()).ok_or("its paths are too long")?;
+        if number > 0 && (&last, last_stage) >= (&path, entry.stage) {
+            return Err("its entries are out of order");
+        }
+        if last != path {
+            tracked.add(entry.mode, &path)?;
+        }
+        last = path;
+        last_stage = entry.stage;
+    }
+    extensions(&mut from, id_len)?;
+    if fold {
+        tracked.files.fold();
+        tracked.links.fold();
+    }
+    Ok(tracked)
+}
+
+impl Tracked {
+    fn add(&mut self, mode: u32, path: &[u8]) -> Result<(), &'static str> {
+        let set = if mode == GITLINK { &mut self.links } else { &mut self.files };
+        set.push(path).then_some(()).ok_or("it is too large")
+    }
+}
+
+struct Entry {
+    /// Where it begins: it is padded to a multiple of eight from there.
+    start: usize,
+    mode: u32,
+    stage: u16,
+    length: usize,
+}
+
+impl Entry {
+    fn parse(from: &mut Cursor<'_>, id_len: usize, version: u32) -> Result<Entry, &'static str> {
+        let start = from.at;
+        // Two times, device and inode.
+        from.take(24)?;
+        let mode = from.number()?;
+        if !matches!(mode, 0o100_644 | 0o100_755 | 0o100_664 | 0o120_000 | GITLINK) {
+            return Err("it has an entry of an unknown kind");
+        }
+        // Owner, group, size, object id.
+        from.take(12 + id_len)?;
+        let flags = from.short()?;
+        if flags & EXTENDED != 0 {
+            if version < 3 {
+                return Err("it has flags that its version does not know");
+            }
+            from.short()?;
+        }
+        Ok(Entry { start, mode, stage: flags >> 12 & 3, length: usize::from(flags & LENGTH) })
+    }
+
+    fn path(&self, from: &mut Cursor<'_>, version: u32, last: &[u8]) -> Result<Vec<u8>, &'static str> {
+        if version == 4 {
+            let keep = last.len().checked_sub(from.offset()?).ok_or("a path takes more than there is")?;
+            let suffix = from.until_nul()?;
+            return Ok([&last[..keep], suffix].concat());
+        }
+        let path = from.until_nul()?;
+        if self.length < usize::from(LENGTH) && path.len() != self.length {
+            return Err("a path has another length than it says");
+        }
+        // One NUL was read; more follow up to the next multiple of eight.
+        let padding = (8 - (from.at - self.start) % 8) % 8;
+        if from.take(padding)?.iter().any(|byte| *byte != 0) {
+            return Err("it has bytes where none should be");
+        }
+        Ok(path.to_vec())
+    }
+}
+
+fn check_path(path: &[u8]) -> Result<(), &'static str> {
+    let odd = |part: &[u8]| part.is_empty() || part == b"." || part == b"..";
+    if path.len() > LONGEST || path.split(|byte| *byte == b'/').any(odd) {
+        return Err("it has a path that git does not write");
+    }
+    Ok(())
+}
+
+/// Behind the entries: extensions, then the checksum. Only those in capital letters may be skipped.
+fn extensions(from: &mut Cursor<'_>, id_len: usize) -> Result<(), &'static str> {
+    while from.left() > id_len {
+        let name = from.take(4)?;
+        let length = usize::try_from(from.number()?).map_err(|_| CUT)?;
+        match name {
+            b"link" => return Err("it is split in two files"),
+            b"sdir" => return Err("it is sparse"),
+            [b'A'..=b'Z', ..] => from.take(length)?,
+            _ => return Err("it has an extension that is unknown"),
+        };
+    }
+    if from.left() < id_len { Err(CUT) } else { Ok(()) }
+}
+
+const CUT: &str = "it is cut short";
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], &'static str> {
+        let taken = self.bytes[self.at..].get(..len).ok_or(CUT)?;
+        self.at += len;
+        Ok(taken)
+    }
+
+    fn number(&mut self) -> Result<u32, &'static str> {
+        let bytes = self.take(4)?;
+        bytes.try_into().map(u32::from_be_bytes).map_err(|_| CUT)
+    }
+
+    fn short(&mut self) -> Result<u16, &'static str> {
+        let bytes = self.take(2)?;
+        bytes.try_into().map(u16::from_be_bytes).map_err(|_| CUT)
+    }
+
+    /// Up to a NUL, which is taken too.
+    fn until_nul(&mut self) -> Result<&'a [u8], &'static str> {
+        let rest = &self.bytes[self.at..];
+        let len = rest.iter().take(LONGEST + 1).position(|byte| *byte == 0).ok_or(CUT)?;
+        self.at += len + 1;
+        Ok(&rest[..len])
+    }
+
+    /// A number as git's packs write offsets.
+    fn offset(&mut self) -> Result<usize, &'static str> {
+        let mut value = 0usize;
+        loop {
+            let byte = self.take(1)?[0];
+            value |= usize::from(byte & 0x7f);
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+            if value > LONGEST {
+                return Err("a path takes more than there is");
+            }
+            value = (value + 1) << 7;
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! One ignore file: its rules, and which of them is the last to match a path.
+//!
+//! Read exactly as git reads it (byte order mark, line ends, trailing and escaped spaces, NUL). Rules without wildcards
+//! and rules of the form `*.end` are found by hash, so that a long ignore file costs little more than a short one.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::wildmatch::{Program, lower};
+
+/// A parsed ignore file.
+#[derive(Debug)]
+pub(super) struct List {
+    text: Arc<[u8]>,
+    fold: bool,
+    rules: Vec<Rule>,
+    /// Rules without wildcards, by the last component of what they match; later rules first.
+    literal: HashMap<Box<[u8]>, Vec<u32>>,
+    /// Rules like `*.o`, by what stands from the last dot on; later rules first.
+    endings: HashMap<Box<[u8]>, Vec<u32>>,
+    /// All others, later rules first.
+    others: Vec<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) negative: bool,
+    dir_only: bool,
+    line: Range<usize>,
+    matcher: Matcher,
+}
+
+#[derive(Debug)]
+enum Matcher {
+    Name(Range<usize>),
+    NameEnd(Range<usize>),
+    NameGlob(Program),
+    Path(Range<usize>),
+    /// Plain bytes first; the rest is matched as if it were the whole pattern, as git does.
+    PathGlob(Range<usize>, Program),
+}
+
+/// What is asked about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject<'a> {
+    /// The path below the directory of the ignore file.
+    pub(super) below: &'a [u8],
+    pub(super) name: &'a [u8],
+    pub(super) is_dir: bool,
+}
+
+impl List {
+    pub(super) fn parse(text: Arc<[u8]>, fold: bool) -> List {
+        let mut list = List {
+            text,
+            fold,
+            rules: Vec::new(),
+            literal: HashMap::new(),
+            endings: HashMap::new(),
+            others: Vec::new(),
+        };
+        let text = Arc::clone(&list.text);
+        let mut from = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        while from < text.len() {
+            let end =
+                text[from..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |len| from + len);
+            if text[from] != b'#' {
+                let line = from..line_end(&text, from, end);
+                list.add(line);
+            }
+            from = end + 1;
+        }
+        list.others.reverse();
+        list.literal.values_mut().chain(list.endings.values_mut()).for_each(|numbers| numbers.reverse());
+        list
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    pub(super) fn text(&self) -> &Arc<[u8]> {
+        &self.text
+    }
+
+    /// The line of a rule, as people wrote it; a monstrous one is cut.
+    pub(super) fn line(&self, rule: &Rule) -> String {
+        const SHOWN: usize = 200;
+        let line = &self.text[rule.line.clone()];
+        let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
+        if line.len() > SHOWN { format!("{shown}…") } else { shown.into_owned() }
+    }
+
+    fn add(&mut self, line: Range<usize>) {
+        let negative = self.text.get(line.clone()).is_some_and(|line| line.starts_with(b"!"));
+        let mut body = line.start + usize::from(negative)..line.end;
+        let dir_only = self.text[body.clone()].ends_with(b"/");
+        body.end -= usize::from(dir_only);
+        if let Some((matcher, place)) = self.matcher(body) {
+            let number = u32::try_from(self.rules.len()).unwrap_or(u32::MAX);
+            match place {
+                Place::Literal(key) => self.literal.entry(key).or_default().push(number),
+                Place::Ending(key) => self.endings.entry(key).or_default().push(number),
+                Place::Other => self.others.push(number),
+            }
+            self.rules.push(Rule { negative, dir_only, line, matcher });
+        }
+    }
+
+    /// Nothing for what can never match.
+    fn matcher(&self, mut body: Range<usize>) -> Option<(Matcher, Place)> {
+        let pattern = &self.text[body.clone()];
+        let plain = pattern.iter().take_while(|byte| !is_special(**byte)).count();
+        if pattern.is_empty() {
+            return None;
+        }
+        if !pattern.contains(&b'/') {
+            return self.name_matcher(pattern, plain, body);
+        }
+        let rooted = usize::from(pattern.starts_with(b"/"));
+        let prefix = body.start + rooted..body.start + plain.max(rooted);
+        body.start += rooted;
+        if plain == pattern.len() {
+            let last = pattern.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            return Some((Matcher::Path(body), Place::Literal(self.key(last))));
+        }
+        let program = Program::git(&self.text[prefix.end..body.end], self.fold)?;
+        Some((Matcher::PathGlob(prefix, program), Place::Other))
+    }
+
+    fn name_matcher(&self, pattern: &[u8], plain: usize, body: Range<usize>) -> Option<(Matcher, Place)> {
+        if plain == pattern.len() {
+            return Some((Matcher::Name(body), Place::Literal(self.key(pattern))));
+        }
+        if pattern[0] == b'*' && !pattern[1..].iter().any(|byte| is_special(*byte)) {
+            let end = &pattern[1..];
+            let place = ending(end).map_or(Place::Other, |dot| Place::Ending(self.key(dot)));
+            return Some((Matcher::NameEnd(body.start + 1..body.end), place));
+        }
+        Some((Matcher::NameGlob(Program::git(pattern, self.fold)?), Place::Other))
+    }
+
+    fn key(&self, bytes: &[u8]) -> Box<[u8]> {
+        bytes.iter().map(|byte| lower(*byte, self.fold)).collect()
+    }
+
+    /// The last rule that matches.
+    pub(super) fn last_match(&self, subject: &Subject<'_>) -> Option<&Rule> {
+        let folded;
+        let name = if self.fold {
+            folded = subject.name.to_ascii_lowercase();
+            &folded
+        } else {
+            subject.name
+        };
+        let first = |numbers: Option<&Vec<u32>>| {
+            numbers.and_then(|numbers| numbers.iter().copied().find(|number| self.applies(*number, subject)))
+        };
+        let by_hash = |map: &HashMap<Box<[u8]>, Vec<u32>>, key: &[u8]| {
+            if map.is_empty() { None } else { first(map.get(key)) }
+        };
+        let literal = by_hash(&self.literal, name);
+        let ending = ending(name).and_then(|dot| by_hash(&self.endings, dot));
+        let best = literal.max(ending);
+        let later = self.others.iter().copied().take_while(|number| best.is_none_or(|best| *number > best));
+        let other = later.into_iter().find(|number| self.applies(*number, subject));
+        self.rules.get(other.or(best)? as usize)
+    }
+
+    fn applies(&self, number: u32, subject: &Subject<'_>) -> bool {
+        let Some(rule) = self.rules.get(number as usize) else { return false };
+        if rule.dir_only && !subject.is_dir {
+            return false;
+        }
+        match &rule.matcher {
+            Matcher::Name(plain) => self.same(plain, subject.name),
+            Matcher::NameEnd(end) => {
+                let from = subject.name.len().checked_sub(end.len());
+                from.is_some_and(|from| self.same(end, &subject.name[from..]))
+            }
+            Matcher::NameGlob(program) => program.matches(subject.name),
+            Matcher::Path(plain) => self.same(plain, subject.below),
+            Matcher::PathGlob(prefix, program) => subject
+                .below
+                .split_at_checked(prefix.len())
+                .is_some_and(|(start, rest)| self.same(prefix, start) && program.matches(rest)),
+        }
+    }
+
+    fn same(&self, plain: &Range<usize>, text: &[u8]) -> bool {
+        let plain = &self.text[plain.clone()];
+        if self.fold { plain.eq_ignore_ascii_case(text) } else { plain == text }
+    }
+}
+
+enum Place {
+    Literal(Box<[u8]>),
+    Ending(Box<[u8]>),
+    Other,
+}
+
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'*' | b'?' | b'[' | b'\\')
+}
+
+/// From the last dot on.
+fn ending(name: &[u8]) -> Option<&[u8]> {
+    name.iter().rposition(|byte| *byte == b'.').map(|dot| &name[dot..])
+}
+
+/// Where the rule on the line `from..end` ends: without one carriage return, without anything from a NUL on, without
+/// trailing spaces that are not escaped.
+fn line_end(text: &[u8], from: usize, end: usize) -> usize {
+    let line = &text[from..end];
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = line.iter().position(|byte| *byte == 0).map_or(line, |nul| &line[..nul]);
+    let mut spaces = None;
+    let mut at = 0;
+    while let Some(&byte) = line.get(at) {
+        match byte {
+            b' ' => spaces = spaces.or(Some(at)),
+            b'\\' if at + 1 == line.len() => return from + line.len(),
+            b'\\' => {
+                spaces = None;
+                at += 1;
+            }
+            _ => spaces = None,
+        }
+        at += 1;
+    }
+    from + spaces.unwrap_or(line.len())
+}

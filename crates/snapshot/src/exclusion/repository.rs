@@ -1,0 +1,138 @@
+//! One repository, as far as rules need it: where its top is, whether it tells cases apart, and what it tracks.
+//!
+//! The index is read when a rule first matches something, and once only. Until then its folder is kept open; so that a
+//! tree full of repositories cannot use up all descriptors, beyond a few the index is read at once instead.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::git_dir::{GitDir, Settings};
+use super::index::{self, Tracked};
+
+/// How many repositories keep a folder open.
+const MOST_OPEN: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Repository {
+    place: Place,
+    pub(super) fold: bool,
+    tracked: OnceLock<Result<Tracked, String>>,
+    unread: Mutex<Option<Unread>>,
+}
+
+/// Where the top is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Above the root, which lies at this path below it, ending with a slash.
+    Above(Box<[u8]>),
+    /// At or below the root; so long is the path to it, a slash behind included.
+    Below(usize),
+}
+
+impl Place {
+    /// The place of something at `path` below the root.
+    pub(super) fn below(path: &[u8]) -> Place {
+        Place::Below(if path.is_empty() { 0 } else { path.len() + 1 })
+    }
+
+    /// A path below the root, as seen from here.
+    pub(super) fn seen<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
+        match self {
+            Place::Above(start) => Cow::Owned([start, path].concat()),
+            Place::Below(skip) => Cow::Borrowed(path.get(*skip..).unwrap_or_default()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Unread {
+    dir: GitDir,
+    id_len: usize,
+    _slot: Slot,
+}
+
+/// One of the few open folders.
+#[derive(Debug)]
+struct Slot(Arc<AtomicUsize>);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What the index says about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Git does not know it.
+    Unknown,
+    /// It is in the index itself.
+    Tracked,
+    /// Something below it is in the index.
+    HoldsTracked,
+    /// The index is not understood.
+    Undecided,
+}
+
+impl Repository {
+    pub(super) fn live(place: Place, dir: GitDir, settings: Settings, open: &Arc<AtomicUsize>) -> Repository {
+        let before = open.fetch_add(1, Relaxed);
+        let unread = Unread { dir, id_len: settings.id_len, _slot: Slot(Arc::clone(open)) };
+        let repository = Repository {
+            place,
+            fold: settings.ignore_case,
+            tracked: OnceLock::new(),
+            unread: Mutex::new(Some(unread)),
+        };
+        if before >= MOST_OPEN {
+            repository.tracked();
+        }
+        repository
+    }
+
+    pub(super) fn known(place: Place, fold: bool, tracked: Result<Tracked, String>) -> Repository {
+        Repository { place, fold, tracked: OnceLock::from(tracked), unread: Mutex::new(None) }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What is tracked, or why that is not known.
+    pub(super) fn tracked(&self) -> &Result<Tracked, String> {
+        self.tracked.get_or_init(|| {
+            let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match unread.map(|unread| (unread.dir.index(), unread.id_len)) {
+                Some((Ok(Some(bytes)), id_len)) => {
+                    index::parse(&bytes, id_len, self.fold).map_err(str::to_owned)
+                }
+                Some((Err(error), _)) => Err(error.to_string()),
+                // Nothing was added yet.
+                Some((Ok(None), _)) | None => Ok(Tracked::default()),
+            }
+        })
+    }
+
+    /// Whether the index was needed so far.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.tracked.get()?.as_ref().err().map(String::as_str)
+    }
+
+    /// `path` is below the root.
+    pub(super) fn standing(&self, path: &[u8], is_dir: bool) -> Standing {
+        let Ok(tracked) = self.tracked() else { return Standing::Undecided };
+        let mut path = self.place.seen(path);
+        if self.fold {
+            path.to_mut().make_ascii_lowercase();
+        }
+        // A directory in the place of a tracked file is not tracked by that.
+        if tracked.links.contains(&path) || !is_dir && tracked.files.contains(&path) {
+            return Standing::Tracked;
+        }
+        if is_dir && (tracked.files.any_below(&path) || tracked.links.any_below(&path)) {
+            return Standing::HoldsTracked;
+        }
+        Standing::Unknown
+    }
+}

@@ -1,0 +1,244 @@
+//! What all directories of one scan share: the caller's rules, and where ignore files come from.
+//!
+//! Live rules write down everything they read and decide, because that is what is frozen afterwards; frozen rules look
+//! only there.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::above;
+use super::frozen::FrozenRules;
+use super::git_dir::{self, Found, GitDir};
+use super::repository::{Place, Repository};
+use super::words::Words;
+use super::{ExclusionConfig, Has, Note, RulesError, artifacts};
+use crate::bytes::Writer;
+use crate::hash::tagged;
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: ExclusionConfig,
+    pub(super) words: Arc<Words>,
+    pub(super) artifacts: bool,
+    /// All ignore files are disregarded.
+    pub(super) set_aside: bool,
+    pub(super) source: Source,
+}
+
+#[derive(Debug)]
+pub(super) enum Source {
+    Live(Live),
+    Frozen(Box<FrozenRules>),
+}
+
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) root: PathBuf,
+    open: Arc<AtomicUsize>,
+    record: Mutex<Record>,
+}
+
+/// What was read and decided.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    /// The text of each `.gitignore`, by its directory.
+    pub(super) files: BTreeMap<Vec<u8>, Arc<[u8]>>,
+    /// Each repository at or below the root, by its top.
+    pub(super) repositories: BTreeMap<Vec<u8>, RepositoryRecord>,
+    pub(super) above: Option<Above>,
+    pub(super) inside_git: bool,
+    /// What was said about directories that might be artifacts.
+    pub(super) artifacts: BTreeMap<Vec<u8>, Option<String>>,
+    pub(super) notes: Vec<Note>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct RepositoryRecord {
+    pub(super) repository: Arc<Repository>,
+    pub(super) exclude: Option<Arc<[u8]>>,
+}
+
+/// The repository the root lies in, when its top is above the root.
+#[derive(Clone, Debug)]
+pub(super) struct Above {
+    /// The root's path below the top, ending with a slash.
+    pub(super) prefix: Box<[u8]>,
+    pub(super) repository: RepositoryRecord,
+    /// The text of each `.gitignore` from the top to the root's parent, with its directory below the top.
+    pub(super) files: Vec<(Vec<u8>, Arc<[u8]>)>,
+}
+
+/// What one directory adds.
+#[derive(Debug, Default)]
+pub(super) struct Added {
+    pub(super) repository: Option<RepositoryRecord>,
+    pub(super) ignore_file: Option<Arc<[u8]>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        config: &ExclusionConfig,
+        set_aside: bool,
+        source: Source,
+    ) -> Result<Shared, RulesError> {
+        let words = Arc::new(Words::new(config)?);
+        Ok(Shared { config: config.clone(), words, artifacts: config.artifacts, set_aside, source })
+    }
+
+    /// The same, with other sources.
+    pub(super) fn with_source(&self, set_aside: bool, source: Source) -> Shared {
+        let words = Arc::clone(&self.words);
+        Shared { config: self.config.clone(), words, artifacts: self.artifacts, set_aside, source }
+    }
+
+    pub(super) fn ignore_in_force(&self) -> bool {
+        self.config.use_gitignore && !self.set_aside
+    }
+
+    pub(super) fn config_digest(&self) -> [u8; 32] {
+        let mut out = Writer::new();
+        super::frozen::encode_config(&self.config, &mut out);
+        out.byte(u8::from(self.set_aside));
+        tagged(b"nono rules config v1\0", &[&out.finish()])
+    }
+
+    /// What the directory at `path` adds to the rules.
+    pub(super) fn look(&self, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
+        match &self.source {
+            Source::Live(live) => live.look(self, path, dir, has),
+            Source::Frozen(frozen) => frozen.look(path),
+        }
+    }
+
+    /// What artifact a directory was said to be before, if it was.
+    pub(super) fn decided_artifact(&self, path: &[u8]) -> Option<String> {
+        match &self.source {
+            Source::Live(live) => live.record().artifacts.get(path).cloned().flatten(),
+            Source::Frozen(frozen) => frozen.artifacts.get(path).cloned().flatten(),
+        }
+    }
+
+    /// The artifact the directory at `path` is. Decisions that depend on what lies around it are kept.
+    pub(super) fn artifact_dir(
+        &self,
+        path: &[u8],
+        name: &[u8],
+        beside: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<String> {
+        if let Source::Frozen(frozen) = &self.source
+            && let Some(decided) = frozen.artifacts.get(path)
+        {
+            return decided.clone();
+        }
+        if !artifacts::is_candidate(name) {
+            return None;
+        }
+        let what = artifacts::directory(name, beside).map(str::to_owned);
+        if let Source::Live(live) = &self.source {
+            live.record().artifacts.insert(path.to_vec(), what.clone());
+        }
+        what
+    }
+}
+
+impl Live {
+    pub(super) fn new(root: PathBuf) -> Live {
+        Live { root, open: Arc::default(), record: Mutex::default() }
+    }
+
+    pub(super) fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look(&self, shared: &Shared, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
+        // Without ignore rules, a repository matters only for what it tracks among artifacts.
+        let wanted = shared.ignore_in_force() || shared.artifacts;
+        let repository = if has.git && wanted {
+            let repository = self.repository(shared, dir, Place::below(path), &shown(path, ".git"));
+            if let Some(repository) = &repository {
+                self.record().repositories.insert(path.to_vec(), repository.clone());
+            }
+            repository
+        } else {
+            None
+        };
+        let ignore_file = if has.gitignore && shared.ignore_in_force() {
+            let text = self.ignore_file(dir, || shown(path, ".gitignore"));
+            if let Some(text) = &text {
+                self.record().files.insert(path.to_vec(), Arc::clone(text));
+            }
+            text
+        } else {
+            None
+        };
+        Added { repository, ignore_file }
+    }
+
+    /// The repository whose top is `dir`, if it is one; `name` is what people call its `.git`.
+    pub(super) fn repository(
+        &self,
+        shared: &Shared,
+        dir: BorrowedFd<'_>,
+        place: Place,
+        name: &str,
+    ) -> Option<RepositoryRecord> {
+        let unknown = |why: &std::io::Error| {
+            // Nothing is known about what it tracks, so its rules must not leave anything out.
+            let repository = Repository::known(place.clone(), false, Err(why.to_string()));
+            Some(RepositoryRecord { repository: Arc::new(repository), exclude: None })
+        };
+        let git = match git_dir::find(dir) {
+            Found::Nothing => return None,
+            Found::Repository(git) => git,
+            Found::Unreadable(error) => return unknown(&error),
+        };
+        let settings = match git.settings() {
+            Ok(settings) => settings,
+            Err(error) => return unknown(&error),
+        };
+        let exclude = if shared.ignore_in_force() { self.exclude(&git, name) } else { None };
+        let repository = Arc::new(Repository::live(place, git, settings, &self.open));
+        Some(RepositoryRecord { repository, exclude })
+    }
+
+    fn exclude(&self, git: &GitDir, name: &str) -> Option<Arc<[u8]>> {
+        self.kept(git.exclude(), || format!("{name}/info/exclude"))
+    }
+
+    pub(super) fn ignore_file(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: impl FnOnce() -> String,
+    ) -> Option<Arc<[u8]>> {
+        self.kept(git_dir::read_ignore_file(dir), name)
+    }
+
+    /// The text of an ignore file; one that cannot be read leaves nothing out, and that is noted.
+    fn kept(
+        &self,
+        read: std::io::Result<Option<Vec<u8>>>,
+        name: impl FnOnce() -> String,
+    ) -> Option<Arc<[u8]>> {
+        match read {
+            Ok(text) => text.map(Arc::from),
+            Err(error) => {
+                self.record().notes.push(Note::IgnoreFileNotRead { file: name(), why: error.to_string() });
+                None
+            }
+        }
+    }
+
+    /// Look for the repository the root lies in, when the root is not itself a top.
+    pub(super) fn look_above(&self, shared: &Shared) {
+        let above = above::find(self, shared);
+        self.record().above = above;
+    }
+}
+
+/// What people call the file `name` in the directory `path`.
+pub(super) fn shown(path: &[u8], name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{}/{name}", String::from_utf8_lossy(path)) }
+}

@@ -1,0 +1,283 @@
+//! Git's wildcards, compiled once and run over bytes.
+//!
+//! A pattern becomes a small automaton, so matching takes time proportional to pattern times text whatever the pattern
+//! is: git's own backtracking doubles with each `**/`, and an agent may write ignore files. What git does with odd
+//! patterns is kept: a class without an end, an unknown `[:name:]` or a backslash at the end never match anything, and
+//! under `core.ignorecase` only the text is folded inside classes and behind a backslash.
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Program {
+    ops: Vec<Op>,
+    classes: Vec<Class>,
+    /// Plain bytes at the pattern's end: most texts are refused by them alone.
+    tail: Vec<u8>,
+    fold: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Byte(u8),
+    /// Any byte but a slash.
+    Any,
+    /// A byte of the class with this number, never a slash.
+    Class(u32),
+    /// Any number of bytes but slashes.
+    Star,
+    /// Any number of bytes.
+    StarAll,
+    /// Before `StarAll`, `Byte(/)`: both may be left out.
+    Optional,
+}
+
+/// A set of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Class([u64; 4]);
+
+impl Class {
+    pub(super) fn add(&mut self, byte: u8) {
+        self.0[usize::from(byte / 64)] |= 1 << (byte % 64);
+    }
+
+    pub(super) fn has(&self, byte: u8) -> bool {
+        self.0[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
+    }
+
+    pub(super) fn negated(self) -> Class {
+        Class(self.0.map(|word| !word))
+    }
+}
+
+/// Up to this many words of states live on the stack.
+const ON_STACK: usize = 4;
+
+impl Program {
+    /// Compile git's syntax, or nothing when the pattern can match nothing.
+    pub(super) fn git(pattern: &[u8], fold: bool) -> Option<Program> {
+        let mut program = Program { ops: Vec::new(), classes: Vec::new(), tail: Vec::new(), fold };
+        let mut at = 0;
+        while let Some(&byte) = pattern.get(at) {
+            at = match byte {
+                b'*' => program.stars(pattern, at),
+                b'?' => program.push(Op::Any, at + 1),
+                b'[' => {
+                    let (class, end) = git_class(pattern, at + 1, fold)?;
+                    program.class(class);
+                    end
+                }
+                b'\\' => {
+                    let escaped = *pattern.get(at + 1)?;
+                    program.push(Op::Byte(escaped), at + 2)
+                }
+                plain => program.push(Op::Byte(lower(plain, fold)), at + 1),
+            };
+        }
+        program.find_tail();
+        Some(program)
+    }
+
+    /// Start with nothing; for other syntaxes, which add their parts themselves.
+    pub(super) fn empty() -> Program {
+        Program { ops: Vec::new(), classes: Vec::new(), tail: Vec::new(), fold: false }
+    }
+
+    pub(super) fn byte(&mut self, byte: u8) {
+        self.ops.push(Op::Byte(byte));
+    }
+
+    pub(super) fn any(&mut self) {
+        self.ops.push(Op::Any);
+    }
+
+    pub(super) fn star(&mut self) {
+        self.ops.push(Op::Star);
+    }
+
+    pub(super) fn class(&mut self, class: Class) {
+        let number = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
+        self.classes.push(class);
+        self.ops.push(Op::Class(number));
+    }
+
+    pub(super) fn find_tail(&mut self) {
+        let plain = |op: &Op| if let Op::Byte(byte) = op { Some(*byte) } else { None };
+        self.tail = self.ops.iter().rev().map_while(plain).collect();
+        self.tail.reverse();
+    }
+
+    fn push(&mut self, op: Op, next: usize) -> usize {
+        self.ops.push(op);
+        next
+    }
+
+    /// A run of stars at `at`; says where it ends.
+    fn stars(&mut self, pattern: &[u8], at: usize) -> usize {
+        let run = pattern[at..].iter().take_while(|byte| **byte == b'*').count();
+        let rest = &pattern[at + run..];
+        let whole_component = (at == 0 || pattern[at - 1] == b'/')
+            && (rest.is_empty() || rest.starts_with(b"/") || rest.starts_with(b"\\/"));
+        if run == 1 || !whole_component {
+            return self.push(Op::Star, at + run);
+        }
+        if rest.starts_with(b"/") {
+            self.ops.extend([Op::Optional, Op::StarAll, Op::Byte(b'/')]);
+            return at + run + 1;
+        }
+        self.push(Op::StarAll, at + run)
+    }
+
+    pub(super) fn matches(&self, text: &[u8]) -> bool {
+        let Some(from) = text.len().checked_sub(self.tail.len()) else { return false };
+        let fits = |(tail, byte): (&u8, &u8)| *tail == lower(*byte, self.fold);
+        if !self.tail.iter().zip(&text[from..]).all(fits) {
+            return false;
+        }
+        let words = self.ops.len() / 64 + 1;
+        if words <= ON_STACK {
+            let (mut now, mut next) = ([0; ON_STACK], [0; ON_STACK]);
+            self.run(text, &mut now[..words], &mut next[..words])
+        } else {
+            self.run(text, &mut vec![0; words], &mut vec![0; words])
+        }
+    }
+
+    fn run<'a>(&self, text: &[u8], mut now: &'a mut [u64], mut next: &'a mut [u64]) -> bool {
+        self.reach(0, now);
+        for &byte in text {
+            let byte = lower(byte, self.fold);
+            next.fill(0);
+            for (number, word) in now.iter().enumerate() {
+                let mut bits = *word;
+                while bits != 0 {
+                    self.advance(number * 64 + bits.trailing_zeros() as usize, byte, next);
+                    bits &= bits - 1;
+                }
+            }
+            std::mem::swap(&mut now, &mut next);
+            if now.iter().all(|word| *word == 0) {
+                return false;
+            }
+        }
+        let end = self.ops.len();
+        now[end / 64] >> (end % 64) & 1 == 1
+    }
+
+    fn advance(&self, at: usize, byte: u8, next: &mut [u64]) {
+        match self.ops.get(at) {
+            Some(Op::Byte(wanted)) if *wanted == byte => self.reach(at + 1, next),
+            Some(Op::Any) if byte != b'/' => self.reach(at + 1, next),
+            Some(Op::Class(number)) if byte != b'/' && self.in_class(*number, byte) => {
+                self.reach(at + 1, next);
+            }
+            Some(Op::Star) if byte != b'/' => self.reach(at, next),
+            Some(Op::StarAll) => self.reach(at, next),
+            _ => {}
+        }
+    }
+
+    fn in_class(&self, number: u32, byte: u8) -> bool {
+        self.classes.get(number as usize).is_some_and(|class| class.has(byte))
+    }
+
+    /// Mark a state, and those reached from it without a byte.
+    fn reach(&self, mut at: usize, states: &mut [u64]) {
+        loop {
+            let bit = 1 << (at % 64);
+            if states[at / 64] & bit != 0 {
+                return;
+            }
+            states[at / 64] |= bit;
+            match self.ops.get(at) {
+                Some(Op::Star | Op::StarAll) => at += 1,
+                Some(Op::Optional) => {
+                    for inner in [at + 1, at + 2] {
+                        states[inner / 64] |= 1 << (inner % 64);
+                    }
+                    at += 3;
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+pub(super) fn lower(byte: u8, fold: bool) -> u8 {
+    if fold { byte.to_ascii_lowercase() } else { byte }
+}
+
+/// The class that begins behind the bracket at `at - 1`, and where the pattern goes on.
+fn git_class(pattern: &[u8], mut at: usize, fold: bool) -> Option<(Class, usize)> {
+    let negated = matches!(pattern.get(at), Some(b'!' | b'^'));
+    at += usize::from(negated);
+    let mut class = Class::default();
+    // The byte a range may start with; none behind a range or a named class.
+    let mut before = None;
+    let first = at;
+    loop {
+        let byte = *pattern.get(at)?;
+        match byte {
+            b']' if at > first => break,
+            b'\\' => {
+                let escaped = *pattern.get(at + 1)?;
+                class.add(escaped);
+                before = Some(escaped);
+                at += 2;
+            }
+            b'-' if before.is_some() && pattern.get(at + 1).is_some_and(|next| *next != b']') => {
+                let escaped = usize::from(pattern[at + 1] == b'\\');
+                let last = *pattern.get(at + 1 + escaped)?;
+                add_range(&mut class, before.take()?, last, fold);
+                at += 2 + escaped;
+            }
+            b'[' if pattern.get(at + 1) == Some(&b':') => {
+                let length = pattern[at + 2..].iter().position(|byte| *byte == b']')?;
+                if let Some((b':', name)) = pattern[at + 2..at + 2 + length].split_last() {
+                    add_named(&mut class, name, fold)?;
+                    before = None;
+                    at += 3 + length;
+                } else {
+                    class.add(b'[');
+                    before = Some(b'[');
+                    at += 1;
+                }
+            }
+            plain => {
+                class.add(plain);
+                before = Some(plain);
+                at += 1;
+            }
+        }
+    }
+    Some((if negated { class.negated() } else { class }, at + 1))
+}
+
+fn add_range(class: &mut Class, first: u8, last: u8, fold: bool) {
+    for byte in first..=last {
+        class.add(byte);
+        if fold && byte.is_ascii_uppercase() {
+            class.add(byte.to_ascii_lowercase());
+        }
+    }
+}
+
+/// Nothing for a name that does not exist.
+fn add_named(class: &mut Class, name: &[u8], fold: bool) -> Option<()> {
+    let member: fn(&u8) -> bool = match name {
+        b"alnum" => u8::is_ascii_alphanumeric,
+        b"alpha" => u8::is_ascii_alphabetic,
+        b"blank" => |byte| matches!(byte, b' ' | b'\t'),
+        b"cntrl" => u8::is_ascii_control,
+        b"digit" => u8::is_ascii_digit,
+        b"graph" => u8::is_ascii_graphic,
+        b"lower" => u8::is_ascii_lowercase,
+        b"print" => |byte| matches!(byte, b' '..=b'~'),
+        b"punct" => u8::is_ascii_punctuation,
+        b"space" => |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'),
+        b"upper" if fold => u8::is_ascii_alphabetic,
+        b"upper" => u8::is_ascii_uppercase,
+        b"xdigit" => u8::is_ascii_hexdigit,
+        _ => return None,
+    };
+    (0..=u8::MAX).filter(member).for_each(|byte| class.add(byte));
+    Some(())
+}

@@ -1,0 +1,92 @@
+//! The caller's own rules: patterns, globs, and what is taken whatever the others say.
+//!
+//! A pattern without `/` is the name of a component. With `/` it is a part of the path below the root; the slash before
+//! the first component counts, so `/build` means a `build…` at the top too. Nothing above the root is ever looked at.
+//! `force_include` is the same, and if it has no `/` but `*`, `?`, `[` or `{`, it is also a glob on components (one that
+//! is not well-formed is only a name). An empty pattern matches nothing.
+
+use super::glob::{Glob, has_special};
+use super::{ExclusionConfig, RulesError};
+use crate::node::Reason;
+
+#[derive(Debug)]
+pub(super) struct Words {
+    patterns: Vec<Pattern>,
+    globs: Vec<(String, Glob)>,
+    force: Vec<(Pattern, Option<Glob>)>,
+}
+
+#[derive(Debug)]
+enum Pattern {
+    Component(String),
+    Part(String),
+}
+
+impl Words {
+    pub(super) fn new(config: &ExclusionConfig) -> Result<Words, RulesError> {
+        let patterns = config.exclude_patterns.iter().filter_map(|text| Pattern::new(text)).collect();
+        let glob = |text: &String| match Glob::parse(text) {
+            Ok(glob) => Ok((text.clone(), glob)),
+            Err(why) => Err(RulesError::Glob { glob: text.clone(), why }),
+        };
+        let globs = config.exclude_globs.iter().map(glob).collect::<Result<_, _>>()?;
+        let force = config.force_include.iter().filter_map(|text| {
+            let glob = has_special(text) && !text.contains('/');
+            Some((Pattern::new(text)?, glob.then(|| Glob::parse(text).ok()).flatten()))
+        });
+        Ok(Words { patterns, globs, force: force.collect() })
+    }
+
+    /// Nothing is left out by these.
+    pub(super) fn excludes_nothing(&self) -> bool {
+        self.patterns.is_empty() && self.globs.is_empty()
+    }
+
+    /// Something may have to be found inside of what is left out.
+    pub(super) fn can_force(&self) -> bool {
+        !self.force.is_empty()
+    }
+
+    /// `path` or a directory it lies in is taken whatever other rules say.
+    pub(super) fn forces(&self, path: &[u8]) -> bool {
+        self.force.iter().any(|(pattern, glob)| {
+            let mut components = path.split(|byte| *byte == b'/');
+            match pattern {
+                Pattern::Part(part) => has_part(path, part),
+                Pattern::Component(name) => components.any(|component| {
+                    component == name.as_bytes() || glob.as_ref().is_some_and(|glob| glob.matches(component))
+                }),
+            }
+        })
+    }
+
+    /// Why `path` is left out, if it is. The directories it lies in were asked about before.
+    pub(super) fn excludes(&self, path: &[u8], name: &[u8]) -> Option<Reason> {
+        let pattern = self.patterns.iter().find_map(|pattern| match pattern {
+            Pattern::Component(text) => (text.as_bytes() == name).then_some(text),
+            Pattern::Part(text) => has_part(path, text).then_some(text),
+        });
+        if let Some(text) = pattern {
+            return Some(Reason::Pattern(text.clone()));
+        }
+        let glob = self.globs.iter().find(|(_, glob)| glob.matches(name));
+        glob.map(|(text, _)| Reason::Glob(text.clone()))
+    }
+}
+
+impl Pattern {
+    fn new(text: &str) -> Option<Pattern> {
+        match text {
+            "" => None,
+            text if text.contains('/') => Some(Pattern::Part(text.into())),
+            text => Some(Pattern::Component(text.into())),
+        }
+    }
+}
+
+/// Whether `part` is a part of `/` and `path` together.
+fn has_part(path: &[u8], part: &str) -> bool {
+    let part = part.as_bytes();
+    part.strip_prefix(b"/").is_some_and(|start| path.starts_with(start))
+        || path.windows(part.len()).any(|window| window == part)
+}

@@ -1,0 +1,94 @@
+//! Whole small files of our own state: read in one go, replaced so that a crash leaves the old or the new.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::OFlags;
+
+use crate::disk;
+
+/// Whether the file survives a power loss, and not only the end of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sync {
+    Yes,
+    No,
+}
+
+/// The whole file; never through a link, never anything but a regular file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Put `bytes` in place of the file.
+pub(crate) fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
+    let temp = temp_beside(path);
+    let result = fill(&temp, bytes, sync).and_then(|()| {
+        disk::step()?;
+        std::fs::rename(&temp, path)
+    });
+    if result.is_err() {
+        // The error that matters is the one returned; what stays is swept with the other leftovers.
+        let _ = std::fs::remove_file(&temp);
+    }
+    result?;
+    if sync == Sync::Yes { sync_parent(path) } else { Ok(()) }
+}
+
+fn fill(temp: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
+    disk::step()?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp)?;
+    disk::step()?;
+    file.write_all(bytes)?;
+    if sync == Sync::Yes {
+        disk::step()?;
+        file.sync_data()?;
+    }
+    Ok(())
+}
+
+/// Make the names in a file's folder durable.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    disk::step()?;
+    File::open(parent)?.sync_all()
+}
+
+pub(crate) const TEMP_MARK: &str = ".tmp-";
+
+fn temp_beside(path: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut name = OsString::from(path.file_name().unwrap_or_default());
+    let pid = rustix::process::getpid().as_raw_nonzero();
+    name.push(format!("{TEMP_MARK}{pid}-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+    path.with_file_name(name)
+}
+
+/// A folder of our own state, and those above it.
+pub(crate) fn make_dirs(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    disk::step()?;
+    DirBuilder::new().mode(0o700).recursive(true).create(path)
+}
+
+/// Remove what is there; nothing there is fine too.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    disk::step()?;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

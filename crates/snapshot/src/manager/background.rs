@@ -1,0 +1,64 @@
+//! Compressing and syncing after a snapshot, beside everything else and at the lowest priority. It can be ended at any
+//! moment, and is when the manager goes: the next one goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use super::SnapshotError;
+use super::SnapshotManager;
+use super::upkeep::{SettleReport, settle};
+
+#[derive(Debug, Default)]
+pub(super) struct Background {
+    cancel: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<SettleReport, SnapshotError>>>,
+}
+
+impl Background {
+    fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// End it, and wait until it has ended.
+    pub(super) fn stop(&mut self) {
+        self.cancel.store(true, Ordering::Relaxed);
+        self.wait();
+        self.cancel.store(false, Ordering::Relaxed);
+    }
+
+    /// Wait for what is under way; what came of it, if there was something.
+    pub(super) fn wait(&mut self) -> Option<Result<SettleReport, SnapshotError>> {
+        // A panic in there has been reported by its thread; the store is as sound as after a kill.
+        self.thread.take().and_then(|thread| thread.join().ok())
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl SnapshotManager {
+    /// Begin to settle, unless it is under way or left to the caller.
+    pub(super) fn settle_in_background(&mut self) {
+        if self.options.settle_by_hand || self.background.is_running() {
+            return;
+        }
+        self.background.wait();
+        let (store, session) = (self.store.clone(), self.session.clone());
+        let cancel = self.background.cancel.clone();
+        let work = move || {
+            lowest_priority();
+            settle(&store, &session, &|| cancel.load(Ordering::Relaxed), &())
+        };
+        // Without a thread it is settled by the next operation that can.
+        self.background.thread = std::thread::Builder::new().name("nono-settle".to_owned()).spawn(work).ok();
+    }
+}
+
+/// On Linux a thread has a priority of its own.
+fn lowest_priority() {
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19);
+}

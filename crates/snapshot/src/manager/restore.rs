@@ -1,0 +1,263 @@
+//! Going back: safety snapshot, plan, journal, apply; and the completion of a restore that was cut off.
+
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{SnapshotError, SnapshotManager};
+use crate::capture::RulesFrom;
+use crate::diff::Change;
+use crate::hash::{ContentHash, TreeId};
+use crate::manifest::{Sheet, SnapshotId};
+use crate::node::Node;
+use crate::objects::StoreObjects;
+use crate::restore::{
+    Journal, JournalRecord, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest, Selection, apply, plan,
+    preflight, sweep,
+};
+use crate::session::{Held, Session};
+use crate::state::{ObjectError, Objects};
+
+/// What to restore, and what to spare.
+#[derive(Clone, Debug, Default)]
+pub struct RestoreOptions {
+    /// Only these (absolute paths; a directory with all that is in it); everything when empty.
+    pub paths: Vec<PathBuf>,
+    /// What differs from this snapshot was changed by somebody else since: reported and kept.
+    pub keep_changed_since: Option<SnapshotId>,
+    /// Restore these too.
+    pub force: bool,
+}
+
+/// What a restore did.
+#[derive(Debug)]
+pub struct Restored {
+    pub outcome: RestoreOutcome,
+    /// Going back to this snapshot undoes the restore.
+    pub safety: SnapshotId,
+}
+
+impl std::ops::Deref for Restored {
+    type Target = RestoreOutcome;
+
+    fn deref(&self) -> &RestoreOutcome {
+        &self.outcome
+    }
+}
+
+impl SnapshotManager {
+    /// Put everything that snapshot `number` captured back. What is there now is captured first.
+    pub fn restore_to(&mut self, number: u32) -> Result<Restored, SnapshotError> {
+        self.restore(&SnapshotId::Number(number), &RestoreOptions::default())
+    }
+
+    /// Put back any snapshot, or a part of it.
+    pub fn restore(&mut self, id: &SnapshotId, options: &RestoreOptions) -> Result<Restored, SnapshotError> {
+        let held = self.enter()?;
+        let selection = self.selection(options)?;
+        let restored = self.restore_held(&held, id, &selection, options)?;
+        self.settle_in_background();
+        Ok(restored)
+    }
+
+    /// What a restore would change; nothing is touched.
+    pub fn compute_restore_diff(&mut self, number: u32) -> Result<Vec<Change>, SnapshotError> {
+        Ok(self.plan_restore(&SnapshotId::Number(number), &RestoreOptions::default())?.changes())
+    }
+
+    /// What a restore would do; nothing is touched.
+    pub fn plan_restore(
+        &mut self,
+        id: &SnapshotId,
+        options: &RestoreOptions,
+    ) -> Result<RestorePlan, SnapshotError> {
+        let _held = self.enter()?;
+        let record = self.recorded()?;
+        let target = self.session.sheet(&record, id)?;
+        let selection = self.selection(options)?;
+        let frozen = self.frozen_rules(&target)?;
+        // Its objects are left to the next collection of garbage; most of them are there already.
+        let current = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), self.limits)?;
+        let since = self.changed_since(options)?;
+        let request = RestoreRequest {
+            target: &target.state,
+            current: &current.state,
+            selection: &selection,
+            keep_changed_since: since.as_ref().map(|sheet| &sheet.state),
+            force: options.force,
+            resumed: None,
+        };
+        Ok(plan(&request, &StoreObjects::new(&self.store))?)
+    }
+
+    /// Complete a restore that was cut off. Done by the next operation anyway. Says what it did, if there was one.
+    pub fn recover(&mut self) -> Result<Option<Restored>, SnapshotError> {
+        let held = self.session.hold()?;
+        self.recover_held(&held)
+    }
+
+    fn selection(&self, options: &RestoreOptions) -> Result<Selection, SnapshotError> {
+        if options.paths.is_empty() {
+            return Ok(Selection::All);
+        }
+        for path in &options.paths {
+            if !self.roots.iter().any(|root| path.starts_with(root)) {
+                return Err(SnapshotError::NotTracked { path: path.clone() });
+            }
+        }
+        Ok(Selection::Paths(options.paths.clone()))
+    }
+
+    fn changed_since(&self, options: &RestoreOptions) -> Result<Option<Sheet>, SnapshotError> {
+        let Some(id) = &options.keep_changed_since else { return Ok(None) };
+        Ok(Some(self.session.sheet(&self.recorded()?, id)?))
+    }
+
+    fn restore_held(
+        &mut self,
+        held: &Held,
+        id: &SnapshotId,
+        selection: &Selection,
+        options: &RestoreOptions,
+    ) -> Result<Restored, SnapshotError> {
+        let target = self.session.sheet(&self.recorded()?, id)?;
+        let restore = RestoreId::random().map_err(|source| self.io("/dev/urandom", source))?;
+        let safety = self.safety(held, &target, restore)?;
+        let since = self.changed_since(options)?;
+        let request = RestoreRequest {
+            target: &target.state,
+            current: &safety.state,
+            selection,
+            keep_changed_since: since.as_ref().map(|sheet| &sheet.state),
+            force: options.force,
+            resumed: None,
+        };
+        let objects = self.keeping();
+        let plan = plan(&request, &objects)?;
+        preflight(&plan)?;
+        let journal = Journal::begin(
+            &self.journal_path(),
+            JournalRecord {
+                id: restore,
+                target: id.to_text(),
+                safety: safety.id.to_text(),
+                keep_changed_since: options.keep_changed_since.as_ref().map(SnapshotId::to_text),
+                force: options.force,
+                roots: self.roots.clone(),
+                selection: selection.clone(),
+            },
+        )?;
+        self.carry_out(&plan, journal, safety.id)
+    }
+
+    /// Apply a plan under its journal.
+    fn carry_out(
+        &self,
+        plan: &RestorePlan,
+        mut journal: Journal,
+        safety: SnapshotId,
+    ) -> Result<Restored, SnapshotError> {
+        let outcome = apply(plan, &self.keeping(), &mut journal, &*self.observer);
+        if !outcome.cancelled {
+            journal.finish()?;
+        }
+        Ok(Restored { outcome, safety })
+    }
+
+    /// Capture what is there now, under the rules of the snapshot that is to be restored: exactly what it may touch.
+    fn safety(&mut self, held: &Held, target: &Sheet, restore: RestoreId) -> Result<Sheet, SnapshotError> {
+        let frozen = self.frozen_rules(target)?;
+        let limits = super::Limits::NONE;
+        let captured = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), limits)?;
+        let record = self.recorded()?;
+        let id = SnapshotId::Safety(format!("safety-{restore}"));
+        self.publish(held, record, captured, id.clone(), None)?;
+        Ok(self.session.sheet(&self.recorded()?, &id)?)
+    }
+
+    pub(super) fn recover_held(&mut self, held: &Held) -> Result<Option<Restored>, SnapshotError> {
+        let Some(journal) = Journal::load(&self.journal_path())? else { return Ok(None) };
+        let record = self.recorded()?;
+        let wanted = journal.record().clone();
+        let named = |text: &str| self.session.sheet(&record, &SnapshotId::from_text(text));
+        let target = named(&wanted.target)?;
+        let first = named(&wanted.safety)?;
+        let since = wanted.keep_changed_since.as_deref().map(named).transpose()?;
+        if wanted.roots != self.roots {
+            let dir = self.session.dir().to_owned();
+            return Err(SnapshotError::OtherRoots { dir, roots: wanted.roots });
+        }
+        // The plan as it was tells where temporary files may be.
+        let mut request = RestoreRequest {
+            target: &target.state,
+            current: &first.state,
+            selection: &wanted.selection,
+            keep_changed_since: since.as_ref().map(|sheet| &sheet.state),
+            force: wanted.force,
+            resumed: None,
+        };
+        let objects = self.keeping();
+        let before = plan(&request, &objects)?;
+        let swept = sweep(&before, wanted.id, &objects);
+        drop(objects);
+        let again = RestoreId::random().map_err(|source| self.io("/dev/urandom", source))?;
+        let now = self.safety(held, &target, again)?;
+        request.current = &now.state;
+        request.resumed = Some(&first.state);
+        let plan = plan(&request, &self.keeping())?;
+        preflight(&plan)?;
+        let mut restored = self.carry_out(&plan, journal, first.id)?;
+        restored.outcome.kept.extend(swept.kept);
+        restored.outcome.failed.extend(swept.failed);
+        Ok(Some(restored))
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.session.dir().join("restore.journal")
+    }
+
+    fn io(&self, path: &str, source: std::io::Error) -> SnapshotError {
+        crate::session::SessionError::Io { path: path.into(), source }.into()
+    }
+
+    fn keeping(&self) -> Keeping<'_> {
+        Keeping {
+            objects: StoreObjects::new(&self.store),
+            session: &self.session,
+            one_at_a_time: Mutex::new(()),
+        }
+    }
+}
+
+/// The store's objects; what a restore displaces is written down in the session before it goes.
+struct Keeping<'a> {
+    objects: StoreObjects<'a>,
+    session: &'a Session,
+    one_at_a_time: Mutex<()>,
+}
+
+impl Objects for Keeping<'_> {
+    fn node(&self, id: TreeId) -> Result<Arc<Node>, ObjectError> {
+        self.objects.node(id)
+    }
+
+    fn write_file(
+        &self,
+        hash: ContentHash,
+        size: u64,
+        sparse: bool,
+        out: BorrowedFd<'_>,
+    ) -> Result<(), ObjectError> {
+        self.objects.write_file(hash, size, sparse, out)
+    }
+
+    fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError> {
+        let (hash, published) = self.objects.keep(file, size)?;
+        let path = self.session.dir().to_owned();
+        let _alone = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = self.session.note_kept(hash);
+        noted.map_err(|error| ObjectError::Io { path, source: std::io::Error::other(error) })?;
+        drop(published);
+        Ok(hash)
+    }
+}

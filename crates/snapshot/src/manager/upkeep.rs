@@ -1,0 +1,388 @@
+//! What a store needs besides captures: settling, checking, and the collection of what no session names any more.
+//!
+//! A store knows its sessions: each manager leaves a note with its folder. A session whose folder is gone holds nothing
+//! any more; one whose folder cannot be read stops the collection, because what it needs cannot be known.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{SnapshotError, SnapshotManager};
+use crate::cache::Cache;
+use crate::file::{self, Sync};
+use crate::hash::{ContentHash, TreeId, content_hash};
+use crate::manifest::{Sheet, SnapshotId};
+use crate::node::{Kind, Node};
+use crate::objects::StoreObjects;
+use crate::paths;
+use crate::session::{Record, Session, SessionError};
+use crate::state::{ObjectError, Objects, Observer, SnapshotState};
+use crate::store::{Collected, Key, Settled, Store, Verified};
+
+/// What settling did.
+#[derive(Debug)]
+pub struct SettleReport {
+    pub store: Settled,
+    /// Snapshots that survive a loss of power from now on.
+    pub durable: Vec<SnapshotId>,
+}
+
+/// What a collection of garbage did.
+#[derive(Debug)]
+pub struct GcReport {
+    pub store: Collected,
+    /// Sessions whose folders are gone.
+    pub forgotten: Vec<PathBuf>,
+}
+
+/// What a check of everything found.
+#[derive(Debug)]
+pub struct VerifyReport {
+    /// The store's files, each object in them.
+    pub store: Verified,
+    /// The session's record and manifests, with the trees they name.
+    pub snapshots: Vec<SnapshotProblem>,
+    pub caches: Vec<CacheProblem>,
+}
+
+impl VerifyReport {
+    pub fn is_clean(&self) -> bool {
+        self.store.problems.is_empty() && self.snapshots.is_empty() && self.caches.is_empty()
+    }
+}
+
+/// A snapshot that is not what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotProblem {
+    /// None: the session's record itself.
+    pub id: Option<SnapshotId>,
+    pub what: String,
+}
+
+/// A damaged stat cache. It is not used; the next capture reads everything and makes a new one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheProblem {
+    pub path: PathBuf,
+}
+
+const SESSIONS: &str = "sessions";
+
+fn sessions_dir(store: &Store) -> PathBuf {
+    store.dir().join(SESSIONS)
+}
+
+/// Let the store know of a session.
+pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| SnapshotError::Session(SessionError::Io { path, source })
+    };
+    for dir in [sessions_dir(store), store.dir().join("cache")] {
+        file::make_dirs(&dir).map_err(io(&dir))?;
+    }
+    let dir = session.dir().canonicalize().map_err(io(session.dir()))?;
+    let path = sessions_dir(store).join(content_hash(paths::bytes(&dir)).hex());
+    let note = note(&dir);
+    if file::read(&path).ok().as_deref() == Some(&note) {
+        return Ok(());
+    }
+    file::replace(&path, &note, Sync::No).map_err(io(&path))
+}
+
+/// The folder, and a checksum of it.
+fn note(dir: &Path) -> Vec<u8> {
+    let bytes = paths::bytes(dir);
+    [content_hash(bytes).hex().as_bytes(), b" ", bytes].concat()
+}
+
+/// The sessions of a store; the names of notes that are damaged.
+fn sessions(store: &Store) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SnapshotError> {
+    let dir = sessions_dir(store);
+    let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
+    let (mut found, mut damaged) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(&dir).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        if path.to_string_lossy().contains(file::TEMP_MARK) {
+            continue;
+        }
+        let bytes = file::read(&path).map_err(io)?;
+        match bytes.get(65..).map(paths::from_bytes) {
+            Some(session) if note(session) == bytes => found.push(session.to_owned()),
+            _ => damaged.push(path),
+        }
+    }
+    found.sort();
+    Ok((found, damaged))
+}
+
+/// Compress, sync, and write down what is durable now.
+pub(super) fn settle(
+    store: &Store,
+    session: &Session,
+    cancel: &dyn Fn() -> bool,
+    observer: &dyn Observer,
+) -> Result<SettleReport, SnapshotError> {
+    let before = session.record()?.unwrap_or_default();
+    let stop = || cancel() || observer.cancelled();
+    let settled = store.settle(&stop, &|done, total| observer.progress(done, total))?;
+    let mut durable = Vec::new();
+    if settled.durable
+        && let Some(_held) = session.try_hold()?
+        && let Some(mut record) = session.record()?
+    {
+        for recorded in &mut record.snapshots {
+            let known =
+                before.find(&recorded.snapshot()).is_some_and(|old| old.manifest == recorded.manifest);
+            if known && !recorded.durable && !recorded.thinned {
+                session.sync_manifest(&recorded.snapshot())?;
+                recorded.durable = true;
+                durable.push(recorded.snapshot());
+            }
+        }
+        if !durable.is_empty() {
+            session.save_record(&record, Sync::Yes)?;
+        }
+    }
+    Ok(SettleReport { store: settled, durable })
+}
+
+/// The objects that snapshots need.
+#[derive(Debug, Default)]
+struct Live {
+    trees: HashSet<TreeId>,
+    others: HashSet<Key>,
+}
+
+impl Live {
+    fn contains(&self, key: Key) -> bool {
+        match key.kind {
+            crate::store::ObjectKind::Tree => self.trees.contains(&TreeId::from_bytes(key.hash)),
+            _ => self.others.contains(&key),
+        }
+    }
+
+    fn snapshot(&mut self, sheet: &Sheet, objects: &dyn Objects) -> Result<(), ObjectError> {
+        self.others.extend(sheet.rules.iter().flatten().map(|hash| Key::rules(*hash)));
+        let others = &mut self.others;
+        let content = |hash: ContentHash| {
+            others.insert(Key::from(hash));
+        };
+        each_object(&sheet.state, objects, &mut self.trees, content, |_, _| {})
+    }
+}
+
+/// Every directory that is not in `seen` yet, and every content below.
+fn each_object(
+    state: &SnapshotState,
+    objects: &dyn Objects,
+    seen: &mut HashSet<TreeId>,
+    mut content: impl FnMut(ContentHash),
+    mut visit: impl FnMut(TreeId, &Node),
+) -> Result<(), ObjectError> {
+    let mut waiting = Vec::new();
+    for root in &state.roots {
+        match root.content.entry().map(|entry| &entry.kind) {
+            Some(Kind::Dir { tree, .. }) => waiting.push(*tree),
+            Some(Kind::File { hash, .. }) => content(*hash),
+            _ => {}
+        }
+    }
+    while let Some(tree) = waiting.pop() {
+        if !seen.insert(tree) {
+            continue;
+        }
+        let node = objects.node(tree)?;
+        visit(tree, &node);
+        for entry in &node.entries {
+            match &entry.kind {
+                Kind::Dir { tree, .. } => waiting.push(*tree),
+                Kind::File { hash, .. } => content(*hash),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What all sessions of a store need. A session whose folder is gone needs nothing.
+fn live(store: &Store, forgotten: &mut Vec<PathBuf>) -> Result<Live, SnapshotError> {
+    let mut live = Live::default();
+    let objects = StoreObjects::new(store);
+    let (found, damaged) = sessions(store)?;
+    if let Some(path) = damaged.into_iter().next() {
+        let what = "it should name a session's folder".to_owned();
+        return Err(SessionError::Record { path, what }.into());
+    }
+    for dir in found {
+        // Gone is gone only where the place it stood in is there; an unmounted disk comes back.
+        let gone =
+            std::fs::symlink_metadata(&dir).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        if gone && dir.parent().is_some_and(Path::is_dir) {
+            forgotten.push(dir);
+            continue;
+        }
+        let session = Session::new(dir);
+        let Some(record) = session.record()? else { continue };
+        for recorded in record.snapshots.iter().filter(|recorded| !recorded.thinned) {
+            live.snapshot(&session.sheet(&record, &recorded.snapshot())?, &objects)?;
+        }
+        for kept in session.kept()? {
+            live.others.insert(Key::from(kept));
+        }
+    }
+    Ok(live)
+}
+
+/// Collect what no session of a store needs.
+pub fn gc(store: &Store) -> Result<GcReport, SnapshotError> {
+    let mut forgotten = Vec::new();
+    let collected = store.gc_with(true, |store| -> Result<_, SnapshotError> {
+        let live = live(store, &mut forgotten)?;
+        // A cache of a tree that is given up would name objects that are gone.
+        drop_caches(store, &live)?;
+        Ok(move |key: Key| live.contains(key))
+    })?;
+    for dir in &forgotten {
+        let path = sessions_dir(store).join(content_hash(paths::bytes(dir)).hex());
+        file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
+    }
+    Ok(GcReport { store: collected, forgotten })
+}
+
+/// The stat caches of a store, damaged ones as `None`.
+fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError> {
+    let dir = store.dir().join("cache");
+    let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(&dir).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        let cache = Cache::load(&path).map_err(io)?;
+        all.push((path, cache));
+    }
+    Ok(all)
+}
+
+fn drop_caches(store: &Store, live: &Live) -> Result<(), SnapshotError> {
+    for (path, cache) in caches(store)? {
+        let tree = cache.as_ref().and_then(Cache::tree);
+        if !tree.is_some_and(|tree| live.trees.contains(&tree)) {
+            file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
+        }
+    }
+    Ok(())
+}
+
+impl SnapshotManager {
+    /// Compress what was captured, and make it survive a loss of power. Done in the background unless the manager was
+    /// told otherwise; this waits for it.
+    pub fn settle(&mut self) -> Result<SettleReport, SnapshotError> {
+        self.background.stop();
+        settle(&self.store, &self.session, &|| false, &*self.observer)
+    }
+
+    /// Collect what no session of this store needs any more.
+    pub fn gc(&mut self) -> Result<GcReport, SnapshotError> {
+        self.background.stop();
+        // A restore that was cut off may still need what it displaced.
+        let held = self.enter()?;
+        drop(held);
+        gc(&self.store)
+    }
+
+    /// Check everything: each object in the store, and each snapshot of this session down to the last file.
+    pub fn verify(&mut self) -> Result<VerifyReport, SnapshotError> {
+        self.background.stop();
+        let observer = &*self.observer;
+        let store =
+            self.store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
+        let caches = caches(&self.store)?.into_iter().filter(|(_, cache)| cache.is_none());
+        let mut report = VerifyReport {
+            store,
+            snapshots: Vec::new(),
+            caches: caches.map(|(path, _)| CacheProblem { path }).collect(),
+        };
+        let (_, damaged) = sessions(&self.store)?;
+        let note = |path: PathBuf| format!("{}: it should name a session's folder", path.display());
+        report
+            .snapshots
+            .extend(damaged.into_iter().map(|path| SnapshotProblem { id: None, what: note(path) }));
+        match self.session.record() {
+            Ok(Some(record)) => self.verify_snapshots(&record, &mut report.snapshots),
+            Ok(None) => {}
+            Err(error) => report.snapshots.push(SnapshotProblem { id: None, what: error.to_string() }),
+        }
+        Ok(report)
+    }
+
+    fn verify_snapshots(&self, record: &Record, problems: &mut Vec<SnapshotProblem>) {
+        let objects = StoreObjects::new(&self.store);
+        for recorded in record.snapshots.iter().filter(|recorded| !recorded.thinned) {
+            let id = recorded.snapshot();
+            let mut report = |what: String| problems.push(SnapshotProblem { id: Some(id.clone()), what });
+            let sheet = match self.session.sheet(record, &id) {
+                Ok(sheet) => sheet,
+                Err(error) => {
+                    report(error.to_string());
+                    continue;
+                }
+            };
+            if (sheet.merkle_root(), sheet.state_root()) != (recorded.merkle_root, recorded.state_root) {
+                report("its digests are not those that were recorded".to_owned());
+            }
+            self.verify_trees(&sheet, &objects, &mut report);
+        }
+    }
+
+    /// Every node and content of a snapshot is in the store, and every node has the digest that its parent names.
+    fn verify_trees(&self, sheet: &Sheet, objects: &dyn Objects, report: &mut impl FnMut(String)) {
+        for hash in sheet.rules.iter().flatten() {
+            if let Err(error) = self.store.read(Key::rules(*hash)) {
+                report(error.to_string());
+            }
+        }
+        let mut contents = HashSet::new();
+        let mut merkles = Vec::new();
+        for root in &sheet.state.roots {
+            if let Some(Kind::Dir { tree, merkle }) = root.content.entry().map(|entry| &entry.kind) {
+                merkles.push((*tree, *merkle));
+            }
+        }
+        let mut wrong = Vec::new();
+        let mut seen = HashSet::new();
+        let walked = each_object(
+            &sheet.state,
+            objects,
+            &mut seen,
+            |hash| {
+                contents.insert(hash);
+            },
+            |_, node| {
+                for entry in &node.entries {
+                    if let Kind::Dir { tree, merkle } = &entry.kind {
+                        merkles.push((*tree, *merkle));
+                    }
+                }
+            },
+        );
+        if let Err(error) = walked {
+            report(error.to_string());
+        }
+        merkles.sort_unstable();
+        merkles.dedup();
+        for (tree, merkle) in merkles {
+            if objects.node(tree).is_ok_and(|node| node.merkle() != merkle) {
+                wrong.push(tree);
+            }
+        }
+        wrong
+            .iter()
+            .for_each(|tree| report(format!("directory {tree} has another digest than its parent says")));
+        for hash in contents {
+            match self.store.contains(Key::from(hash)) {
+                Ok(true) => {}
+                Ok(false) => report(format!("content {hash} is not in the store")),
+                Err(error) => report(error.to_string()),
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The manifest: one snapshot's root nodes, frozen rules, coverage and digests, as a file.
+//!
+//! The file has exactly one form: it is JSON with a checksum, and bytes that are not what writing the same manifest
+//! would give are refused. The record of the session ([`crate::session`]) names the checksum, so a manifest that somebody
+//! made or changed is refused as well. A manifest can only name its own roots: everything below is nodes, whose names
+//! are single components.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::coverage::Coverage;
+use crate::hash::{ContentHash, MerkleRoot, StateRoot, content_hash, tagged};
+use crate::node::{Entry, Errno, Reason};
+use crate::paths;
+use crate::state::{RootContent, RootState, SnapshotState};
+
+/// Which snapshot of a session.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SnapshotId {
+    /// The n-th one; 0 is the baseline.
+    Number(u32),
+    /// Taken before a restore, to be able to undo it.
+    Safety(String),
+}
+
+impl std::fmt::Display for SnapshotId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SnapshotId::Number(number) => write!(f, "{number}"),
+            SnapshotId::Safety(id) => f.write_str(id),
+        }
+    }
+}
+
+impl SnapshotId {
+    /// As it stands in a journal.
+    pub(crate) fn to_text(&self) -> String {
+        self.to_string()
+    }
+
+    pub(crate) fn from_text(text: &str) -> SnapshotId {
+        match text.parse() {
+            Ok(number) => SnapshotId::Number(number),
+            Err(_) => SnapshotId::Safety(text.to_owned()),
+        }
+    }
+}
+
+impl From<u32> for SnapshotId {
+    fn from(number: u32) -> SnapshotId {
+        SnapshotId::Number(number)
+    }
+}
+
+/// One snapshot, without its files; those are in the nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sheet {
+    pub(crate) id: SnapshotId,
+    pub(crate) timestamp: String,
+    pub(crate) parent: Option<u32>,
+    pub(crate) state: SnapshotState,
+    /// The frozen rules of each root, in the order of the roots; none where a root could not be captured.
+    pub(crate) rules: Vec<Option<ContentHash>>,
+    pub(crate) coverage: Coverage,
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct Form {
+    format: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    safety: Option<String>,
+    timestamp: String,
+    parent: Option<u32>,
+    merkle_root: MerkleRoot,
+    state_root: StateRoot,
+    roots: Vec<RootForm>,
+    coverage: Coverage,
+    checksum: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RootForm {
+    #[serde(with = "paths")]
+    path: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<ContentHash>,
+}
+
+const FORMAT: u32 = 1;
+
+/// Why a manifest is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestDefect {
+    #[error("it is not a manifest: {0}")]
+    Syntax(String),
+    #[error("its format {0} is not known")]
+    Format(u32),
+    #[error("its checksum is wrong")]
+    Checksum,
+    #[error("its digests do not fit its content")]
+    Digests,
+    #[error("it names a root that is no absolute path")]
+    Root,
+    #[error("it is {0}")]
+    Entry(#[from] Malformed),
+    #[error("it is not the one that the session's record names")]
+    NotRecorded,
+    #[error("it has other roots than this session")]
+    OtherRoots,
+}
+
+impl Sheet {
+    pub(crate) fn number(&self) -> Option<u32> {
+        match self.id {
+            SnapshotId::Number(number) => Some(number),
+            SnapshotId::Safety(_) => None,
+        }
+    }
+
+    pub(crate) fn merkle_root(&self) -> MerkleRoot {
+        let mut leaves = Vec::new();
+        for root in &self.state.roots {
+            let path = paths::bytes(&root.path);
+            let length = (path.len() as u64).to_le_bytes();
+            let content = root.content.entry().map(Entry::leaf);
+            let content: &[u8] = content.as_ref().map_or(b"", |leaf| leaf);
+            leaves.extend_from_slice(&tagged(&[0, b'r'], &[&length, path, content]));
+        }
+        MerkleRoot::from_bytes(tagged(&[1], &[&leaves]))
+    }
+
+    pub(crate) fn state_root(&self) -> StateRoot {
+        let mut out = Writer::new();
+        for (root, rules) in self.state.roots.iter().zip(&self.rules) {
+            out.bytes(paths::bytes(&root.path));
+            out.bytes(&content_bytes(&root.content));
+            out.bytes(rules.as_ref().map_or(b"", |rules| rules.as_bytes()));
+        }
+        let coverage = serde_json::to_vec(&self.coverage).unwrap_or_default();
+        StateRoot::from_bytes(tagged(b"nono state v1\0", &[&out.finish(), &coverage]))
+    }
+
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let roots = self.state.roots.iter().zip(&self.rules);
+        let mut form = Form {
+            format: FORMAT,
+            number: self.number(),
+            safety: match &self.id {
+                SnapshotId::Safety(id) => Some(id.clone()),
+                SnapshotId::Number(_) => None,
+            },
+            timestamp: self.timestamp.clone(),
+            parent: self.parent,
+            merkle_root: self.merkle_root(),
+            state_root: self.state_root(),
+            roots: roots.map(|(root, rules)| root_form(root, *rules)).collect(),
+            coverage: self.coverage.clone(),
+            checksum: String::new(),
+        };
+        form.checksum = content_hash(&serde_json::to_vec(&form)?).hex();
+        let mut bytes = serde_json::to_vec_pretty(&form)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    /// Read and check: the one form, the checksum, the digests, the roots.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Sheet, ManifestDefect> {
+        let form: Form =
+            serde_json::from_slice(bytes).map_err(|error| ManifestDefect::Syntax(error.to_string()))?;
+        if form.format != FORMAT {
+            return Err(ManifestDefect::Format(form.format));
+        }
+        let (merkle_root, state_root) = (form.merkle_root, form.state_root);
+        let sheet = Sheet::from_form(form)?;
+        if sheet.encode().ok().as_deref() != Some(bytes) {
+            let fits = (sheet.merkle_root(), sheet.state_root()) == (merkle_root, state_root);
+            return Err(if fits { ManifestDefect::Checksum } else { ManifestDefect::Digests });
+        }
+        Ok(sheet)
+    }
+
+    fn from_form(form: Form) -> Result<Sheet, ManifestDefect> {
+        let id = match (form.number, form.safety) {
+            (Some(number), None) => SnapshotId::Number(number),
+            (None, Some(id)) => SnapshotId::Safety(id),
+            _ => return Err(ManifestDefect::Syntax("it needs a number or an id".to_owned())),
+        };
+        let mut roots = Vec::new();
+        let mut rules = Vec::new();
+        for root in form.roots {
+            rules.push(root.rules);
+            roots.push(root_state(root)?);
+        }
+        Ok(Sheet {
+            id,
+            timestamp: form.timestamp,
+            parent: form.parent,
+            state: SnapshotState { roots },
+            rules,
+            coverage: form.coverage,
+        })
+    }
+}
+
+fn content_bytes(content: &RootContent) -> Vec<u8> {
+    let mut out = Writer::new();
+    match content {
+        RootContent::Captured(entry) => {
+            out.byte(1);
+            entry.encode(&mut out);
+        }
+        RootContent::Absent => out.byte(2),
+        RootContent::Failed(reason) => out.tagged_number(3, u64::from(errno(reason).unsigned_abs())),
+    }
+    out.finish()
+}
+
+/// A root fails because it cannot be read; nothing else leaves out a whole root.
+fn errno(reason: &Reason) -> i32 {
+    match reason {
+        Reason::Unreadable(errno) => errno.0,
+        _ => 0,
+    }
+}
+
+fn root_form(root: &RootState, rules: Option<ContentHash>) -> RootForm {
+    let mut form = RootForm { path: root.path.clone(), entry: None, failed: None, rules };
+    match &root.content {
+        RootContent::Captured(entry) => {
+            let mut out = Writer::new();
+            entry.encode(&mut out);
+            form.entry = Some(paths::hex(&out.finish()));
+        }
+        RootContent::Absent => {}
+        RootContent::Failed(reason) => form.failed = Some(errno(reason)),
+    }
+    form
+}
+
+fn root_state(form: RootForm) -> Result<RootState, ManifestDefect> {
+    let content = match (form.entry, form.failed) {
+        (Some(hex), None) => {
+            let bytes = paths::unhex(&hex).ok_or(Malformed("hexadecimal digits"))?;
+            let mut from = Reader::new(&bytes);
+            let entry = Entry::decode(&mut from)?;
+            from.end()?;
+            RootContent::Captured(entry)
+        }
+        (None, Some(errno)) => RootContent::Failed(Reason::Unreadable(Errno(errno))),
+        (None, None) => RootContent::Absent,
+        (Some(_), Some(_)) => return Err(ManifestDefect::Syntax("a root is captured or failed".to_owned())),
+    };
+    let name = form.path.file_name().map(|name| name.as_encoded_bytes().to_vec());
+    let fits = content.entry().is_none_or(|entry| Some(entry.name.as_bytes()) == name.as_deref());
+    if !is_plain(&form.path) || !fits {
+        return Err(ManifestDefect::Root);
+    }
+    Ok(RootState { path: form.path, content })
+}
+
+/// Absolute, and made of names only.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    use std::path::Component;
+    let mut components = path.components();
+    let plain: PathBuf = path.components().collect();
+    matches!(components.next(), Some(Component::RootDir))
+        && components.all(|component| matches!(component, Component::Normal(_)))
+        && path.file_name().is_some()
+        && plain.as_os_str() == path.as_os_str()
+}

@@ -1,0 +1,113 @@
+//! The store, as comparison and restore see it: nodes and contents, checked. Nodes that were read are kept for a while,
+//! because a comparison looks at some of them twice.
+
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
+use crate::node::Node;
+use crate::state::{ObjectError, ObjectName, Objects};
+use crate::store::{Key, LARGE, Published, Store, StoreError, WriteOptions};
+
+/// So many nodes are kept; a directory of thousands of files weighs some hundred kilobytes.
+const KEPT: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct StoreObjects<'a> {
+    store: &'a Store,
+    nodes: Mutex<HashMap<TreeId, Arc<Node>>>,
+}
+
+impl<'a> StoreObjects<'a> {
+    pub(crate) fn new(store: &'a Store) -> StoreObjects<'a> {
+        StoreObjects { store, nodes: Mutex::default() }
+    }
+}
+
+impl Objects for StoreObjects<'_> {
+    fn node(&self, id: TreeId) -> Result<Arc<Node>, ObjectError> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(node) = nodes.get(&id) {
+            return Ok(node.clone());
+        }
+        if nodes.len() >= KEPT {
+            nodes.clear();
+        }
+        drop(nodes);
+        let what = ObjectName::Tree(id);
+        let bytes = self.store.read(Key::from(id)).map_err(|error| object_error(what, error))?;
+        let node = Arc::new(Node::decode(&bytes).map_err(|_| ObjectError::Damaged { what })?);
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).insert(id, node.clone());
+        Ok(node)
+    }
+
+    fn write_file(
+        &self,
+        hash: ContentHash,
+        size: u64,
+        sparse: bool,
+        out: BorrowedFd<'_>,
+    ) -> Result<(), ObjectError> {
+        let written = self.store.write_to(hash, size, sparse, out);
+        written.map_err(|error| object_error(ObjectName::Content(hash), error))
+    }
+
+    fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError> {
+        self.keep(file, size).map(|(hash, _published)| hash)
+    }
+}
+
+impl StoreObjects<'_> {
+    /// Store a content; it is kept from collection until the second value is dropped.
+    pub(crate) fn keep(
+        &self,
+        file: BorrowedFd<'_>,
+        size: u64,
+    ) -> Result<(ContentHash, Published), ObjectError> {
+        self.store_file(file, size)
+            .map_err(|error| object_error(ObjectName::Content(content_hash(b"")), error))
+    }
+
+    fn store_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<(ContentHash, Published), StoreError> {
+        let writer = self.store.writer(WriteOptions::default())?;
+        let mut appender = writer.appender()?;
+        let hash = if size >= LARGE || HashKind::of(size) == HashKind::Chunked {
+            let staged = appender.put_large(file, size, true)?;
+            let hash = staged.hash();
+            staged.commit()?;
+            hash
+        } else {
+            let bytes = read_all(file, size).map_err(|errno| StoreError::Source(errno.into()))?;
+            let hash = content_hash(&bytes);
+            appender.put(Key::from(hash), &bytes)?;
+            hash
+        };
+        appender.finish()?;
+        Ok((hash, writer.publish()?))
+    }
+}
+
+fn read_all(file: BorrowedFd<'_>, size: u64) -> Result<Vec<u8>, rustix::io::Errno> {
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+    let mut at = 0;
+    while at < bytes.len() {
+        match rustix::io::pread(file, bytes.get_mut(at..).unwrap_or_default(), at as u64) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    bytes.truncate(at);
+    Ok(bytes)
+}
+
+fn object_error(what: ObjectName, error: StoreError) -> ObjectError {
+    match error {
+        StoreError::Missing { .. } => ObjectError::Missing { what },
+        StoreError::Damaged { .. } => ObjectError::Damaged { what },
+        StoreError::Io { path, source, .. } => ObjectError::Io { path, source },
+        other => ObjectError::Io { path: Default::default(), source: std::io::Error::other(other) },
+    }
+}

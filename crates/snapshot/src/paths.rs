@@ -1,0 +1,95 @@
+//! Paths of any bytes, in JSON: a string where it is text, else an object with the bytes in hexadecimal digits.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub(crate) fn from_bytes(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+pub(crate) fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Text(String),
+    Bytes { hex: String },
+}
+
+fn form(path: &Path) -> Form {
+    match path.to_str() {
+        Some(text) => Form::Text(text.to_owned()),
+        None => Form::Bytes { hex: bytes(path).iter().map(|byte| format!("{byte:02x}")).collect() },
+    }
+}
+
+fn path(form: Form) -> Option<PathBuf> {
+    match form {
+        Form::Text(text) => Some(text.into()),
+        Form::Bytes { hex } => unhex(&hex).map(|bytes| std::ffi::OsString::from_vec(bytes).into()),
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+pub(crate) fn unhex(hex: &str) -> Option<Vec<u8>> {
+    if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
+        return None;
+    }
+    let pairs = (0..hex.len()).step_by(2);
+    pairs.map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect()
+}
+
+pub(crate) fn serialize<S: Serializer>(value: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    form(value).serialize(serializer)
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    path(Form::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a path"))
+}
+
+/// Lists of paths.
+pub(crate) mod list {
+    use super::{Form, PathBuf, form, path};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(value: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+        value.iter().map(|one| form(one)).collect::<Vec<Form>>().serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+        let all: Option<Vec<PathBuf>> =
+            Vec::<Form>::deserialize(deserializer)?.into_iter().map(path).collect();
+        all.ok_or_else(|| serde::de::Error::custom("not a path"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct One(#[serde(with = "super")] PathBuf);
+
+    #[test]
+    fn any_bytes_go_there_and_back() {
+        for name in [&b"/plain"[..], b"/\xff\xfe", b"/caf\xc3\xa9", b"/new\nline"] {
+            let one = One(from_bytes(name).to_owned());
+            let json = serde_json::to_string(&one).unwrap();
+            assert_eq!(serde_json::from_str::<One>(&json).unwrap(), one);
+        }
+        assert!(serde_json::from_str::<One>(r#"{"hex":"0"}"#).is_err());
+    }
+}

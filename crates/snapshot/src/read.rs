@@ -1,0 +1,291 @@
+//! Reading one entry of a tree: content, link target, extended attributes.
+//!
+//! A file's content counts only when the kernel says the same about it before and after it was read; otherwise it is
+//! read again, and after a few times left out as unstable: bytes that never existed together are never stored. Nothing
+//! but regular files is opened, and nothing blocks: a FIFO in place of a file is opened without waiting and then noticed.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::io::Errno as Os;
+use rustix::time::ClockId;
+
+use crate::hash::{ContentHash, content_hash};
+use crate::node::{Errno, Reason, Time, Xattr};
+use crate::stat::{Found, Stat, stat_fd};
+use crate::store::{Appender, Key, LARGE, StoreError};
+use crate::unlock::Unlocked;
+
+/// How often a file that changes is read before it is left out.
+const ATTEMPTS: usize = 4;
+
+/// One content, with what the kernel said about the file meanwhile.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) stat: Stat,
+    pub(crate) hash: ContentHash,
+    pub(crate) sparse: bool,
+    /// From now on every change shows in `ctime`.
+    pub(crate) trusted: bool,
+    pub(crate) xattrs: Vec<Xattr>,
+}
+
+/// What came of reading.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Content(Content),
+    /// It is something else now, or gone: look again.
+    Replaced,
+    LeftOut(Reason),
+}
+
+/// How a file is to be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct How {
+    /// Somebody has it mapped and can write: flush what the mapping holds first, and never trust the stat.
+    pub(crate) mapped: bool,
+    /// Leave it out rather than copy it: take it only by reflink.
+    pub(crate) only_clone: bool,
+    /// Where its owner may not read it, open it up for that moment.
+    pub(crate) unlock: bool,
+}
+
+/// Read the file `name` in `dir`, which was `before` a moment ago, into the store.
+pub(crate) fn file(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    before: &Found,
+    how: How,
+    buffer: &mut Vec<u8>,
+    store: &mut Appender<'_>,
+) -> Result<Outcome, StoreError> {
+    let mut coarse = now();
+    let mut opened = open(dir, name);
+    let mut before = before.stat;
+    if how.unlock && matches!(opened, Err(Os::ACCESS)) {
+        // Its mode is what it was again before anything is read, but its ctime is another now.
+        let unlocked = Unlocked::add(dir, name, 0o400);
+        opened = open(dir, name);
+        drop(unlocked);
+        if let Some(now) = opened.as_ref().ok().and_then(|file| stat_fd(file.as_fd()).ok()) {
+            before = now.stat;
+        }
+    }
+    let file = match opened {
+        Ok(file) => file,
+        Err(Os::NOENT | Os::LOOP | Os::NXIO) => return Ok(Outcome::Replaced),
+        Err(errno) => return Ok(left_out(errno)),
+    };
+    for attempt in 0..ATTEMPTS {
+        if how.mapped {
+            // Dirty pages of a mapping do not change the times; written back, the next store does.
+            rustix::fs::fsync(&file).ok();
+        }
+        let stored = match content(&file, &before, how, buffer, store) {
+            Err(ReadError::Os(errno)) => return Ok(left_out(errno)),
+            Err(ReadError::Store(StoreError::OverBudget { .. })) => {
+                return Ok(Outcome::LeftOut(Reason::OverBudget { size: before.size }));
+            }
+            Err(ReadError::NotCloned) => {
+                return Ok(Outcome::LeftOut(Reason::LargePack { size: before.size }));
+            }
+            Err(ReadError::Store(StoreError::SourceChanged)) => None,
+            Err(ReadError::Store(StoreError::Source(error))) => {
+                return Ok(Outcome::LeftOut(unreadable(&error)));
+            }
+            Err(ReadError::Store(error)) => return Err(error),
+            Ok(stored) => stored,
+        };
+        let xattrs = match xattrs(file.as_fd()) {
+            Ok(xattrs) => xattrs,
+            Err(errno) => return Ok(left_out(errno)),
+        };
+        let after = match stat_fd(file.as_fd()) {
+            Ok(after) => after.stat,
+            Err(error) => return Ok(Outcome::LeftOut(unreadable(&error))),
+        };
+        if let Some((hash, sparse, staged)) = stored.filter(|_| after.pack() == before.pack()) {
+            if let Some(staged) = staged {
+                staged.commit()?;
+            }
+            let trusted = is_settled(after.ctime, coarse) && !how.mapped;
+            return Ok(Outcome::Content(Content { stat: after, hash, sparse, trusted, xattrs }));
+        }
+        if attempt == 0 && after.ino != before.ino || !after.is_file() {
+            return Ok(Outcome::Replaced);
+        }
+        before = after;
+        coarse = now();
+    }
+    Ok(Outcome::LeftOut(Reason::Unstable))
+}
+
+/// The atime is the user's, too; only the owner may ask for it to be kept.
+fn open(dir: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Os> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    match rustix::fs::openat(dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Os::PERM) => rustix::fs::openat(dir, name, flags, Mode::empty()),
+        other => other,
+    }
+}
+
+enum ReadError {
+    Os(Os),
+    Store(StoreError),
+    NotCloned,
+}
+
+impl From<StoreError> for ReadError {
+    fn from(error: StoreError) -> ReadError {
+        ReadError::Store(error)
+    }
+}
+
+type Stored<'s> = (ContentHash, bool, Option<crate::store::LargeStaged<'s>>);
+
+/// The content as it is now; `None` when it has another size than it should.
+fn content<'s>(
+    file: &OwnedFd,
+    stat: &Stat,
+    how: How,
+    buffer: &mut Vec<u8>,
+    store: &'s mut Appender<'_>,
+) -> Result<Option<Stored<'s>>, ReadError> {
+    let sparse = has_holes(file, stat);
+    if stat.size >= LARGE {
+        let staged = if how.only_clone {
+            store.clone_large(file.as_fd(), stat.size)?.ok_or(ReadError::NotCloned)?
+        } else {
+            store.put_large(file.as_fd(), stat.size, sparse)?
+        };
+        return Ok(Some((staged.hash(), sparse, Some(staged))));
+    }
+    let Some(()) = whole(file, stat.size, buffer).map_err(ReadError::Os)? else { return Ok(None) };
+    let hash = content_hash(buffer);
+    store.put(Key::from(hash), buffer)?;
+    Ok(Some((hash, sparse, None)))
+}
+
+/// All of a file of `size` bytes; `None` when it has more or less.
+fn whole(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> Result<Option<()>, Os> {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    // One byte more than there should be: a short read tells the end, and saves asking for it.
+    if buffer.len() < size + 1 {
+        buffer.resize(size + 1, 0);
+    }
+    buffer.resize(size + 1, 0);
+    let mut at = 0;
+    loop {
+        let part = buffer.get_mut(at..).unwrap_or_default();
+        let wanted = part.len();
+        match rustix::io::pread(file, part, at as u64) {
+            Err(Os::INTR) => {}
+            Err(errno) => return Err(errno),
+            Ok(read) => {
+                at += read;
+                if read == 0 || read == wanted || at >= size {
+                    break;
+                }
+            }
+        }
+    }
+    buffer.truncate(size.min(at));
+    Ok((at == size).then_some(()))
+}
+
+/// Fewer blocks than bytes may also mean that they are not written yet: the kernel knows the holes.
+fn has_holes(file: &OwnedFd, stat: &Stat) -> bool {
+    const WORTH_IT: u64 = 32 << 10;
+    stat.size >= WORTH_IT
+        && stat.blocks * 512 < stat.size
+        && rustix::fs::seek(file, SeekFrom::Hole(0)).is_ok_and(|hole| hole < stat.size)
+}
+
+/// A file may be trusted by its stat when its last change is older than the tick in which it was read: whatever is
+/// changed later than that gets a later `ctime`.
+pub(crate) fn is_settled(ctime: Time, coarse: Time) -> bool {
+    // The slowest clock of a kernel ticks a hundred times a second.
+    const TICK: u32 = 10_000_000;
+    let limit = if coarse.nanos >= TICK {
+        Time { nanos: coarse.nanos - TICK, ..coarse }
+    } else {
+        Time { seconds: coarse.seconds - 1, nanos: coarse.nanos + (1_000_000_000 - TICK) }
+    };
+    ctime < limit
+}
+
+/// The clock that file times are made from.
+pub(crate) fn now() -> Time {
+    let now = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
+    Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
+}
+
+fn left_out(errno: Os) -> Outcome {
+    Outcome::LeftOut(Reason::Unreadable(Errno(errno.raw_os_error())))
+}
+
+pub(crate) fn unreadable(error: &io::Error) -> Reason {
+    Reason::Unreadable(Errno(error.raw_os_error().unwrap_or(0)))
+}
+
+/// The target of the link `name` in `dir`.
+pub(crate) fn link(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Box<[u8]>, Os> {
+    Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes().into())
+}
+
+/// The extended attributes of an open file, sorted.
+pub(crate) fn xattrs(file: BorrowedFd<'_>) -> Result<Vec<Xattr>, Os> {
+    list(
+        |buffer| rustix::fs::flistxattr(file, buffer),
+        |name, buffer| rustix::fs::fgetxattr(file, name, buffer),
+    )
+}
+
+/// The extended attributes of something that is not opened: a link, a FIFO, a socket, a device.
+pub(crate) fn xattrs_at(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Vec<Xattr>, Os> {
+    let mut path = format!("/proc/self/fd/{}/", dir.as_raw_fd()).into_bytes();
+    path.extend_from_slice(name);
+    let path = path.as_slice();
+    list(
+        |buffer| rustix::fs::llistxattr(path, buffer),
+        |name, buffer| rustix::fs::lgetxattr(path, name, buffer),
+    )
+}
+
+fn list(
+    names: impl Fn(&mut [u8]) -> Result<usize, Os>,
+    value: impl Fn(&[u8], &mut [u8]) -> Result<usize, Os>,
+) -> Result<Vec<Xattr>, Os> {
+    let listed = match grown(|buffer| names(buffer)) {
+        // Filesystems without attributes, and places where the kernel has none to give.
+        Err(Os::OPNOTSUPP | Os::NOSYS) => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut xattrs = Vec::new();
+    for name in listed.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        match grown(|buffer| value(name, buffer)) {
+            Ok(value) => xattrs.push(Xattr { name: name.into(), value: value.into() }),
+            // Gone meanwhile: the change of ctime is noticed by the caller.
+            Err(Os::NODATA) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    xattrs.sort();
+    Ok(xattrs)
+}
+
+/// Ask with a small buffer first, and with one of the right size when that was too small.
+fn grown(ask: impl Fn(&mut [u8]) -> Result<usize, Os>) -> Result<Vec<u8>, Os> {
+    let mut small = [0; 256];
+    match ask(&mut small) {
+        Ok(len) => return Ok(small.get(..len).unwrap_or_default().to_vec()),
+        Err(Os::RANGE) => {}
+        Err(errno) => return Err(errno),
+    }
+    // The kernel's own limit for both.
+    let mut large = vec![0; 64 << 10];
+    let len = ask(&mut large)?;
+    large.truncate(len);
+    Ok(large)
+}

@@ -1,0 +1,186 @@
+//! Putting a captured state back: plan, preflight, journal, apply.
+//!
+//! The invariant is Law 1: nothing is removed whose bytes are not stored. [`plan`] compares the target with `current`,
+//! the safety snapshot that was just taken, and is pure: a list of steps that can be shown. [`apply`] works beneath the
+//! descriptor of the directory each root stands in, one component at a time and never through a link. New content is
+//! made under a temporary name `.nono-<restore id>-<n>` in its own directory, complete with all attributes, and then
+//! renamed in. (Against writing under the final name this costs one rename, 4 us on ext4 and 1.5 us on tmpfs; O_TMPFILE
+//! with a link costs more. It buys that every name holds old or new, never half, also after a kill.) What is displaced
+//! is exchanged out, compared with the safety snapshot, and kept in the store if somebody wrote it meanwhile.
+//!
+//! After a kill the journal is still there. The next command: [`Journal::load`]; `plan` with the journal's target and
+//! safety snapshot, as it was; [`sweep`] with that plan disposes of the temporary files; a fresh safety snapshot; `plan`
+//! again with it and with `resumed` set to the first safety snapshot; `apply`; [`Journal::finish`]. Since every name is
+//! old or new, this converges. Limits: what somebody writes into a displaced file after it was compared is lost, and
+//! the directory that a root stands in is only ever changed in the root's own name.
+
+mod apply;
+mod build;
+mod displace;
+mod journal;
+mod links;
+mod meta;
+mod open;
+mod plan;
+mod preflight;
+mod put;
+mod select;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+pub use self::apply::apply;
+pub use self::build::plan;
+pub use self::journal::{Journal, JournalError, JournalRecord, RestoreId};
+pub use self::plan::{Action, ActionKind, RestorePlan};
+pub use self::preflight::{PreflightError, preflight};
+pub use self::sweep::{Swept, sweep};
+use crate::diff::Change;
+use crate::hash::ContentHash;
+use crate::node::Reason;
+use crate::state::{ObjectError, SnapshotState};
+
+/// What to restore.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreRequest<'a> {
+    pub target: &'a SnapshotState,
+    /// The safety snapshot, taken under the target's frozen rules.
+    pub current: &'a SnapshotState,
+    pub selection: &'a Selection,
+    /// What differs from this state was changed by somebody else: reported and kept, unless forced.
+    pub keep_changed_since: Option<&'a SnapshotState>,
+    pub force: bool,
+    /// When an interrupted restore is completed: the safety snapshot that it had taken.
+    pub resumed: Option<&'a SnapshotState>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    All,
+    /// Absolute paths of files or of directories with all that is in them.
+    Paths(Vec<PathBuf>),
+}
+
+/// Why a path is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The root could not be captured, then or now.
+    RootFailed(Reason),
+    /// The root is not in both snapshots.
+    RootUnknown,
+    /// What is there now was not captured, so its bytes are not stored.
+    NotStored(Reason),
+    /// It was chosen, but the snapshot does not hold it.
+    NotCaptured(Reason),
+    /// It was chosen, but is neither in the snapshot nor in the tree.
+    NotFound,
+    /// Somebody else changed it.
+    ChangedSince,
+    /// A directory holds something that is not stored.
+    HoldsOthers,
+    /// A directory that has to stay is in its place.
+    InTheWay,
+    /// Something new is there that the safety snapshot did not see.
+    Appeared,
+    /// It became something else while the restore worked.
+    ChangedMeanwhile,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Why::RootFailed(reason) => return write!(f, "the root was not captured ({reason:?})"),
+            Why::NotStored(reason) => return write!(f, "its present content is not stored ({reason:?})"),
+            Why::NotCaptured(reason) => return write!(f, "the snapshot does not hold it ({reason:?})"),
+            Why::RootUnknown => "its root is not in both snapshots",
+            Why::NotFound => "it is neither in the snapshot nor in the tree",
+            Why::ChangedSince => "somebody else changed it",
+            Why::HoldsOthers => "it holds something that is not stored",
+            Why::InTheWay => "a directory that has to stay is in its place",
+            Why::Appeared => "something new is there",
+            Why::ChangedMeanwhile => "it changed while the restore worked",
+        };
+        f.write_str(text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    pub path: PathBuf,
+    pub why: Why,
+}
+
+/// What should be known before a plan is applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub path: PathBuf,
+    pub kind: NoteKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// The file has more names outside the tree. They keep the present file; here it gets one of its own.
+    LinkedOutside,
+}
+
+/// A path that could not be restored, or not completely.
+#[derive(Debug)]
+pub struct Failed {
+    pub path: PathBuf,
+    pub error: RestoreError,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    #[error("cannot {doing}: {source}")]
+    Io { doing: &'static str, source: io::Error },
+    #[error("cannot set the attribute {name}: {source}")]
+    Xattr { name: String, source: io::Error },
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// It was written, and is not what was written.
+    #[error("it changed while it was verified")]
+    Verify,
+}
+
+impl RestoreError {
+    pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> RestoreError {
+        move |source| RestoreError::Io { doing, source }
+    }
+}
+
+/// Something nobody had captured, displaced by the restore.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub path: PathBuf,
+    pub content: KeptContent,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptContent {
+    File {
+        hash: ContentHash,
+        size: u64,
+    },
+    /// Where the link led.
+    Symlink {
+        target: Box<[u8]>,
+    },
+}
+
+/// What a restore did. The lists are sorted by path.
+#[derive(Debug, Default)]
+pub struct RestoreOutcome {
+    /// Steps that were done.
+    pub done: u64,
+    pub skipped: Vec<Skipped>,
+    pub failed: Vec<Failed>,
+    pub changes: Vec<Change>,
+    pub kept: Vec<Kept>,
+    /// It was ended before it was complete: the journal must stay.
+    pub cancelled: bool,
+}

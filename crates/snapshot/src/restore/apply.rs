@@ -1,0 +1,475 @@
+//! Doing what a plan says. One task per directory: enter it, change the names in it, hand out the directories below;
+//! the last of these to be done finishes it, so that its permissions and time are set when nothing in it changes any
+//! more. No task waits, nothing recurses, and what fails is reported while the rest is done.
+
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, Mode};
+
+use super::displace;
+use super::meta::{self, Handle, Has, Problems};
+use super::open::{Opened, open_existing, open_path, open_top, open_up};
+use super::plan::{Anchor, DirIndex, How, Leave, PlanDir, RestorePlan, Step};
+use super::put::{Displaced, NotDone, Place};
+use super::{Failed, Journal, Kept, RestoreError, RestoreOutcome, Skipped, Why};
+use crate::diff::{Aspects, EntryRef};
+use crate::dirs::open_dir;
+use crate::disk;
+use crate::node::{Entry, Name};
+use crate::pool::{self, Queue};
+use crate::state::{Objects, Observer};
+
+/// Apply a plan. The journal must have been begun, and is finished by the caller when the outcome is recorded; if it
+/// was cancelled, the journal stays.
+pub fn apply(
+    plan: &RestorePlan,
+    objects: &dyn Objects,
+    journal: &Journal,
+    observer: &dyn Observer,
+) -> RestoreOutcome {
+    let work = Work {
+        plan,
+        objects,
+        observer,
+        opened: Opened::new(plan),
+        pending: plan.dirs.iter().map(|_| AtomicUsize::new(0)).collect(),
+        late: Mutex::default(),
+        prefix: journal.id().prefix(),
+        temps: AtomicU64::new(0),
+        done: AtomicU64::new(0),
+        total: plan.total(),
+        cancelled: AtomicBool::new(false),
+    };
+    let mut outcome = RestoreOutcome { skipped: plan.skipped.clone(), ..RestoreOutcome::default() };
+    // Root by root: where one stands in another, they must not work on the same names at once.
+    for top in &plan.tops {
+        let dir = &plan.dirs[*top];
+        if !dir.steps.is_empty() || !dir.children.is_empty() {
+            work.root(*top, &mut outcome);
+        }
+    }
+    outcome.cancelled = work.cancelled.into_inner();
+    outcome.sort();
+    outcome
+}
+
+impl RestoreOutcome {
+    fn join(&mut self, other: RestoreOutcome) {
+        self.done += other.done;
+        self.skipped.extend(other.skipped);
+        self.failed.extend(other.failed);
+        self.changes.extend(other.changes);
+        self.kept.extend(other.kept);
+    }
+
+    fn sort(&mut self) {
+        self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+        self.failed.sort_by(|a, b| a.path.cmp(&b.path));
+        self.changes.sort_by(|a, b| a.path.cmp(&b.path));
+        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+
+    fn note(&mut self, path: PathBuf, not_done: NotDone) {
+        match not_done {
+            NotDone::Skipped(why) => self.skipped.push(Skipped { path, why }),
+            NotDone::Failed(error) => self.failed.push(Failed { path, error }),
+        }
+    }
+}
+
+struct Work<'a> {
+    plan: &'a RestorePlan,
+    objects: &'a dyn Objects,
+    observer: &'a dyn Observer,
+    opened: Opened<'a>,
+    /// For each directory, what has to be done before it can be finished.
+    pending: Vec<AtomicUsize>,
+    /// Directories with steps that come after everything else.
+    late: Mutex<Vec<DirIndex>>,
+    prefix: String,
+    temps: AtomicU64,
+    done: AtomicU64,
+    total: u64,
+    cancelled: AtomicBool,
+}
+
+type Fd = Arc<OwnedFd>;
+
+impl Work<'_> {
+    fn root(&self, top: DirIndex, outcome: &mut RestoreOutcome) {
+        let workers = std::iter::repeat_with(RestoreOutcome::default).take(pool::threads()).collect();
+        let work = |outcome: &mut RestoreOutcome, index, queue: &Queue<DirIndex>| {
+            self.enter(index, queue, outcome);
+            Ok::<(), Infallible>(())
+        };
+        let Ok(outcomes) = pool::run(workers, vec![top], work);
+        outcomes.into_iter().for_each(|one| outcome.join(one));
+        self.late_steps(outcome);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let cancelled = self.cancelled.load(Ordering::Relaxed) || self.observer.cancelled();
+        if cancelled {
+            self.cancelled.store(true, Ordering::Relaxed);
+        }
+        cancelled
+    }
+
+    fn count(&self, outcome: &mut RestoreOutcome) {
+        outcome.done += 1;
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        self.observer.progress(done, self.total);
+    }
+
+    fn temp(&self) -> Vec<u8> {
+        let number = self.temps.fetch_add(1, Ordering::Relaxed);
+        format!("{}{number}", self.prefix).into_bytes()
+    }
+
+    fn path(&self, index: DirIndex, name: Option<&Name>) -> PathBuf {
+        self.plan.path_of(index, name)
+    }
+
+    fn enter(&self, index: DirIndex, queue: &Queue<DirIndex>, outcome: &mut RestoreOutcome) {
+        let dir = &self.plan.dirs[index];
+        if self.is_cancelled() {
+            return self.release(index, None, outcome);
+        }
+        let fd = match self.open(index, outcome) {
+            Ok(fd) => fd,
+            Err(not_done) => {
+                outcome.note(self.path(index, None), not_done);
+                return self.release(index, None, outcome);
+            }
+        };
+        let late = dir.steps.iter().any(Step::is_late);
+        // One for ourselves, so that nobody finishes it while we are in it.
+        self.pending[index].store(1 + dir.children.len() + usize::from(late), Ordering::Release);
+        queue.push_all(dir.children.iter().copied().filter(|child| !self.is_early(*child)));
+        let mut place = Place::new(fd.as_fd(), self.objects);
+        for step in dir.steps.iter().filter(|step| !step.is_late()) {
+            self.step(index, step, &mut place, outcome);
+        }
+        if late {
+            self.late.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        }
+        // What goes first makes room for what comes.
+        queue.push_all(dir.children.iter().copied().filter(|child| self.is_early(*child)));
+        self.part_done(index, Some(fd), outcome);
+    }
+
+    fn is_early(&self, index: DirIndex) -> bool {
+        matches!(self.plan.dirs[index].how, How::Remove { .. })
+    }
+
+    /// Open a directory, or make it, so that it can be worked in.
+    fn open(&self, index: DirIndex, outcome: &mut RestoreOutcome) -> Result<Fd, NotDone> {
+        let dir = &self.plan.dirs[index];
+        if let How::Top(path) = &dir.how {
+            let fd = open_top(path).map_err(RestoreError::io("open it"))?;
+            return Ok(self.opened.put(index, fd));
+        }
+        let parent = self.opened.get(dir.parent, None).map_err(RestoreError::io("open its parent"))?;
+        let name = dir.name().map_or(&b""[..], Name::as_bytes);
+        let (fd, mut opened_up) = match &dir.how {
+            How::Make { over, .. } => {
+                if let Some(old) = over {
+                    let place = Place::new(parent.as_fd(), self.objects);
+                    let displaced = place.delete(&self.temp(), old)?;
+                    self.keep(index, None, displaced, outcome);
+                    outcome.changes.extend(self.plan.swap_change(index));
+                }
+                (make_dir(parent.as_fd(), name)?, false)
+            }
+            _ => open_existing(parent.as_fd(), name).map_err(RestoreError::io("open it"))?,
+        };
+        if self.plan.is_touched(index) {
+            opened_up |= open_up(fd.as_fd()).map_err(RestoreError::io("make it writable"))?;
+        }
+        let fd = self.opened.put(index, fd);
+        if opened_up {
+            self.opened.mark_opened_up(index);
+        }
+        Ok(fd)
+    }
+
+    fn keep(&self, index: DirIndex, name: Option<&Name>, displaced: Displaced, outcome: &mut RestoreOutcome) {
+        outcome.kept.extend(displaced.map(|content| Kept { path: self.path(index, name), content }));
+    }
+
+    fn step(&self, index: DirIndex, step: &Step, place: &mut Place<'_>, outcome: &mut RestoreOutcome) {
+        let (old, new) = step.sides();
+        let Some(entry) = new.or(old) else { return };
+        if self.is_cancelled() {
+            return;
+        }
+        let mut problems = Vec::new();
+        match self.do_step(index, step, place, &mut problems) {
+            Ok(displaced) => {
+                self.keep(index, Some(&entry.name), displaced, outcome);
+                outcome.changes.extend(self.plan.step_change(index, step));
+                self.count(outcome);
+            }
+            Err(not_done) => outcome.note(self.path(index, Some(&entry.name)), not_done),
+        }
+        self.report(index, Some(&entry.name), problems, outcome);
+    }
+
+    fn report(&self, index: DirIndex, name: Option<&Name>, problems: Problems, outcome: &mut RestoreOutcome) {
+        let failed = problems.into_iter().map(|error| Failed { path: self.path(index, name), error });
+        outcome.failed.extend(failed);
+    }
+
+    fn do_step(
+        &self,
+        index: DirIndex,
+        step: &Step,
+        place: &mut Place<'_>,
+        problems: &mut Problems,
+    ) -> Result<Displaced, NotDone> {
+        match step {
+            Step::Keep => Ok(None),
+            Step::Delete(old) => place.delete(&self.temp(), old),
+            Step::Meta { old, new } => place.change(old, new, problems).map(|()| None),
+            Step::Create(new) | Step::Late(new) => self.create(new, place, problems).map(|()| None),
+            Step::Replace { old, new } => {
+                let temp = self.temp();
+                place.make(&temp, new, problems)?;
+                place.replace(&temp, &self.temp(), old)
+            }
+            Step::Link { old, new, anchor } => {
+                let temp = self.temp();
+                if let Err(error) = self.link(index, anchor, new, place.dir, &temp) {
+                    // Its content is worth more than being one file with the others.
+                    problems.push(RestoreError::io("link it to its other name")(error));
+                    place.make(&temp, new, problems)?;
+                }
+                match old {
+                    Some(old) => place.replace(&temp, &self.temp(), old),
+                    None => place.put(&temp, new.name.as_bytes()).map(|()| None),
+                }
+            }
+        }
+    }
+
+    fn create(&self, new: &EntryRef, place: &mut Place<'_>, problems: &mut Problems) -> Result<(), NotDone> {
+        let temp = self.temp();
+        place.make(&temp, new, problems)?;
+        place.put(&temp, new.name.as_bytes())
+    }
+
+    fn link(
+        &self,
+        index: DirIndex,
+        anchor: &Anchor,
+        new: &Entry,
+        dir: BorrowedFd<'_>,
+        temp: &[u8],
+    ) -> io::Result<()> {
+        let Some((name, parents)) = anchor.0.split_last() else { return Ok(()) };
+        let top = self.opened.get(self.plan.top(index), None)?;
+        let from = open_path(top.as_fd(), &parents.iter().collect::<Vec<_>>())?;
+        let stat = rustix::fs::statat(&from, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)?;
+        if displace::kind_of(&stat) != displace::expected_kind(&new.kind) {
+            return Err(rustix::io::Errno::STALE.into());
+        }
+        disk::step()?;
+        Ok(rustix::fs::linkat(&from, name.as_bytes(), dir, temp, AtFlags::empty())?)
+    }
+
+    /// Steps that need what all others made; then the directories that waited for them are finished.
+    fn late_steps(&self, outcome: &mut RestoreOutcome) {
+        let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
+        let links = |step: &&Step| matches!(step, Step::Link { .. });
+        let made = |step: &&Step| matches!(step, Step::Late(_));
+        for which in [&made as &dyn Fn(&&Step) -> bool, &links] {
+            for index in &waiting {
+                self.late_steps_in(*index, which, outcome);
+            }
+        }
+        for index in waiting {
+            self.part_done(index, None, outcome);
+        }
+    }
+
+    fn late_steps_in(&self, index: DirIndex, which: &dyn Fn(&&Step) -> bool, outcome: &mut RestoreOutcome) {
+        let mut steps = self.plan.dirs[index].steps.iter().filter(which).peekable();
+        if steps.peek().is_none() {
+            return;
+        }
+        match self.opened.get(index, None) {
+            Ok(fd) => {
+                let mut place = Place::new(fd.as_fd(), self.objects);
+                steps.for_each(|step| self.step(index, step, &mut place, outcome));
+            }
+            Err(error) => {
+                for step in steps {
+                    let name = step.sides().1.map(|entry| &entry.name);
+                    let error = io::Error::from(error.kind());
+                    outcome.note(self.path(index, name), RestoreError::io("open its parent")(error).into());
+                }
+            }
+        }
+    }
+
+    /// One of the things that the directory waits for is done; the last one finishes it, and so on upwards.
+    fn part_done(&self, mut index: DirIndex, mut fd: Option<Fd>, outcome: &mut RestoreOutcome) {
+        while self.pending[index].fetch_sub(1, Ordering::AcqRel) == 1 {
+            let parent = self.plan.dirs[index].parent;
+            let own = match fd.take() {
+                Some(fd) => Ok(fd),
+                None => self.opened.get(index, None),
+            };
+            if parent == index {
+                return self.opened.close(index);
+            }
+            // Before it is removed: afterwards there is no way up from it.
+            let up = match &own {
+                Ok(own) => self.opened.get(parent, Some(own.as_fd())).ok(),
+                Err(_) => None,
+            };
+            let finished = own.map_err(RestoreError::io("open it")).map_err(NotDone::from);
+            match finished.and_then(|own| self.finish(index, own, up.as_ref(), outcome)) {
+                Ok(()) => self.count(outcome),
+                Err(not_done) => outcome.note(self.path(index, None), not_done),
+            }
+            self.opened.close(index);
+            index = parent;
+            fd = up;
+        }
+    }
+
+    /// The directory was not entered: its parent has one thing less to wait for.
+    fn release(&self, index: DirIndex, fd: Option<Fd>, outcome: &mut RestoreOutcome) {
+        let parent = self.plan.dirs[index].parent;
+        if parent != index {
+            self.part_done(parent, fd, outcome);
+        }
+    }
+
+    fn finish(
+        &self,
+        index: DirIndex,
+        fd: Fd,
+        parent: Option<&Fd>,
+        outcome: &mut RestoreOutcome,
+    ) -> Result<(), NotDone> {
+        let dir = &self.plan.dirs[index];
+        let mut left = Ok(());
+        if let How::Remove { old, then } = &dir.how
+            && !self.is_cancelled()
+        {
+            match self.remove(index, old, then.as_ref(), parent, outcome) {
+                Ok(()) => return Ok(()),
+                Err(not_done) => left = Err(not_done),
+            }
+        }
+        let mut problems = Vec::new();
+        let changed = self.leave(index, dir, fd.as_fd(), &mut problems);
+        changed.map_err(RestoreError::io("look at it"))?;
+        if problems.is_empty() && left.is_ok() && !matches!(dir.how, How::Remove { .. }) {
+            outcome.changes.extend(self.plan.dir_change(index));
+        }
+        self.report(index, None, problems, outcome);
+        left
+    }
+
+    /// It was emptied: it goes, and what belongs in its place comes.
+    fn remove(
+        &self,
+        index: DirIndex,
+        old: &EntryRef,
+        then: Option<&EntryRef>,
+        parent: Option<&Fd>,
+        outcome: &mut RestoreOutcome,
+    ) -> Result<(), NotDone> {
+        let parent = match parent {
+            Some(parent) => parent.clone(),
+            None => {
+                let parent = self.plan.dirs[index].parent;
+                self.opened.get(parent, None).map_err(RestoreError::io("open its parent"))?
+            }
+        };
+        disk::step().map_err(RestoreError::io("remove it"))?;
+        match rustix::fs::unlinkat(&parent, old.name.as_bytes(), AtFlags::REMOVEDIR) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {
+                return Err(NotDone::Skipped(Why::HoldsOthers));
+            }
+            Err(errno) => return Err(RestoreError::io("remove it")(errno.into()).into()),
+        }
+        outcome.changes.extend(self.plan.dir_change(index));
+        if let Some(new) = then {
+            let mut problems = Vec::new();
+            let mut place = Place::new(parent.as_fd(), self.objects);
+            let created = self.create(new, &mut place, &mut problems);
+            self.report(index, None, problems, outcome);
+            created?;
+            outcome.changes.extend(self.plan.swap_change(index));
+        }
+        Ok(())
+    }
+
+    /// Give a directory the attributes it is left with.
+    fn leave(
+        &self,
+        index: DirIndex,
+        dir: &PlanDir,
+        fd: BorrowedFd<'_>,
+        problems: &mut Problems,
+    ) -> io::Result<()> {
+        let touched = self.plan.is_touched(index);
+        let stat = rustix::fs::fstat(fd)?;
+        let mode = u16::try_from(stat.st_mode & 0o7777).unwrap_or(0);
+        let handle = Handle::Open(fd);
+        match &dir.leave {
+            Leave::Alone => {}
+            Leave::Target { old, new } => {
+                let differs = old.as_ref().is_none_or(|old| Aspects::between(old, new).metadata());
+                if !differs && !touched && !self.opened.is_opened_up(index) {
+                    return Ok(());
+                }
+                let has = Has {
+                    uid: stat.st_uid,
+                    gid: stat.st_gid,
+                    mode: Some(mode),
+                    xattrs: old.as_ref().map_or(&[], |old| &old.meta.xattrs),
+                    inherits: old.is_none(),
+                    mtime: None,
+                };
+                meta::set(handle, has, &new.meta, problems);
+            }
+            Leave::AsFound(found) => {
+                let wanted = found.meta.mode;
+                let ours = self.opened.is_opened_up(index) || mode == wanted | 0o700;
+                if mode != wanted && ours {
+                    let set = handle.chmod(wanted);
+                    problems.extend(set.err().map(RestoreError::io("change its permissions")));
+                }
+                let moved = matches!(&dir.how, How::Enter(old) if old.meta.mtime != found.meta.mtime);
+                if touched || moved {
+                    let set = handle.set_mtime(found.meta.mtime);
+                    problems.extend(set.err().map(RestoreError::io("set its time")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Make a directory that only we can use until it is finished. One that somebody made meanwhile does as well.
+fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
+    disk::step().map_err(RestoreError::io("make the directory"))?;
+    let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
+    match (made, open_dir(parent, name)) {
+        (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
+        (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
+        (Err(errno), _) => Err(RestoreError::io("make the directory")(errno.into()).into()),
+        (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
+    }
+}

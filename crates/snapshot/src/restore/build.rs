@@ -1,0 +1,445 @@
+//! From two states and a selection to a plan. Pure: it reads nodes and nothing else.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::links;
+use super::plan::{DirIndex, How, Leave, PlanDir, RestorePlan, Step};
+use super::select::{Choice, Chosen};
+use super::{Note, NoteKind, RestoreRequest, Skipped, Why};
+use crate::diff::{Aspects, Depth, EntryRef, Pair, Slot, Visit, os_str, walk};
+use crate::node::{Entry, Kind, Name, Node, Omitted, Reason};
+use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
+
+/// What has to be done so that the chosen paths are as the target says.
+pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan, ObjectError> {
+    let choice = Choice::new(request.selection);
+    let mut plan = RestorePlan::default();
+    let mut found = vec![false; choice.paths().count()];
+    for target in &request.target.roots {
+        let parent = target.path.parent().unwrap_or(Path::new("/"));
+        let chosen = choice.of(parent);
+        if chosen == Chosen::No {
+            continue;
+        }
+        let below = |path: &PathBuf| path.starts_with(&target.path) || target.path.starts_with(path);
+        let current = request.current.root(&target.path);
+        match both(target, current) {
+            Ok((new, old)) => {
+                let base = request.base(&target.path);
+                let resumed = request.resumed.and_then(|state| state.root(&target.path)?.content.entry());
+                let mut builder = Builder::new(plan, parent, &choice, chosen, base, resumed, objects);
+                walk(new, old, Depth::Differences, objects, &mut builder)?;
+                plan = builder.finish(new, old, objects)?;
+                for (found, path) in found.iter_mut().zip(choice.paths()) {
+                    *found = *found || (below(path) && known(path, &target.path, new, old, objects)?);
+                }
+            }
+            Err(why) => {
+                found.iter_mut().zip(choice.paths()).for_each(|(found, path)| *found |= below(path));
+                plan.skipped.push(Skipped { path: target.path.clone(), why });
+            }
+        }
+    }
+    let missing = found.iter().zip(choice.paths()).filter(|(found, _)| !**found);
+    plan.skipped.extend(missing.map(|(_, path)| Skipped { path: path.clone(), why: Why::NotFound }));
+    plan.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(plan)
+}
+
+impl RestoreRequest<'_> {
+    /// The root as it was when everything since is somebody else's.
+    fn base(&self, path: &Path) -> Option<BaseDir> {
+        let state: &SnapshotState = self.keep_changed_since.filter(|_| !self.force)?;
+        let entry = state.root(path).map(|root| root.content.clone());
+        let node = match entry {
+            Some(RootContent::Captured(entry)) => Node { entries: vec![entry], omitted: Vec::new() },
+            Some(RootContent::Absent) => Node::default(),
+            Some(RootContent::Failed(reason)) => unknown(path, reason),
+            None => unknown(path, Reason::Unstable),
+        };
+        Some(BaseDir(Some(Arc::new(node))))
+    }
+}
+
+/// A directory of which only this is known: nobody knows what was in it.
+fn unknown(path: &Path, reason: Reason) -> Node {
+    let name = path.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
+    let omitted = name.map(|name| Omitted { name, is_dir: true, reason });
+    Node { entries: Vec::new(), omitted: omitted.into_iter().collect() }
+}
+
+type Sides<'a> = (Option<&'a Entry>, Option<&'a Entry>);
+
+/// A root as it was and as it is, if both are known.
+fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sides<'a>, Why> {
+    let current = current.ok_or(Why::RootUnknown)?;
+    let entry = |root: &'a RootState| match &root.content {
+        RootContent::Failed(reason) => Err(Why::RootFailed(reason.clone())),
+        RootContent::Absent => Ok(None),
+        RootContent::Captured(entry) => {
+            // A root's own name is the only one that no node has checked.
+            let named = root.path.file_name().is_some_and(|name| name == os_str(entry.name.as_bytes()));
+            if named { Ok(Some(entry)) } else { Err(Why::RootUnknown) }
+        }
+    };
+    Ok((entry(target)?, entry(current)?))
+}
+
+/// Whether a chosen path is, or is left out, in one of the two.
+fn known(
+    path: &Path,
+    root: &Path,
+    new: Option<&Entry>,
+    old: Option<&Entry>,
+    objects: &dyn Objects,
+) -> Result<bool, ObjectError> {
+    let Ok(rest) = path.strip_prefix(root) else { return Ok(true) };
+    for side in [new, old].into_iter().flatten() {
+        let mut kind = Some(side.kind.clone());
+        for component in rest.components() {
+            let name = component.as_os_str().as_encoded_bytes();
+            let Some(Kind::Dir { tree, .. }) = kind else {
+                kind = None;
+                break;
+            };
+            let node = objects.node(tree)?;
+            if node.omitted(name).is_some() {
+                return Ok(true);
+            }
+            kind = node.entry(name).map(|entry| entry.kind.clone());
+        }
+        if kind.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What the state that conflicts are judged by has in a directory; `None`: no such directory.
+#[derive(Clone, Debug)]
+struct BaseDir(Option<Arc<Node>>);
+
+struct Frame {
+    dir: DirIndex,
+    chosen: Chosen,
+    base: Option<BaseDir>,
+    resumed: Option<Arc<Node>>,
+    /// The directory is to go.
+    removing: bool,
+    /// Something in it has to stay.
+    holds: bool,
+}
+
+pub(super) struct Builder<'a> {
+    plan: RestorePlan,
+    choice: &'a Choice,
+    objects: &'a dyn Objects,
+    frames: Vec<Frame>,
+    /// Steps on files with several names, to be settled when all of them are known.
+    linked: Vec<(DirIndex, usize)>,
+    resuming: bool,
+}
+
+impl<'a> Builder<'a> {
+    fn new(
+        mut plan: RestorePlan,
+        parent: &Path,
+        choice: &'a Choice,
+        chosen: Chosen,
+        base: Option<BaseDir>,
+        resumed: Option<&Entry>,
+        objects: &'a dyn Objects,
+    ) -> Builder<'a> {
+        let dir = plan.dirs.len();
+        plan.tops.push(dir);
+        plan.dirs.push(PlanDir {
+            parent: dir,
+            how: How::Top(parent.to_path_buf()),
+            steps: Vec::new(),
+            children: Vec::new(),
+            leave: Leave::Alone,
+        });
+        let resuming = resumed.is_some();
+        let resumed =
+            resumed.map(|entry| Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() }));
+        let top = Frame { dir, chosen, base, resumed, removing: false, holds: false };
+        Builder { plan, choice, objects, frames: vec![top], linked: Vec::new(), resuming }
+    }
+
+    fn finish(
+        mut self,
+        new: Option<&Entry>,
+        old: Option<&Entry>,
+        objects: &dyn Objects,
+    ) -> Result<RestorePlan, ObjectError> {
+        links::settle(&mut self.plan, &self.linked, new, old, objects)?;
+        Ok(self.plan)
+    }
+
+    fn top(&mut self) -> &mut Frame {
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    fn path(&self, name: &Name) -> PathBuf {
+        let dir = self.frames.last().map_or(0, |frame| frame.dir);
+        self.plan.path_of(dir, Some(name))
+    }
+
+    /// It stays as it is; and so must the directory it is in.
+    fn skip(&mut self, name: &Name, why: Why) {
+        let path = self.path(name);
+        self.plan.skipped.push(Skipped { path, why });
+        self.top().holds = true;
+    }
+
+    fn omitted(&mut self, pair: &Pair<'_>) {
+        match (&pair.a, &pair.b) {
+            (Slot::Omitted(target), _) => {
+                if self.choice.named(&self.path(pair.name)) {
+                    self.skip(pair.name, Why::NotCaptured(target.reason.clone()));
+                }
+            }
+            (Slot::Entry(_), Slot::Omitted(current)) => {
+                self.skip(pair.name, Why::NotStored(current.reason.clone()));
+            }
+            (_, Slot::Omitted(current)) if !by_rule(&current.reason) => {
+                self.skip(pair.name, Why::NotStored(current.reason.clone()));
+            }
+            _ => {}
+        }
+        self.top().holds = true;
+    }
+
+    /// Whether somebody else changed what is there now.
+    fn is_conflict(&self, name: &Name, old: Option<&EntryRef>) -> bool {
+        let Some(Frame { base: Some(base), resumed, .. }) = self.frames.last() else { return false };
+        let name = name.as_bytes();
+        let node = base.0.as_deref();
+        if node.is_some_and(|node| node.omitted(name).is_some()) {
+            return true;
+        }
+        let before = resumed.as_ref().and_then(|node| node.entry(name));
+        match (old, node.and_then(|node| node.entry(name))) {
+            (None, None) => false,
+            // The restore that is being completed may have been about to put something else there.
+            (None, Some(_)) => !(self.resuming && before.is_some()),
+            // It may also have made this directory.
+            (Some(old), None) => !(self.resuming && old.is_dir() && before.is_none()),
+            (Some(old), Some(base)) if old.is_dir() && base.is_dir() => false,
+            (Some(old), Some(base)) => {
+                let aspects = Aspects::between(old, base);
+                let half_done = before.is_some_and(|before| !Aspects::between(old, before).content);
+                aspects.content || (aspects.permissions() && !half_done)
+            }
+        }
+    }
+
+    fn is_dir_conflict(&self, old: &EntryRef) -> bool {
+        let Some(Frame { base: Some(base), .. }) = self.frames.last() else { return false };
+        let base = base.0.as_ref().and_then(|node| node.entry(old.name.as_bytes()));
+        !self.resuming && base.is_some_and(|base| Aspects::between(old, base).permissions())
+    }
+
+    fn step(&mut self, step: Step) {
+        let (old, new) = step.sides();
+        let several = |entry: Option<&EntryRef>| entry.is_some_and(|entry| entry.meta.link.is_some());
+        let settle_later = new.is_some() && (several(old) || several(new));
+        let outside = old.filter(|old| old.meta.linked_outside).map(|old| old.name.clone());
+        if let Some(name) = outside.filter(|_| !matches!(step, Step::Keep)) {
+            let path = self.path(&name);
+            self.plan.notes.push(Note { path, kind: NoteKind::LinkedOutside });
+        }
+        let dir = self.top().dir;
+        let steps = &mut self.plan.dirs[dir].steps;
+        steps.push(step);
+        if settle_later {
+            self.linked.push((dir, steps.len() - 1));
+        }
+    }
+
+    /// Neither side is a directory.
+    fn leaf(&mut self, new: Option<&EntryRef>, old: Option<&EntryRef>) {
+        let step = match (new.cloned(), old.cloned()) {
+            (None, None) => return,
+            (Some(new), None) => Step::Create(new),
+            (None, Some(old)) => Step::Delete(old),
+            (Some(new), Some(old)) => {
+                let aspects = Aspects::between(&old, &new);
+                if aspects.content || (aspects.metadata() && old.meta.linked_outside) {
+                    Step::Replace { old, new }
+                } else {
+                    // Also when only the names it shares a file with are others: that is settled later.
+                    Step::Meta { old, new }
+                }
+            }
+        };
+        let still = |old: &EntryRef, new: &EntryRef| {
+            !Aspects::between(old, new).any() && old.meta.link.is_none() && new.meta.link.is_none()
+        };
+        if !matches!(&step, Step::Meta { old, new } if still(old, new)) {
+            self.step(step);
+        }
+    }
+
+    fn enter(&mut self, name: &Name, chosen: Chosen, how: How, leave: Leave) -> Result<(), ObjectError> {
+        let removing = matches!(how, How::Remove { .. });
+        let above = self.frames.last();
+        let below = |node: Option<&Arc<Node>>| match node.and_then(|node| node.entry(name.as_bytes())) {
+            Some(Entry { kind: Kind::Dir { tree, .. }, .. }) => self.objects.node(*tree).map(Some),
+            _ => Ok(None),
+        };
+        let base = match above.and_then(|frame| frame.base.as_ref()) {
+            Some(base) => Some(BaseDir(below(base.0.as_ref())?)),
+            None => None,
+        };
+        let resumed = below(above.and_then(|frame| frame.resumed.as_ref()))?;
+        let parent = above.map_or(0, |frame| frame.dir);
+        let dir = self.plan.dirs.len();
+        self.plan.dirs.push(PlanDir { parent, how, steps: Vec::new(), children: Vec::new(), leave });
+        self.frames.push(Frame { dir, chosen, base, resumed, removing, holds: false });
+        Ok(())
+    }
+
+    /// At least one side is a directory. True when it was entered.
+    fn directory(
+        &mut self,
+        name: &Name,
+        chosen: Chosen,
+        new: Option<&EntryRef>,
+        old: Option<&EntryRef>,
+    ) -> Result<bool, ObjectError> {
+        let whole = chosen == Chosen::Whole;
+        let as_found = |builder: &Builder<'_>, old: &EntryRef| {
+            let before = builder.frames.last().and_then(|frame| frame.resumed.as_ref());
+            let before = before.and_then(|node| node.entry(name.as_bytes())).filter(|entry| entry.is_dir());
+            Leave::AsFound(before.map_or_else(|| old.clone(), EntryRef::alone))
+        };
+        let (how, leave) = match (new, old) {
+            (Some(new), Some(old)) if new.is_dir() && old.is_dir() => {
+                let leave = if !whole {
+                    as_found(self, old)
+                } else if Aspects::between(old, new).permissions() && self.is_dir_conflict(old) {
+                    let path = self.path(name);
+                    self.plan.skipped.push(Skipped { path, why: Why::ChangedSince });
+                    Leave::AsFound(old.clone())
+                } else {
+                    Leave::Target { old: Some(old.clone()), new: new.clone() }
+                };
+                (How::Enter(old.clone()), leave)
+            }
+            (Some(new), old) if new.is_dir() => {
+                let leave = Leave::Target { old: None, new: new.clone() };
+                (How::Make { new: new.clone(), over: old.cloned() }, leave)
+            }
+            (new, Some(old)) if whole => {
+                (How::Remove { old: old.clone(), then: new.cloned() }, as_found(self, old))
+            }
+            (_, Some(old)) => (How::Enter(old.clone()), as_found(self, old)),
+            _ => return Ok(false),
+        };
+        self.enter(name, chosen, how, leave)?;
+        Ok(true)
+    }
+
+    /// A directory that was to go has to stay.
+    fn keep_directory(&mut self, dir: DirIndex) {
+        let path = self.plan.path_of(dir, None);
+        let PlanDir { how, .. } = &mut self.plan.dirs[dir];
+        if let How::Remove { old, then } = how {
+            let in_the_way = then.is_some();
+            *how = How::Enter(old.clone());
+            self.plan.skipped.push(Skipped { path: path.clone(), why: Why::HoldsOthers });
+            if in_the_way {
+                self.plan.skipped.push(Skipped { path, why: Why::InTheWay });
+            }
+        }
+    }
+
+    /// Nothing is to be done in it or with it.
+    fn is_idle(&self, frame: &Frame) -> bool {
+        let dir = &self.plan.dirs[frame.dir];
+        let in_it = !dir.steps.is_empty() || !dir.children.is_empty();
+        let itself = match (&dir.how, &dir.leave) {
+            (How::Make { .. }, _) => frame.chosen == Chosen::Whole,
+            (How::Remove { .. }, _) => true,
+            (_, Leave::Target { old: Some(old), new }) => Aspects::between(old, new).metadata(),
+            (How::Enter(old), Leave::AsFound(found)) => Aspects::between(old, found).metadata(),
+            _ => false,
+        };
+        !in_it && !itself
+    }
+}
+
+impl Visit for Builder<'_> {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+        let chosen = self.choice.child(self.top().chosen, pair.name.as_bytes());
+        if chosen == Chosen::No {
+            return Ok(false);
+        }
+        if pair.a.is_omitted() || pair.b.is_omitted() {
+            self.omitted(pair);
+            return Ok(false);
+        }
+        let (new, old) = (pair.a.entry(), pair.b.entry());
+        if self.is_conflict(pair.name, old) && !is_same(new, old) {
+            self.skip(pair.name, Why::ChangedSince);
+            return Ok(false);
+        }
+        let is_dir = |entry: Option<&EntryRef>| entry.is_some_and(|entry| entry.is_dir());
+        if is_dir(new) || is_dir(old) {
+            return self.directory(pair.name, chosen, new, old);
+        }
+        if chosen == Chosen::Whole {
+            self.leaf(new, old);
+        }
+        Ok(false)
+    }
+
+    fn leave(&mut self) -> Result<(), ObjectError> {
+        let Some(frame) = self.frames.pop() else { return Ok(()) };
+        if frame.removing && frame.holds {
+            self.keep_directory(frame.dir);
+            self.top().holds = true;
+        }
+        if self.is_idle(&frame) {
+            self.plan.dirs.truncate(frame.dir);
+            return Ok(());
+        }
+        let parent = self.plan.dirs[frame.dir].parent;
+        self.plan.dirs[parent].children.push(frame.dir);
+        if let How::Remove { then, .. } = &mut self.plan.dirs[frame.dir].how
+            && let Some(new) = then.take_if(|new| new.meta.link.is_some())
+        {
+            self.step(Step::Late(new));
+        }
+        Ok(())
+    }
+}
+
+/// Nothing would be done, so there is nothing to report either.
+fn is_same(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
+    match (new, old) {
+        (Some(new), Some(old)) => !new.is_dir() && !Aspects::between(old, new).any(),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Left out on purpose: always so, and no news.
+fn by_rule(reason: &Reason) -> bool {
+    match reason {
+        Reason::Ignored { .. }
+        | Reason::Pattern(_)
+        | Reason::Glob(_)
+        | Reason::Artifact(_)
+        | Reason::OwnState
+        | Reason::OtherRoot => true,
+        Reason::Unreadable(_)
+        | Reason::Unstable
+        | Reason::OverBudget { .. }
+        | Reason::LargePack { .. }
+        | Reason::OtherFilesystem => false,
+    }
+}

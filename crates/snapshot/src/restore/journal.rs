@@ -1,0 +1,221 @@
+//! The journal of a restore that is running: enough to plan it again. It is published by a rename before anything is
+//! touched and removed when all is done, so it is there exactly when a restore was interrupted. It ends with a
+//! checksum over the rest; one that is damaged, or from a newer version, is an error and never half believed.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::Selection;
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::disk;
+use crate::hash::tagged;
+
+const MAGIC: &[u8] = b"nono restore v1\0";
+/// No journal is this large: a forged file must not fill the memory.
+const MAX_SIZE: u64 = 1 << 28;
+
+/// Names the temporary files of one restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RestoreId([u8; 8]);
+
+impl RestoreId {
+    pub fn random() -> io::Result<RestoreId> {
+        let mut id = [0; 8];
+        File::open("/dev/urandom")?.read_exact(&mut id)?;
+        Ok(RestoreId(id))
+    }
+
+    /// What the names of its temporary files begin with.
+    pub(crate) fn prefix(self) -> String {
+        format!(".nono-{self}-")
+    }
+}
+
+impl fmt::Display for RestoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What is being restored. Snapshots are named as the caller names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalRecord {
+    pub id: RestoreId,
+    pub target: String,
+    pub safety: String,
+    pub keep_changed_since: Option<String>,
+    pub force: bool,
+    pub roots: Vec<PathBuf>,
+    pub selection: Selection,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: the journal of a restore is damaged: {source}", path.display())]
+    Damaged { path: PathBuf, source: Malformed },
+    #[error("{}: another restore was interrupted and has to be completed first", path.display())]
+    Unfinished { path: PathBuf },
+}
+
+/// A journal that is on disk.
+#[derive(Debug)]
+#[must_use = "a restore that is done must finish its journal"]
+pub struct Journal {
+    path: PathBuf,
+    record: JournalRecord,
+}
+
+impl Journal {
+    /// Publish it. From now on the restore is completed by whoever comes next.
+    pub fn begin(path: &Path, record: JournalRecord) -> Result<Journal, JournalError> {
+        let error = |source| JournalError::Io { path: path.to_path_buf(), source };
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(JournalError::Unfinished { path: path.to_path_buf() });
+        }
+        let temp = path.with_extension("tmp");
+        publish(&temp, path, &record.encode()).map_err(|source| {
+            // It may be gone already; what counts is the first error.
+            let _ = fs::remove_file(&temp);
+            error(source)
+        })?;
+        Ok(Journal { path: path.to_path_buf(), record })
+    }
+
+    /// The journal of a restore that was interrupted, if there is one.
+    pub fn load(path: &Path) -> Result<Option<Journal>, JournalError> {
+        let error = |source| JournalError::Io { path: path.to_path_buf(), source };
+        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let file = match fs::OpenOptions::new().read(true).custom_flags(nofollow).open(path) {
+            Ok(file) => file,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(error(source)),
+        };
+        let mut bytes = Vec::new();
+        file.take(MAX_SIZE).read_to_end(&mut bytes).map_err(error)?;
+        let record = JournalRecord::decode(&bytes)
+            .map_err(|source| JournalError::Damaged { path: path.to_path_buf(), source })?;
+        Ok(Some(Journal { path: path.to_path_buf(), record }))
+    }
+
+    pub fn record(&self) -> &JournalRecord {
+        &self.record
+    }
+
+    pub fn id(&self) -> RestoreId {
+        self.record.id
+    }
+
+    /// The restore is complete, and its record is kept elsewhere: nothing is left to do.
+    pub fn finish(self) -> Result<(), JournalError> {
+        let remove = || {
+            disk::step()?;
+            fs::remove_file(&self.path)?;
+            sync_parent(&self.path)
+        };
+        remove().map_err(|source| JournalError::Io { path: self.path.clone(), source })
+    }
+}
+
+fn publish(temp: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // One that was never published, by somebody who was killed.
+    if fs::symlink_metadata(temp).is_ok() {
+        disk::step()?;
+        fs::remove_file(temp)?;
+    }
+    disk::step()?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp)?;
+    disk::step()?;
+    file.write_all(bytes)?;
+    disk::step()?;
+    file.sync_all()?;
+    disk::step()?;
+    fs::rename(temp, path)?;
+    sync_parent(path)
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    disk::step()?;
+    match path.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+impl JournalRecord {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::onto(MAGIC.to_vec());
+        out.raw(&self.id.0);
+        out.bytes(self.target.as_bytes());
+        out.bytes(self.safety.as_bytes());
+        match &self.keep_changed_since {
+            Some(base) => out.tagged_text(1, base),
+            None => out.byte(0),
+        }
+        out.byte(u8::from(self.force));
+        write_paths(&mut out, &self.roots);
+        match &self.selection {
+            Selection::All => out.byte(0),
+            Selection::Paths(paths) => {
+                out.byte(1);
+                write_paths(&mut out, paths);
+            }
+        }
+        let mut bytes = out.finish();
+        let sum = tagged(b"nono journal\0", &[&bytes]);
+        bytes.extend_from_slice(&sum);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<JournalRecord, Malformed> {
+        let (body, sum) = bytes.split_last_chunk::<32>().ok_or(Malformed("cut short"))?;
+        if tagged(b"nono journal\0", &[body]) != *sum {
+            return Err(Malformed("the checksum"));
+        }
+        let mut from = Reader::new(body);
+        if from.raw(MAGIC.len())? != MAGIC {
+            return Err(Malformed("the version of a journal"));
+        }
+        let record = JournalRecord {
+            id: RestoreId(from.array()?),
+            target: from.text()?,
+            safety: from.text()?,
+            keep_changed_since: flag(&mut from)?.then(|| from.text()).transpose()?,
+            force: flag(&mut from)?,
+            roots: from.list(read_path)?,
+            selection: match flag(&mut from)? {
+                false => Selection::All,
+                true => Selection::Paths(from.list(read_path)?),
+            },
+        };
+        from.end()?;
+        Ok(record)
+    }
+}
+
+fn flag(from: &mut Reader<'_>) -> Result<bool, Malformed> {
+    match from.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed("a flag")),
+    }
+}
+
+fn write_paths(out: &mut Writer, paths: &[PathBuf]) {
+    out.number(paths.len() as u64);
+    for path in paths {
+        out.bytes(path.as_os_str().as_bytes());
+    }
+}
+
+/// Absolute, and without a way up.
+fn read_path(from: &mut Reader<'_>) -> Result<PathBuf, Malformed> {
+    let path = PathBuf::from(std::ffi::OsString::from_vec(from.bytes()?.to_vec()));
+    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    if path.is_absolute() && plain { Ok(path) } else { Err(Malformed("a path")) }
+}

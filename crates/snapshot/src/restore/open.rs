@@ -1,0 +1,196 @@
+//! The directories of a plan that are open. Each stays open while something in it is left to do, unless too many are:
+//! then the one that was opened first gives its descriptor up. It is regained from a child, by `..`, or from the top,
+//! beneath it and without links; in both cases it must be the same inode, so a directory that was moved or replaced
+//! meanwhile is an error and not a way out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::plan::{DirIndex, RestorePlan};
+use crate::dirs::{Inode, inode_of, open_dir};
+use crate::disk;
+use crate::node::Name;
+
+const OPEN_LIMIT: usize = 256;
+/// The kernel takes paths of up to 4096 bytes.
+const PATH_PIECE: usize = 3800;
+
+#[derive(Debug)]
+struct Live {
+    fd: Mutex<Option<Arc<OwnedFd>>>,
+    /// Known when the descriptor was given up.
+    inode: OnceLock<Inode>,
+    opened_up: AtomicBool,
+}
+
+#[derive(Debug)]
+pub(super) struct Opened<'a> {
+    plan: &'a RestorePlan,
+    live: Vec<OnceLock<Live>>,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    order: VecDeque<DirIndex>,
+    open: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> Opened<'a> {
+    pub(super) fn new(plan: &'a RestorePlan) -> Opened<'a> {
+        let live = std::iter::repeat_with(OnceLock::new).take(plan.dirs.len()).collect();
+        Opened { plan, live, queue: Mutex::default() }
+    }
+
+    /// A directory was opened; it stays open.
+    pub(super) fn put(&self, index: DirIndex, fd: OwnedFd) -> Arc<OwnedFd> {
+        let fd = Arc::new(fd);
+        let live = self.live[index].get_or_init(|| Live {
+            fd: Mutex::new(None),
+            inode: OnceLock::new(),
+            opened_up: AtomicBool::new(false),
+        });
+        self.hold(index, live, &fd);
+        fd
+    }
+
+    fn hold(&self, index: DirIndex, live: &Live, fd: &Arc<OwnedFd>) {
+        let fresh = lock(&live.fd).replace(fd.clone()).is_none();
+        if !fresh || self.plan.dirs[index].parent == index {
+            return;
+        }
+        let mut queue = lock(&self.queue);
+        queue.order.push_back(index);
+        queue.open += 1;
+        while queue.open > OPEN_LIMIT {
+            let Some(oldest) = queue.order.pop_front() else { break };
+            queue.open -= usize::from(self.live[oldest].get().is_some_and(Live::give_up));
+        }
+    }
+
+    /// Nothing is left to do in it.
+    pub(super) fn close(&self, index: DirIndex) {
+        let live = self.live[index].get();
+        if live.is_some_and(|live| lock(&live.fd).take().is_some()) && self.plan.dirs[index].parent != index {
+            lock(&self.queue).open -= 1;
+        }
+    }
+
+    pub(super) fn mark_opened_up(&self, index: DirIndex) {
+        if let Some(live) = self.live[index].get() {
+            live.opened_up.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn is_opened_up(&self, index: DirIndex) -> bool {
+        self.live[index].get().is_some_and(|live| live.opened_up.load(Ordering::Relaxed))
+    }
+
+    /// Its descriptor; where it was given up, regained from `child`, a directory in it, or from the top.
+    pub(super) fn get(&self, index: DirIndex, child: Option<BorrowedFd<'_>>) -> io::Result<Arc<OwnedFd>> {
+        let live = self.live[index].get().ok_or(Errno::STALE)?;
+        if let Some(fd) = &*lock(&live.fd) {
+            return Ok(fd.clone());
+        }
+        let inode = live.inode.get().ok_or(Errno::STALE)?;
+        let up = child.and_then(|child| open_dir(child, b"..").ok());
+        let up = up.filter(|fd| inode_of(fd.as_fd()).is_ok_and(|found| found == *inode));
+        let fd = match up {
+            Some(fd) => fd,
+            None => self.from_top(index)?,
+        };
+        if inode_of(fd.as_fd())? != *inode {
+            return Err(Errno::STALE.into());
+        }
+        let fd = Arc::new(fd);
+        self.hold(index, live, &fd);
+        Ok(fd)
+    }
+
+    fn from_top(&self, index: DirIndex) -> io::Result<OwnedFd> {
+        let top = self.get(self.plan.top(index), None)?;
+        open_path(top.as_fd(), &self.plan.names(index).1)
+    }
+}
+
+impl Live {
+    fn give_up(&self) -> bool {
+        let mut fd = lock(&self.fd);
+        let Some(inode) = fd.as_ref().and_then(|fd| inode_of(fd.as_fd()).ok()) else { return false };
+        // It is one and the same however often it was opened.
+        let _ = self.inode.set(inode);
+        fd.take().is_some()
+    }
+}
+
+const OPEN_DIR: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Open a directory by its components, in pieces that the kernel takes, beneath `top` and through no link.
+pub(super) fn open_path(top: BorrowedFd<'_>, names: &[&Name]) -> io::Result<OwnedFd> {
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let open =
+        |dir: BorrowedFd<'_>, path: &[u8]| rustix::fs::openat2(dir, path, OPEN_DIR, Mode::empty(), how);
+    let mut fd: Option<OwnedFd> = None;
+    let mut piece = Vec::new();
+    for name in names {
+        if !piece.is_empty() && piece.len() + name.as_bytes().len() > PATH_PIECE {
+            fd = Some(open(fd.as_ref().map_or(top, |fd| fd.as_fd()), &piece)?);
+            piece.clear();
+        }
+        piece.extend_from_slice(name.as_bytes());
+        piece.push(b'/');
+    }
+    if piece.is_empty() {
+        piece.push(b'.');
+    }
+    Ok(open(fd.as_ref().map_or(top, |fd| fd.as_fd()), &piece)?)
+}
+
+/// Open the directory that a root stands in: the path is resolved, so a link in it was put there since.
+pub(super) fn open_top(path: &std::path::Path) -> io::Result<OwnedFd> {
+    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(rustix::fs::CWD, path, OPEN_DIR, Mode::empty(), how)?)
+}
+
+/// Open a directory that is there; one of ours that forbids it is opened up. True: it was.
+pub(super) fn open_existing(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<(OwnedFd, bool)> {
+    match open_dir(parent, name) {
+        Ok(fd) => Ok((fd, false)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let path = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+            let mode = Mode::from_raw_mode(rustix::fs::fstat(&path)?.st_mode & 0o7777);
+            disk::step()?;
+            rustix::fs::chmodat(
+                rustix::fs::CWD,
+                super::meta::proc_path(path.as_fd()),
+                mode | Mode::RWXU,
+                AtFlags::empty(),
+            )?;
+            Ok((open_dir(path.as_fd(), b".")?, true))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Make sure that names can be changed in it. True: it had to be opened up.
+pub(super) fn open_up(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let mode = Mode::from_raw_mode(rustix::fs::fstat(fd)?.st_mode & 0o7777);
+    if mode.contains(Mode::RWXU) {
+        return Ok(false);
+    }
+    disk::step()?;
+    rustix::fs::fchmod(fd, mode | Mode::RWXU)?;
+    Ok(true)
+}

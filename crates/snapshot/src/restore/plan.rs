@@ -1,0 +1,307 @@
+//! A plan: the directories that are entered, each with the steps on the names in it. A value that can be shown, counted
+//! and applied. Paths are put together only when asked for: in a deep tree their lengths add up to more than memory.
+
+use std::path::{Path, PathBuf};
+
+use super::{Note, Skipped};
+use crate::diff::{Aspects, Change, ChangeType, EntryRef, os_str};
+use crate::node::{Entry, Kind, Name};
+
+/// A directory's number in its plan.
+pub(super) type DirIndex = usize;
+
+#[derive(Debug, Default)]
+pub struct RestorePlan {
+    /// Each before what is in it, and all of one root together.
+    pub(super) dirs: Vec<PlanDir>,
+    /// The directories that roots stand in, rising.
+    pub(super) tops: Vec<DirIndex>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) notes: Vec<Note>,
+}
+
+#[derive(Debug)]
+pub(super) struct PlanDir {
+    /// Itself, for the directory that a root stands in.
+    pub(super) parent: DirIndex,
+    pub(super) how: How,
+    pub(super) steps: Vec<Step>,
+    pub(super) children: Vec<DirIndex>,
+    pub(super) leave: Leave,
+}
+
+/// How a directory is entered.
+#[derive(Debug)]
+pub(super) enum How {
+    /// A root stands in it: opened by its path, and not ours to change.
+    Top(PathBuf),
+    Enter(EntryRef),
+    /// It is made; first what is in its place is displaced.
+    Make {
+        new: EntryRef,
+        over: Option<EntryRef>,
+    },
+    /// It is emptied and removed, and `then` takes its place.
+    Remove {
+        old: EntryRef,
+        then: Option<EntryRef>,
+    },
+}
+
+/// What its own attributes are to be when everything in it is done.
+#[derive(Debug)]
+pub(super) enum Leave {
+    /// As that entry says. `old` is what it has now; `None`: it is new.
+    Target {
+        old: Option<EntryRef>,
+        new: EntryRef,
+    },
+    /// Permissions and time as they were, as far as the work in it changed them.
+    AsFound(EntryRef),
+    Alone,
+}
+
+/// What is done with one name that is no directory, before and after.
+#[derive(Debug)]
+pub(super) enum Step {
+    Create(EntryRef),
+    Replace {
+        old: EntryRef,
+        new: EntryRef,
+    },
+    Delete(EntryRef),
+    Meta {
+        old: EntryRef,
+        new: EntryRef,
+    },
+    /// As `Create`, after everything else: a directory is in its place until then.
+    Late(EntryRef),
+    /// It becomes another name of the file at `anchor`, after everything else.
+    Link {
+        old: Option<EntryRef>,
+        new: EntryRef,
+        anchor: Anchor,
+    },
+    /// Nothing is to be done after all.
+    Keep,
+}
+
+/// A file to link to: the components from the directory that the root stands in.
+#[derive(Clone, Debug)]
+pub(super) struct Anchor(pub(super) Box<[Name]>);
+
+impl PlanDir {
+    pub(super) fn name(&self) -> Option<&Name> {
+        match &self.how {
+            How::Top(_) => None,
+            How::Enter(entry) | How::Make { new: entry, .. } | How::Remove { old: entry, .. } => {
+                Some(&entry.name)
+            }
+        }
+    }
+
+    fn is_lasting(&self) -> bool {
+        matches!(self.how, How::Enter(_) | How::Top(_))
+    }
+}
+
+impl Step {
+    pub(super) fn is_late(&self) -> bool {
+        matches!(self, Step::Late(_) | Step::Link { .. })
+    }
+
+    pub(super) fn sides(&self) -> (Option<&EntryRef>, Option<&EntryRef>) {
+        match self {
+            Step::Create(new) | Step::Late(new) => (None, Some(new)),
+            Step::Delete(old) => (Some(old), None),
+            Step::Replace { old, new } | Step::Meta { old, new } => (Some(old), Some(new)),
+            Step::Link { old, new, .. } => (old.as_ref(), Some(new)),
+            Step::Keep => (None, None),
+        }
+    }
+}
+
+/// One step, to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    pub path: PathBuf,
+    pub kind: ActionKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionKind {
+    Create,
+    Replace,
+    Delete,
+    /// Permissions, owner, attributes or time of a file or directory that stays.
+    SetMetadata,
+    /// It becomes another name of a file that is or will be there.
+    Link,
+    MakeDirectory,
+    RemoveDirectory,
+}
+
+impl RestorePlan {
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.actions().next().is_none()
+    }
+
+    /// Every step, directory by directory.
+    pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
+        self.dirs.iter().enumerate().flat_map(move |(index, dir)| {
+            let steps = dir.steps.iter().filter_map(move |step| {
+                let (old, new) = step.sides();
+                let name = &new.or(old)?.name;
+                let kind = match step {
+                    Step::Create(_) | Step::Late(_) => ActionKind::Create,
+                    Step::Replace { .. } => ActionKind::Replace,
+                    Step::Delete(_) => ActionKind::Delete,
+                    Step::Meta { .. } => ActionKind::SetMetadata,
+                    Step::Link { .. } => ActionKind::Link,
+                    Step::Keep => return None,
+                };
+                Some(Action { path: self.path_of(index, Some(name)), kind })
+            });
+            self.own_action(index).into_iter().chain(steps)
+        })
+    }
+
+    fn own_action(&self, index: DirIndex) -> Option<Action> {
+        let kind = match (&self.dirs[index].how, &self.dirs[index].leave) {
+            (How::Make { .. }, _) => ActionKind::MakeDirectory,
+            (How::Remove { .. }, _) => ActionKind::RemoveDirectory,
+            (How::Enter(_), Leave::Target { old: Some(old), new })
+                if Aspects::between(old, new).metadata() =>
+            {
+                ActionKind::SetMetadata
+            }
+            _ => return None,
+        };
+        Some(Action { path: self.path_of(index, None), kind })
+    }
+
+    /// What [`super::apply`] will change, as people see it, if nothing is in its way. Sorted by path.
+    pub fn changes(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (index, dir) in self.dirs.iter().enumerate() {
+            changes.extend(self.swap_change(index));
+            changes.extend(self.dir_change(index));
+            changes.extend(dir.steps.iter().filter_map(|step| self.step_change(index, step)));
+        }
+        changes.sort_by(|a: &Change, b| a.path.cmp(&b.path));
+        changes
+    }
+
+    pub(super) fn step_change(&self, index: DirIndex, step: &Step) -> Option<Change> {
+        let (old, new) = step.sides();
+        let change_type = match (old, new) {
+            (None, None) => return None,
+            (None, Some(_)) => ChangeType::Created,
+            (Some(_), None) => ChangeType::Deleted,
+            (Some(old), Some(new)) => Aspects::between(old, new).change_type()?,
+        };
+        let path = self.path_of(index, Some(&new.or(old)?.name));
+        Some(Change::between(path, change_type, old.map(|e| &**e), new.map(|e| &**e)))
+    }
+
+    /// Of the directory itself; made and removed ones are listed only when nothing in them is.
+    pub(super) fn dir_change(&self, index: DirIndex) -> Option<Change> {
+        let dir = &self.dirs[index];
+        let alone = dir.steps.is_empty() && dir.children.is_empty();
+        let change = |change_type, old: Option<&Entry>, new: Option<&Entry>| {
+            Some(Change::between(self.path_of(index, None), change_type, old, new))
+        };
+        match (&dir.how, &dir.leave) {
+            (How::Make { new, .. }, _) if alone => change(ChangeType::Created, None, Some(new)),
+            (How::Remove { old, .. }, _) if alone => change(ChangeType::Deleted, Some(old), None),
+            (How::Enter(_), Leave::Target { old: Some(old), new }) => {
+                let change_type = Aspects::between(old, new).change_type()?;
+                change(change_type, Some(old), Some(new))
+            }
+            _ => None,
+        }
+    }
+
+    /// What was or comes in the place of a directory that is made or removed.
+    pub(super) fn swap_change(&self, index: DirIndex) -> Option<Change> {
+        let path = || self.path_of(index, None);
+        match &self.dirs[index].how {
+            How::Make { over: Some(old), .. } => {
+                Some(Change::between(path(), ChangeType::Deleted, Some(old), None))
+            }
+            How::Remove { then: Some(new), .. } => {
+                Some(Change::between(path(), ChangeType::Created, None, Some(new)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The absolute path of a directory, or of a name in it.
+    pub(super) fn path_of(&self, index: DirIndex, name: Option<&Name>) -> PathBuf {
+        let (top, names) = self.names(index);
+        let mut path = top.to_path_buf();
+        path.extend(names.into_iter().chain(name).map(|name| os_str(name.as_bytes())));
+        path
+    }
+
+    /// The directory that the root stands in, and the components from there.
+    pub(super) fn names(&self, mut index: DirIndex) -> (&Path, Vec<&Name>) {
+        let mut names = Vec::new();
+        while let Some(name) = self.dirs[index].name() {
+            names.push(name);
+            index = self.dirs[index].parent;
+        }
+        names.reverse();
+        let top = match &self.dirs[index].how {
+            How::Top(path) => path.as_path(),
+            _ => Path::new("/"),
+        };
+        (top, names)
+    }
+
+    /// The top that a directory is below.
+    pub(super) fn top(&self, index: DirIndex) -> DirIndex {
+        let after = self.tops.partition_point(|top| *top <= index);
+        self.tops.get(after.wrapping_sub(1)).copied().unwrap_or(0)
+    }
+
+    /// Whether work on its names changes the directory's time.
+    pub(super) fn is_touched(&self, index: DirIndex) -> bool {
+        let dir = &self.dirs[index];
+        let moves = |step: &Step| !matches!(step, Step::Keep | Step::Meta { .. });
+        dir.steps.iter().any(moves) || dir.children.iter().any(|child| !self.dirs[*child].is_lasting())
+    }
+
+    /// Steps, and directories entered: what progress counts.
+    pub(super) fn total(&self) -> u64 {
+        self.dirs.iter().map(|dir| 1 + dir.steps.len() as u64).sum()
+    }
+
+    /// Bytes of new files, of files that go, and of the largest new one.
+    pub(super) fn sizes(&self, top: DirIndex) -> (u64, u64, u64) {
+        let size = |entry: &EntryRef| match entry.kind {
+            Kind::File { size, sparse: false, .. } => size,
+            _ => 0,
+        };
+        let (mut new_bytes, mut old_bytes, mut largest) = (0u64, 0u64, 0u64);
+        let dirs = self.dirs.iter().enumerate().filter(|(index, _)| self.top(*index) == top);
+        for step in dirs.flat_map(|(_, dir)| &dir.steps) {
+            if let Step::Create(new) | Step::Late(new) | Step::Replace { new, .. } = step {
+                new_bytes = new_bytes.saturating_add(size(new));
+                largest = largest.max(size(new));
+            }
+            if let Step::Delete(old) | Step::Replace { old, .. } = step {
+                old_bytes = old_bytes.saturating_add(size(old));
+            }
+        }
+        (new_bytes, old_bytes, largest)
+    }
+}

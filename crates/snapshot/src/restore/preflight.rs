@@ -1,0 +1,53 @@
+//! What can be known before anything is touched: whether the filesystems can be written, and hold what comes.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::plan::{How, RestorePlan};
+use crate::pool;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PreflightError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: the filesystem is read-only", path.display())]
+    ReadOnly { path: PathBuf },
+    #[error("{}: {needed} more bytes are needed, {available} are free", path.display())]
+    NoSpace { path: PathBuf, needed: u64, available: u64 },
+}
+
+/// Check the roots of a plan, each on its own filesystem. What goes is counted against what comes: a tree that filled
+/// the disk can be put back. Roots that share a filesystem may still meet a full disk together; then the steps say so.
+pub fn preflight(plan: &RestorePlan) -> Result<(), PreflightError> {
+    for top in &plan.tops {
+        let dir = &plan.dirs[*top];
+        let How::Top(path) = &dir.how else { continue };
+        if dir.steps.is_empty() && dir.children.is_empty() {
+            continue;
+        }
+        // Where the root is a mount of its own, that is the filesystem; where it is gone, its parent's.
+        let root = dir.children.first().map(|child| plan.path_of(*child, None));
+        let stat = root.as_ref().and_then(|root| rustix::fs::statvfs(root).ok().map(|stat| (root, stat)));
+        let (path, stat) = match stat {
+            Some(found) => found,
+            None => match rustix::fs::statvfs(path) {
+                Ok(stat) => (path, stat),
+                Err(errno) => {
+                    return Err(PreflightError::Io { path: path.clone(), source: errno.into() });
+                }
+            },
+        };
+        if stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+            return Err(PreflightError::ReadOnly { path: path.clone() });
+        }
+        let (new, old, largest) = plan.sizes(*top);
+        let threads = pool::threads() as u64;
+        let needed =
+            new.saturating_sub(old).saturating_add(largest.saturating_mul(threads).min(new.min(old)));
+        let available = stat.f_bavail.saturating_mul(stat.f_frsize);
+        if needed > available {
+            return Err(PreflightError::NoSpace { path: path.clone(), needed, available });
+        }
+    }
+    Ok(())
+}

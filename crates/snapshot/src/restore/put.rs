@@ -1,0 +1,326 @@
+//! Making an entry, complete, under a temporary name, and putting it in its place.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::displace::{self, Verdict};
+use super::meta::{self, Handle, Has, Problems};
+use super::{KeptContent, RestoreError, Why};
+use crate::disk;
+use crate::hash::content_hash;
+use crate::node::{Entry, Kind};
+use crate::state::Objects;
+
+/// Why one step was not done.
+#[derive(Debug)]
+pub(super) enum NotDone {
+    Skipped(Why),
+    Failed(RestoreError),
+}
+
+impl<E: Into<RestoreError>> From<E> for NotDone {
+    fn from(error: E) -> NotDone {
+        NotDone::Failed(error.into())
+    }
+}
+
+/// What was displaced and had to be stored.
+pub(super) type Displaced = Option<KeptContent>;
+
+/// A directory that names are changed in.
+pub(super) struct Place<'a> {
+    pub(super) dir: BorrowedFd<'a>,
+    pub(super) objects: &'a dyn Objects,
+    /// What a file gets that is made here; known from the first one.
+    birth: Option<Birth>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Birth {
+    uid: u32,
+    gid: u32,
+    /// Permission bits that were seen to be given when asked for.
+    given: u16,
+    /// A default access control list is in force.
+    inherits: bool,
+}
+
+fn io_error<T>(result: io::Result<T>, doing: &'static str) -> Result<T, RestoreError> {
+    result.map_err(RestoreError::io(doing))
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(dir: BorrowedFd<'a>, objects: &'a dyn Objects) -> Place<'a> {
+        Place { dir, objects, birth: None }
+    }
+
+    /// Make `entry`, which is no directory, under the name `temp`. Attributes that cannot be set are `problems`.
+    pub(super) fn make(
+        &mut self,
+        temp: &[u8],
+        entry: &Entry,
+        problems: &mut Problems,
+    ) -> Result<(), RestoreError> {
+        let made = match &entry.kind {
+            Kind::File { .. } => self.make_file(temp, entry, problems),
+            Kind::Symlink { target } => {
+                let make = || {
+                    disk::step()?;
+                    Ok(rustix::fs::symlinkat(&target[..], self.dir, temp)?)
+                };
+                io_error(make(), "make the link")
+                    .and_then(|()| finish_special(Handle::Link(self.dir, temp), entry, problems))
+            }
+            Kind::Fifo => self.make_node(temp, entry, FileType::Fifo, 0, problems),
+            Kind::Socket => self.make_node(temp, entry, FileType::Socket, 0, problems),
+            Kind::CharDevice { rdev } => {
+                self.make_node(temp, entry, FileType::CharacterDevice, *rdev, problems)
+            }
+            Kind::BlockDevice { rdev } => self.make_node(temp, entry, FileType::BlockDevice, *rdev, problems),
+            Kind::Dir { .. } => Err(RestoreError::io("make it")(Errno::ISDIR.into())),
+        };
+        if made.is_err() {
+            // What remains, if this fails too, is found by its name.
+            let _ = self.unlink(temp);
+        }
+        made
+    }
+
+    fn make_file(&mut self, temp: &[u8], entry: &Entry, problems: &mut Problems) -> Result<(), RestoreError> {
+        let Kind::File { hash, size, sparse } = entry.kind else { return Ok(()) };
+        let meta = &entry.meta;
+        let expected = self.birth.is_none_or(|birth| {
+            (birth.uid, birth.gid) == (meta.uid, meta.gid) && !birth.inherits && meta.xattrs.is_empty()
+        });
+        // With its final permissions at once, unless it is somebody else's or needs more than that.
+        let asked = if expected && self.birth.is_some() && meta.mode < 0o1000 { meta.mode } else { 0o600 };
+        let fd = io_error(create(self.dir, temp, asked), "create it")?;
+        let birth = io_error(self.birth(fd.as_fd(), asked), "look at it")?;
+        if size > 0 || hash != content_hash(b"") {
+            self.objects.write_file(hash, size, sparse, fd.as_fd())?;
+        }
+        let has = Has {
+            uid: birth.uid,
+            gid: birth.gid,
+            mode: (asked & !birth.given == 0).then_some(asked),
+            xattrs: &[],
+            inherits: birth.inherits,
+            mtime: None,
+        };
+        meta::set(Handle::Open(fd.as_fd()), has, meta, problems);
+        Ok(())
+    }
+
+    /// What the file that was just made got. Only the first ones in a directory have to be asked.
+    fn birth(&mut self, fd: BorrowedFd<'_>, asked: u16) -> io::Result<Birth> {
+        if let Some(birth) = self.birth.filter(|birth| asked & !birth.given == 0) {
+            return Ok(birth);
+        }
+        let stat = rustix::fs::fstat(fd)?;
+        let got = u16::try_from(stat.st_mode & 0o7777).unwrap_or(0);
+        let before = self.birth.map_or(0, |birth| birth.given);
+        let inherits = match self.birth {
+            Some(birth) => birth.inherits,
+            None => rustix::fs::fgetxattr_query(self.dir, meta::INHERITED[1]).is_ok(),
+        };
+        let birth = Birth { uid: stat.st_uid, gid: stat.st_gid, given: before | (asked & got), inherits };
+        self.birth = Some(birth);
+        Ok(birth)
+    }
+
+    fn make_node(
+        &self,
+        temp: &[u8],
+        entry: &Entry,
+        kind: FileType,
+        device: u64,
+        problems: &mut Problems,
+    ) -> Result<(), RestoreError> {
+        let make = || {
+            disk::step()?;
+            rustix::fs::mknodat(self.dir, temp, kind, Mode::RUSR | Mode::WUSR, device)?;
+            Ok(rustix::fs::openat(self.dir, temp, O_PATH, Mode::empty())?)
+        };
+        let fd = io_error(make(), "make the special file")?;
+        finish_special(Handle::Path(fd.as_fd()), entry, problems)
+    }
+
+    /// Put `temp` under a name that is free.
+    pub(super) fn put(&self, temp: &[u8], name: &[u8]) -> Result<(), NotDone> {
+        let put = rename_free(self.dir, temp, name);
+        if put.is_err() {
+            let _ = self.unlink(temp);
+        }
+        match put {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(NotDone::Skipped(Why::Appeared))
+            }
+            put => Ok(io_error(put, "put it in its place")?),
+        }
+    }
+
+    /// Put `temp` in the place of `old`. `spare` is a second temporary name.
+    pub(super) fn replace(&self, temp: &[u8], spare: &[u8], old: &Entry) -> Result<Displaced, NotDone> {
+        let name = old.name.as_bytes();
+        match exchange(self.dir, temp, name) {
+            Ok(()) => self.settle(temp, old, || exchange(self.dir, temp, name), Some(temp)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.put(temp, name)?;
+                Ok(None)
+            }
+            Err(error) if is_unsupported(&error) => {
+                let away = rename_free(self.dir, name, spare);
+                if away.is_err() {
+                    let _ = self.unlink(temp);
+                }
+                io_error(away, "move the old one away")?;
+                let back = || {
+                    rename_free(self.dir, name, temp)?;
+                    rename_free(self.dir, spare, name)
+                };
+                if let Err(error) = rename_free(self.dir, temp, name) {
+                    let _ = self.unlink(temp);
+                    io_error(rename_free(self.dir, spare, name), "put it back")?;
+                    return Err(RestoreError::io("put it in its place")(error).into());
+                }
+                self.settle(spare, old, back, Some(temp))
+            }
+            Err(error) => {
+                let _ = self.unlink(temp);
+                Err(RestoreError::io("put it in its place")(error).into())
+            }
+        }
+    }
+
+    /// Remove `old`, by way of the name `temp`.
+    pub(super) fn delete(&self, temp: &[u8], old: &Entry) -> Result<Displaced, NotDone> {
+        let name = old.name.as_bytes();
+        match rename_free(self.dir, name, temp) {
+            Ok(()) => self.settle(temp, old, || rename_free(self.dir, temp, name), None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(RestoreError::io("remove it")(error).into()),
+        }
+    }
+
+    /// `gone` was displaced. If it is what it should be, or could be stored, it goes; else it comes back, and what took
+    /// its place is at `undone` and goes.
+    fn settle(
+        &self,
+        gone: &[u8],
+        old: &Entry,
+        back: impl Fn() -> io::Result<()>,
+        undone: Option<&[u8]>,
+    ) -> Result<Displaced, NotDone> {
+        let not_done = match displace::judge(self.dir, gone, old, self.objects) {
+            Ok(Verdict::Stored(kept)) => {
+                return match self.unlink(gone) {
+                    Ok(()) => Ok(kept),
+                    // It is stored, but refuses to go: better it is where it was.
+                    Err(error) => {
+                        Err(self.undo(back, undone, RestoreError::io("remove the old one")(error).into()))
+                    }
+                };
+            }
+            Ok(Verdict::Other) => NotDone::Skipped(Why::ChangedMeanwhile),
+            Err(error) => error.into(),
+        };
+        Err(self.undo(back, undone, not_done))
+    }
+
+    fn undo(&self, back: impl Fn() -> io::Result<()>, undone: Option<&[u8]>, why: NotDone) -> NotDone {
+        let undo = || {
+            back()?;
+            undone.map_or(Ok(()), |name| self.unlink(name))
+        };
+        match undo() {
+            Ok(()) => why,
+            Err(error) => RestoreError::io("put it back")(error).into(),
+        }
+    }
+
+    pub(super) fn unlink(&self, name: &[u8]) -> io::Result<()> {
+        disk::step()?;
+        Ok(rustix::fs::unlinkat(self.dir, name, AtFlags::empty())?)
+    }
+
+    /// Change the attributes of a file that stays.
+    pub(super) fn change(&self, old: &Entry, new: &Entry, problems: &mut Problems) -> Result<(), NotDone> {
+        let name = new.name.as_bytes();
+        let fd = rustix::fs::openat(self.dir, name, O_PATH, Mode::empty());
+        let fd = io_error(fd.map_err(io::Error::from), "open it")?;
+        let stat = io_error(rustix::fs::fstat(&fd).map_err(io::Error::from), "look at it")?;
+        // Somebody may have put another file there, or another name of a file elsewhere.
+        let expected = displace::kind_of(&stat) == displace::expected_kind(&new.kind)
+            && old.meta.link.map_or(stat.st_nlink == 1, |inode| inode == stat.st_ino);
+        if !expected {
+            return Err(NotDone::Skipped(Why::ChangedMeanwhile));
+        }
+        let handle = match new.kind {
+            Kind::Symlink { .. } => Handle::Link(self.dir, name),
+            _ => Handle::Path(fd.as_fd()),
+        };
+        let has = Has {
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            mode: u16::try_from(stat.st_mode & 0o7777).ok(),
+            xattrs: &old.meta.xattrs,
+            inherits: false,
+            mtime: None,
+        };
+        meta::set(handle, has, &new.meta, problems);
+        Ok(())
+    }
+}
+
+pub(super) const O_PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn create(dir: BorrowedFd<'_>, name: &[u8], mode: u16) -> io::Result<OwnedFd> {
+    disk::step()?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(u32::from(mode)))?)
+}
+
+fn finish_special(handle: Handle<'_>, entry: &Entry, problems: &mut Problems) -> Result<(), RestoreError> {
+    let stat = io_error(handle.stat(), "look at it")?;
+    if displace::kind_of(&stat) != displace::expected_kind(&entry.kind) {
+        return Err(RestoreError::io("look at it")(Errno::STALE.into()));
+    }
+    let is_link = matches!(entry.kind, Kind::Symlink { .. });
+    let has = Has {
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        mode: is_link.then_some(entry.meta.mode),
+        xattrs: &[],
+        inherits: !is_link,
+        mtime: None,
+    };
+    meta::set(handle, has, &entry.meta, problems);
+    Ok(())
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    let unsupported = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
+    Errno::from_io_error(error).is_some_and(|errno| unsupported.contains(&errno))
+}
+
+fn exchange(dir: BorrowedFd<'_>, one: &[u8], other: &[u8]) -> io::Result<()> {
+    disk::step()?;
+    Ok(rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE)?)
+}
+
+/// Rename, but never over something. Filesystems that cannot do it in one step do it by a second name.
+pub(super) fn rename_free(dir: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> io::Result<()> {
+    disk::step()?;
+    match rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
+        Err(errno) if is_unsupported(&errno.into()) => {
+            disk::step()?;
+            rustix::fs::linkat(dir, from, dir, to, AtFlags::empty())?;
+            disk::step()?;
+            Ok(rustix::fs::unlinkat(dir, from, AtFlags::empty())?)
+        }
+        result => Ok(result?),
+    }
+}

@@ -1,0 +1,100 @@
+//! Which paths were chosen, as a tree of their components.
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+
+use super::Selection;
+
+/// How a path stands to the selection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chosen {
+    /// It, and everything below.
+    Whole,
+    /// Something below it, perhaps: the number of its place in the tree.
+    Below(usize),
+    No,
+}
+
+#[derive(Debug)]
+pub(super) struct Choice {
+    places: Vec<Place>,
+    start: Chosen,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    next: HashMap<Box<[u8]>, usize>,
+    end: Option<PathBuf>,
+}
+
+impl Choice {
+    pub(super) fn new(selection: &Selection) -> Choice {
+        let Selection::Paths(paths) = selection else {
+            return Choice { places: Vec::new(), start: Chosen::Whole };
+        };
+        let mut choice = Choice { places: vec![Place::default()], start: Chosen::Below(0) };
+        for path in paths {
+            choice.add(path);
+        }
+        choice
+    }
+
+    fn add(&mut self, path: &Path) {
+        let mut at = 0;
+        for name in normal(path) {
+            let fresh = self.places.len();
+            at = *self.places[at].next.entry(name.into()).or_insert(fresh);
+            if at == fresh {
+                self.places.push(Place::default());
+            }
+        }
+        self.places[at].end = Some(path.to_path_buf());
+    }
+
+    /// The place of a directory, from the top.
+    pub(super) fn of(&self, path: &Path) -> Chosen {
+        normal(path).fold(self.whole(self.start), |chosen, name| self.child(chosen, name))
+    }
+
+    pub(super) fn child(&self, chosen: Chosen, name: &[u8]) -> Chosen {
+        match chosen {
+            Chosen::Below(at) => {
+                let next = self.places.get(at).and_then(|place| place.next.get(name));
+                next.map_or(Chosen::No, |next| self.whole(Chosen::Below(*next)))
+            }
+            Chosen::Whole | Chosen::No => chosen,
+        }
+    }
+
+    /// Whether this very path was named: then silence is not an answer.
+    pub(super) fn named(&self, path: &Path) -> bool {
+        let mut at = 0;
+        for name in normal(path) {
+            match self.places.get(at).and_then(|place| place.next.get(name)) {
+                Some(next) => at = *next,
+                None => return false,
+            }
+        }
+        self.places.get(at).is_some_and(|place| place.end.is_some())
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.places.iter().filter_map(|place| place.end.as_ref())
+    }
+
+    fn whole(&self, chosen: Chosen) -> Chosen {
+        match chosen {
+            Chosen::Below(at) if self.places.get(at).is_some_and(|place| place.end.is_some()) => {
+                Chosen::Whole
+            }
+            other => other,
+        }
+    }
+}
+
+fn normal(path: &Path) -> impl Iterator<Item = &[u8]> {
+    path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.as_encoded_bytes()),
+        _ => None,
+    })
+}

@@ -1,0 +1,133 @@
+//! What an interrupted restore left behind: files under its temporary names, in the directories of its plan.
+//!
+//! Such a file is either new and perhaps incomplete, or was displaced and not yet judged: nobody can tell, so its
+//! content is stored before it is removed. Names that are directories are somebody's own, moved aside in the very
+//! moment; they stay and are reported.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, Dir, FileType};
+
+use super::displace::{self, read_link};
+use super::open::{open_path, open_top};
+use super::plan::{How, RestorePlan};
+use super::{Failed, Kept, KeptContent, RestoreError, RestoreId};
+use crate::disk;
+use crate::node::Name;
+use crate::state::Objects;
+
+/// What was found and done.
+#[derive(Debug, Default)]
+pub struct Swept {
+    pub removed: u64,
+    pub kept: Vec<Kept>,
+    pub failed: Vec<Failed>,
+}
+
+/// Dispose of the temporary files of the restore `id`, whose plan this was.
+pub fn sweep(plan: &RestorePlan, id: RestoreId, objects: &dyn Objects) -> Swept {
+    let mut swept = Swept::default();
+    for top in &plan.tops {
+        let How::Top(path) = &plan.dirs[*top].how else { continue };
+        match open_top(path) {
+            Ok(fd) => sweep_root(plan, *top, fd.as_fd(), &id.prefix(), objects, &mut swept),
+            Err(source) => swept.fail(path.clone(), "open it", source),
+        }
+    }
+    swept
+}
+
+fn sweep_root(
+    plan: &RestorePlan,
+    top: usize,
+    fd: BorrowedFd<'_>,
+    prefix: &str,
+    objects: &dyn Objects,
+    swept: &mut Swept,
+) {
+    let end = plan.tops.iter().find(|other| **other > top).copied().unwrap_or(plan.dirs.len());
+    for index in top..end {
+        let (_, names) = plan.names(index);
+        match open_path(fd, &names) {
+            Ok(dir) => {
+                let path = || plan.path_of(index, None);
+                sweep_dir(dir.as_fd(), prefix, objects, &path, swept);
+            }
+            // Not made yet, removed already, or something else by now.
+            Err(error) if is_absent(&error) => {}
+            Err(error) => swept.fail(plan.path_of(index, None), "open it", error),
+        }
+    }
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let absent = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
+    Errno::from_io_error(error).is_some_and(|errno| absent.contains(&errno))
+}
+
+fn sweep_dir(
+    dir: BorrowedFd<'_>,
+    prefix: &str,
+    objects: &dyn Objects,
+    path: &dyn Fn() -> PathBuf,
+    swept: &mut Swept,
+) {
+    let names = match temporary_names(dir, prefix) {
+        Ok(names) => names,
+        Err(source) => return swept.fail(path(), "list it", source),
+    };
+    for name in names {
+        let path = || path().join(crate::diff::os_str(name.as_bytes()));
+        match dispose(dir, name.as_bytes(), objects) {
+            Ok(kept) => {
+                swept.removed += 1;
+                swept.kept.extend(kept.map(|content| Kept { path: path(), content }));
+            }
+            Err(error) => swept.failed.push(Failed { path: path(), error }),
+        }
+    }
+}
+
+fn temporary_names(dir: BorrowedFd<'_>, prefix: &str) -> std::io::Result<Vec<Name>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name.starts_with(prefix.as_bytes()) {
+            names.extend(Name::new(name));
+        }
+    }
+    Ok(names)
+}
+
+fn dispose(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    objects: &dyn Objects,
+) -> Result<Option<KeptContent>, RestoreError> {
+    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    let stat = stat.map_err(|errno| RestoreError::io("look at it")(errno.into()))?;
+    let kept = match displace::kind_of(&stat) {
+        FileType::RegularFile => displace::file(dir, name, None, objects)?,
+        FileType::Symlink => {
+            let target = read_link(dir, name).map_err(RestoreError::io("read the link"))?;
+            Some(KeptContent::Symlink { target })
+        }
+        FileType::Directory => {
+            return Err(RestoreError::io("remove it")(rustix::io::Errno::ISDIR.into()));
+        }
+        _ => None,
+    };
+    disk::step().map_err(RestoreError::io("remove it"))?;
+    rustix::fs::unlinkat(dir, name, AtFlags::empty())
+        .map_err(|errno| RestoreError::io("remove it")(errno.into()))?;
+    Ok(kept)
+}
+
+impl Swept {
+    fn fail(&mut self, path: PathBuf, doing: &'static str, source: std::io::Error) {
+        self.failed.push(Failed { path, error: RestoreError::Io { doing, source } });
+    }
+}

@@ -1,0 +1,311 @@
+//! A session folder: the record of its snapshots, and the manifests.
+//!
+//! The record is what publishes: a manifest that it does not name was never taken, whatever lies in the folder, and one
+//! that differs from what it names is refused. It is replaced as a whole, so a crash leaves the old or the new one.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::file::{self, Sync};
+use crate::hash::{ContentHash, MerkleRoot, StateRoot, content_hash};
+use crate::manifest::{ManifestDefect, Sheet, SnapshotId};
+use crate::metadata::SessionMetadata;
+use crate::paths;
+
+/// What went wrong with a session folder.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is damaged: {what}", path.display())]
+    Record { path: PathBuf, what: String },
+    #[error("there is no snapshot {id} in {}", dir.display())]
+    NoSnapshot { id: SnapshotId, dir: PathBuf },
+    #[error("snapshot {id} was thinned out; its digests are kept, its content is not")]
+    Thinned { id: SnapshotId },
+    #[error("{} is refused: {defect}", path.display())]
+    Manifest { path: PathBuf, defect: ManifestDefect },
+    #[error("{} cannot be read: {what}", path.display())]
+    Metadata { path: PathBuf, what: String },
+}
+
+/// One snapshot in the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    #[serde(flatten)]
+    pub id: RecordedId,
+    pub timestamp: String,
+    pub merkle_root: MerkleRoot,
+    pub state_root: StateRoot,
+    /// The digest of the manifest's file.
+    pub manifest: ContentHash,
+    /// It survives a loss of power, and not only the end of the process.
+    pub durable: bool,
+    /// Its content was given up; number and digests stay.
+    pub thinned: bool,
+}
+
+/// A [`SnapshotId`] as it stands in the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordedId {
+    Number(u32),
+    Safety(String),
+}
+
+impl Recorded {
+    pub fn snapshot(&self) -> SnapshotId {
+        match &self.id {
+            RecordedId::Number(number) => SnapshotId::Number(*number),
+            RecordedId::Safety(id) => SnapshotId::Safety(id.clone()),
+        }
+    }
+}
+
+/// All of them, in the order they were taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub format: u32,
+    #[serde(with = "paths::list")]
+    pub roots: Vec<PathBuf>,
+    pub snapshots: Vec<Recorded>,
+    checksum: String,
+}
+
+const FORMAT: u32 = 1;
+
+impl Record {
+    pub(crate) fn new(roots: Vec<PathBuf>) -> Record {
+        Record { format: FORMAT, roots, ..Record::default() }
+    }
+
+    pub fn find(&self, id: &SnapshotId) -> Option<&Recorded> {
+        self.snapshots.iter().find(|recorded| recorded.snapshot() == *id)
+    }
+
+    /// The last numbered snapshot.
+    pub fn last_number(&self) -> Option<u32> {
+        let number = |recorded: &Recorded| match recorded.id {
+            RecordedId::Number(number) => Some(number),
+            RecordedId::Safety(_) => None,
+        };
+        self.snapshots.iter().rev().find_map(number)
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut record = Record { checksum: String::new(), ..self.clone() };
+        record.checksum = content_hash(&serde_json::to_vec(&record)?).hex();
+        let mut bytes = serde_json::to_vec_pretty(&record)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    /// There is one form only; anything else is damage.
+    fn decode(bytes: &[u8]) -> Result<Record, String> {
+        let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if record.format != FORMAT {
+            return Err(format!("its format {} is not known", record.format));
+        }
+        match record.encode() {
+            Ok(encoded) if encoded == bytes => Ok(record),
+            _ => Err("its checksum is wrong".to_owned()),
+        }
+    }
+}
+
+/// A folder with snapshots.
+#[derive(Clone, Debug)]
+pub struct Session {
+    dir: PathBuf,
+}
+
+/// Holds a session for one operation; released on drop, and by the end of the process.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Held(#[allow(dead_code, reason = "the lock lives in it")] File);
+
+impl Session {
+    pub fn new(dir: impl Into<PathBuf>) -> Session {
+        Session { dir: dir.into() }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn create(&self) -> Result<(), SessionError> {
+        for dir in [self.dir.clone(), self.dir.join("snapshots"), self.dir.join("safety")] {
+            file::make_dirs(&dir).map_err(|source| io_error(&dir, source))?;
+        }
+        Ok(())
+    }
+
+    fn lock_file(&self) -> Result<(PathBuf, File), SessionError> {
+        let path = self.dir.join("lock");
+        let open =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = open.map_err(|source| io_error(&path, source))?;
+        Ok((path, file))
+    }
+
+    /// Wait for other operations on this session, and keep them out.
+    pub(crate) fn hold(&self) -> Result<Held, SessionError> {
+        let (path, file) = self.lock_file()?;
+        file.lock().map_err(|source| io_error(&path, source))?;
+        Ok(Held(file))
+    }
+
+    /// The same, unless somebody else holds it.
+    pub(crate) fn try_hold(&self) -> Result<Option<Held>, SessionError> {
+        let (path, file) = self.lock_file()?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Held(file))),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(source)) => Err(io_error(&path, source)),
+        }
+    }
+
+    fn record_path(&self) -> PathBuf {
+        self.dir.join("record.json")
+    }
+
+    /// The record; `None` for a folder without any snapshot.
+    pub fn record(&self) -> Result<Option<Record>, SessionError> {
+        let path = self.record_path();
+        match file::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(io_error(&path, source)),
+            Ok(bytes) => match Record::decode(&bytes) {
+                Ok(record) => Ok(Some(record)),
+                Err(what) => Err(SessionError::Record { path, what }),
+            },
+        }
+    }
+
+    pub(crate) fn save_record(&self, record: &Record, sync: Sync) -> Result<(), SessionError> {
+        let path = self.record_path();
+        let bytes = record
+            .encode()
+            .map_err(|error| SessionError::Record { path: path.clone(), what: error.to_string() })?;
+        file::replace(&path, &bytes, sync).map_err(|source| io_error(&path, source))
+    }
+
+    pub fn manifest_path(&self, id: &SnapshotId) -> PathBuf {
+        match id {
+            SnapshotId::Number(number) => self.dir.join("snapshots").join(format!("{number:03}.json")),
+            SnapshotId::Safety(id) => self.dir.join("safety").join(format!("{id}.json")),
+        }
+    }
+
+    /// Put a manifest in place. It counts from the moment the record names it.
+    pub(crate) fn save_manifest(&self, sheet: &Sheet) -> Result<Recorded, SessionError> {
+        let path = self.manifest_path(&sheet.id);
+        let bytes = sheet
+            .encode()
+            .map_err(|error| SessionError::Record { path: path.clone(), what: error.to_string() })?;
+        file::replace(&path, &bytes, Sync::No).map_err(|source| io_error(&path, source))?;
+        Ok(Recorded {
+            id: match &sheet.id {
+                SnapshotId::Number(number) => RecordedId::Number(*number),
+                SnapshotId::Safety(id) => RecordedId::Safety(id.clone()),
+            },
+            timestamp: sheet.timestamp.clone(),
+            merkle_root: sheet.merkle_root(),
+            state_root: sheet.state_root(),
+            manifest: content_hash(&bytes),
+            durable: false,
+            thinned: false,
+        })
+    }
+
+    /// Make a manifest survive a loss of power.
+    pub(crate) fn sync_manifest(&self, id: &SnapshotId) -> Result<(), SessionError> {
+        let path = self.manifest_path(id);
+        let sync = || {
+            let file = File::open(&path)?;
+            crate::disk::step()?;
+            file.sync_data()?;
+            file::sync_parent(&path)
+        };
+        sync().map_err(|source| io_error(&path, source))
+    }
+
+    /// Read a manifest, and check it against the record.
+    pub(crate) fn sheet(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SessionError> {
+        let Some(recorded) = record.find(id) else {
+            return Err(SessionError::NoSnapshot { id: id.clone(), dir: self.dir.clone() });
+        };
+        if recorded.thinned {
+            return Err(SessionError::Thinned { id: id.clone() });
+        }
+        let path = self.manifest_path(id);
+        let bytes = file::read(&path).map_err(|source| io_error(&path, source))?;
+        let refuse = |defect| SessionError::Manifest { path: path.clone(), defect };
+        let sheet = Sheet::decode(&bytes).map_err(refuse)?;
+        if content_hash(&bytes) != recorded.manifest || sheet.id != *id {
+            return Err(refuse(ManifestDefect::NotRecorded));
+        }
+        if sheet.state.roots.iter().any(|root| !record.roots.contains(&root.path)) {
+            return Err(refuse(ManifestDefect::OtherRoots));
+        }
+        Ok(sheet)
+    }
+
+    fn kept_path(&self) -> PathBuf {
+        self.dir.join("kept")
+    }
+
+    /// Contents that a restore displaced and no snapshot holds: they stay in the store with the session.
+    pub fn kept(&self) -> Result<Vec<ContentHash>, SessionError> {
+        let path = self.kept_path();
+        let bytes = match file::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|source| io_error(&path, source))?,
+        };
+        let damaged =
+            || SessionError::Record { path: path.clone(), what: "its checksum is wrong".to_owned() };
+        let (sum, hashes) = bytes.split_first_chunk::<32>().ok_or_else(damaged)?;
+        let chunks = hashes.chunks_exact(32);
+        if content_hash(hashes).as_bytes() != sum || !chunks.remainder().is_empty() {
+            return Err(damaged());
+        }
+        Ok(chunks.filter_map(|chunk| chunk.first_chunk().copied().map(ContentHash::from_bytes)).collect())
+    }
+
+    pub(crate) fn note_kept(&self, hash: ContentHash) -> Result<(), SessionError> {
+        let mut all = self.kept()?;
+        if all.contains(&hash) {
+            return Ok(());
+        }
+        all.push(hash);
+        let hashes = all.iter().map(|hash| hash.as_bytes().as_slice()).collect::<Vec<_>>().concat();
+        let path = self.kept_path();
+        let bytes = [content_hash(&hashes).as_bytes().as_slice(), &hashes].concat();
+        file::replace(&path, &bytes, Sync::Yes).map_err(|source| io_error(&path, source))
+    }
+
+    pub fn save_metadata(&self, metadata: &SessionMetadata) -> Result<(), SessionError> {
+        let path = self.dir.join("session.json");
+        let json = metadata.to_json().map_err(|error| metadata_error(&path, error))?;
+        file::replace(&path, json.as_bytes(), Sync::Yes).map_err(|source| io_error(&path, source))
+    }
+
+    pub fn load_metadata(&self) -> Result<SessionMetadata, SessionError> {
+        let path = self.dir.join("session.json");
+        let bytes = file::read(&path).map_err(|source| io_error(&path, source))?;
+        serde_json::from_slice(&bytes).map_err(|error| metadata_error(&path, error))
+    }
+}
+
+fn io_error(path: &Path, source: io::Error) -> SessionError {
+    SessionError::Io { path: path.to_owned(), source }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+fn metadata_error(path: &Path, error: serde_json::Error) -> SessionError {
+    SessionError::Metadata { path: path.to_owned(), what: error.to_string() }
+}

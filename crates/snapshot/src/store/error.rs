@@ -1,0 +1,123 @@
+//! What can go wrong in a store, and what can be wrong with one. Every error names the file it is about; the files of
+//! the caller (what is captured, what is restored) are known to the caller only by descriptor here, so [`StoreError::Source`]
+//! and [`StoreError::Target`] leave the name to it.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::Key;
+
+/// Why the store could not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("cannot {doing} {path}: {source}", path = path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    /// Reading the file to be captured failed.
+    #[error("cannot read the file: {0}")]
+    Source(io::Error),
+    /// The file to be captured became shorter or longer while it was read.
+    #[error("the file changed its size while it was read")]
+    SourceChanged,
+    /// Writing the file to be restored failed.
+    #[error("cannot write the file: {0}")]
+    Target(io::Error),
+    #[error("{key} is not in the store {dir}", dir = dir.display())]
+    Missing { key: Key, dir: PathBuf },
+    #[error("{file} is damaged: {damage}", file = file.display())]
+    Damaged { file: PathBuf, object: Option<Key>, damage: Damage },
+    /// The store was written by another version of this program.
+    #[error("{path} is of a version that is not known here", path = path.display())]
+    Version { path: PathBuf },
+    /// The object does not fit; the writer goes on.
+    #[error("{needed} bytes do not fit into the {left} bytes left for {dir}", dir = dir.display())]
+    OverBudget { needed: u64, left: u64, dir: PathBuf },
+    /// An object of this size goes to `put_large`.
+    #[error("an object of {size} bytes is too large for a pack of {dir}", dir = dir.display())]
+    TooLarge { size: u64, dir: PathBuf },
+    /// Another process settles, verifies or collects now, or writes while the exclusive lock was wanted at once.
+    #[error("{path} is in use by another process", path = path.display())]
+    Busy { path: PathBuf },
+    /// An appender failed or was dropped before it was finished: what it took on is not there.
+    #[error("not everything that was put into {dir} was written", dir = dir.display())]
+    Incomplete { dir: PathBuf },
+}
+
+impl StoreError {
+    /// The system's error, where there is one.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            StoreError::Io { source, .. } | StoreError::Source(source) | StoreError::Target(source) => {
+                Some(source.kind())
+            }
+            _ => None,
+        }
+    }
+
+    /// A link, a folder, a device: something that no store made.
+    pub(super) fn is_foreign(&self) -> bool {
+        let foreign = [rustix::io::Errno::LOOP, rustix::io::Errno::NXIO].map(rustix::io::Errno::raw_os_error);
+        let code = match self {
+            StoreError::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        };
+        code.is_some_and(|code| foreign.contains(&code))
+    }
+
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// What is wrong with a file of the store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    #[error("the file that says which format this is was changed")]
+    Format,
+    #[error("the index was changed or cut")]
+    Index,
+    #[error("the index does not agree with its pack")]
+    Disagrees,
+    #[error("the pack of this index is gone")]
+    NoPack,
+    #[error("the start of the pack was changed")]
+    PackStart,
+    #[error("the record at byte {offset} was changed or cut")]
+    Record { offset: u64 },
+    #[error("the bytes of the record at byte {offset} were changed")]
+    Payload { offset: u64 },
+    #[error("the content is not what its name says")]
+    Content,
+    #[error("the closing record was changed or cut")]
+    Trailer,
+    #[error("it cannot be read: {0}")]
+    Unreadable(crate::node::Errno),
+    #[error("it does not belong into a store")]
+    Unexpected,
+}
+
+/// One thing that is wrong: where, with which object if that is known, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub file: PathBuf,
+    pub object: Option<Key>,
+    pub what: Damage,
+}
+
+impl Problem {
+    /// What an error says about a file; nothing when it is not about damage.
+    pub(super) fn from_error(error: StoreError, object: Option<Key>) -> Result<Problem, StoreError> {
+        match error {
+            StoreError::Damaged { file, object: named, damage } => {
+                Ok(Problem { file, object: named.or(object), what: damage })
+            }
+            StoreError::Io { path, source, doing } => match (doing, source.raw_os_error()) {
+                // Only what was found while reading is a finding; a failed write is a failure.
+                ("read" | "open", Some(errno)) => {
+                    Ok(Problem { file: path, object, what: Damage::Unreadable(crate::node::Errno(errno)) })
+                }
+                _ => Err(StoreError::Io { path, source, doing }),
+            },
+            other => Err(other),
+        }
+    }
+}

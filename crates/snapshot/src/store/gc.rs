@@ -1,0 +1,129 @@
+//! Collecting: what nothing refers to any more goes, and what dead processes left behind.
+//!
+//! The exclusive lock keeps all writers out from before the live set is computed until the end, so nothing that a writer
+//! found to be there can vanish under it. Readers go on: what they need is live.
+
+use std::sync::Arc;
+
+use super::error::{Problem, StoreError};
+use super::files::{Fsyncs, Lock};
+use super::large::parse_name;
+use super::pack::Pack;
+use super::rewrite::{Watch, remove_packs, rewrite};
+use super::{Key, LOCK, ObjectKind, Store};
+
+/// Packs with less live bytes than this, in percent, are rewritten.
+const WORTH: u64 = 70;
+
+/// What a collection did.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// Packs that held nothing live.
+    pub packs_dropped: u64,
+    /// Packs whose live objects moved to a new one.
+    pub packs_rewritten: u64,
+    pub large_dropped: u64,
+    /// Bytes on disk of what dead processes left.
+    pub debris: u64,
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+    pub fsyncs: u64,
+    /// Damage that was found on the way; what is damaged stays where it is.
+    pub problems: Vec<Problem>,
+}
+
+impl Store {
+    /// Remove everything that is not live. Waits until no writer is there.
+    pub fn gc(&self, live: &dyn Fn(Key) -> bool) -> Result<Collected, StoreError> {
+        self.gc_with(true, |_| Ok(live))
+    }
+
+    /// The same, with the live set computed when no writer is there any more: whatever was published before that has
+    /// been written down by then. Without `wait` it is busy when anybody writes, settles or verifies.
+    pub fn gc_with<Live, E>(
+        &self,
+        wait: bool,
+        mark: impl FnOnce(&Store) -> Result<Live, E>,
+    ) -> Result<Collected, E>
+    where
+        Live: Fn(Key) -> bool,
+        E: From<StoreError>,
+    {
+        let _one = self.maintain(wait)?;
+        let lock = Lock::take(&self.root, LOCK, true, wait)?;
+        let _alone = lock.ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })?;
+        let live = mark(self)?;
+        Ok(self.sweep(&live)?)
+    }
+
+    fn sweep(&self, live: &dyn Fn(Key) -> bool) -> Result<Collected, StoreError> {
+        let fsyncs = Fsyncs::default();
+        let mut collected = Collected { bytes_before: self.usage()?.total(), ..Collected::default() };
+        collected.debris = self.remove_debris(true)?;
+        self.sweep_packs(live, &fsyncs, &mut collected)?;
+        self.sweep_large(live, &mut collected)?;
+        self.view.refresh(self)?;
+        collected.bytes_after = self.usage()?.total();
+        collected.fsyncs = fsyncs.get();
+        Ok(collected)
+    }
+
+    fn sweep_packs(
+        &self,
+        live: &dyn Fn(Key) -> bool,
+        fsyncs: &Fsyncs,
+        collected: &mut Collected,
+    ) -> Result<(), StoreError> {
+        let view = self.view.refresh(self)?;
+        let mut dead: Vec<Arc<Pack>> = Vec::new();
+        let mut poor: Vec<Arc<Pack>> = Vec::new();
+        for pack in &view.packs {
+            let (alive, all) = live_bytes(pack, live);
+            // An index that had to be made anew may lack what could not be read: that pack stays.
+            if alive == 0 && !pack.partial {
+                dead.push(Arc::clone(pack));
+            } else if alive * 100 < all * WORTH {
+                poor.push(Arc::clone(pack));
+            }
+        }
+        remove_packs(self, &dead, fsyncs)?;
+        collected.packs_dropped = dead.len() as u64;
+        for pack in poor {
+            let view = self.view.refresh(self)?;
+            let watch = Watch { cancel: &|| false, progress: &|_| {} };
+            // Only one at a time: the room for one more pack is all that this needs.
+            let new = rewrite(self, &view, &[pack], live, false, fsyncs, &watch)?;
+            remove_packs(self, &new.replaced, fsyncs)?;
+            collected.packs_rewritten += new.replaced.len() as u64;
+            collected.problems.extend(new.problems);
+        }
+        Ok(())
+    }
+
+    fn sweep_large(&self, live: &dyn Fn(Key) -> bool, collected: &mut Collected) -> Result<(), StoreError> {
+        for name in self.large.names()? {
+            let folder = self.large.open_folder(&name)?;
+            for name in folder.names()? {
+                let Some((hash, _)) = parse_name(&name) else { continue };
+                if !live(Key { kind: ObjectKind::Blob, hash }) {
+                    folder.unlink(&name)?;
+                    collected.large_dropped += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Live bytes, and all.
+fn live_bytes(pack: &Pack, live: &dyn Fn(Key) -> bool) -> (u64, u64) {
+    let mut bytes = (0, 0);
+    for entry in pack.index.entries() {
+        let size = u64::from(entry.stored) + super::record::HEAD as u64;
+        bytes.1 += size;
+        if live(entry.key) {
+            bytes.0 += size;
+        }
+    }
+    bytes
+}

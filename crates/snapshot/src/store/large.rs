@@ -1,0 +1,407 @@
+//! Large objects: one file each, `large/<2 digits>/<address>`, as plain bytes (with holes), or settled, with `.zst`.
+//!
+//! A settled one is a zstd stream of the stretches that hold data, the list of these stretches, and a closing record
+//! with checksums of all of it. Everything works in constant memory, and holes cost nothing in either form.
+
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::error::{Damage, StoreError};
+use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
+use super::pack::is_durable;
+use super::record::LEVEL;
+use super::spans::{PIECE, Piece, Target, each_piece};
+use super::{Key, ObjectKind, Store};
+use crate::disk;
+use crate::hash::{ContentHash, ContentHasher};
+
+const MAGIC: [u8; 8] = *b"nonoLrg1";
+const TRAILER: usize = 48;
+const SPAN: usize = 16;
+/// A file in more pieces than this is not settled: its list would be longer than what is saved.
+const MOST_SPANS: usize = 1 << 20;
+/// When this much did not become smaller, the rest is not tried.
+const PATIENCE: u64 = 64 << 20;
+/// What `read` returns at most; larger ones are for `write_to`.
+const WHOLE: u64 = 1 << 30;
+/// The decoder's memory, as a power of two: what the encoder's level needs, and some.
+const WINDOW: u32 = 24;
+
+pub(super) const PACKED: &str = ".zst";
+
+/// Where a large object is.
+pub(super) fn folder_name(hash: &[u8; 32]) -> String {
+    format!("{:02x}", hash[0])
+}
+
+pub(super) fn file_name(hash: &[u8; 32]) -> String {
+    ContentHash::from_bytes(*hash).hex()
+}
+
+/// The address in a file's name, and whether it is a settled one.
+pub(super) fn parse_name(name: &str) -> Option<([u8; 32], bool)> {
+    let (digits, packed) = name.strip_suffix(PACKED).map_or((name, false), |digits| (digits, true));
+    let hash = *digits.parse::<ContentHash>().ok()?.as_bytes();
+    // Only as we write it.
+    (file_name(&hash) == digits).then_some((hash, packed))
+}
+
+/// A large object, open.
+#[derive(Debug)]
+pub(super) struct OpenLarge {
+    pub(super) file: File,
+    pub(super) path: PathBuf,
+    pub(super) size: u64,
+    key: Key,
+    packed: Option<Closing>,
+}
+
+/// The end of a settled object.
+#[derive(Debug)]
+struct Closing {
+    size: u64,
+    stream: u64,
+    sum: u64,
+    spans: Vec<(u64, u64)>,
+}
+
+impl Store {
+    pub(super) fn large_is_there(&self, key: &Key) -> Result<bool, StoreError> {
+        if key.kind != ObjectKind::Blob {
+            return Ok(false);
+        }
+        let folder = match self.large.open_folder(&folder_name(&key.hash)) {
+            Err(error) if error.is_not_found() => return Ok(false),
+            other => other?,
+        };
+        let name = file_name(&key.hash);
+        for name in [&name, &format!("{name}{PACKED}")] {
+            let stat = folder.stat(name)?;
+            if stat.is_some_and(|stat| !is_suspect(&stat)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn open_large(&self, hash: &[u8; 32]) -> Result<Option<OpenLarge>, StoreError> {
+        let folder = match self.large.open_folder(&folder_name(hash)) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            other => other?,
+        };
+        let name = file_name(hash);
+        // The plain one first: settling removes it only when the other is there.
+        for name in [&name, &format!("{name}{PACKED}")] {
+            match OpenLarge::open(&folder, name, hash) {
+                Err(error) if error.is_not_found() => {}
+                other => return other.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn read_large(&self, key: Key) -> Result<Vec<u8>, StoreError> {
+        let large = self.open_large(&key.hash)?.ok_or_else(|| self.missing(key))?;
+        if large.size > WHOLE {
+            return Err(StoreError::TooLarge { size: large.size, dir: self.dir().to_owned() });
+        }
+        let mut bytes = Vec::new();
+        let mut hasher = ContentHasher::new(large.size);
+        large.each_piece(&mut Vec::new(), false, &mut |_, piece| {
+            feed(&mut hasher, piece);
+            match piece {
+                Piece::Data(data) => bytes.extend_from_slice(data),
+                Piece::Zeros(len) => {
+                    bytes.resize(bytes.len() + usize::try_from(len).unwrap_or(0), 0);
+                }
+            }
+            Ok(())
+        })?;
+        large.check(hasher)?;
+        Ok(bytes)
+    }
+
+    /// False when there is no large object of this address.
+    pub(super) fn write_large_to(
+        &self,
+        hash: ContentHash,
+        size: u64,
+        sparse: bool,
+        out: BorrowedFd<'_>,
+    ) -> Result<bool, StoreError> {
+        let Some(large) = self.open_large(hash.as_bytes())? else { return Ok(false) };
+        if large.size != size {
+            return Err(large.damaged(Damage::Content));
+        }
+        let mut buffer = Vec::new();
+        let mut hasher = ContentHasher::new(size);
+        if large.packed.is_none() && clone(out, large.file.as_fd()).map_err(StoreError::Target)? {
+            hash_clone(out, &large, &mut buffer, &mut hasher)?;
+        } else {
+            let mut target = Target::new(out, sparse);
+            large.each_piece(&mut buffer, false, &mut |at, piece| {
+                feed(&mut hasher, piece);
+                target.piece(at, piece).map_err(StoreError::Target)
+            })?;
+            target.finish(size).map_err(StoreError::Target)?;
+        }
+        large.check(hasher)?;
+        Ok(true)
+    }
+}
+
+/// Whether the machine may have lost it when it was last stopped: written before, and not known to be durable.
+pub(super) fn is_suspect(stat: &rustix::fs::Stat) -> bool {
+    !is_durable(stat) && stat.st_ctime < booted()
+}
+
+/// When the machine was started, as a time of day.
+fn booted() -> i64 {
+    let up = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec - up.tv_sec
+}
+
+/// What was restored is what is hashed. A file that is open for writing only cannot be read; then what it shares is.
+fn hash_clone(
+    out: BorrowedFd<'_>,
+    large: &OpenLarge,
+    buffer: &mut Vec<u8>,
+    hasher: &mut ContentHasher,
+) -> Result<(), StoreError> {
+    let readable = !matches!(rustix::io::pread(out, &mut [0u8][..], 0), Err(Errno::BADF));
+    if !readable {
+        return large.each_piece(buffer, false, &mut |_, piece| {
+            feed(hasher, piece);
+            Ok(())
+        });
+    }
+    each_piece(out, large.size, true, buffer, &StoreError::Target, &mut |_, piece| {
+        feed(hasher, piece);
+        Ok(())
+    })
+}
+
+pub(super) fn feed(hasher: &mut ContentHasher, piece: Piece<'_>) {
+    match piece {
+        Piece::Data(bytes) => hasher.data(bytes),
+        Piece::Zeros(len) => hasher.zeros(len),
+    }
+}
+
+/// Share the data of one file with another; false where the filesystem cannot.
+pub(super) fn clone(to: BorrowedFd<'_>, from: BorrowedFd<'_>) -> io::Result<bool> {
+    disk::step()?;
+    match rustix::fs::ioctl_ficlone(to, from) {
+        Ok(()) => Ok(true),
+        Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => Err(errno.into()),
+        Err(_) => Ok(false),
+    }
+}
+
+impl OpenLarge {
+    pub(super) fn open(folder: &Folder, name: &str, hash: &[u8; 32]) -> Result<OpenLarge, StoreError> {
+        let (file, path) = (folder.open(name)?, folder.path_of(name));
+        let size = size_of(&file_stat(&file, &path)?);
+        let key = Key { kind: ObjectKind::Blob, hash: *hash };
+        let mut large = OpenLarge { file, path, size, key, packed: None };
+        if name.ends_with(PACKED) {
+            let closing = large.read_closing()?.ok_or_else(|| large.damaged(Damage::Trailer))?;
+            large.size = closing.size;
+            large.packed = Some(closing);
+        }
+        Ok(large)
+    }
+
+    pub(super) fn damaged(&self, damage: Damage) -> StoreError {
+        StoreError::Damaged { file: self.path.clone(), object: Some(self.key), damage }
+    }
+
+    pub(super) fn check(&self, hasher: ContentHasher) -> Result<(), StoreError> {
+        match hasher.finish() {
+            Some(hash) if *hash.as_bytes() == self.key.hash => Ok(()),
+            _ => Err(self.damaged(Damage::Content)),
+        }
+    }
+
+    fn read_at(&self, at: u64, len: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut bytes = vec![0; len];
+        let read = pread(self.file.as_fd(), &mut bytes, at).map_err(failed("read", &self.path))?;
+        Ok((read == len).then_some(bytes))
+    }
+
+    /// Nothing when a bit of it is not as it was written. `self.size` is that of the file here.
+    fn read_closing(&self) -> Result<Option<Closing>, StoreError> {
+        let Some(start) = self.size.checked_sub(TRAILER as u64) else { return Ok(None) };
+        let Some(trailer) = self.read_at(start, TRAILER)? else { return Ok(None) };
+        let long = |at: usize| trailer[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let (size, count, stream, sum) = (long(8), long(16), long(24), long(32));
+        let Some(list) = usize::try_from(count).ok().filter(|count| *count <= MOST_SPANS) else {
+            return Ok(None);
+        };
+        // The lengths must add up to the file's, so nothing is reserved that is not there.
+        if stream.checked_add((list * SPAN) as u64) != Some(start) || trailer[..8] != MAGIC {
+            return Ok(None);
+        }
+        let Some(mut all) = self.read_at(stream, list * SPAN)? else { return Ok(None) };
+        let spans = decode_spans(&all, size);
+        all.extend_from_slice(&trailer[..40]);
+        let fine = xxh3_64(&all) == long(40);
+        Ok(spans.filter(|_| fine).map(|spans| Closing { size, stream, sum, spans }))
+    }
+
+    /// All of it, in order. With `sums`, the checksum of the stream is checked, too.
+    pub(super) fn each_piece(
+        &self,
+        buffer: &mut Vec<u8>,
+        sums: bool,
+        each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let Some(closing) = &self.packed else {
+            let failed = |source: io::Error| failed("read", &self.path)(source);
+            return each_piece(self.file.as_fd(), self.size, true, buffer, &failed, each);
+        };
+        let broken = |_: io::Error| self.damaged(Damage::Payload { offset: 0 });
+        let stream = Stream { file: &self.file, at: 0, end: closing.stream, sum: Xxh3::new() };
+        let mut decoder = zstd::stream::read::Decoder::new(stream).map_err(broken)?;
+        decoder.window_log_max(WINDOW).map_err(broken)?;
+        buffer.resize(PIECE, 0);
+        let mut at = 0;
+        for (offset, len) in &closing.spans {
+            if *offset > at {
+                each(at, Piece::Zeros(offset - at))?;
+            }
+            at = *offset;
+            while at < offset + len {
+                let now = usize::try_from(offset + len - at).unwrap_or(PIECE).min(PIECE);
+                decoder.read_exact(&mut buffer[..now]).map_err(broken)?;
+                each(at, Piece::Data(&buffer[..now]))?;
+                at += now as u64;
+            }
+        }
+        if at < closing.size {
+            each(at, Piece::Zeros(closing.size - at))?;
+        }
+        if sums { self.check_stream(decoder, closing, buffer) } else { Ok(()) }
+    }
+
+    fn check_stream(
+        &self,
+        mut decoder: zstd::stream::read::Decoder<'_, io::BufReader<Stream<'_>>>,
+        closing: &Closing,
+        buffer: &mut [u8],
+    ) -> Result<(), StoreError> {
+        let broken = || self.damaged(Damage::Payload { offset: 0 });
+        if decoder.read(buffer).map_err(|_| broken())? != 0 {
+            return Err(broken());
+        }
+        let mut rest = decoder.finish().into_inner();
+        while rest.read(buffer).map_err(failed("read", &self.path))? > 0 {}
+        if rest.sum.digest() == closing.sum { Ok(()) } else { Err(broken()) }
+    }
+}
+
+/// The compressed part of a file, summed up as it is read.
+struct Stream<'a> {
+    file: &'a File,
+    at: u64,
+    end: u64,
+    sum: Xxh3,
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(buffer.len());
+        let read = pread(self.file.as_fd(), &mut buffer[..most], self.at)?;
+        self.sum.update(&buffer[..read]);
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Nothing unless they rise, do not touch and end within the size.
+fn decode_spans(bytes: &[u8], size: u64) -> Option<Vec<(u64, u64)>> {
+    let mut end = 0;
+    let mut spans = Vec::with_capacity(bytes.len() / SPAN);
+    for span in bytes.chunks_exact(SPAN) {
+        let (offset, len) = span.split_first_chunk::<8>()?;
+        let (offset, len) = (u64::from_le_bytes(*offset), u64::from_le_bytes(*len.first_chunk()?));
+        if offset < end || len == 0 {
+            return None;
+        }
+        end = offset.checked_add(len).filter(|end| *end <= size)?;
+        spans.push((offset, len));
+    }
+    Some(spans)
+}
+
+/// A large object being compressed into a new file.
+pub(super) struct LargePacker<'a> {
+    out: &'a File,
+    path: PathBuf,
+    encoder: zstd::stream::write::Encoder<'static, Vec<u8>>,
+    spans: Vec<(u64, u64)>,
+    sum: Xxh3,
+    taken: u64,
+    written: u64,
+}
+
+impl<'a> LargePacker<'a> {
+    pub(super) fn new(out: &'a File, path: PathBuf) -> Result<LargePacker<'a>, StoreError> {
+        let encoder =
+            zstd::stream::write::Encoder::new(Vec::new(), LEVEL).map_err(failed("compress", &path))?;
+        Ok(LargePacker { out, path, encoder, spans: Vec::new(), sum: Xxh3::new(), taken: 0, written: 0 })
+    }
+
+    /// Whether it is worth going on.
+    pub(super) fn promises(&self) -> bool {
+        self.spans.len() < MOST_SPANS && (self.taken < PATIENCE || self.saves())
+    }
+
+    pub(super) fn saves(&self) -> bool {
+        self.written < self.taken - self.taken / 32
+    }
+
+    /// Take the next piece; how many bytes that added to the file.
+    pub(super) fn piece(&mut self, at: u64, piece: Piece<'_>) -> Result<u64, StoreError> {
+        let Piece::Data(bytes) = piece else { return Ok(0) };
+        match self.spans.last_mut() {
+            Some((offset, len)) if *offset + *len == at => *len += bytes.len() as u64,
+            _ => self.spans.push((at, bytes.len() as u64)),
+        }
+        self.taken += bytes.len() as u64;
+        self.encoder.write_all(bytes).map_err(failed("compress", &self.path))?;
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Result<u64, StoreError> {
+        let ready = std::mem::take(self.encoder.get_mut());
+        self.sum.update(&ready);
+        pwrite_all(self.out.as_fd(), &ready, self.written).map_err(failed("write", &self.path))?;
+        self.written += ready.len() as u64;
+        Ok(ready.len() as u64)
+    }
+
+    /// Write the end; how many bytes that added.
+    pub(super) fn finish(mut self, size: u64) -> Result<u64, StoreError> {
+        self.encoder.do_finish().map_err(failed("compress", &self.path))?;
+        let last = self.drain()?;
+        let mut end = Vec::with_capacity(self.spans.len() * SPAN + TRAILER);
+        for (offset, len) in &self.spans {
+            end.extend_from_slice(&offset.to_le_bytes());
+            end.extend_from_slice(&len.to_le_bytes());
+        }
+        end.extend_from_slice(&MAGIC);
+        for number in [size, self.spans.len() as u64, self.written, self.sum.digest()] {
+            end.extend_from_slice(&number.to_le_bytes());
+        }
+        let sum = xxh3_64(&end);
+        end.extend_from_slice(&sum.to_le_bytes());
+        pwrite_all(self.out.as_fd(), &end, self.written).map_err(failed("write", &self.path))?;
+        Ok(last + end.len() as u64)
+    }
+}

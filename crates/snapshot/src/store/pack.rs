@@ -1,0 +1,346 @@
+//! Packs: written once, by appending, and read by whoever finds their index.
+//!
+//! A pack appears in `packs/` right before its index does, so a pack without an index is nobody's. Packs are never
+//! changed: [`settle`](super::settle) and [`gc`](super::gc) write new ones and then remove the old.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::Stat;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::error::{Damage, StoreError};
+use super::files::{
+    Folder, Fsyncs, allocated, chmod, failed, file_stat, pread, pwrite_all, read_all, size_of, sync_file,
+};
+use super::index::{About, Entry, Index, encode};
+use super::record::{Codec, HEAD, Head, PACK_START, is_content_of, unpack};
+use super::{DURABLE, Key};
+
+const BUFFER: usize = 1 << 20;
+/// Payloads from here on are written from where they are.
+const DIRECT: usize = BUFFER / 2;
+
+/// A published pack.
+#[derive(Debug)]
+pub(super) struct Pack {
+    pub(super) id: String,
+    pub(super) index: Index,
+    /// The index itself was damaged, and this one made from the pack.
+    pub(super) remade: bool,
+    /// That ended before the end of the pack: there may be more in it.
+    pub(super) partial: bool,
+    /// Written before the last start of the machine and not known to be durable: read, but not relied on.
+    pub(super) suspect: bool,
+    durable: AtomicBool,
+    path: PathBuf,
+    file: Mutex<Option<Arc<OpenPack>>>,
+}
+
+#[derive(Debug)]
+pub(super) struct OpenPack {
+    pub(super) file: File,
+    pub(super) len: u64,
+    pub(super) on_disk: u64,
+    path: PathBuf,
+}
+
+pub(super) fn pack_name(id: &str) -> String {
+    format!("{id}.pack")
+}
+
+pub(super) fn index_name(id: &str) -> String {
+    format!("{id}.idx")
+}
+
+impl Pack {
+    /// Read an index; when it is damaged, make it from the pack, so that one bad bit does not hide every object.
+    pub(super) fn load(packs: &Folder, id: &str, boot: [u8; 16]) -> Result<Pack, StoreError> {
+        let (bytes, stat) = read_all(packs, &index_name(id))?;
+        let (index, remade, partial) = match Index::decode(bytes) {
+            Some(index) => (index, false, false),
+            None => remake(packs, id).map(|(index, partial)| (index, true, partial))?,
+        };
+        let durable = is_durable(&stat) && !remade;
+        Ok(Pack {
+            id: id.to_owned(),
+            remade,
+            partial,
+            suspect: !durable && index.about().boot != boot,
+            index,
+            durable: AtomicBool::new(durable),
+            path: packs.path_of(&pack_name(id)),
+            file: Mutex::new(None),
+        })
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.durable.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// The open pack. It stays open: reading 80,000 objects must not open it 80,000 times.
+    pub(super) fn open(&self, packs: &Folder) -> Result<Arc<OpenPack>, StoreError> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = &*file {
+            return Ok(Arc::clone(open));
+        }
+        let open = Arc::new(OpenPack::open(packs, &self.id)?);
+        *file = Some(Arc::clone(&open));
+        Ok(open)
+    }
+
+    pub(super) fn close(&self) {
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Data, then index: what a name leads to is durable before the name is. The folder comes last, by the caller.
+    pub(super) fn sync(&self, packs: &Folder, fsyncs: &Fsyncs) -> Result<(), StoreError> {
+        let index = index_name(&self.id);
+        sync_file(&packs.open(&pack_name(&self.id))?, &self.path, false, fsyncs)?;
+        sync_file(&packs.open(&index)?, &packs.path_of(&index), true, fsyncs)
+    }
+
+    pub(super) fn mark_durable(&self, packs: &Folder) -> Result<(), StoreError> {
+        let index = index_name(&self.id);
+        chmod(&packs.open(&index)?, &packs.path_of(&index), DURABLE)?;
+        self.durable.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Whether a file's mode says that it is durable.
+pub(super) fn is_durable(stat: &Stat) -> bool {
+    stat.st_mode & 0o200 == 0
+}
+
+impl OpenPack {
+    pub(super) fn open(packs: &Folder, id: &str) -> Result<OpenPack, StoreError> {
+        let name = pack_name(id);
+        let (file, path) = (packs.open(&name)?, packs.path_of(&name));
+        let stat = file_stat(&file, &path)?;
+        Ok(OpenPack { len: size_of(&stat), on_disk: allocated(&stat), file, path })
+    }
+
+    pub(super) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    pub(super) fn starts_well(&self) -> Result<bool, StoreError> {
+        let mut start = [0; PACK_START.len()];
+        let read = pread(self.file.as_fd(), &mut start, 0).map_err(failed("read", &self.path))?;
+        Ok(read == start.len() && start == PACK_START)
+    }
+
+    pub(super) fn content_damaged(&self, key: Key) -> StoreError {
+        self.damaged(Some(key), Damage::Content)
+    }
+
+    fn damaged(&self, key: Option<Key>, damage: Damage) -> StoreError {
+        StoreError::Damaged { file: self.path.clone(), object: key, damage }
+    }
+
+    pub(super) fn head(&self, offset: u64) -> Result<Head, StoreError> {
+        let mut head = [0; HEAD];
+        let read = pread(self.file.as_fd(), &mut head, offset).map_err(failed("read", &self.path))?;
+        let decoded = (read == HEAD).then(|| Head::decode(&head)).flatten();
+        decoded.ok_or_else(|| self.damaged(None, Damage::Record { offset }))
+    }
+
+    /// The head and payload an entry leads to, in one read.
+    pub(super) fn record(&self, entry: &Entry) -> Result<(Head, Vec<u8>), StoreError> {
+        let damaged = |damage| self.damaged(Some(entry.key), damage);
+        let offset = entry.offset;
+        // No more is reserved than the file has.
+        if HEAD as u64 + u64::from(entry.stored) > self.len.saturating_sub(offset) {
+            return Err(damaged(Damage::Record { offset }));
+        }
+        let mut record = vec![0; HEAD + entry.stored as usize];
+        let read = pread(self.file.as_fd(), &mut record, offset).map_err(failed("read", &self.path))?;
+        let head = record.first_chunk().filter(|_| read == record.len()).and_then(Head::decode);
+        let head = head.ok_or_else(|| damaged(Damage::Record { offset }))?;
+        if Entry::of(&head, offset) != *entry {
+            return Err(damaged(Damage::Disagrees));
+        }
+        if xxh3_64(&record[HEAD..]) != head.sum {
+            return Err(damaged(Damage::Payload { offset }));
+        }
+        record.drain(..HEAD);
+        Ok((head, record))
+    }
+
+    /// A whole object, checked against its address.
+    pub(super) fn object(&self, entry: &Entry) -> Result<Vec<u8>, StoreError> {
+        let (head, payload) = self.record(entry)?;
+        let bytes = match head.codec {
+            Codec::Raw => Some(payload),
+            Codec::Zstd => unpack(head.raw, &payload),
+        };
+        bytes
+            .filter(|bytes| is_content_of(&entry.key, bytes))
+            .ok_or_else(|| self.damaged(Some(entry.key), Damage::Content))
+    }
+
+    /// The heads of all records from the start on, and where each is; with the place where that ended. It ended well
+    /// when that place is the end of the pack.
+    pub(super) fn walk(&self, from: u64, each: &mut dyn FnMut(Head, u64)) -> Result<u64, StoreError> {
+        let mut offset = from;
+        while offset < self.len {
+            let head = match self.head(offset) {
+                Ok(head) => head,
+                Err(StoreError::Damaged { .. }) => return Ok(offset),
+                Err(error) => return Err(error),
+            };
+            let next = offset + HEAD as u64 + u64::from(head.stored);
+            if next > self.len {
+                return Ok(offset);
+            }
+            each(head, offset);
+            offset = next;
+        }
+        Ok(offset)
+    }
+}
+
+/// An index from the records of a pack, as far as they can be read; and whether that was not to the end.
+fn remake(packs: &Folder, id: &str) -> Result<(Index, bool), StoreError> {
+    let pack = OpenPack::open(packs, id)?;
+    let mut entries = Vec::new();
+    let end =
+        pack.walk(PACK_START.len() as u64, &mut |head, offset| entries.push(Entry::of(&head, offset)))?;
+    entries.sort_by_key(|entry| (entry.key.hash, entry.key.kind.byte()));
+    entries.dedup_by_key(|entry| entry.key);
+    let about = About { pack_len: end, boot: [0; 16], settled: false };
+    let index = Index::decode(encode(&mut entries, &about));
+    Ok((index.ok_or_else(|| pack.damaged(None, Damage::Index))?, end < pack.len))
+}
+
+/// A pack being written, in a temporary folder.
+#[derive(Debug)]
+pub(super) struct PackBuilder {
+    file: File,
+    name: String,
+    path: PathBuf,
+    buffer: Vec<u8>,
+    written: u64,
+    entries: Vec<Entry>,
+}
+
+/// A pack that is complete but for its index.
+#[derive(Debug)]
+pub(super) struct BuiltPack {
+    id: String,
+    len: u64,
+    entries: Vec<Entry>,
+}
+
+impl PackBuilder {
+    pub(super) fn create(folder: &Folder, id: &str) -> Result<PackBuilder, StoreError> {
+        let name = pack_name(id);
+        let file = folder.create(&name)?;
+        let mut buffer = Vec::with_capacity(BUFFER);
+        buffer.extend_from_slice(&PACK_START);
+        Ok(PackBuilder {
+            file,
+            path: folder.path_of(&name),
+            name: id.to_owned(),
+            buffer,
+            written: 0,
+            entries: Vec::new(),
+        })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Append one object. `raw` is its length, `payload` what is stored of it.
+    pub(super) fn append(
+        &mut self,
+        key: Key,
+        codec: Codec,
+        raw: u32,
+        payload: &[u8],
+    ) -> Result<(), StoreError> {
+        let offset = self.len();
+        let size = payload.len() as u64;
+        let stored =
+            u32::try_from(size).map_err(|_| StoreError::TooLarge { size, dir: self.path.clone() })?;
+        let head = Head { key, codec, raw, stored, sum: xxh3_64(payload) };
+        if self.buffer.len() + HEAD > BUFFER {
+            self.flush()?;
+        }
+        self.buffer.extend_from_slice(&head.encode());
+        if self.buffer.len() + payload.len() > BUFFER {
+            self.flush()?;
+        }
+        if payload.len() >= DIRECT {
+            self.flush()?;
+            self.write(payload)?;
+            self.written += payload.len() as u64;
+        } else {
+            self.buffer.extend_from_slice(payload);
+        }
+        self.entries.push(Entry::of(&head, offset));
+        Ok(())
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        pwrite_all(self.file.as_fd(), bytes, self.written).map_err(failed("write", &self.path))
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.write(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<BuiltPack, StoreError> {
+        self.flush()?;
+        Ok(BuiltPack { id: self.name, len: self.written, entries: self.entries })
+    }
+}
+
+impl BuiltPack {
+    pub(super) fn objects(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Write the index and bring both into `packs`: the pack first, so that an index always finds its pack.
+    pub(super) fn publish(
+        mut self,
+        from: &Folder,
+        packs: &Folder,
+        boot: [u8; 16],
+        durable: Option<&Fsyncs>,
+    ) -> Result<u64, StoreError> {
+        let (pack, index) = (pack_name(&self.id), index_name(&self.id));
+        let about = About { pack_len: self.len, boot, settled: durable.is_some() };
+        let bytes = encode(&mut self.entries, &about);
+        let file = from.create(&index)?;
+        let path = from.path_of(&index);
+        pwrite_all(file.as_fd(), &bytes, 0).map_err(failed("write", &path))?;
+        if let Some(fsyncs) = durable {
+            sync_file(&from.open(&pack)?, &from.path_of(&pack), false, fsyncs)?;
+            chmod(&file, &path, DURABLE)?;
+            sync_file(&file, &path, true, fsyncs)?;
+        }
+        from.rename(&pack, packs, &pack)?;
+        from.rename(&index, packs, &index)?;
+        if let Some(fsyncs) = durable {
+            packs.sync(fsyncs)?;
+        }
+        Ok(self.len + bytes.len() as u64)
+    }
+}

@@ -1,0 +1,238 @@
+//! Copying objects from old packs into a new one: what settling and collecting have in common.
+//!
+//! Every object is checked against its address on the way. A pack may go only when each of its objects that is wanted
+//! is in the new pack, or was read, undamaged, from a pack that stays. The new pack is durable before an old one goes.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::{Problem, StoreError};
+use super::files::{Fsyncs, Lock, failed, unique};
+use super::index::Entry;
+use super::pack::{Pack, PackBuilder, index_name, pack_name};
+use super::record::{Codec, Packer, is_content_of, unpack};
+use super::view::Packs;
+use super::{Key, LOCK, Store, Temp};
+
+pub(super) const TEMP: &str = "m-";
+/// How much a thread takes on at once.
+const SHARE: u64 = 1 << 20;
+
+/// How the caller follows and stops the work; called from its own thread only.
+pub(super) struct Watch<'a> {
+    pub(super) cancel: &'a dyn Fn() -> bool,
+    pub(super) progress: &'a dyn Fn(u64),
+}
+
+/// The outcome of one rewrite.
+#[derive(Debug, Default)]
+pub(super) struct Rewritten {
+    /// The caller stopped it: nothing was changed.
+    pub(super) cancelled: bool,
+    /// The old packs that are not needed any more.
+    pub(super) replaced: Vec<Arc<Pack>>,
+    pub(super) problems: Vec<Problem>,
+}
+
+struct Work<'a> {
+    store: &'a Store,
+    inputs: &'a [Arc<Pack>],
+    staying: &'a Packs,
+    jobs: Vec<(usize, Entry)>,
+    next: Mutex<usize>,
+    out: Mutex<Option<PackBuilder>>,
+    temp: &'a Temp,
+    stop: AtomicBool,
+    done: AtomicU64,
+    bad: Mutex<Vec<(Key, Problem)>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Copy what is wanted of `inputs` into a new pack and publish it. `all` are the packs of the store.
+pub(super) fn rewrite(
+    store: &Store,
+    all: &Packs,
+    inputs: &[Arc<Pack>],
+    wanted: &dyn Fn(Key) -> bool,
+    share_lock: bool,
+    fsyncs: &Fsyncs,
+    watch: &Watch<'_>,
+) -> Result<Rewritten, StoreError> {
+    let temp = Temp::make(&store.tmp, TEMP)?;
+    let staying = all.without(inputs);
+    let work = Work {
+        store,
+        inputs,
+        staying: &staying,
+        jobs: jobs(inputs, wanted),
+        next: Mutex::new(0),
+        out: Mutex::new(None),
+        temp: &temp,
+        stop: AtomicBool::new(false),
+        done: AtomicU64::new(0),
+        bad: Mutex::default(),
+    };
+    work.run(watch)?;
+    if work.stop.load(Ordering::SeqCst) {
+        return Ok(Rewritten { cancelled: true, ..Rewritten::default() });
+    }
+    let built = locked(&work.out).take().map(PackBuilder::finish).transpose()?;
+    if let Some(built) = built {
+        // Not while somebody removes packs without an index, which this one is for a moment.
+        let _shared = if share_lock { Lock::take(&store.root, LOCK, false, true)? } else { None };
+        built.publish(&temp.folder, &store.packs, store.boot, Some(fsyncs))?;
+    }
+    let bad = work.bad.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let lost: HashSet<Key> = bad.iter().map(|(key, _)| *key).collect();
+    let whole = |pack: &&Arc<Pack>| !pack.partial && lost.iter().all(|key| pack.index.find(key).is_none());
+    Ok(Rewritten {
+        cancelled: false,
+        replaced: inputs.iter().filter(whole).cloned().collect(),
+        problems: bad.into_iter().map(|(_, problem)| problem).collect(),
+    })
+}
+
+/// Each wanted object once, in the order of the packs, which is that of the captured tree.
+fn jobs(inputs: &[Arc<Pack>], wanted: &dyn Fn(Key) -> bool) -> Vec<(usize, Entry)> {
+    let mut jobs = Vec::new();
+    let mut seen = HashSet::new();
+    for (place, pack) in inputs.iter().enumerate() {
+        let start = jobs.len();
+        let entries = pack.index.entries().filter(|entry| wanted(entry.key));
+        jobs.extend(
+            entries.filter(|entry| inputs.len() == 1 || seen.insert(entry.key)).map(|entry| (place, entry)),
+        );
+        jobs[start..].sort_unstable_by_key(|(_, entry)| (entry.key.kind, entry.offset));
+    }
+    jobs
+}
+
+impl Work<'_> {
+    /// On two threads, one of them the caller's.
+    fn run(&self, watch: &Watch<'_>) -> Result<(), StoreError> {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| self.work(None));
+            let mine = self.work(Some(watch));
+            let theirs = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            mine.and(theirs)
+        })
+    }
+
+    fn work(&self, watch: Option<&Watch<'_>>) -> Result<(), StoreError> {
+        let done = self.work_until_done(watch);
+        if done.is_err() {
+            self.stop.store(true, Ordering::SeqCst);
+        }
+        done
+    }
+
+    fn work_until_done(&self, watch: Option<&Watch<'_>>) -> Result<(), StoreError> {
+        let mut packer = Packer::new().map_err(failed("compress", self.store.dir()))?;
+        let mut ready = Vec::new();
+        loop {
+            for (place, entry) in self.share() {
+                if watch.is_some_and(|watch| (watch.cancel)()) {
+                    self.stop.store(true, Ordering::SeqCst);
+                }
+                if self.stop.load(Ordering::SeqCst) {
+                    return Ok(());
+                }
+                ready.extend(self.one(&self.inputs[*place], entry, &mut packer)?);
+                self.done.fetch_add(u64::from(entry.raw), Ordering::Relaxed);
+            }
+            if ready.is_empty() && *locked(&self.next) == self.jobs.len() {
+                return Ok(());
+            }
+            self.append(ready.drain(..))?;
+            if let Some(watch) = watch {
+                (watch.progress)(self.done.load(Ordering::Relaxed));
+            }
+        }
+    }
+
+    fn share(&self) -> &[(usize, Entry)] {
+        let mut next = locked(&self.next);
+        let (start, mut bytes) = (*next, 0);
+        while *next < self.jobs.len() && bytes < SHARE {
+            bytes += u64::from(self.jobs[*next].1.raw) + 512;
+            *next += 1;
+        }
+        &self.jobs[start..*next]
+    }
+
+    fn append(&self, ready: impl Iterator<Item = (Entry, Vec<u8>)>) -> Result<(), StoreError> {
+        let mut out = locked(&self.out);
+        for (entry, payload) in ready {
+            let pack = match &mut *out {
+                Some(pack) => pack,
+                none => none.insert(PackBuilder::create(&self.temp.folder, &unique())?),
+            };
+            pack.append(entry.key, entry.codec, entry.raw, &payload)?;
+        }
+        Ok(())
+    }
+
+    /// The record for the new pack; nothing when a pack that stays has the object, or when it is damaged.
+    fn one(
+        &self,
+        pack: &Arc<Pack>,
+        entry: &Entry,
+        packer: &mut Packer,
+    ) -> Result<Option<(Entry, Vec<u8>)>, StoreError> {
+        if self.stays(entry) {
+            return Ok(None);
+        }
+        let read = pack.open(&self.store.packs).and_then(|open| {
+            let (head, payload) = open.record(entry)?;
+            let unpacked = if head.codec == Codec::Zstd { unpack(head.raw, &payload) } else { None };
+            let raw = if head.codec == Codec::Raw { Some(&payload) } else { unpacked.as_ref() };
+            match raw {
+                Some(raw) if is_content_of(&entry.key, raw) => Ok(payload),
+                _ => Err(open.content_damaged(entry.key)),
+            }
+        });
+        let payload = match read {
+            Ok(payload) => payload,
+            Err(error) => {
+                let problem = Problem::from_error(error, Some(entry.key))?;
+                locked(&self.bad).push((entry.key, problem));
+                return Ok(None);
+            }
+        };
+        if entry.codec == Codec::Zstd {
+            return Ok(Some((*entry, payload)));
+        }
+        let smaller = packer.pack(&payload).map_err(failed("compress", self.store.dir()))?;
+        Ok(Some(match smaller {
+            Some(smaller) => (Entry { codec: Codec::Zstd, ..*entry }, smaller),
+            None => (*entry, payload),
+        }))
+    }
+
+    /// Whether a pack that stays has the object, undamaged.
+    fn stays(&self, entry: &Entry) -> bool {
+        self.staying.find(&entry.key).any(|(pack, entry)| {
+            !pack.suspect && pack.open(&self.store.packs).and_then(|open| open.object(&entry)).is_ok()
+        })
+    }
+}
+
+/// Remove packs. First all indexes, durably: an index without its pack would look like a loss.
+pub(super) fn remove_packs(store: &Store, packs: &[Arc<Pack>], fsyncs: &Fsyncs) -> Result<(), StoreError> {
+    if packs.is_empty() {
+        return Ok(());
+    }
+    for pack in packs {
+        store.packs.unlink(&index_name(&pack.id))?;
+    }
+    store.packs.sync(fsyncs)?;
+    for pack in packs {
+        pack.close();
+        store.packs.unlink(&pack_name(&pack.id))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,348 @@
+//! Settling: what was written in a hurry becomes small and durable, beside readers and writers of any process.
+//!
+//! New packs and new large objects are durable before the old ones go, so a settling that ends at any point leaves each
+//! object at least once. Objects that are there twice are read as one, and the next settling removes the spare.
+
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::error::{Problem, StoreError};
+use super::files::{Folder, Fsyncs, allocated, chmod, failed, file_stat, sync_file, unique};
+use super::large::{LargePacker, OpenLarge, PACKED, feed, is_suspect, parse_name};
+use super::pack::{Pack, is_durable};
+use super::rewrite::{self, Watch, remove_packs, rewrite};
+use super::view::Packs;
+use super::{DURABLE, FORMAT, KEEP, NEW, Store, Temp};
+use crate::hash::ContentHasher;
+
+/// How much is rewritten at once: so much room is needed beside the store, and so much work is lost by stopping.
+const BATCH: u64 = 256 << 20;
+/// Settled packs below this size are merged when there are many.
+const SMALL: u64 = 8 << 20;
+const MANY: usize = 8;
+
+/// What settling did.
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// Packs that were replaced.
+    pub packs: u64,
+    /// Large objects that were compressed.
+    pub large: u64,
+    /// How often the disk was asked to make something durable.
+    pub fsyncs: u64,
+    /// Whether everything that was published before is durable now.
+    pub durable: bool,
+    pub cancelled: bool,
+    /// Objects that could not be settled because they are damaged. They stay where they are.
+    pub problems: Vec<Problem>,
+}
+
+/// What making durable took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Synced {
+    pub files: u64,
+    pub fsyncs: u64,
+}
+
+impl Store {
+    /// Make everything that was published so far durable: first data, then what names it, then the folders.
+    pub fn sync(&self) -> Result<Synced, StoreError> {
+        let fsyncs = Fsyncs::default();
+        let (files, _) = self.sync_all(&fsyncs)?;
+        Ok(Synced { files, fsyncs: fsyncs.get() })
+    }
+
+    /// How many files, and whether all of them are durable now.
+    fn sync_all(&self, fsyncs: &Fsyncs) -> Result<(u64, bool), StoreError> {
+        let view = self.view.refresh(self)?;
+        // What may have been lost before is not made trustworthy by a sync now.
+        let new: Vec<_> =
+            view.packs.iter().filter(|pack| !pack.is_durable() && !pack.suspect && !pack.remade).collect();
+        let mut synced = Vec::new();
+        for pack in new {
+            match pack.sync(&self.packs, fsyncs) {
+                // Another process settled it: what took its place is durable.
+                Err(error) if error.is_not_found() => {}
+                other => {
+                    other?;
+                    synced.push(pack);
+                }
+            }
+        }
+        if !synced.is_empty() {
+            self.packs.sync(fsyncs)?;
+        }
+        for pack in &synced {
+            match pack.mark_durable(&self.packs) {
+                Err(error) if error.is_not_found() => {}
+                other => other?,
+            }
+        }
+        let (large, all_large) = self.sync_large(fsyncs)?;
+        self.sync_format(fsyncs)?;
+        let all = view.packs.iter().all(|pack| pack.is_durable() || !(pack.suspect || pack.remade));
+        Ok((2 * synced.len() as u64 + large, all && all_large))
+    }
+
+    fn sync_large(&self, fsyncs: &Fsyncs) -> Result<(u64, bool), StoreError> {
+        let (mut files, mut all) = (0, true);
+        for name in self.large.names()? {
+            let folder = self.large.open_folder(&name)?;
+            let mut synced = Vec::new();
+            for name in folder.names()? {
+                let stat =
+                    folder.stat(&name)?.filter(|stat| parse_name(&name).is_some() && !is_durable(stat));
+                let Some(stat) = stat else { continue };
+                if is_suspect(&stat) {
+                    all = false;
+                    continue;
+                }
+                match folder.open(&name) {
+                    Err(error) if error.is_not_found() => {}
+                    file => {
+                        let (file, path) = (file?, folder.path_of(&name));
+                        sync_file(&file, &path, true, fsyncs)?;
+                        synced.push((file, path));
+                    }
+                }
+            }
+            if !synced.is_empty() {
+                folder.sync(fsyncs)?;
+            }
+            for (file, path) in &synced {
+                let keep = file_stat(file, path)?.st_mode & KEEP;
+                chmod(file, path, DURABLE | keep)?;
+            }
+            files += synced.len() as u64;
+        }
+        if files > 0 {
+            self.large.sync(fsyncs)?;
+        }
+        Ok((files, all))
+    }
+
+    /// The folders themselves, once.
+    fn sync_format(&self, fsyncs: &Fsyncs) -> Result<(), StoreError> {
+        let file = match self.root.open(FORMAT) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            file => file?,
+        };
+        let path = self.root.path_of(FORMAT);
+        if is_durable(&file_stat(&file, &path)?) {
+            return Ok(());
+        }
+        sync_file(&file, &path, true, fsyncs)?;
+        self.root.sync(fsyncs)?;
+        chmod(&file, &path, DURABLE)
+    }
+
+    /// Compress what is not compressed yet, merge small packs, and make everything durable. `cancel` is asked between
+    /// objects; `progress` hears how many bytes of how many are done. Busy when another process settles or collects.
+    pub fn settle(
+        &self,
+        cancel: &dyn Fn() -> bool,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Settled, StoreError> {
+        let _one = self.maintain(false)?;
+        let fsyncs = Fsyncs::default();
+        let view = self.view.refresh(self)?;
+        let (batches, large) = (batches(&view), self.unsettled_large()?);
+        let raw: u64 = batches.iter().flatten().map(|pack| raw_bytes(pack)).sum();
+        let total = raw + large.iter().map(|large| large.bytes).sum::<u64>();
+        let mut settled = Settled::default();
+        let mut done = 0;
+        for batch in &batches {
+            let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
+            let view = self.view.refresh(self)?;
+            let new = rewrite(self, &view, batch, &|_| true, true, &fsyncs, &watch)?;
+            if new.cancelled {
+                settled.cancelled = true;
+                break;
+            }
+            remove_packs(self, &new.replaced, &fsyncs)?;
+            settled.packs += new.replaced.len() as u64;
+            settled.problems.extend(new.problems);
+            done += batch.iter().map(|pack| raw_bytes(pack)).sum::<u64>();
+        }
+        if !settled.cancelled {
+            let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
+            self.settle_large(&large, &fsyncs, &watch, &mut settled)?;
+        }
+        (_, settled.durable) = self.sync_all(&fsyncs)?;
+        settled.fsyncs = fsyncs.get();
+        Ok(settled)
+    }
+
+    fn unsettled_large(&self) -> Result<Vec<Unsettled>, StoreError> {
+        let mut found = Vec::new();
+        for folder in self.large.names()? {
+            let opened = self.large.open_folder(&folder)?;
+            for name in opened.names()? {
+                let Some((hash, false)) = parse_name(&name) else { continue };
+                let Some(stat) = opened.stat(&name)? else { continue };
+                let keep = stat.st_mode & KEEP != 0;
+                if !keep || is_suspect(&stat) {
+                    let bytes = allocated(&stat);
+                    found.push(Unsettled { folder: folder.clone(), name, hash, keep, bytes });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// On two threads, one of them the caller's.
+    fn settle_large(
+        &self,
+        large: &[Unsettled],
+        fsyncs: &Fsyncs,
+        watch: &Watch<'_>,
+        settled: &mut Settled,
+    ) -> Result<(), StoreError> {
+        if large.is_empty() {
+            return Ok(());
+        }
+        let work = LargeWork {
+            store: self,
+            large,
+            temp: Temp::make(&self.tmp, rewrite::TEMP)?,
+            fsyncs,
+            next: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            packed: AtomicU64::new(0),
+            problems: Mutex::default(),
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| work.run(None));
+            let mine = work.run(Some(watch));
+            let theirs = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            mine.and(theirs)
+        })?;
+        settled.large = work.packed.into_inner();
+        settled.cancelled = work.stop.into_inner();
+        settled.problems.extend(work.problems.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+}
+
+fn raw_bytes(pack: &Pack) -> u64 {
+    pack.index.entries().map(|entry| u64::from(entry.raw)).sum()
+}
+
+/// What to rewrite, in portions.
+fn batches(view: &Packs) -> Vec<Vec<Arc<Pack>>> {
+    let small = |pack: &Arc<Pack>| pack.index.about().settled && pack.index.about().pack_len < SMALL;
+    let merge = view.packs.iter().filter(|pack| small(pack)).count() >= MANY;
+    let mut batches: Vec<Vec<Arc<Pack>>> = Vec::new();
+    let mut bytes = u64::MAX / 2;
+    for pack in &view.packs {
+        if pack.index.about().settled && !(merge && small(pack)) {
+            continue;
+        }
+        let more = raw_bytes(pack);
+        if bytes + more > BATCH + BATCH / 4 {
+            batches.push(Vec::new());
+            bytes = 0;
+        }
+        if let Some(batch) = batches.last_mut() {
+            batch.push(Arc::clone(pack));
+        }
+        bytes += more;
+    }
+    batches
+}
+
+struct Unsettled {
+    folder: String,
+    name: String,
+    hash: [u8; 32],
+    /// Only to be checked.
+    keep: bool,
+    bytes: u64,
+}
+
+struct LargeWork<'a> {
+    store: &'a Store,
+    large: &'a [Unsettled],
+    temp: Temp,
+    fsyncs: &'a Fsyncs,
+    next: AtomicUsize,
+    stop: AtomicBool,
+    done: AtomicU64,
+    packed: AtomicU64,
+    problems: Mutex<Vec<Problem>>,
+}
+
+impl LargeWork<'_> {
+    fn run(&self, watch: Option<&Watch<'_>>) -> Result<(), StoreError> {
+        while let Some(large) = self.large.get(self.next.fetch_add(1, Ordering::SeqCst)) {
+            let folder = self.store.large.open_folder(&large.folder)?;
+            let settled = match self.one(&folder, large, watch) {
+                Err(StoreError::Damaged { file, object, damage }) => {
+                    let problem = Problem { file, object, what: damage };
+                    self.problems.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
+                    continue;
+                }
+                Err(error) => {
+                    self.stop.store(true, Ordering::SeqCst);
+                    return Err(error);
+                }
+                Ok(settled) => settled,
+            };
+            if self.stop.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            self.packed.fetch_add(u64::from(settled), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Whether it was compressed.
+    fn one(&self, folder: &Folder, large: &Unsettled, watch: Option<&Watch<'_>>) -> Result<bool, StoreError> {
+        let open = OpenLarge::open(folder, &large.name, &large.hash)?;
+        let temp = unique();
+        let file = self.temp.folder.create(&temp)?;
+        let path = self.temp.folder.path_of(&temp);
+        let mut packer = LargePacker::new(&file, path.clone())?;
+        let mut hasher = ContentHasher::new(open.size);
+        let mut ended = false;
+        let read = open.each_piece(&mut Vec::new(), false, &mut |at, piece| {
+            if watch.is_some_and(|watch| (watch.cancel)()) {
+                self.stop.store(true, Ordering::SeqCst);
+            }
+            ended = self.stop.load(Ordering::SeqCst) || !(large.keep || packer.promises());
+            if ended {
+                // Only to stop: it is not looked at.
+                return Err(StoreError::SourceChanged);
+            }
+            feed(&mut hasher, piece);
+            self.done.fetch_add(piece.data_len(), Ordering::Relaxed);
+            if let Some(watch) = watch {
+                (watch.progress)(self.done.load(Ordering::Relaxed));
+            }
+            if large.keep { Ok(()) } else { packer.piece(at, piece).map(drop) }
+        });
+        if self.stop.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
+        if !ended {
+            read?;
+            open.check(hasher)?;
+        }
+        if ended || large.keep || !packer.saves() {
+            drop(packer);
+            self.temp.folder.unlink(&temp)?;
+            // It is made durable with the rest.
+            return chmod(&open.file, &open.path, NEW | KEEP).map(|()| false);
+        }
+        packer.finish(open.size)?;
+        chmod(&file, &path, DURABLE)?;
+        sync_file(&file, &path, true, self.fsyncs)?;
+        self.temp.folder.rename(&temp, folder, &format!("{}{PACKED}", large.name))?;
+        folder.sync(self.fsyncs)?;
+        folder.unlink(&large.name)?;
+        Ok(true)
+    }
+}

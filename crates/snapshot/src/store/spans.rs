@@ -1,0 +1,187 @@
+//! Files in pieces: data and holes in, data and holes out, in constant memory. A hole of terabytes is one piece.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::SeekFrom;
+
+use super::error::StoreError;
+use super::files::{pread, pwrite_all};
+use crate::disk;
+use crate::hash::is_zero;
+
+/// The size of a piece of data; what is read at once.
+pub(super) const PIECE: usize = 1 << 20;
+const BLOCK: usize = 4096;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Piece<'a> {
+    Data(&'a [u8]),
+    Zeros(u64),
+}
+
+impl Piece<'_> {
+    /// How many bytes of data it has.
+    pub(super) fn data_len(&self) -> u64 {
+        match self {
+            Piece::Data(bytes) => bytes.len() as u64,
+            Piece::Zeros(_) => 0,
+        }
+    }
+}
+
+/// A stretch of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) hole: bool,
+}
+
+/// The next stretch, from `at` on; `holes`: look for them.
+pub(super) fn span(fd: BorrowedFd<'_>, at: u64, size: u64, holes: bool) -> io::Result<Span> {
+    let whole = Span { offset: at, len: size - at, hole: false };
+    if !holes {
+        return Ok(whole);
+    }
+    let data = match rustix::fs::seek(fd, SeekFrom::Data(at)) {
+        Ok(data) => data.min(size),
+        Err(rustix::io::Errno::NXIO) => size,
+        // A filesystem that does not know of holes has none.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => return Ok(whole),
+        Err(errno) => return Err(errno.into()),
+    };
+    if data > at {
+        return Ok(Span { offset: at, len: data - at, hole: true });
+    }
+    let end = match rustix::fs::seek(fd, SeekFrom::Hole(at)) {
+        Ok(hole) => hole.min(size),
+        // It became shorter; reading will tell.
+        Err(rustix::io::Errno::NXIO) => size,
+        Err(errno) => return Err(errno.into()),
+    };
+    Ok(Span { offset: at, len: end.max(at + 1) - at, hole: false })
+}
+
+/// Go through a file of this size. `failed` says what a failure to read is; a file that ends early is one.
+pub(super) fn each_piece(
+    fd: BorrowedFd<'_>,
+    size: u64,
+    holes: bool,
+    buffer: &mut Vec<u8>,
+    failed: &dyn Fn(io::Error) -> StoreError,
+    each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    buffer.resize(PIECE, 0);
+    let mut at = 0;
+    while at < size {
+        let span = span(fd, at, size, holes).map_err(failed)?;
+        let end = span.offset + span.len;
+        if span.hole {
+            each(at, Piece::Zeros(span.len))?;
+            at = end;
+        }
+        while at < end {
+            let now = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
+            let read = pread(fd, &mut buffer[..now], at).map_err(failed)?;
+            if read < now {
+                return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+            }
+            each(at, Piece::Data(&buffer[..now]))?;
+            at += now as u64;
+        }
+    }
+    Ok(())
+}
+
+/// A new file that is written in pieces.
+#[derive(Debug)]
+pub(super) struct Target<'a> {
+    fd: BorrowedFd<'a>,
+    sparse: bool,
+    /// How far data was written.
+    end: u64,
+    /// How many bytes were written.
+    written: u64,
+}
+
+impl<'a> Target<'a> {
+    /// With `sparse`, blocks of zeros become holes.
+    pub(super) fn new(fd: BorrowedFd<'a>, sparse: bool) -> Target<'a> {
+        Target { fd, sparse, end: 0, written: 0 }
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// How many bytes a piece takes at most.
+    pub(super) fn room(&self, piece: Piece<'_>) -> u64 {
+        match piece {
+            Piece::Data(bytes) => bytes.len() as u64,
+            Piece::Zeros(len) => {
+                if self.sparse {
+                    0
+                } else {
+                    len
+                }
+            }
+        }
+    }
+
+    pub(super) fn piece(&mut self, at: u64, piece: Piece<'_>) -> io::Result<()> {
+        match piece {
+            Piece::Data(bytes) => self.data(at, bytes),
+            Piece::Zeros(_) if self.sparse => Ok(()),
+            Piece::Zeros(len) => self.zeros(at, len),
+        }
+    }
+
+    pub(super) fn data(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        if !self.sparse {
+            return self.write(at, bytes);
+        }
+        let (mut start, mut place) = (0, 0);
+        while place < bytes.len() {
+            // Blocks are those of the file, not of the piece.
+            let in_block = usize::try_from((at + place as u64) % BLOCK as u64).unwrap_or(0);
+            let end = bytes.len().min(place + BLOCK - in_block);
+            if is_zero(&bytes[place..end]) {
+                self.write(at + start as u64, &bytes[start..place])?;
+                start = end;
+            }
+            place = end;
+        }
+        self.write(at + start as u64, &bytes[start..])
+    }
+
+    fn zeros(&mut self, mut at: u64, mut len: u64) -> io::Result<()> {
+        let zeros = vec![0; PIECE];
+        while len > 0 {
+            let now = usize::try_from(len).unwrap_or(PIECE).min(PIECE);
+            self.write(at, &zeros[..now])?;
+            at += now as u64;
+            len -= now as u64;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        pwrite_all(self.fd, bytes, at)?;
+        self.end = self.end.max(at + bytes.len() as u64);
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The file gets its size, where a hole is at its end.
+    pub(super) fn finish(self, size: u64) -> io::Result<()> {
+        if self.end < size {
+            disk::step()?;
+            rustix::fs::ftruncate(self.fd, size)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! Verifying: every byte of every file of the store is read, and everything that is wrong is named.
+//!
+//! A pack is walked record by record, whatever its index says, and then compared with it; where a record is broken, the
+//! index leads to the next one. Nothing ends the search but the caller, or a folder that cannot be read.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::error::{Damage, Problem, StoreError};
+use super::files::{Lock, allocated, is_unique_name, read_all, size_of};
+use super::index::{Entry, Index};
+use super::large::{OpenLarge, feed, folder_name, parse_name};
+use super::pack::{OpenPack, index_name, pack_name};
+use super::record::PACK_START;
+use super::rewrite::{self, Watch};
+use super::{FORMAT, Format, Key, LOCK, ObjectKind, Store, read_format, view, writer};
+use crate::hash::ContentHasher;
+
+/// What verifying found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    pub problems: Vec<Problem>,
+    pub objects: u64,
+    /// Bytes of files that were read.
+    pub bytes: u64,
+    /// Files and folders that dead processes left: no damage, and the next writer or collection removes them.
+    pub debris: u64,
+    pub cancelled: bool,
+}
+
+impl Store {
+    /// Check everything. Waits while another process settles or collects; readers and writers go on.
+    pub fn verify(
+        &self,
+        cancel: &dyn Fn() -> bool,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Verified, StoreError> {
+        let _one = self.maintain(true)?;
+        let mut found = Verified { debris: self.count_debris()?, ..Verified::default() };
+        self.verify_format(&mut found)?;
+        let large = self.list_large(&mut found)?;
+        let ids = self.list_packs(&mut found)?;
+        let mut total = large.iter().map(|large| large.bytes).sum::<u64>();
+        for id in &ids {
+            total += self.packs.stat(&pack_name(id))?.map_or(0, |stat| size_of(&stat));
+        }
+        for id in &ids {
+            let done = found.bytes;
+            let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
+            self.verify_pack(id, &watch, &mut found)?;
+        }
+        let done = found.bytes;
+        let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
+        let check = |large: &ListedLarge| (large.bytes, self.verify_large(large));
+        check_all(&large, &check, &watch, &mut found)?;
+        Ok(found)
+    }
+
+    fn verify_format(&self, found: &mut Verified) -> Result<(), StoreError> {
+        let damaged = Problem { file: self.root.path_of(FORMAT), object: None, what: Damage::Format };
+        match read_format(&self.root) {
+            Ok(Format::Ours) => {}
+            Ok(Format::Damaged | Format::Missing) | Err(StoreError::Version { .. }) => {
+                found.problems.push(damaged);
+            }
+            Err(error) => found.problems.push(Problem::from_error(error, None)?),
+        }
+        Ok(())
+    }
+
+    /// What lives is not debris: while somebody writes, what writers may be writing is not counted.
+    fn count_debris(&self) -> Result<u64, StoreError> {
+        let alone = Lock::take(&self.root, LOCK, true, false)?.is_some();
+        let left =
+            |name: &String| name.starts_with(rewrite::TEMP) || (alone && name.starts_with(writer::TEMP));
+        let temporary = self.tmp.names()?.iter().filter(|name| left(name)).count();
+        let orphans = if alone { view::orphans(&self.packs)?.len() } else { 0 };
+        Ok((temporary + orphans) as u64)
+    }
+
+    /// The packs that have an index.
+    fn list_packs(&self, found: &mut Verified) -> Result<Vec<String>, StoreError> {
+        for name in self.packs.names()? {
+            let id = name.strip_suffix(".idx").or_else(|| name.strip_suffix(".pack"));
+            if !id.is_some_and(is_unique_name) {
+                found.problems.push(unexpected(self.packs.path_of(&name)));
+            }
+        }
+        view::ids(&self.packs, ".idx")
+    }
+
+    fn list_large(&self, found: &mut Verified) -> Result<Vec<ListedLarge>, StoreError> {
+        let mut listed = Vec::new();
+        for folder in self.large.names()? {
+            let Ok(opened) = self.large.open_folder(&folder) else {
+                found.problems.push(unexpected(self.large.path_of(&folder)));
+                continue;
+            };
+            for name in opened.names()? {
+                let parsed = parse_name(&name).filter(|(hash, _)| folder_name(hash) == folder);
+                let Some((hash, _)) = parsed else {
+                    found.problems.push(unexpected(opened.path_of(&name)));
+                    continue;
+                };
+                let bytes = opened.stat(&name)?.map_or(0, |stat| allocated(&stat));
+                listed.push(ListedLarge { folder: folder.clone(), name, hash, bytes });
+            }
+        }
+        Ok(listed)
+    }
+
+    fn verify_large(&self, large: &ListedLarge) -> Result<(), StoreError> {
+        let folder = self.large.open_folder(&large.folder)?;
+        let open = OpenLarge::open(&folder, &large.name, &large.hash)?;
+        let mut hasher = ContentHasher::new(open.size);
+        open.each_piece(&mut Vec::new(), true, &mut |_, piece| {
+            feed(&mut hasher, piece);
+            Ok(())
+        })?;
+        open.check(hasher)
+    }
+
+    fn verify_pack(&self, id: &str, watch: &Watch<'_>, found: &mut Verified) -> Result<(), StoreError> {
+        let index_file = self.packs.path_of(&index_name(id));
+        let index = match read_all(&self.packs, &index_name(id)) {
+            Ok((bytes, _)) => Index::decode(bytes),
+            Err(error) => {
+                found.problems.push(Problem::from_error(error, None)?);
+                None
+            }
+        };
+        if index.is_none() {
+            found.problems.push(Problem { file: index_file.clone(), object: None, what: Damage::Index });
+        }
+        let pack = match OpenPack::open(&self.packs, id) {
+            Ok(pack) => pack,
+            Err(error) if error.is_not_found() => {
+                found.problems.push(Problem { file: index_file, object: None, what: Damage::NoPack });
+                return Ok(());
+            }
+            Err(error) => {
+                found.problems.push(Problem::from_error(error, None)?);
+                return Ok(());
+            }
+        };
+        let records = walk(&pack, index.as_ref(), found)?;
+        if let Some(index) = &index {
+            compare(&pack, index, &records, &index_file, found);
+        }
+        let check = |entry: &Entry| (u64::from(entry.stored), pack.object(entry).map(drop));
+        check_all(&records, &check, watch, found)
+    }
+}
+
+struct ListedLarge {
+    folder: String,
+    name: String,
+    hash: [u8; 32],
+    bytes: u64,
+}
+
+/// All records that can be found in a pack.
+fn walk(pack: &OpenPack, index: Option<&Index>, found: &mut Verified) -> Result<Vec<Entry>, StoreError> {
+    let mut records = Vec::new();
+    if !pack.starts_well()? {
+        found.problems.push(Problem { file: pack.path().clone(), object: None, what: Damage::PackStart });
+    }
+    let mut known: Vec<(u64, Key)> =
+        index.iter().flat_map(|index| index.entries().map(|entry| (entry.offset, entry.key))).collect();
+    known.sort_unstable();
+    let mut offset = PACK_START.len() as u64;
+    loop {
+        offset = pack.walk(offset, &mut |head, offset| records.push(Entry::of(&head, offset)))?;
+        if offset == pack.len {
+            return Ok(records);
+        }
+        let object =
+            known.binary_search_by_key(&offset, |(offset, _)| *offset).ok().map(|place| known[place].1);
+        let what = Damage::Record { offset };
+        found.problems.push(Problem { file: pack.path().clone(), object, what });
+        let next = known.partition_point(|(known, _)| *known <= offset);
+        match known.get(next) {
+            Some((next, _)) if *next < pack.len => offset = *next,
+            _ => return Ok(records),
+        }
+    }
+}
+
+/// Whether the index says what the pack holds, no more and no less.
+fn compare(
+    pack: &OpenPack,
+    index: &Index,
+    records: &[Entry],
+    index_file: &std::path::Path,
+    found: &mut Verified,
+) {
+    let file = index_file.to_owned();
+    if index.about().pack_len != pack.len {
+        found.problems.push(Problem { file: file.clone(), object: None, what: Damage::Disagrees });
+    }
+    let mut missing: HashMap<Key, Entry> = HashMap::new();
+    if index.len() != records.len() {
+        missing.extend(index.entries().map(|entry| (entry.key, entry)));
+    }
+    for record in records {
+        missing.remove(&record.key);
+        if index.find(&record.key) != Some(*record) {
+            let object = Some(record.key);
+            found.problems.push(Problem { file: file.clone(), object, what: Damage::Disagrees });
+        }
+    }
+    for entry in missing.into_values() {
+        let problem = Problem {
+            file: pack.path().clone(),
+            object: Some(entry.key),
+            what: Damage::Record { offset: entry.offset },
+        };
+        if !found.problems.contains(&problem) {
+            found.problems.push(problem);
+        }
+    }
+}
+
+fn unexpected(file: PathBuf) -> Problem {
+    Problem { file, object: None, what: Damage::Unexpected }
+}
+
+/// How to check one thing; and how many bytes that was.
+type Check<'a, T> = &'a (dyn Fn(&T) -> (u64, Result<(), StoreError>) + Sync);
+
+/// Check many things on two threads, one of them the caller's.
+fn check_all<T: Sync + Named>(
+    all: &[T],
+    check: Check<'_, T>,
+    watch: &Watch<'_>,
+    found: &mut Verified,
+) -> Result<(), StoreError> {
+    let (next, bytes, objects) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let stop = AtomicBool::new(found.cancelled);
+    let problems = Mutex::new(Vec::new());
+    let work = |watch: Option<&Watch<'_>>| -> Result<(), StoreError> {
+        while let Some(item) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if watch.is_some_and(|watch| (watch.cancel)()) {
+                stop.store(true, Ordering::SeqCst);
+            }
+            if stop.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            let (size, checked) = check(item);
+            if let Err(error) = checked {
+                let problem = Problem::from_error(error, Some(item.key()))?;
+                problems.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
+            }
+            objects.fetch_add(1, Ordering::Relaxed);
+            let done = bytes.fetch_add(size, Ordering::Relaxed) + size;
+            if let Some(watch) = watch {
+                (watch.progress)(done);
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        // A second thread for a handful of small things costs more than it brings.
+        let other = (all.len() > 1).then(|| scope.spawn(|| work(None)));
+        let mine = work(Some(watch));
+        let join = |other: std::thread::ScopedJoinHandle<'_, Result<(), StoreError>>| {
+            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        mine.and(other.map_or(Ok(()), join))
+    })?;
+    found.cancelled |= stop.into_inner();
+    found.bytes += bytes.into_inner();
+    found.objects += objects.into_inner();
+    found.problems.extend(problems.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(())
+}
+
+/// What has an address.
+trait Named {
+    fn key(&self) -> Key;
+}
+
+impl Named for Entry {
+    fn key(&self) -> Key {
+        self.key
+    }
+}
+
+impl Named for ListedLarge {
+    fn key(&self) -> Key {
+        Key { kind: ObjectKind::Blob, hash: self.hash }
+    }
+}

@@ -1,0 +1,171 @@
+//! Which packs there are, as far as this process knows. The list is made again when something is not found, so what
+//! other processes published meanwhile is seen; that costs one `fstat` when the folder did not change.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use super::error::StoreError;
+use super::files::{Folder, is_unique_name};
+use super::index::Entry;
+use super::pack::{OpenPack, Pack};
+use super::{Key, Store};
+
+/// More packs than this are not kept open: descriptors are few.
+const OPEN: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct View {
+    known: RwLock<Option<Arc<Packs>>>,
+    /// One listing at a time.
+    listing: Mutex<()>,
+}
+
+/// The packs of one listing.
+#[derive(Debug)]
+pub(super) struct Packs {
+    pub(super) packs: Vec<Arc<Pack>>,
+    stamp: Stamp,
+}
+
+/// What the folder looked like. Two changes in one tick of the clock look the same, so a young stamp proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    mtime: (i64, i64),
+    settled: bool,
+}
+
+impl Stamp {
+    fn of(packs: &Folder) -> Result<Stamp, StoreError> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        let stat = packs.own_stat()?;
+        let mtime = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
+        Ok(Stamp { mtime, settled: now.tv_sec - mtime.0 >= 2 })
+    }
+}
+
+impl Packs {
+    /// Where the object is, in every pack that has it.
+    pub(super) fn find<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = (&'a Arc<Pack>, Entry)> + 'a {
+        self.packs.iter().filter_map(|pack| Some((pack, pack.index.find(key)?)))
+    }
+
+    /// The others.
+    pub(super) fn without(&self, packs: &[Arc<Pack>]) -> Packs {
+        let stays = |pack: &&Arc<Pack>| !packs.iter().any(|other| Arc::ptr_eq(pack, other));
+        Packs { packs: self.packs.iter().filter(stays).cloned().collect(), stamp: self.stamp }
+    }
+
+    /// Whether a pack that can be relied on has it.
+    pub(super) fn holds(&self, key: &Key) -> bool {
+        self.packs.iter().any(|pack| !pack.suspect && pack.index.find(key).is_some())
+    }
+}
+
+impl View {
+    fn known(&self) -> Option<Arc<Packs>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The packs known so far; listed when that never happened.
+    pub(super) fn now(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
+        match self.known() {
+            Some(packs) => Ok(packs),
+            None => self.refresh(store),
+        }
+    }
+
+    /// List again, unless it is certain that nothing changed.
+    pub(super) fn refresh_if_changed(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
+        match self.known() {
+            Some(known) if known.stamp.settled && known.stamp == Stamp::of(&store.packs)? => Ok(known),
+            _ => self.refresh(store),
+        }
+    }
+
+    /// List again; the same value comes back when nothing changed.
+    pub(super) fn refresh(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
+        let _one = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.known();
+        loop {
+            let stamp = Stamp::of(&store.packs)?;
+            let Some(packs) = list(store, before.as_deref())? else { continue };
+            // A pack that was replaced while the names were read may be missing along with its successor.
+            if Stamp::of(&store.packs)?.mtime != stamp.mtime {
+                continue;
+            }
+            let same = before.filter(|known| known.stamp == stamp && same_packs(known, &packs));
+            let now = same.unwrap_or_else(|| Arc::new(Packs { packs, stamp }));
+            *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&now));
+            return Ok(now);
+        }
+    }
+
+    /// An open pack, with others closed when there are too many.
+    pub(super) fn open(&self, store: &Store, pack: &Arc<Pack>) -> Result<Arc<OpenPack>, StoreError> {
+        if !pack.is_open()
+            && let Some(known) = self.known()
+            && known.packs.len() > OPEN
+            && known.packs.iter().filter(|other| other.is_open()).count() >= OPEN
+        {
+            known.packs.iter().for_each(|other| other.close());
+        }
+        pack.open(&store.packs)
+    }
+}
+
+fn same_packs(known: &Packs, packs: &[Arc<Pack>]) -> bool {
+    known.packs.len() == packs.len() && known.packs.iter().zip(packs).all(|(a, b)| Arc::ptr_eq(a, b))
+}
+
+/// Nothing when a pack vanished meanwhile.
+fn list(store: &Store, before: Option<&Packs>) -> Result<Option<Vec<Arc<Pack>>>, StoreError> {
+    let mut packs = Vec::new();
+    for id in ids(&store.packs, ".idx")? {
+        let known = before.and_then(|before| before.packs.iter().find(|pack| pack.id == id));
+        if let Some(known) = known {
+            packs.push(Arc::clone(known));
+            continue;
+        }
+        match Pack::load(&store.packs, &id, store.boot) {
+            Ok(pack) => packs.push(Arc::new(pack)),
+            Err(error) if error.is_not_found() => {
+                // Gone: list again. An index that is there without its pack is damage, for `verify` to name.
+                if store.packs.stat(&super::pack::index_name(&id))?.is_none() {
+                    return Ok(None);
+                }
+            }
+            // An index or a pack that cannot be read hides its objects; looking for one of them says that it is missing.
+            Err(StoreError::Damaged { .. }) => {}
+            Err(error) if error.is_foreign() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(packs))
+}
+
+/// The ids of the packs or indexes, sorted.
+pub(super) fn ids(packs: &Folder, suffix: &str) -> Result<Vec<String>, StoreError> {
+    let names = packs.names()?;
+    let ids = names.iter().filter_map(|name| name.strip_suffix(suffix)).filter(|id| is_unique_name(id));
+    Ok(ids.map(str::to_owned).collect())
+}
+
+/// Packs without an index: a writer was killed before it could name what is in them.
+pub(super) fn orphans(packs: &Folder) -> Result<Vec<String>, StoreError> {
+    // First the packs: an index that appears in between belongs to a pack that is not an orphan.
+    let mut packed = ids(packs, ".pack")?;
+    let indexed = ids(packs, ".idx")?;
+    packed.retain(|id| indexed.binary_search(id).is_err());
+    Ok(packed)
+}
+
+/// Which boot this is; zeros where the system does not say.
+pub(super) fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let mut id = [0; 16];
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte =
+            std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0);
+    }
+    id
+}

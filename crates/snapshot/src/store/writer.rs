@@ -1,0 +1,350 @@
+//! Writing: one writer, one appender per thread, each with its own pack in a temporary folder of the writer.
+//!
+//! Nothing is visible before [`StoreWriter::publish`], and everything temporary goes when the writer does. From the
+//! first lookup on, the writer holds the shared lock, so no collection can take away what it found to be there already;
+//! [`Published`] goes on holding it, until the caller has written down what it refers to. A thread that holds either
+//! and waits for a collection of the same store waits for itself.
+
+use std::collections::{BTreeMap, HashSet};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::StoreError;
+use super::files::{Lock, unique};
+use super::large::{PACKED, file_name, folder_name};
+use super::pack::{BuiltPack, PackBuilder};
+use super::record::{Codec, HEAD, Packer};
+use super::staged::{self, LargeStaged};
+use super::view::Packs;
+use super::{Key, LARGE, LOCK, Store, Temp};
+use crate::hash::ContentHash;
+
+pub(super) const TEMP: &str = "w-";
+const SHARDS: usize = 64;
+/// What an object costs beside its bytes: the record's head, and the entry of the index.
+const OVERHEAD: u64 = HEAD as u64 + 52;
+/// A pack is closed here: settling needs room for one more pack, not for one more store.
+const PACK: u64 = 256 << 20;
+/// How often an appender looks for packs of others.
+const LOOK: u32 = 4096;
+
+/// How to write.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteOptions {
+    /// Compress on the way: slower, for when the budget is tight.
+    pub compress: bool,
+    /// How many bytes may be added on disk, temporary ones included. Data shared with the user's files counts in full,
+    /// because it takes room as soon as they change.
+    pub budget: Option<u64>,
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    Stored,
+    AlreadyThere,
+}
+
+/// What a writer brought in. The shared lock is held until this is dropped: write down what refers to it first.
+#[derive(Debug)]
+#[must_use = "collections are kept away until this is dropped"]
+pub struct Published {
+    pub objects: u64,
+    pub packs: u64,
+    pub large: u64,
+    /// Bytes of packs, indexes and large objects.
+    pub bytes: u64,
+    _lock: Lock,
+}
+
+#[derive(Debug)]
+pub struct StoreWriter<'s> {
+    store: &'s Store,
+    options: WriteOptions,
+    spent: AtomicU64,
+    shards: Vec<Mutex<HashSet<Key>>>,
+    built: Mutex<Vec<BuiltPack>>,
+    large: Mutex<BTreeMap<[u8; 32], Large>>,
+    failed: AtomicBool,
+    /// Made with the first object: a writer that finds everything there leaves the disk alone.
+    temp: Mutex<Option<Arc<Temp>>>,
+    lock: Lock,
+}
+
+/// A large object that waits for publication.
+#[derive(Debug)]
+pub(super) struct Large {
+    pub(super) name: String,
+    pub(super) packed: bool,
+    pub(super) bytes: u64,
+}
+
+impl Store {
+    /// Begin to write. Takes the shared lock, and removes what dead writers left if no other writer is there.
+    pub fn writer(&self, options: WriteOptions) -> Result<StoreWriter<'_>, StoreError> {
+        let lock = match Lock::take(&self.root, LOCK, true, false)? {
+            Some(lock) => {
+                self.remove_debris(false)?;
+                lock.share(&self.root, LOCK)?;
+                lock
+            }
+            None => Lock::take(&self.root, LOCK, false, true)?
+                .ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })?,
+        };
+        self.view.refresh_if_changed(self)?;
+        Ok(StoreWriter {
+            store: self,
+            options,
+            spent: AtomicU64::new(0),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            built: Mutex::default(),
+            large: Mutex::default(),
+            failed: AtomicBool::new(false),
+            temp: Mutex::default(),
+            lock,
+        })
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'s> StoreWriter<'s> {
+    pub fn store(&self) -> &'s Store {
+        self.store
+    }
+
+    /// For one thread.
+    pub fn appender(&self) -> Result<Appender<'_>, StoreError> {
+        let view = self.store.view.refresh_if_changed(self.store)?;
+        let packer = if self.options.compress { Some(self.packer()?) } else { None };
+        Ok(Appender { writer: self, view, puts: 0, pack: None, packer, buffer: Vec::new() })
+    }
+
+    /// How many bytes this writer added so far.
+    pub fn spent(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed)
+    }
+
+    /// Make visible what the appenders, all finished, wrote. From here on it survives the end of this process;
+    /// [`Store::sync`] or [`Store::settle`] make it survive a loss of power.
+    pub fn publish(self) -> Result<Published, StoreError> {
+        if self.failed.load(Ordering::SeqCst) {
+            return Err(StoreError::Incomplete { dir: self.store.dir().to_owned() });
+        }
+        let mut published = Counts::default();
+        let temp = locked(&self.temp).take();
+        if let Some(temp) = &temp {
+            self.publish_large(temp, &mut published)?;
+            for built in std::mem::take(&mut *locked(&self.built)) {
+                published.objects += built.objects() as u64;
+                published.packs += 1;
+                published.bytes += built.publish(&temp.folder, &self.store.packs, self.store.boot, None)?;
+            }
+        }
+        drop(temp);
+        let Counts { objects, packs, large, bytes } = published;
+        Ok(Published { objects, packs, large, bytes, _lock: self.lock })
+    }
+
+    fn publish_large(&self, temp: &Temp, published: &mut Counts) -> Result<(), StoreError> {
+        for (hash, large) in std::mem::take(&mut *locked(&self.large)) {
+            let folder = self.store.large.make_folder(&folder_name(&hash))?;
+            let mut name = file_name(&hash);
+            if large.packed {
+                name.push_str(PACKED);
+            }
+            temp.folder.rename(&large.name, &folder, &name)?;
+            published.objects += 1;
+            published.large += 1;
+            published.bytes += large.bytes;
+        }
+        Ok(())
+    }
+
+    pub(super) fn temp(&self) -> Result<Arc<Temp>, StoreError> {
+        let mut temp = locked(&self.temp);
+        if let Some(temp) = &*temp {
+            return Ok(Arc::clone(temp));
+        }
+        let made = Arc::new(Temp::make(&self.store.tmp, TEMP)?);
+        *temp = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn packer(&self) -> Result<Packer, StoreError> {
+        Packer::new().map_err(super::files::failed("compress", self.store.dir()))
+    }
+
+    fn shard(&self, key: &Key) -> &Mutex<HashSet<Key>> {
+        &self.shards[usize::from(key.hash[1]) % SHARDS]
+    }
+
+    fn took(&self, key: &Key) -> bool {
+        locked(self.shard(key)).contains(key)
+    }
+
+    /// Take on an object, unless another appender did. In one step with the budget: whoever is told that an object is
+    /// there already must be able to rely on it.
+    fn take_on(&self, key: Key, cost: u64) -> Result<bool, StoreError> {
+        let mut shard = locked(self.shard(&key));
+        if shard.contains(&key) {
+            return Ok(false);
+        }
+        self.reserve(cost)?;
+        shard.insert(key);
+        Ok(true)
+    }
+
+    pub(super) fn reserve(&self, cost: u64) -> Result<(), StoreError> {
+        let most = self.options.budget.unwrap_or(u64::MAX);
+        let add = |spent: u64| spent.checked_add(cost).filter(|sum| *sum <= most);
+        let spent = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        spent.map(drop).map_err(|spent| StoreError::OverBudget {
+            needed: cost,
+            left: most.saturating_sub(spent),
+            dir: self.store.dir().to_owned(),
+        })
+    }
+
+    pub(super) fn give_back(&self, cost: u64) {
+        self.spent.fetch_sub(cost, Ordering::Relaxed);
+    }
+}
+
+impl StoreWriter<'_> {
+    pub(super) fn compresses(&self) -> bool {
+        self.options.compress
+    }
+
+    /// Keep a large object for publication; false when it is there already.
+    pub(super) fn keep_large(
+        &self,
+        hash: &ContentHash,
+        large: impl FnOnce() -> Large,
+    ) -> Result<bool, StoreError> {
+        let key = Key::from(*hash);
+        if self.took(&key) || self.store.contains(key)? {
+            return Ok(false);
+        }
+        match locked(&self.large).entry(key.hash) {
+            std::collections::btree_map::Entry::Occupied(_) => Ok(false),
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(large());
+                Ok(true)
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    objects: u64,
+    packs: u64,
+    large: u64,
+    bytes: u64,
+}
+
+/// One thread's way into the store.
+#[derive(Debug)]
+pub struct Appender<'w> {
+    writer: &'w StoreWriter<'w>,
+    view: Arc<Packs>,
+    puts: u32,
+    pack: Option<PackBuilder>,
+    packer: Option<Packer>,
+    buffer: Vec<u8>,
+}
+
+impl<'w> Appender<'w> {
+    /// Store an object, whose address the caller has computed from these very bytes.
+    pub fn put(&mut self, key: Key, bytes: &[u8]) -> Result<Put, StoreError> {
+        if self.writer.took(&key) || self.stored(&key, bytes.len() as u64)? {
+            return Ok(Put::AlreadyThere);
+        }
+        let size = bytes.len() as u64;
+        let too_large = || StoreError::TooLarge { size, dir: self.writer.store.dir().to_owned() };
+        let raw = u32::try_from(size).map_err(|_| too_large())?;
+        let packed = match &mut self.packer {
+            Some(packer) => {
+                packer.pack(bytes).map_err(super::files::failed("compress", self.writer.store.dir()))?
+            }
+            None => None,
+        };
+        let (codec, payload) = packed.as_deref().map_or((Codec::Raw, bytes), |packed| (Codec::Zstd, packed));
+        let cost = payload.len() as u64 + OVERHEAD;
+        if !self.writer.take_on(key, cost)? {
+            return Ok(Put::AlreadyThere);
+        }
+        // From here on others rely on it.
+        let appended = self.append(key, codec, raw, payload);
+        if appended.is_err() {
+            self.writer.failed.store(true, Ordering::SeqCst);
+        }
+        appended.map(|()| Put::Stored)
+    }
+
+    fn append(&mut self, key: Key, codec: Codec, raw: u32, payload: &[u8]) -> Result<(), StoreError> {
+        if self.pack.as_ref().is_some_and(|pack| pack.len() >= PACK) {
+            self.close()?;
+        }
+        let pack = match &mut self.pack {
+            Some(pack) => pack,
+            none => none.insert(PackBuilder::create(&self.writer.temp()?.folder, &unique())?),
+        };
+        pack.append(key, codec, raw, payload)
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        if let Some(pack) = self.pack.take() {
+            let built = pack.finish().inspect_err(|_| self.writer.failed.store(true, Ordering::SeqCst))?;
+            locked(&self.writer.built).push(built);
+        }
+        Ok(())
+    }
+
+    fn stored(&mut self, key: &Key, size: u64) -> Result<bool, StoreError> {
+        let store = self.writer.store;
+        self.puts += 1;
+        if self.puts.is_multiple_of(LOOK) {
+            self.view = store.view.refresh_if_changed(store)?;
+        }
+        Ok(self.view.holds(key) || (size >= LARGE && store.large_is_there(key)?))
+    }
+
+    /// Take a large file in: by sharing its data where the filesystem can, else by reading it once. `sparse`: look for
+    /// holes. It is stored when the caller, sure that it did not change meanwhile, commits it.
+    pub fn put_large(
+        &mut self,
+        source: BorrowedFd<'_>,
+        size: u64,
+        sparse: bool,
+    ) -> Result<LargeStaged<'w>, StoreError> {
+        staged::stage(self.writer, source, size, sparse, &mut self.buffer)
+    }
+
+    /// The same by sharing its data only; nothing where the filesystem cannot.
+    pub fn clone_large(
+        &mut self,
+        source: BorrowedFd<'_>,
+        size: u64,
+    ) -> Result<Option<LargeStaged<'w>>, StoreError> {
+        staged::stage_clone(self.writer, source, size, &mut self.buffer)
+    }
+
+    /// Nothing more to put. What was put is visible when the writer publishes.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        self.close()
+    }
+}
+
+impl Drop for Appender<'_> {
+    fn drop(&mut self) {
+        // What it took on is lost, and others may have been told that it is there.
+        if self.pack.is_some() {
+            self.writer.failed.store(true, Ordering::SeqCst);
+        }
+    }
+}
