@@ -133,7 +133,7 @@ pub(crate) struct NewDir {
 }
 
 /// Put a cache together; `dirs` in the order of their numbers.
-pub(crate) fn assemble(about: About, dirs: Vec<NewDir>) -> Result<Cache, Malformed> {
+pub(crate) fn assemble(about: &About, dirs: Vec<NewDir>) -> Result<Cache, Malformed> {
     let size: usize = dirs.iter().map(|dir| DIR_HEAD + 10 + dir.entries.len() + dir.omitted.len()).sum();
     let mut out = Writer::onto(Vec::with_capacity(size + 4096));
     out.raw(MAGIC);
@@ -162,6 +162,5 @@ pub(crate) fn assemble(about: About, dirs: Vec<NewDir>) -> Result<Cache, Malform
 /// Where the cache of a root lives in a store.
 pub(crate) fn path(store: &Path, root: &Path) -> PathBuf {
     let name = tagged(b"nono root v1\0", &[root.as_os_str().as_encoded_bytes()]);
-    let name: String = name[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    store.join("cache").join(name)
+    store.join("cache").join(crate::paths::hex(&name[..16]))
 }

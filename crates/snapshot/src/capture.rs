@@ -285,9 +285,10 @@ impl OneRoot<'_> {
         name: &Name,
         found: &Found,
     ) -> Result<Workers<'s>, CaptureError> {
-        let unlocked = match self.request.unlock {
-            true => Unlocked::add(parent.as_fd(), name.as_bytes(), 0o500),
-            false => Ok(None),
+        let unlocked = if self.request.unlock {
+            Unlocked::add(parent.as_fd(), name.as_bytes(), 0o500)
+        } else {
+            Ok(None)
         };
         let opened = unlocked.and_then(|guard| Ok((guard, open_dir(parent.as_fd(), name.as_bytes())?)));
         let (_guard, fd) = match opened {
@@ -344,7 +345,7 @@ impl OneRoot<'_> {
         if !built.unchanged || cache.is_none() || scanned.counts.read > 0 {
             all.changed.push(self.path.to_owned());
         }
-        let cache = cache::assemble(about, built.dirs).map_err(CaptureError::Record)?;
+        let cache = cache::assemble(&about, built.dirs).map_err(CaptureError::Record)?;
         caches.insert(self.path.to_owned(), cache);
         let entry = Entry { name: name.clone(), meta, kind };
         self.add(RootContent::Captured(entry), Some(frozen_hash), all);
@@ -366,14 +367,9 @@ impl OneRoot<'_> {
         if self.request.options.paranoid || !filesystem.trusted {
             return Ok(None);
         }
-        let known = match known {
-            Some(cache) => Some(cache),
-            None => {
-                let file = cache::path(self.request.store.dir(), self.path);
-                // A cache that cannot be read is none.
-                Cache::load(&file).ok().flatten()
-            }
-        };
+        // A cache that cannot be read is none.
+        let load = || Cache::load(&cache::path(self.request.store.dir(), self.path)).ok().flatten();
+        let known = known.or_else(load);
         let Some(cache) = known.filter(|cache| cache.about.is_of(about)) else { return Ok(None) };
         // Objects of a tree that is in the store are in the store; those of one that was collected may not be.
         let stored = match cache.tree() {

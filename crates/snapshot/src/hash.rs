@@ -132,7 +132,9 @@ pub fn content_hash(bytes: &[u8]) -> ContentHash {
 pub(crate) fn tagged(tag: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(tag);
-    parts.iter().for_each(|part| hash.update(part));
+    for part in parts {
+        hash.update(part);
+    }
     hash.finalize().into()
 }
 

@@ -52,4 +52,5 @@ pub use manager::{
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::SessionMetadata;
 pub use restore::RestoreOutcome;
+pub use scan::Counts;
 pub use state::{ObjectError, Observer, RootContent, RootState, SnapshotState};

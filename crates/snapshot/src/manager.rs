@@ -23,6 +23,7 @@ use crate::node::Time;
 use crate::objects::StoreObjects;
 use crate::read;
 use crate::restore::{JournalError, PreflightError, RestoreError};
+use crate::scan::Counts;
 use crate::session::{Held, Record, RecordedId, Session, SessionError};
 use crate::state::{ObjectError, Observer, SnapshotState};
 use crate::store::{Key, Store, StoreError};
@@ -133,6 +134,8 @@ pub struct Manifest {
     /// Survives a loss of power.
     pub durable: bool,
     pub state: SnapshotState,
+    /// What taking it took; nothing for one that was loaded.
+    pub work: Counts,
     store: Arc<Store>,
 }
 
@@ -376,7 +379,7 @@ impl SnapshotManager {
         record.snapshots.push(recorded);
         self.session.save_record(&record, Sync::No)?;
         drop(captured.published);
-        Ok(self.manifest(sheet, false))
+        Ok(Manifest { work: captured.counts, ..self.manifest(sheet, false) })
     }
 
     fn manifest(&self, sheet: Sheet, durable: bool) -> Manifest {
@@ -390,6 +393,7 @@ impl SnapshotManager {
             coverage: sheet.coverage,
             durable,
             state: sheet.state,
+            work: Counts::default(),
             store: self.store.clone(),
         }
     }

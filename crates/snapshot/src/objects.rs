@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
@@ -108,6 +109,6 @@ fn object_error(what: ObjectName, error: StoreError) -> ObjectError {
         StoreError::Missing { .. } => ObjectError::Missing { what },
         StoreError::Damaged { .. } => ObjectError::Damaged { what },
         StoreError::Io { path, source, .. } => ObjectError::Io { path, source },
-        other => ObjectError::Io { path: Default::default(), source: std::io::Error::other(other) },
+        other => ObjectError::Io { path: PathBuf::new(), source: std::io::Error::other(other) },
     }
 }

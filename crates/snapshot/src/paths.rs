@@ -24,7 +24,7 @@ enum Form {
 fn form(path: &Path) -> Form {
     match path.to_str() {
         Some(text) => Form::Text(text.to_owned()),
-        None => Form::Bytes { hex: bytes(path).iter().map(|byte| format!("{byte:02x}")).collect() },
+        None => Form::Bytes { hex: hex(bytes(path)) },
     }
 }
 

@@ -29,10 +29,6 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, task: T) {
-        self.push_all(std::iter::once(task));
-    }
-
     pub(crate) fn push_all(&self, tasks: impl IntoIterator<Item = T>) {
         let mut state = self.lock();
         let before = state.tasks.len();
@@ -147,7 +143,7 @@ mod tests {
     #[test]
     fn the_first_error_ends_it() {
         let work = |(): &mut (), task: u64, queue: &Queue<u64>| {
-            queue.push(task + 1);
+            queue.push_all([task + 1]);
             if task == 1000 { Err(task) } else { Ok(()) }
         };
         assert_eq!(run(vec![(); 2], vec![0], work), Err(1000));

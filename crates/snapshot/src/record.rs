@@ -3,6 +3,8 @@
 //! An entry that did not change is carried over by copying its bytes. Records are read back only from our own files,
 //! which have a checksum, but are read with the same distrust as everything else.
 
+use rustix::fs::FileType;
+
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::dirs::DirId;
 use crate::hash::ContentHash;
@@ -79,8 +81,7 @@ impl<'a> Entries<'a> {
         let name = from.bytes()?;
         let flags = from.byte()?;
         let packed = from.raw(PACKED)?.first_chunk().ok_or(Malformed("a record"))?;
-        let kind = rustix::fs::FileType::from_raw_mode(Stat::unpack(packed).mode);
-        use rustix::fs::FileType;
+        let kind = FileType::from_raw_mode(Stat::unpack(packed).mode);
         let payload = match kind {
             FileType::RegularFile => Payload::File(ContentHash::from_bytes(from.array()?)),
             FileType::Directory => Payload::Dir(DirId::from_le_bytes(from.array()?)),
@@ -131,11 +132,11 @@ impl Known<'_> {
             }
             Payload::Dir(id) => dir(*id).ok_or(Malformed("a record's directory"))?,
             Payload::Link(target) => Kind::Symlink { target: target.clone() },
-            Payload::Device(rdev) if stat.kind() == rustix::fs::FileType::BlockDevice => {
+            Payload::Device(rdev) if stat.kind() == FileType::BlockDevice => {
                 Kind::BlockDevice { rdev: *rdev }
             }
             Payload::Device(rdev) => Kind::CharDevice { rdev: *rdev },
-            Payload::Nothing if stat.kind() == rustix::fs::FileType::Fifo => Kind::Fifo,
+            Payload::Nothing if stat.kind() == FileType::Fifo => Kind::Fifo,
             Payload::Nothing => Kind::Socket,
         };
         Ok(Entry { name: Name::new(self.name).ok_or(Malformed("a name"))?, meta, kind })
@@ -167,7 +168,9 @@ impl Links {
 /// Writes what was left out.
 pub(crate) fn put_omitted(omitted: &[Omitted]) -> Vec<u8> {
     let mut out = Writer::new();
-    omitted.iter().for_each(|omitted| omitted.encode(&mut out));
+    for omitted in omitted {
+        omitted.encode(&mut out);
+    }
     out.finish()
 }
 

@@ -6,7 +6,7 @@ use super::{ExclusionConfig, FrozenRules, Rules, RulesError};
 impl Rules {
     /// Whether rules can be made of this.
     pub fn check(config: &ExclusionConfig) -> Result<(), RulesError> {
-        let nothing = Source::Frozen(Box::new(FrozenRules::default()));
+        let nothing = Source::Frozen(Box::<FrozenRules>::default());
         Shared::new(config, false, nothing).map(drop)
     }
 

@@ -121,7 +121,7 @@ impl SnapshotManager {
         options: &RestoreOptions,
     ) -> Result<Restored, SnapshotError> {
         let target = self.session.sheet(&self.recorded()?, id)?;
-        let restore = RestoreId::random().map_err(|source| self.io("/dev/urandom", source))?;
+        let restore = random_id()?;
         let safety = self.safety(held, &target, restore)?;
         let since = self.changed_since(options)?;
         let request = RestoreRequest {
@@ -200,7 +200,7 @@ impl SnapshotManager {
         let before = plan(&request, &objects)?;
         let swept = sweep(&before, wanted.id, &objects);
         drop(objects);
-        let again = RestoreId::random().map_err(|source| self.io("/dev/urandom", source))?;
+        let again = random_id()?;
         let now = self.safety(held, &target, again)?;
         request.current = &now.state;
         request.resumed = Some(&first.state);
@@ -216,10 +216,6 @@ impl SnapshotManager {
         self.session.dir().join("restore.journal")
     }
 
-    fn io(&self, path: &str, source: std::io::Error) -> SnapshotError {
-        crate::session::SessionError::Io { path: path.into(), source }.into()
-    }
-
     fn keeping(&self) -> Keeping<'_> {
         Keeping {
             objects: StoreObjects::new(&self.store),
@@ -227,6 +223,11 @@ impl SnapshotManager {
             one_at_a_time: Mutex::new(()),
         }
     }
+}
+
+fn random_id() -> Result<RestoreId, SnapshotError> {
+    let random = RestoreId::random();
+    Ok(random.map_err(|source| crate::session::SessionError::Io { path: "/dev/urandom".into(), source })?)
 }
 
 /// The store's objects; what a restore displaces is written down in the session before it goes.

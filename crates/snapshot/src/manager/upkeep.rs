@@ -374,9 +374,9 @@ impl SnapshotManager {
                 wrong.push(tree);
             }
         }
-        wrong
-            .iter()
-            .for_each(|tree| report(format!("directory {tree} has another digest than its parent says")));
+        for tree in wrong {
+            report(format!("directory {tree} has another digest than its parent says"));
+        }
         for hash in contents {
             match self.store.contains(Key::from(hash)) {
                 Ok(true) => {}

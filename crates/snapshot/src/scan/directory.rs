@@ -1,0 +1,363 @@
+//! One directory: list it, judge every name, carry over what did not change, and note what is to be read.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+
+use super::names::{Names, list};
+use super::old::OldEntries;
+use super::unfinished::{Dirty, Draft, Unfinished, is_same_entry};
+use super::{DirTask, Ignored, Listing, Scan, ScanError, Task, Worker};
+use crate::bytes::Writer;
+use crate::cache::CachedDir;
+use crate::dirs::{Dir, DirId, open_dir};
+use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack};
+use crate::node::{Name, Omitted, Reason, Xattr};
+use crate::pool::Queue;
+use crate::read::{self, How, is_settled, unreadable};
+use crate::record::{self, ANYWAY, Known, Payload, TRUSTED};
+use crate::stat::{Found, PACKED, stat_at};
+use crate::state::Observer;
+use crate::unlock::Unlocked;
+
+/// A pack of git's beyond this size is not copied unless asked for.
+const LARGE_PACK: u64 = 64 << 20;
+
+/// One directory being scanned.
+pub(super) struct Directory<'a, 'b> {
+    scan: &'a Scan<'b>,
+    id: DirId,
+    path: Option<Vec<u8>>,
+    rules: Arc<DirRules>,
+    old: Option<CachedDir<'a>>,
+    same_rules: bool,
+    out: Vec<u8>,
+    omitted: Vec<Omitted>,
+    same: bool,
+    has_links: bool,
+    dirty: Vec<Dirty>,
+    subdirs: Vec<Subdir>,
+    entries: u64,
+    bytes: u64,
+}
+
+struct Subdir {
+    id: DirId,
+    name: Box<[u8]>,
+    inode: u64,
+    old: Option<DirId>,
+    searching: Option<Reason>,
+}
+
+impl<'a, 'b> Directory<'a, 'b> {
+    pub(super) fn scan(
+        scan: &'a Scan<'b>,
+        worker: &mut Worker<'_>,
+        task: DirTask,
+        queue: &Queue<Task>,
+        observer: &dyn Observer,
+    ) -> Result<(), ScanError> {
+        let opened = open(scan, &task, &mut worker.unlocked).and_then(|dir| {
+            let fd = scan.dirs.fd(&dir)?;
+            let names = list(fd.as_fd(), &mut worker.names)?;
+            let xattrs = read::xattrs(fd.as_fd())?;
+            drop(fd);
+            Ok((dir, names, xattrs))
+        });
+        let (dir, names, xattrs) = match opened {
+            Err(error) if task.id == 0 => return Err(ScanError::Root(error)),
+            Err(error) => {
+                worker.listings.push(failed(&task, unreadable(&error)));
+                return Ok(());
+            }
+            Ok(opened) => opened,
+        };
+        let fd = scan.dirs.fd(&dir).map_err(ScanError::Root)?;
+        let mut this = Directory::new(scan, &task, fd.as_fd(), &names);
+        let mut old = OldEntries::new(this.old.as_ref());
+        for name in names.iter() {
+            let known = old.at(name, &mut this.same);
+            this.entry(worker, fd.as_fd(), &names, name, known.as_ref());
+        }
+        old.finish(&mut this.same);
+        drop(fd);
+        worker.counts.directories += 1;
+        scan.limits.add(this.entries + 1, this.bytes)?;
+        observer.progress(scan.limits.entries(), 0);
+        this.finish(worker, task, dir, xattrs, queue)
+    }
+
+    fn new(scan: &'a Scan<'b>, task: &DirTask, fd: BorrowedFd<'_>, names: &Names) -> Directory<'a, 'b> {
+        let has = Has { gitignore: names.contains(b".gitignore"), git: names.contains(b".git") };
+        let mut path = None;
+        let rules = match &task.rules {
+            None => scan.rules.root(fd),
+            Some(above) => {
+                if has.gitignore || has.git || !above.is_trivial() || scan.rules.is_frozen() {
+                    let here = path.insert(scan.dirs.path(task.id));
+                    above.enter(scan.rules, here, fd, has, task.searching.is_some())
+                } else {
+                    above.clone()
+                }
+            }
+        };
+        if !rules.is_trivial() && path.is_none() {
+            path = Some(scan.dirs.path(task.id));
+        }
+        let old = task.old.and_then(|id| scan.cache?.dir(id));
+        let same_rules = old.is_some_and(|old| *old.rules == rules.digest());
+        Directory {
+            scan,
+            id: task.id,
+            path: path.filter(|_| !rules.is_trivial()),
+            rules,
+            old,
+            same_rules,
+            out: Vec::with_capacity(old.map_or(0, |old| old.entries.len() + 64)),
+            omitted: Vec::new(),
+            same: old.is_some(),
+            has_links: false,
+            dirty: Vec::new(),
+            subdirs: Vec::new(),
+            entries: 0,
+            bytes: 0,
+        }
+    }
+
+    fn entry(
+        &mut self,
+        worker: &mut Worker<'_>,
+        fd: BorrowedFd<'_>,
+        names: &Names,
+        name: &[u8],
+        known: Option<&Known<'_>>,
+    ) {
+        let found = match stat_at(fd, name) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.same = false;
+                return;
+            }
+            Err(error) => return self.leave(name, false, unreadable(&error)),
+        };
+        let is_dir = found.stat.is_dir();
+        if self.scan.own.contains(&(found.dev, found.stat.ino)) {
+            return self.leave(name, is_dir, Reason::OwnState);
+        }
+        if self.scan.roots.contains(&(found.dev, found.stat.ino)) {
+            return self.leave(name, is_dir, Reason::OtherRoot);
+        }
+        if found.mount != self.scan.mount && !self.scan.cross_mounts {
+            return self.leave(name, is_dir, Reason::OtherFilesystem);
+        }
+        let packed = found.stat.pack();
+        let known = known.filter(|known| known.stat().kind() == found.stat.kind());
+        let (flags, searching) = match self.judge(names, name, is_dir, known) {
+            Verdict::Take => (0, None),
+            Verdict::TakeAnyway => (ANYWAY, None),
+            Verdict::Search(reason) => (ANYWAY, Some(reason)),
+            Verdict::Leave(reason) => {
+                if matches!(reason, Reason::Ignored { .. }) {
+                    worker.ignored.push(Ignored { dir: self.id, name: name.into(), is_dir });
+                }
+                return self.leave(name, is_dir, reason);
+            }
+        };
+        if is_dir {
+            return self.subdir(name, &found, known, flags, searching);
+        }
+        self.entries += 1;
+        self.has_links |= found.stat.nlink > 1;
+        worker.links.count(&found.stat);
+        let known = known.filter(|known| *known.packed == packed);
+        let trusted = known.filter(|known| self.is_trusted(known, &found));
+        if found.stat.is_file() {
+            self.bytes += found.stat.size;
+            worker.counts.files += 1;
+            worker.counts.bytes += found.stat.size;
+            match trusted {
+                Some(known) => self.carry_over(known, flags),
+                None => self.read_later(name, &found, flags, known),
+            }
+        } else {
+            worker.counts.others += 1;
+            match trusted {
+                Some(known) => self.carry_over(known, flags),
+                None => self.other(fd, name, &found, flags, known),
+            }
+        }
+    }
+
+    /// Whether the last scan's content is still the content.
+    fn is_trusted(&self, known: &Known<'_>, found: &Found) -> bool {
+        known.flags & TRUSTED != 0
+            && (!found.stat.is_file()
+                || found.stat.ctime < self.scan.session_start && !self.scan.mapped.contains(found))
+    }
+
+    /// A name that was taken under the same rules is taken again; everything else is judged.
+    fn judge(&mut self, names: &Names, name: &[u8], is_dir: bool, known: Option<&Known<'_>>) -> Verdict {
+        let Some(dir) = &self.path else { return Verdict::Take };
+        if !is_dir && self.same_rules && known.is_some_and(|known| known.flags & ANYWAY == 0) {
+            return Verdict::Take;
+        }
+        let path = if dir.is_empty() { name.to_vec() } else { [dir, name].join(&b'/') };
+        self.rules.judge(&path, name, is_dir, &|beside| names.contains(beside))
+    }
+
+    fn leave(&mut self, name: &[u8], is_dir: bool, reason: Reason) {
+        // A name that is not one cannot come from the kernel.
+        if let Some(name) = Name::new(name) {
+            self.omitted.push(Omitted { name, is_dir, reason });
+        }
+    }
+
+    fn carry_over(&mut self, known: &Known<'_>, flags: u8) {
+        self.same &= known.flags & ANYWAY == flags & ANYWAY;
+        if known.flags & ANYWAY == flags & ANYWAY {
+            self.out.extend_from_slice(known.raw);
+        } else {
+            let flags = known.flags & !ANYWAY | flags & ANYWAY;
+            self.put(known.name, flags, known.packed, &known.payload, &known.xattrs);
+        }
+    }
+
+    fn put(&mut self, name: &[u8], flags: u8, packed: &[u8; PACKED], payload: &Payload, xattrs: &[Xattr]) {
+        let mut out = Writer::onto(std::mem::take(&mut self.out));
+        record::put(&mut out, name, flags, packed, payload, xattrs);
+        self.out = out.finish();
+    }
+
+    fn subdir(
+        &mut self,
+        name: &[u8],
+        found: &Found,
+        known: Option<&Known<'_>>,
+        flags: u8,
+        searching: Option<Reason>,
+    ) {
+        let id = self.scan.dirs.add(self.id, name);
+        let packed = found.stat.pack();
+        self.same &= known.is_some_and(|known| *known.packed == packed && known.flags == flags);
+        self.put(name, flags, &packed, &Payload::Dir(id), &[]);
+        let old = match known.map(|known| &known.payload) {
+            Some(Payload::Dir(old)) => Some(*old),
+            _ => None,
+        };
+        self.subdirs.push(Subdir { id, name: name.into(), inode: found.stat.ino, old, searching });
+    }
+
+    fn read_later(&mut self, name: &[u8], found: &Found, flags: u8, known: Option<&Known<'_>>) {
+        let mapped = self.scan.mapped.contains(found);
+        let leave_packs = self.scan.rules.config().large_git_packs == LargePacks::LeaveOut;
+        let only_clone = leave_packs && found.stat.size > LARGE_PACK && {
+            let dir = self.path.clone().unwrap_or_else(|| self.scan.dirs.path(self.id));
+            is_git_pack(&[&dir[..], name].join(&b'/'))
+        };
+        self.dirty.push(Dirty {
+            name: name.into(),
+            found: *found,
+            flags,
+            how: How { mapped, only_clone, unlock: self.scan.unlock },
+            at: self.out.len(),
+            old: known.map(|known| known.raw.into()),
+        });
+    }
+
+    /// A link, FIFO, socket or device: recorded, never opened.
+    fn other(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        name: &[u8],
+        found: &Found,
+        flags: u8,
+        known: Option<&Known<'_>>,
+    ) {
+        let coarse = read::now();
+        let payload = match found.stat.kind() {
+            FileType::Symlink => read::link(fd, name).map(Payload::Link),
+            FileType::CharacterDevice | FileType::BlockDevice => Ok(Payload::Device(found.rdev)),
+            _ => Ok(Payload::Nothing),
+        };
+        let all = payload.and_then(|payload| Ok((payload, read::xattrs_at(fd, name)?)));
+        let (payload, xattrs) = match all {
+            Ok(all) => all,
+            Err(errno) => return self.leave(name, false, unreadable(&errno.into())),
+        };
+        let trusted = if is_settled(found.stat.ctime, coarse) { TRUSTED } else { 0 };
+        let start = self.out.len();
+        self.put(name, flags | trusted, &found.stat.pack(), &payload, &xattrs);
+        self.same &= known.is_some_and(|known| is_same_entry(known.raw, &self.out[start..], name));
+    }
+
+    /// Read what changed, here or in tasks of its own, and queue the subdirectories.
+    fn finish(
+        self,
+        worker: &mut Worker<'_>,
+        task: DirTask,
+        dir: Dir,
+        xattrs: Vec<Xattr>,
+        queue: &Queue<Task>,
+    ) -> Result<(), ScanError> {
+        let old_omitted = self.old.map(|old| old.omitted.to_vec());
+        let listing = Listing {
+            id: self.id,
+            rules: self.rules.digest(),
+            entries: self.out,
+            omitted: Vec::new(),
+            xattrs,
+            old: task.old,
+            same: self.same,
+            has_links: self.has_links,
+            left_out: task.searching,
+        };
+        let draft = Draft { listing, omitted: self.omitted, old_omitted };
+        let dir = Arc::new(dir);
+        let unfinished = Arc::new(Unfinished::new(dir.clone(), draft, self.dirty));
+        let rules = self.rules;
+        queue.push_all(self.subdirs.into_iter().map(|subdir| {
+            Task::Dir(DirTask {
+                id: subdir.id,
+                place: Some((dir.clone(), subdir.name)),
+                inode: subdir.inode,
+                old: subdir.old,
+                rules: Some(rules.clone()),
+                searching: subdir.searching,
+            })
+        }));
+        drop(dir);
+        let mut parts = unfinished.parts();
+        let first = parts.next().unwrap_or_default();
+        queue.push_all(parts.map(|part| Task::Files(unfinished.clone(), part)));
+        unfinished.read(self.scan, worker, first)
+    }
+}
+
+/// Open the directory of a task; another one in its place is an error.
+fn open(scan: &Scan<'_>, task: &DirTask, unlocked: &mut Vec<Unlocked>) -> io::Result<Dir> {
+    let dirs = scan.dirs;
+    let Some((parent, name)) = &task.place else { return dirs.root() };
+    let parent = dirs.fd(parent)?;
+    if scan.unlock {
+        unlocked.extend(Unlocked::add(parent.as_fd(), name, 0o500)?);
+    }
+    let fd: OwnedFd = open_dir(parent.as_fd(), name)?;
+    let dir = dirs.keep(task.id, fd)?;
+    if dir.inode().ino == task.inode { Ok(dir) } else { Err(rustix::io::Errno::STALE.into()) }
+}
+
+fn failed(task: &DirTask, reason: Reason) -> Listing {
+    Listing {
+        id: task.id,
+        rules: [0; 32],
+        entries: Vec::new(),
+        omitted: Vec::new(),
+        xattrs: Vec::new(),
+        old: task.old,
+        same: false,
+        has_links: false,
+        left_out: Some(reason),
+    }
+}

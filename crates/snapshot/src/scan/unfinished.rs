@@ -1,0 +1,184 @@
+//! A directory whose changed files are being read: by one task, or by several where there are many.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Listing, Scan, ScanError, Worker};
+use crate::bytes::Writer;
+use crate::dirs::Dir;
+use crate::node::{Name, Omitted, Reason};
+use crate::read::{How, Outcome, unreadable};
+use crate::record::{self, Payload, SPARSE, TRUSTED};
+use crate::stat::{Found, stat_at};
+
+/// So many files of one directory are read by one task.
+const FILES_PER_TASK: usize = 256;
+/// How often an entry that is replaced while we look is looked at again.
+const LOOKS: usize = 4;
+
+/// A directory whose changed files are being read.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    dir: Arc<Dir>,
+    listing: Mutex<Option<Draft>>,
+    dirty: Vec<Dirty>,
+    results: Mutex<Vec<Read>>,
+    pending: AtomicUsize,
+}
+
+/// A listing with gaps where changed files belong.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) listing: Listing,
+    pub(super) omitted: Vec<Omitted>,
+    pub(super) old_omitted: Option<Vec<u8>>,
+}
+
+/// A file to be read.
+#[derive(Debug)]
+pub(super) struct Dirty {
+    pub(super) name: Box<[u8]>,
+    pub(super) found: Found,
+    pub(super) flags: u8,
+    pub(super) how: How,
+    /// Where in the listing it belongs.
+    pub(super) at: usize,
+    /// Its bytes in the last scan's record.
+    pub(super) old: Option<Box<[u8]>>,
+}
+
+/// What came of a file, by its number in `dirty`.
+type Read = (usize, Taken);
+
+#[derive(Debug)]
+enum Taken {
+    Entry(Vec<u8>),
+    LeftOut(Reason),
+    Gone,
+}
+
+impl Unfinished {
+    pub(super) fn new(dir: Arc<Dir>, draft: Draft, dirty: Vec<Dirty>) -> Unfinished {
+        let tasks = dirty.len().div_ceil(FILES_PER_TASK).max(1);
+        Unfinished {
+            dir,
+            listing: Mutex::new(Some(draft)),
+            dirty,
+            results: Mutex::default(),
+            pending: AtomicUsize::new(tasks),
+        }
+    }
+
+    /// The parts of the work, each for one call of [`Unfinished::read`].
+    pub(super) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let files = self.dirty.len();
+        let parts = files.div_ceil(FILES_PER_TASK).max(1);
+        (0..parts).map(move |part| part * FILES_PER_TASK..files.min((part + 1) * FILES_PER_TASK))
+    }
+
+    /// Read some of the files; whoever is last puts the listing together.
+    pub(super) fn read(
+        &self,
+        scan: &Scan<'_>,
+        worker: &mut Worker<'_>,
+        range: Range<usize>,
+    ) -> Result<(), ScanError> {
+        let mut results = Vec::with_capacity(range.len());
+        if !range.is_empty() {
+            let fd = scan.dirs.fd(&self.dir).map_err(ScanError::Root)?;
+            for (at, dirty) in self.dirty.iter().enumerate().take(range.end).skip(range.start) {
+                let taken = dirty.take(fd.as_fd(), worker)?;
+                if !matches!(taken, Taken::Entry(_)) {
+                    worker.counts.files -= 1;
+                    worker.counts.bytes -= dirty.found.stat.size;
+                }
+                results.push((at, taken));
+            }
+        }
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).append(&mut results);
+        if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let draft = self.listing.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut results =
+                std::mem::take(&mut *self.results.lock().unwrap_or_else(PoisonError::into_inner));
+            results.sort_unstable_by_key(|(at, _)| *at);
+            worker.listings.extend(draft.map(|draft| draft.complete(&self.dirty, results)));
+        }
+        Ok(())
+    }
+}
+
+impl Draft {
+    fn complete(mut self, dirty: &[Dirty], results: Vec<Read>) -> Listing {
+        let mut listing = self.listing;
+        if !results.is_empty() {
+            let gaps = std::mem::take(&mut listing.entries);
+            let mut done = 0;
+            for ((_, taken), dirty) in results.into_iter().zip(dirty) {
+                listing.entries.extend_from_slice(&gaps[done..dirty.at]);
+                done = dirty.at;
+                match taken {
+                    Taken::Entry(bytes) => {
+                        let same =
+                            dirty.old.as_ref().is_some_and(|old| is_same_entry(old, &bytes, &dirty.name));
+                        listing.same &= same;
+                        listing.entries.extend_from_slice(&bytes);
+                    }
+                    Taken::LeftOut(reason) => {
+                        listing.same = false;
+                        let name = Name::new(&dirty.name);
+                        self.omitted.extend(name.map(|name| Omitted { name, is_dir: false, reason }));
+                    }
+                    Taken::Gone => listing.same = false,
+                }
+            }
+            listing.entries.extend_from_slice(&gaps[done..]);
+            self.omitted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        }
+        listing.omitted = record::put_omitted(&self.omitted);
+        listing.same &= self.old_omitted.is_some_and(|old| old == listing.omitted);
+        listing
+    }
+}
+
+/// Two forms of one entry that make the same entry of a node: only the trust may differ.
+pub(super) fn is_same_entry(old: &[u8], new: &[u8], name: &[u8]) -> bool {
+    // Behind the name and its length stand the flags.
+    let at = new.len().min(old.len()).min(name.len() + if name.len() < 0x80 { 1 } else { 2 });
+    let (Some((old_flags, old_rest)), Some((new_flags, new_rest))) =
+        (old[at..].split_first(), new[at..].split_first())
+    else {
+        return false;
+    };
+    old[..at] == new[..at] && old_flags | TRUSTED == new_flags | TRUSTED && old_rest == new_rest
+}
+
+impl Dirty {
+    fn take(&self, dir: BorrowedFd<'_>, worker: &mut Worker<'_>) -> Result<Taken, ScanError> {
+        let mut found = self.found;
+        for _ in 0..LOOKS {
+            match worker.read(dir, &self.name, &found, self.how)? {
+                Outcome::Content(content) => {
+                    let sparse = if content.sparse { SPARSE } else { 0 };
+                    let trusted = if content.trusted { TRUSTED } else { 0 };
+                    let mut out = Writer::new();
+                    let flags = self.flags | sparse | trusted;
+                    let payload = Payload::File(content.hash);
+                    record::put(&mut out, &self.name, flags, &content.stat.pack(), &payload, &content.xattrs);
+                    return Ok(Taken::Entry(out.finish()));
+                }
+                Outcome::LeftOut(reason) => return Ok(Taken::LeftOut(reason)),
+                Outcome::Replaced => match stat_at(dir, &self.name) {
+                    Ok(now) if now.stat.is_file() => found = now,
+                    // It became something else under our eyes.
+                    Ok(_) => break,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
+                    Err(error) => return Ok(Taken::LeftOut(unreadable(&error))),
+                },
+            }
+        }
+        Ok(Taken::LeftOut(Reason::Unstable))
+    }
+}
