@@ -171,7 +171,14 @@ pub fn diff(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Resu
         let mut list = Lister { path, frames: Vec::new(), changes: &mut changes };
         walk(a.content.entry(), b.content.entry(), Depth::Differences, objects, &mut list)?;
     }
+    sort(&mut changes);
     Ok(changes)
+}
+
+/// By path; what went before what came in its place.
+pub(crate) fn sort(changes: &mut [Change]) {
+    let came = |change: &Change| change.change_type != ChangeType::Deleted;
+    changes.sort_by(|a, b| a.path.cmp(&b.path).then_with(|| came(a).cmp(&came(b))));
 }
 
 struct Lister<'a> {
@@ -279,9 +286,7 @@ pub(crate) mod path_text {
     pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         let text = match path.to_str() {
             Some(text) => Text::Plain(text.into()),
-            None => Text::Bytes {
-                hex: path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect(),
-            },
+            None => Text::Bytes { hex: to_hex(path.as_os_str().as_bytes()) },
         };
         text.serialize(serializer)
     }
@@ -294,6 +299,11 @@ pub(crate) mod path_text {
             }
         };
         Ok(std::ffi::OsString::from_vec(bytes).into())
+    }
+
+    fn to_hex(bytes: &[u8]) -> String {
+        let digit = |digit: u8| char::from_digit(u32::from(digit), 16).unwrap_or('0');
+        bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
     fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {

@@ -163,10 +163,13 @@ impl Store {
     /// Whether the object is here, so that it need not be stored again. What a crash of the machine may have spoiled
     /// does not count.
     pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
-        if self.view.now(self)?.holds(&key) || self.large_is_there(&key)? {
+        if let Some(pack) = self.view.now(self)?.holder(&key)
+            // Known is not there: a collection of another process may have removed it.
+            && self.packs.stat(&pack::index_name(&pack.id))?.is_some()
+        {
             return Ok(true);
         }
-        Ok(self.view.refresh_if_changed(self)?.holds(&key))
+        Ok(self.view.refresh_if_changed(self)?.holds(&key) || self.large_is_there(&key)?)
     }
 
     /// A whole object, checked against its address.

@@ -102,6 +102,11 @@ impl Program {
     pub(super) fn find_tail(&mut self) {
         let plain = |op: &Op| if let Op::Byte(byte) = op { Some(*byte) } else { None };
         self.tail = self.ops.iter().rev().map_while(plain).collect();
+        // The slash of a `**/` may be left out together with it.
+        let before = &self.ops[..self.ops.len() - self.tail.len()];
+        if before.ends_with(&[Op::Optional, Op::StarAll]) {
+            self.tail.pop();
+        }
         self.tail.reverse();
     }
 

@@ -70,7 +70,7 @@ impl RestoreOutcome {
     fn sort(&mut self) {
         self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         self.failed.sort_by(|a, b| a.path.cmp(&b.path));
-        self.changes.sort_by(|a, b| a.path.cmp(&b.path));
+        crate::diff::sort(&mut self.changes);
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
@@ -108,7 +108,9 @@ impl Work<'_> {
             Ok::<(), Infallible>(())
         };
         let Ok(outcomes) = pool::run(workers, vec![top], work);
-        outcomes.into_iter().for_each(|one| outcome.join(one));
+        for one in outcomes {
+            outcome.join(one);
+        }
         self.late_steps(outcome);
     }
 
@@ -120,8 +122,7 @@ impl Work<'_> {
         cancelled
     }
 
-    fn count(&self, outcome: &mut RestoreOutcome) {
-        outcome.done += 1;
+    fn count(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         self.observer.progress(done, self.total);
     }
@@ -213,7 +214,8 @@ impl Work<'_> {
             Ok(displaced) => {
                 self.keep(index, Some(&entry.name), displaced, outcome);
                 outcome.changes.extend(self.plan.step_change(index, step));
-                self.count(outcome);
+                outcome.done += 1;
+                self.count();
             }
             Err(not_done) => outcome.note(self.path(index, Some(&entry.name)), not_done),
         }
@@ -334,10 +336,11 @@ impl Work<'_> {
                 Err(_) => None,
             };
             let finished = own.map_err(RestoreError::io("open it")).map_err(NotDone::from);
-            match finished.and_then(|own| self.finish(index, own, up.as_ref(), outcome)) {
-                Ok(()) => self.count(outcome),
+            match finished.and_then(|own| self.finish(index, own.as_fd(), up.as_ref(), outcome)) {
+                Ok(()) => outcome.done += u64::from(self.plan.own_kind(index).is_some()),
                 Err(not_done) => outcome.note(self.path(index, None), not_done),
             }
+            self.count();
             self.opened.close(index);
             index = parent;
             fd = up;
@@ -355,7 +358,7 @@ impl Work<'_> {
     fn finish(
         &self,
         index: DirIndex,
-        fd: Fd,
+        fd: BorrowedFd<'_>,
         parent: Option<&Fd>,
         outcome: &mut RestoreOutcome,
     ) -> Result<(), NotDone> {
@@ -370,7 +373,7 @@ impl Work<'_> {
             }
         }
         let mut problems = Vec::new();
-        let changed = self.leave(index, dir, fd.as_fd(), &mut problems);
+        let changed = self.leave(index, dir, fd, &mut problems);
         changed.map_err(RestoreError::io("look at it"))?;
         if problems.is_empty() && left.is_ok() && !matches!(dir.how, How::Remove { .. }) {
             outcome.changes.extend(self.plan.dir_change(index));
@@ -388,12 +391,11 @@ impl Work<'_> {
         parent: Option<&Fd>,
         outcome: &mut RestoreOutcome,
     ) -> Result<(), NotDone> {
-        let parent = match parent {
-            Some(parent) => parent.clone(),
-            None => {
-                let parent = self.plan.dirs[index].parent;
-                self.opened.get(parent, None).map_err(RestoreError::io("open its parent"))?
-            }
+        let parent = if let Some(parent) = parent {
+            parent.clone()
+        } else {
+            let parent = self.plan.dirs[index].parent;
+            self.opened.get(parent, None).map_err(RestoreError::io("open its parent"))?
         };
         disk::step().map_err(RestoreError::io("remove it"))?;
         match rustix::fs::unlinkat(&parent, old.name.as_bytes(), AtFlags::REMOVEDIR) {

@@ -31,8 +31,18 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
                 let mut builder = Builder::new(plan, parent, &choice, chosen, base, resumed, objects);
                 walk(new, old, Depth::Differences, objects, &mut builder)?;
                 plan = builder.finish(new, old, objects)?;
-                for (found, path) in found.iter_mut().zip(choice.paths()) {
-                    *found = *found || (below(path) && known(path, &target.path, new, old, objects)?);
+                for (found, path) in found.iter_mut().zip(choice.paths()).filter(|(_, path)| below(path)) {
+                    match look(path, &target.path, new, old, objects)? {
+                        Found::Nothing => {}
+                        Found::Entry => *found = true,
+                        Found::LeftOut(why) => {
+                            *found = true;
+                            let skipped = Skipped { path: path.clone(), why };
+                            if !plan.skipped.contains(&skipped) {
+                                plan.skipped.push(skipped);
+                            }
+                        }
+                    }
                 }
             }
             Err(why) => {
@@ -86,34 +96,52 @@ fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sid
     Ok((entry(target)?, entry(current)?))
 }
 
-/// Whether a chosen path is, or is left out, in one of the two.
-fn known(
+/// What is known of a path that was chosen: silence is no answer there.
+enum Found {
+    Entry,
+    LeftOut(Why),
+    Nothing,
+}
+
+fn look(
     path: &Path,
     root: &Path,
     new: Option<&Entry>,
     old: Option<&Entry>,
     objects: &dyn Objects,
-) -> Result<bool, ObjectError> {
-    let Ok(rest) = path.strip_prefix(root) else { return Ok(true) };
-    for side in [new, old].into_iter().flatten() {
-        let mut kind = Some(side.kind.clone());
-        for component in rest.components() {
-            let name = component.as_os_str().as_encoded_bytes();
-            let Some(Kind::Dir { tree, .. }) = kind else {
-                kind = None;
-                break;
-            };
-            let node = objects.node(tree)?;
-            if node.omitted(name).is_some() {
-                return Ok(true);
-            }
-            kind = node.entry(name).map(|entry| entry.kind.clone());
+) -> Result<Found, ObjectError> {
+    let Ok(rest) = path.strip_prefix(root) else { return Ok(Found::Entry) };
+    let mut found = Found::Nothing;
+    let sides: [(Option<&Entry>, fn(Reason) -> Why); 2] = [(new, Why::NotCaptured), (old, Why::NotStored)];
+    for (side, why) in sides {
+        match look_in(side, rest, objects)? {
+            Ok(None) => {}
+            Ok(Some(())) => return Ok(Found::Entry),
+            Err(reason) if matches!(found, Found::Nothing) => found = Found::LeftOut(why(reason)),
+            Err(_) => {}
         }
-        if kind.is_some() {
-            return Ok(true);
+        if matches!(found, Found::LeftOut(Why::NotCaptured(_))) {
+            break;
         }
     }
-    Ok(false)
+    Ok(found)
+}
+
+type InOne = Result<Option<()>, Reason>;
+
+/// Whether one side has it, or left it out.
+fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<InOne, ObjectError> {
+    let mut kind = side.map(|side| side.kind.clone());
+    for component in rest.components() {
+        let name = component.as_os_str().as_encoded_bytes();
+        let Some(Kind::Dir { tree, .. }) = kind else { return Ok(Ok(None)) };
+        let node = objects.node(tree)?;
+        if let Some(omitted) = node.omitted(name) {
+            return Ok(Err(omitted.reason.clone()));
+        }
+        kind = node.entry(name).map(|entry| entry.kind.clone());
+    }
+    Ok(Ok(kind.map(|_| ())))
 }
 
 /// What the state that conflicts are judged by has in a directory; `None`: no such directory.
@@ -196,11 +224,7 @@ impl<'a> Builder<'a> {
 
     fn omitted(&mut self, pair: &Pair<'_>) {
         match (&pair.a, &pair.b) {
-            (Slot::Omitted(target), _) => {
-                if self.choice.named(&self.path(pair.name)) {
-                    self.skip(pair.name, Why::NotCaptured(target.reason.clone()));
-                }
-            }
+            (Slot::Omitted(_), _) => {}
             (Slot::Entry(_), Slot::Omitted(current)) => {
                 self.skip(pair.name, Why::NotStored(current.reason.clone()));
             }
@@ -213,7 +237,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether somebody else changed what is there now.
-    fn is_conflict(&self, name: &Name, old: Option<&EntryRef>) -> bool {
+    fn is_conflict(&self, name: &Name, new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
         let Some(Frame { base: Some(base), resumed, .. }) = self.frames.last() else { return false };
         let name = name.as_bytes();
         let node = base.0.as_deref();
@@ -221,12 +245,14 @@ impl<'a> Builder<'a> {
             return true;
         }
         let before = resumed.as_ref().and_then(|node| node.entry(name));
+        let both_dirs = new.is_some_and(|new| new.is_dir()) && old.is_some_and(|old| old.is_dir());
         match (old, node.and_then(|node| node.entry(name))) {
             (None, None) => false,
-            // The restore that is being completed may have been about to put something else there.
+            // The restore that is being completed may have made it.
+            _ if self.resuming && both_dirs => false,
+            // It may also have been about to put something else there.
             (None, Some(_)) => !(self.resuming && before.is_some()),
-            // It may also have made this directory.
-            (Some(old), None) => !(self.resuming && old.is_dir() && before.is_none()),
+            (Some(_), None) => true,
             (Some(old), Some(base)) if old.is_dir() && base.is_dir() => false,
             (Some(old), Some(base)) => {
                 let aspects = Aspects::between(old, base);
@@ -383,7 +409,7 @@ impl Visit for Builder<'_> {
             return Ok(false);
         }
         let (new, old) = (pair.a.entry(), pair.b.entry());
-        if self.is_conflict(pair.name, old) && !is_same(new, old) {
+        if self.is_conflict(pair.name, new, old) && !is_same(new, old) {
             self.skip(pair.name, Why::ChangedSince);
             return Ok(false);
         }

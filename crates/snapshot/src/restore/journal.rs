@@ -188,9 +188,10 @@ impl JournalRecord {
             keep_changed_since: flag(&mut from)?.then(|| from.text()).transpose()?,
             force: flag(&mut from)?,
             roots: from.list(read_path)?,
-            selection: match flag(&mut from)? {
-                false => Selection::All,
-                true => Selection::Paths(from.list(read_path)?),
+            selection: if flag(&mut from)? {
+                Selection::Paths(from.list(read_path)?)
+            } else {
+                Selection::All
             },
         };
         from.end()?;

@@ -47,24 +47,24 @@ impl Handle<'_> {
     fn chown(self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
         disk::step()?;
         let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
-        Ok(match self {
-            Handle::Open(fd) => rustix::fs::fchown(fd, uid, gid)?,
-            Handle::Path(fd) => rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)?,
-            Handle::Link(dir, name) => {
-                rustix::fs::chownat(dir, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-            }
-        })
+        let done = match self {
+            Handle::Open(fd) => rustix::fs::fchown(fd, uid, gid),
+            Handle::Path(fd) => rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH),
+            Handle::Link(dir, name) => rustix::fs::chownat(dir, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW),
+        };
+        Ok(done?)
     }
 
     pub(super) fn chmod(self, mode: u16) -> io::Result<()> {
         let mode = Mode::from_raw_mode(u32::from(mode));
         disk::step()?;
-        Ok(match self {
-            Handle::Open(fd) => rustix::fs::fchmod(fd, mode)?,
-            Handle::Path(fd) => rustix::fs::chmodat(CWD, proc_path(fd), mode, AtFlags::empty())?,
+        let done = match self {
+            Handle::Open(fd) => rustix::fs::fchmod(fd, mode),
+            Handle::Path(fd) => rustix::fs::chmodat(CWD, proc_path(fd), mode, AtFlags::empty()),
             // A link has no permissions.
-            Handle::Link(..) => {}
-        })
+            Handle::Link(..) => Ok(()),
+        };
+        Ok(done?)
     }
 
     pub(super) fn set_mtime(self, time: Time) -> io::Result<()> {
@@ -72,31 +72,32 @@ impl Handle<'_> {
         let mtime = Timespec { tv_sec: time.seconds, tv_nsec: i64::from(time.nanos) };
         let times =
             Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: mtime };
-        Ok(match self {
-            Handle::Open(fd) => rustix::fs::futimens(fd, &times)?,
-            Handle::Path(fd) => rustix::fs::utimensat(CWD, proc_path(fd), &times, AtFlags::empty())?,
-            Handle::Link(dir, name) => {
-                rustix::fs::utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-            }
-        })
+        let done = match self {
+            Handle::Open(fd) => rustix::fs::futimens(fd, &times),
+            Handle::Path(fd) => rustix::fs::utimensat(CWD, proc_path(fd), &times, AtFlags::empty()),
+            Handle::Link(dir, name) => rustix::fs::utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW),
+        };
+        Ok(done?)
     }
 
     fn set_xattr(self, name: &[u8], value: &[u8]) -> io::Result<()> {
         disk::step()?;
-        Ok(match self {
-            Handle::Open(fd) => rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty())?,
-            Handle::Path(_) => rustix::fs::setxattr(self.path(), name, value, XattrFlags::empty())?,
-            Handle::Link(..) => rustix::fs::lsetxattr(self.path(), name, value, XattrFlags::empty())?,
-        })
+        let done = match self {
+            Handle::Open(fd) => rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty()),
+            Handle::Path(_) => rustix::fs::setxattr(self.path(), name, value, XattrFlags::empty()),
+            Handle::Link(..) => rustix::fs::lsetxattr(self.path(), name, value, XattrFlags::empty()),
+        };
+        Ok(done?)
     }
 
     fn remove_xattr(self, name: &[u8]) -> io::Result<()> {
         disk::step()?;
-        Ok(match self {
-            Handle::Open(fd) => rustix::fs::fremovexattr(fd, name)?,
-            Handle::Path(_) => rustix::fs::removexattr(self.path(), name)?,
-            Handle::Link(..) => rustix::fs::lremovexattr(self.path(), name)?,
-        })
+        let done = match self {
+            Handle::Open(fd) => rustix::fs::fremovexattr(fd, name),
+            Handle::Path(_) => rustix::fs::removexattr(self.path(), name),
+            Handle::Link(..) => rustix::fs::lremovexattr(self.path(), name),
+        };
+        Ok(done?)
     }
 
     /// Whether it has exactly this value.

@@ -107,7 +107,7 @@ impl<'a> Opened<'a> {
         let up = up.filter(|fd| inode_of(fd.as_fd()).is_ok_and(|found| found == *inode));
         let fd = match up {
             Some(fd) => fd,
-            None => self.from_top(index)?,
+            None => self.reopen(index)?,
         };
         if inode_of(fd.as_fd())? != *inode {
             return Err(Errno::STALE.into());
@@ -117,7 +117,7 @@ impl<'a> Opened<'a> {
         Ok(fd)
     }
 
-    fn from_top(&self, index: DirIndex) -> io::Result<OwnedFd> {
+    fn reopen(&self, index: DirIndex) -> io::Result<OwnedFd> {
         let top = self.get(self.plan.top(index), None)?;
         open_path(top.as_fd(), &self.plan.names(index).1)
     }

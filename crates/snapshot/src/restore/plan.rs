@@ -151,7 +151,7 @@ impl RestorePlan {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.actions().next().is_none()
+        self.len() == 0
     }
 
     /// Every step, directory by directory.
@@ -170,22 +170,30 @@ impl RestorePlan {
                 };
                 Some(Action { path: self.path_of(index, Some(name)), kind })
             });
-            self.own_action(index).into_iter().chain(steps)
+            let own = self.own_kind(index);
+            own.map(|kind| Action { path: self.path_of(index, None), kind }).into_iter().chain(steps)
         })
     }
 
-    fn own_action(&self, index: DirIndex) -> Option<Action> {
-        let kind = match (&self.dirs[index].how, &self.dirs[index].leave) {
-            (How::Make { .. }, _) => ActionKind::MakeDirectory,
-            (How::Remove { .. }, _) => ActionKind::RemoveDirectory,
+    /// How many actions there are.
+    pub fn len(&self) -> usize {
+        let steps = self.dirs.iter().flat_map(|dir| &dir.steps);
+        let own = (0..self.dirs.len()).filter(|index| self.own_kind(*index).is_some());
+        steps.filter(|step| !matches!(step, Step::Keep)).count() + own.count()
+    }
+
+    /// What is done with a directory itself, apart from what is in it.
+    pub(super) fn own_kind(&self, index: DirIndex) -> Option<ActionKind> {
+        match (&self.dirs[index].how, &self.dirs[index].leave) {
+            (How::Make { .. }, _) => Some(ActionKind::MakeDirectory),
+            (How::Remove { .. }, _) => Some(ActionKind::RemoveDirectory),
             (How::Enter(_), Leave::Target { old: Some(old), new })
                 if Aspects::between(old, new).metadata() =>
             {
-                ActionKind::SetMetadata
+                Some(ActionKind::SetMetadata)
             }
-            _ => return None,
-        };
-        Some(Action { path: self.path_of(index, None), kind })
+            _ => None,
+        }
     }
 
     /// What [`super::apply`] will change, as people see it, if nothing is in its way. Sorted by path.
@@ -196,7 +204,7 @@ impl RestorePlan {
             changes.extend(self.dir_change(index));
             changes.extend(dir.steps.iter().filter_map(|step| self.step_change(index, step)));
         }
-        changes.sort_by(|a: &Change, b| a.path.cmp(&b.path));
+        crate::diff::sort(&mut changes);
         changes
     }
 

@@ -66,18 +66,6 @@ impl Choice {
         }
     }
 
-    /// Whether this very path was named: then silence is not an answer.
-    pub(super) fn named(&self, path: &Path) -> bool {
-        let mut at = 0;
-        for name in normal(path) {
-            match self.places.get(at).and_then(|place| place.next.get(name)) {
-                Some(next) => at = *next,
-                None => return false,
-            }
-        }
-        self.places.get(at).is_some_and(|place| place.end.is_some())
-    }
-
     pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.places.iter().filter_map(|place| place.end.as_ref())
     }

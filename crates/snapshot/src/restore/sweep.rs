@@ -4,7 +4,7 @@
 //! content is stored before it is removed. Names that are directories are somebody's own, moved aside in the very
 //! moment; they stay and are reported.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Dir, FileType};
@@ -13,6 +13,7 @@ use super::displace::{self, read_link};
 use super::open::{open_path, open_top};
 use super::plan::{How, RestorePlan};
 use super::{Failed, Kept, KeptContent, RestoreError, RestoreId};
+use crate::dirs::open_dir;
 use crate::disk;
 use crate::node::Name;
 use crate::state::Objects;
@@ -47,12 +48,19 @@ fn sweep_root(
     swept: &mut Swept,
 ) {
     let end = plan.tops.iter().find(|other| **other > top).copied().unwrap_or(plan.dirs.len());
+    let mut last: Option<(usize, OwnedFd)> = None;
     for index in top..end {
-        let (_, names) = plan.names(index);
-        match open_path(fd, &names) {
+        let dir = &plan.dirs[index];
+        // In a deep tree, most are in the one before.
+        let opened = match (&last, dir.name()) {
+            (Some((above, fd)), Some(name)) if *above == dir.parent => open_dir(fd.as_fd(), name.as_bytes()),
+            _ => open_path(fd, &plan.names(index).1),
+        };
+        match opened {
             Ok(dir) => {
                 let path = || plan.path_of(index, None);
                 sweep_dir(dir.as_fd(), prefix, objects, &path, swept);
+                last = Some((index, dir));
             }
             // Not made yet, removed already, or something else by now.
             Err(error) if is_absent(&error) => {}

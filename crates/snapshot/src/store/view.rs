@@ -56,7 +56,11 @@ impl Packs {
 
     /// Whether a pack that can be relied on has it.
     pub(super) fn holds(&self, key: &Key) -> bool {
-        self.packs.iter().any(|pack| !pack.suspect && pack.index.find(key).is_some())
+        self.holder(key).is_some()
+    }
+
+    pub(super) fn holder(&self, key: &Key) -> Option<&Arc<Pack>> {
+        self.packs.iter().find(|pack| !pack.suspect && pack.index.find(key).is_some())
     }
 }
 

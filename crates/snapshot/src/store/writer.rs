@@ -123,6 +123,11 @@ impl<'s> StoreWriter<'s> {
         Ok(Appender { writer: self, view, puts: 0, pack: None, packer, buffer: Vec::new() })
     }
 
+    /// Whether an object is in the store, or was put by this writer. What is there stays there: collections wait.
+    pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
+        Ok(self.took(&key) || locked(&self.large).contains_key(&key.hash) || self.store.contains(key)?)
+    }
+
     /// How many bytes this writer added so far.
     pub fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed)

@@ -1,0 +1,145 @@
+//! Large objects: round trips, holes, changes on the way.
+
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+
+use super::*;
+
+fn restored(world: &World, hash: ContentHash, size: u64, sparse: bool) -> File {
+    let out = world.scratch("out");
+    world.store.write_to(hash, size, sparse, out.as_fd()).unwrap();
+    assert_eq!(out.metadata().unwrap().len(), size);
+    out
+}
+
+fn content(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+#[test]
+fn large_files_come_back_plain_and_settled() {
+    for compress in [false, true] {
+        for bytes in [text(3, 5 << 20), noise(5, 3 << 20), Vec::new(), vec![0; 70_000]] {
+            let world = World::new();
+            let file = world.scratch("in");
+            file.write_all_at(&bytes, 0).unwrap();
+            let hash = put_large(&world.store, &file, false, WriteOptions { compress, budget: None });
+            assert_eq!(hash, content_hash(&bytes));
+            assert!(world.again().contains(hash.into()).unwrap());
+            for _ in 0..2 {
+                assert_eq!(content(&restored(&world, hash, bytes.len() as u64, false)), bytes);
+                assert_eq!(content(&restored(&world, hash, bytes.len() as u64, true)), bytes);
+                assert_eq!(world.store.read(hash.into()).unwrap(), bytes);
+                assert_clean(&world.store);
+                assert!(settle(&world.store).durable);
+            }
+            assert_eq!(settle(&world.store).fsyncs, 0, "nothing is left to do");
+        }
+    }
+}
+
+#[test]
+fn settled_text_is_small_and_noise_stays() {
+    let world = World::new();
+    for bytes in [text(3, 5 << 20), noise(5, 3 << 20)] {
+        let file = world.scratch("in");
+        file.write_all_at(&bytes, 0).unwrap();
+        put_large(&world.store, &file, false, WriteOptions::default());
+    }
+    let settled = settle(&world.store);
+    // Where the filesystem shares data there is nothing to settle.
+    if settled.large == 1 {
+        assert_eq!(count(&world.store.dir().join("large"), ".zst"), 1);
+        let usage = world.store.usage().unwrap();
+        assert!(usage.large < 4 << 20, "{usage:?}");
+    }
+    assert_clean(&world.store);
+}
+
+#[test]
+fn a_hole_of_terabytes_costs_nothing() {
+    let world = World::new();
+    let file = world.scratch("in");
+    let size = 8 << 40;
+    if let Err(error) = file.set_len(size) {
+        println!("skipped: this filesystem has no files of 8 TB: {error}");
+        return;
+    }
+    file.write_all_at(b"somewhere", 5 << 40).unwrap();
+    let mut hasher = ContentHasher::new(size);
+    hasher.zeros(5 << 40);
+    hasher.data(b"somewhere");
+    hasher.zeros(size - (5 << 40) - 9);
+    let expected = hasher.finish().unwrap();
+    for compress in [false, true] {
+        let world = World::new();
+        let options = WriteOptions { compress, budget: Some(1 << 20) };
+        assert_eq!(put_large(&world.store, &file, true, options), expected);
+        for _ in 0..2 {
+            let out = restored(&world, expected, size, true);
+            assert!(out.metadata().unwrap().blocks() * 512 <= 64 << 10);
+            let mut bytes = [0; 11];
+            out.read_exact_at(&mut bytes, (5 << 40) - 1).unwrap();
+            assert_eq!(&bytes, b"\0somewhere\0");
+            assert!(world.store.usage().unwrap().large <= 64 << 10);
+            assert_clean(&world.store);
+            settle(&world.store);
+        }
+    }
+}
+
+#[test]
+fn blocks_of_zeros_become_holes_where_there_were_some() {
+    let world = World::new();
+    let mut bytes = text(1, 9000);
+    bytes.resize(1 << 20, 0);
+    bytes.extend_from_slice(b"end");
+    put_all(&world.store, &[&bytes]);
+    let dense = restored(&world, content_hash(&bytes), bytes.len() as u64, false);
+    assert!(dense.metadata().unwrap().blocks() * 512 >= 1 << 20);
+    assert_eq!(content(&dense), bytes);
+    let sparse = restored(&world, content_hash(&bytes), bytes.len() as u64, true);
+    assert!(sparse.metadata().unwrap().blocks() * 512 < 1 << 19);
+    assert_eq!(content(&sparse), bytes);
+}
+
+#[test]
+fn a_file_that_became_shorter_is_not_stored() {
+    let world = World::new();
+    let file = world.scratch("in");
+    file.write_all_at(&text(1, 5000), 0).unwrap();
+    let writer = world.store.writer(WriteOptions::default()).unwrap();
+    let mut appender = writer.appender().unwrap();
+    let changed = appender.put_large(file.as_fd(), 6000, false).unwrap_err();
+    assert!(matches!(changed, StoreError::SourceChanged));
+    assert_eq!(writer.spent(), 0);
+    drop(appender.put_large(file.as_fd(), 5000, false).unwrap());
+    assert_eq!(writer.spent(), 0, "what was not committed costs nothing");
+    appender.finish().unwrap();
+    drop(writer.publish().unwrap());
+    assert!(!world.store.contains(blob(&text(1, 5000))).unwrap());
+    assert_eq!(count(&world.store.dir().join("large"), ""), 0);
+}
+
+#[test]
+fn the_same_large_file_is_stored_once() {
+    let world = World::new();
+    let file = world.scratch("in");
+    file.write_all_at(&text(1, 50_000), 0).unwrap();
+    let writer = world.store.writer(WriteOptions::default()).unwrap();
+    let mut appender = writer.appender().unwrap();
+    assert_eq!(appender.put_large(file.as_fd(), 50_000, false).unwrap().commit().unwrap(), Put::Stored);
+    let spent = writer.spent();
+    assert_eq!(appender.put_large(file.as_fd(), 50_000, false).unwrap().commit().unwrap(), Put::AlreadyThere);
+    assert_eq!(writer.spent(), spent);
+    appender.finish().unwrap();
+    let published = writer.publish().unwrap();
+    assert_eq!((published.large, published.packs), (1, 0));
+    drop(published);
+    settle(&world.store);
+    put_large(&world.store, &file, false, WriteOptions::default());
+    assert_eq!(count(&world.store.dir().join("large"), ""), 1);
+    assert_eq!(world.store.gc(&|_| false).unwrap().large_dropped, 1);
+    assert!(!world.store.contains(blob(&text(1, 50_000))).unwrap());
+}
