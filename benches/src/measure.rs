@@ -31,8 +31,22 @@ impl Row {
         Row { what, reference: "-".to_owned(), ours, ratio: "-".to_owned(), goal }
     }
 
-    fn new(what: &str, reference: String, ours: String, ratio: f64, goal: &'static str) -> Row {
-        Row { what: what.to_owned(), reference, ours, ratio: format!("{ratio:.2}"), goal }
+    /// Two times, each in the unit that suits it.
+    pub(crate) fn times(what: &str, reference: f64, ours: f64, goal: &'static str) -> Row {
+        Row::new(what, time(reference), time(ours), ours / reference, goal)
+    }
+
+    pub(crate) fn bytes(what: &str, reference: f64, ours: f64, goal: &'static str) -> Row {
+        Row::new(what, bytes(reference), bytes(ours), ours / reference, goal)
+    }
+
+    /// Something without a reference.
+    pub(crate) fn fact(what: &str, ours: String, goal: &'static str) -> Row {
+        Row { what: what.to_owned(), reference: "-".to_owned(), ours, ratio: "-".to_owned(), goal }
+    }
+
+    pub(crate) fn new(what: &str, reference: String, ours: String, ratio: f64, goal: &'static str) -> Row {
+        Row { what: what.to_owned(), reference, ours, ratio: digits(ratio), goal }
     }
 }
 
@@ -40,6 +54,24 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "| {} | {} | {} | {} | {} |", self.what, self.reference, self.ours, self.ratio, self.goal)
     }
+}
+
+/// Small ratios need more digits.
+fn digits(ratio: f64) -> String {
+    if ratio < 0.1 { format!("{ratio:.4}") } else { format!("{ratio:.2}") }
+}
+
+/// Milliseconds, for people.
+pub(crate) fn time(ms: f64) -> String {
+    match ms {
+        1000.0.. => format!("{:.2} s", ms / 1e3),
+        10.0.. => format!("{ms:.1} ms"),
+        _ => format!("{ms:.2} ms"),
+    }
+}
+
+pub(crate) fn bytes(bytes: f64) -> String {
+    if bytes.abs() >= 1e6 { format!("{:.1} MB", bytes / 1e6) } else { format!("{:.1} kB", bytes / 1e3) }
 }
 
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {

@@ -6,7 +6,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const UID: u32 = 60127;
+/// The ordinary user, when root measures.
+pub(crate) const UID: u32 = 60127;
 
 pub(crate) struct World {
     dir: tempfile::TempDir,

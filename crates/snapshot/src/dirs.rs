@@ -129,8 +129,18 @@ impl Dirs {
     }
 
     /// The path below the root: components joined by `/`, empty for the root.
-    pub(crate) fn path(&self, id: DirId) -> Vec<u8> {
-        self.names(id).join(&b'/')
+    pub(crate) fn path(&self, mut id: DirId) -> Vec<u8> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut backwards = Vec::new();
+        while let Some((parent, name)) = table.get(id as usize).filter(|_| id != 0) {
+            if !backwards.is_empty() {
+                backwards.push(b'/');
+            }
+            backwards.extend(name.iter().rev());
+            id = *parent;
+        }
+        backwards.reverse();
+        backwards
     }
 
     fn names(&self, mut id: DirId) -> Vec<Box<[u8]>> {

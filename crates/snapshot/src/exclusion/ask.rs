@@ -1,7 +1,7 @@
 //! Small questions about rules.
 
 use super::shared::{Shared, Source};
-use super::{ExclusionConfig, FrozenRules, Rules, RulesError};
+use super::{ExclusionConfig, FrozenRules, Has, Rules, RulesError};
 
 impl Rules {
     /// Whether rules can be made of this.
@@ -15,8 +15,12 @@ impl Rules {
         self.shared.set_aside
     }
 
-    /// Whether these are rules of the past: what is on disk says nothing about them.
-    pub fn is_frozen(&self) -> bool {
-        matches!(self.shared.source, Source::Frozen(_))
+    /// Whether a directory may have rules of its own, given what its listing contains. Rules of the past are where
+    /// they were, whatever is on disk now.
+    pub(crate) fn may_add(&self, has: Has) -> bool {
+        match &self.shared.source {
+            Source::Live(_) => has.gitignore || has.git,
+            Source::Frozen(frozen) => !frozen.files.is_empty() || !frozen.repositories.is_empty(),
+        }
     }
 }

@@ -95,7 +95,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         let rules = match &task.rules {
             None => scan.rules.root(fd),
             Some(above) => {
-                if has.gitignore || has.git || !above.is_trivial() || scan.rules.is_frozen() {
+                if scan.rules.may_add(has) || !above.is_trivial() {
                     let here = path.insert(scan.dirs.path(task.id));
                     above.enter(scan.rules, here, fd, has, task.searching.is_some())
                 } else {

@@ -1,0 +1,313 @@
+//! The rows for one tree on one filesystem.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::ground::{Ground, Report, Session};
+use super::trace;
+use super::tree::{Source, Victims};
+use crate::measure::{Row, bytes, median};
+use crate::options::Options;
+
+/// So many files are changed, where some are.
+const SOME: usize = 100;
+
+/// A tree, and what was found out about it so far.
+pub(crate) struct Rounds<'a> {
+    options: &'a Options,
+    source: &'a Source,
+    ground: &'a Ground,
+    session: Session<'a>,
+    git: String,
+    victims: Victims,
+    /// Of the first capture.
+    first: Vec<f64>,
+    disk: f64,
+    files: f64,
+    directories: f64,
+    unchanged: f64,
+    /// The highest of each operation.
+    memory: BTreeMap<String, f64>,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl<'a> Rounds<'a> {
+    pub(crate) fn new(options: &'a Options, source: &'a Source, ground: &'a Ground) -> Rounds<'a> {
+        eprintln!("{}: copying the tree", ground.fs);
+        let tree = source.put(ground, "tree");
+        let session = ground.session("main", &tree);
+        let git =
+            format!("GIT_DIR='{}' GIT_WORK_TREE='{}' git", ground.path("git").display(), tree.display());
+        Rounds {
+            options,
+            source,
+            ground,
+            session,
+            git,
+            victims: Victims::choose(&tree, &[], 1),
+            first: Vec::new(),
+            disk: 0.0,
+            files: 0.0,
+            directories: 0.0,
+            unchanged: 0.0,
+            memory: BTreeMap::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn all(mut self, goal_of_the_first: &'static str) -> Rounds<'a> {
+        self.first_capture(goal_of_the_first);
+        self.first_git();
+        self.settle();
+        self.verify();
+        self.again();
+        self.compare();
+        self.further_sessions();
+        self.restore();
+        self.peak_memory("120 MB");
+        self
+    }
+
+    fn progress(&self, stage: &str) {
+        eprintln!("{}: {stage}", self.ground.fs);
+    }
+
+    fn run(&mut self, operation: &str) -> Report {
+        let report = self.session.run(operation);
+        self.remember(operation, &report);
+        report
+    }
+
+    fn remember(&mut self, operation: &str, report: &Report) {
+        let peak = self.memory.entry(operation.to_owned()).or_default();
+        *peak = peak.max(report.peak());
+    }
+
+    fn what(&self, what: &str) -> String {
+        format!("{}: {what}", self.ground.fs)
+    }
+
+    fn first_capture(&mut self, goal: &'static str) {
+        self.progress("first capture");
+        let (mut copy, mut read) = (Vec::new(), Vec::new());
+        let rounds = self.options.rounds();
+        for round in 0..rounds {
+            read.push(self.ground.time("find tree -type f -print0 | xargs -0 cat > /dev/null"));
+            copy.push(self.ground.time("cp -a tree copy"));
+            self.ground.sh("rm -rf copy");
+            let report = self.run("baseline");
+            self.first.push(report.ms());
+            (self.files, self.directories) = (report.get("files"), report.get("directories"));
+            if round + 1 < rounds {
+                self.session.remove();
+            }
+        }
+        let first = median(self.first.clone());
+        let what = self.what("first capture, to `cp -a`");
+        self.rows.push(Row::times(&what, median(copy), first, goal));
+        let what = self.what("first capture, to reading every file");
+        self.rows.push(Row::times(&what, median(read), first, "-"));
+    }
+
+    /// Once: git takes long.
+    fn first_git(&mut self) {
+        self.progress("git, for the first time");
+        self.ground.sh("git init --quiet --bare git");
+        let took = self.ground.time(&format!("{} add -A", self.git));
+        let tracked = self.ground.sh(&format!("cd tree && {} ls-files", self.git));
+        let tracked: Vec<String> = tracked.lines().map(str::to_owned).collect();
+        self.source.check(tracked.len());
+        self.victims = Victims::choose(&self.session.tree, &tracked, SOME);
+        let what = self.what("first capture, to `git add -A` into a fresh repository");
+        self.rows.push(Row::times(&what, took, median(self.first.clone()), "-"));
+    }
+
+    fn settle(&mut self) {
+        self.progress("settling");
+        let before = self.session.disk();
+        let report = self.run("settle");
+        self.disk = self.session.disk();
+        let size =
+            self.ground.sh("find tree -type f -printf '%s\\n' | awk '{ sum += $1 } END { print sum }'");
+        let size: f64 = size.trim().parse().expect("a sum");
+        let what = self.what("disk once settled, to the tree's bytes");
+        self.rows.push(Row::bytes(&what, size, self.disk, "0.30"));
+        let what = self.what("settling after the first capture");
+        let took = format!("{} ({} before)", crate::measure::time(report.ms()), bytes(before));
+        self.rows.push(Row::fact(&what, took, "-"));
+    }
+
+    fn verify(&mut self) {
+        self.progress("verify");
+        let helper = self.ground.helper().display().to_string();
+        self.ground.sh(&format!("'{helper}' compress tree reference"));
+        let (mut reference, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..self.options.rounds() {
+            self.ground.calm();
+            let took = self.ground.sh(&format!("'{helper}' decompress reference"));
+            reference.push(took.trim().parse().expect("a time"));
+            ours.push(self.run("verify").ms());
+        }
+        self.ground.sh("rm -rf reference");
+        let what =
+            self.what("verify everything, to `zstd -d` and SHA-256 of the same bytes on all processors");
+        self.rows.push(Row::times(&what, median(reference), median(ours), "1.5"));
+    }
+
+    /// Unchanged, with some files changed, and these restored.
+    fn again(&mut self) {
+        self.progress("unchanged, and some files changed");
+        let add = format!("{} add -A", self.git);
+        let (mut git, mut find) = (Vec::new(), Vec::new());
+        let (mut unchanged, mut changed, mut restored) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..self.options.short_rounds() {
+            // What the last round restored is new to both.
+            self.ground.sh(&add);
+            self.session.run("incremental");
+            git.push(self.ground.time(&add));
+            find.push(self.ground.time("find tree -printf '%p %s %T@ %m %i\\n' > /dev/null"));
+            let report = self.run("incremental");
+            assert_eq!(report.changes(), 0, "nothing was changed");
+            unchanged.push(report.ms());
+            self.victims.change(SOME, &format!("captured {round}"));
+            let report = self.run("incremental");
+            assert_eq!(report.changes(), SOME, "this many were changed");
+            changed.push(report.ms());
+            self.session.run("restore");
+            self.session.run("incremental");
+            self.victims.change(SOME, &format!("restored {round}"));
+            let report = self.run("restore");
+            assert_eq!(report.changes(), SOME, "this many were changed");
+            restored.push(report.ms());
+        }
+        self.unchanged = median(unchanged);
+        let mut row = |what: &str, reference, ours, goal| {
+            self.rows.push(Row::times(&format!("{}: {what}", self.ground.fs), reference, ours, goal));
+        };
+        row("capture again unchanged, to `git add -A` unchanged", median(git), self.unchanged, "1.0");
+        row("capture again unchanged, to `find -printf`", median(find), self.unchanged, "-");
+        row("capture after 100 changed files, to the unchanged one", self.unchanged, median(changed), "1.2");
+        row("restore of 100 changed files, to an unchanged capture", self.unchanged, median(restored), "1.5");
+    }
+
+    fn compare(&mut self) {
+        self.progress("comparing");
+        self.session.run("incremental");
+        self.victims.change(1, "compared");
+        let number: u32 = self.run("incremental").get("number");
+        let mut times = Vec::new();
+        for _ in 0..self.options.short_rounds() {
+            let report = self.session.run_on("compare", number);
+            assert_eq!(report.changes(), 1, "one file differs");
+            times.push(report.ms());
+        }
+        self.session.run("restore");
+        let what = self.what("compare two snapshots that differ in one file");
+        self.rows.push(Row::fact(&what, crate::measure::time(median(times)), "1 ms"));
+    }
+
+    /// On the same store: one of the tree as it is known, one with some files changed.
+    fn further_sessions(&mut self) {
+        self.progress("further sessions");
+        self.session.run("settle");
+        let unchanged = self.further_session("second");
+        let changed = self.victims.change(SOME, "further") as f64;
+        let some = self.further_session("third");
+        self.session.run("restore");
+        let what = self.what("disk of a further session, nothing changed, to the first");
+        self.rows.push(Row::bytes(&what, self.disk, unchanged, "0.01"));
+        let what = self.what("disk of a further session, to 100 changed files and 1 % of the first");
+        self.rows.push(Row::bytes(&what, changed + self.disk / 100.0, some, "1.0"));
+    }
+
+    /// What a session on the same store adds to the disk.
+    fn further_session(&self, name: &str) -> f64 {
+        let main = &self.session;
+        let (tree, store) = (main.tree.clone(), main.store.clone());
+        let session = Session { ground: self.ground, tree, store, dir: self.ground.path(name) };
+        fs::create_dir(&session.dir).expect("a folder");
+        self.ground.give(&[&session.dir]);
+        let before = session.disk();
+        session.run("baseline");
+        session.run("settle");
+        session.disk() - before
+    }
+
+    fn restore(&mut self) {
+        self.progress("restore");
+        let add = format!("{} add -A && {} write-tree", self.git, self.git);
+        let before = self.ground.sh(&add);
+        self.ground.sh("cp -a tree copy");
+        let (mut copy, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..self.options.rounds() {
+            self.ground.sh("cd copy && rm -rf -- *");
+            copy.push(self.ground.time("cp -a tree/. copy/"));
+            self.ground.sh("cd tree && rm -rf -- *");
+            ours.push(self.run("restore").ms());
+        }
+        self.ground.sh("rm -rf copy");
+        assert_eq!(self.ground.sh(&add), before, "git sees the same tree");
+        let what = self.what("restore of the whole tree after `rm -rf *`, to `cp -a` after the same");
+        self.rows.push(Row::times(&what, median(copy), median(ours), "0.8"));
+    }
+
+    fn peak_memory(&mut self, goal: &'static str) {
+        let what = self.what(&format!("peak memory, {} files", self.files));
+        self.rows.push(Row::fact(&what, peaks(&self.memory), goal));
+    }
+
+    /// How often the disk is asked to make something durable, and what an unchanged file costs.
+    pub(crate) fn trace(mut self) -> Vec<Row> {
+        self.progress("counting system calls");
+        self.session.run("incremental");
+        self.session.run("incremental");
+        let calls = trace::count(&self.session, "incremental", &[]);
+        let total: u64 = calls.values().sum();
+        let stats: u64 = ["statx", "newfstatat", "fstat", "lstat", "stat"]
+            .iter()
+            .filter_map(|name| calls.get(*name))
+            .sum();
+        let (opens, rules) = trace::opens(&self.session, "incremental");
+        let per_file = |count: u64| count as f64 / self.files;
+        let ours = format!("{:.2} ({:.2} stat)", per_file(total), per_file(stats));
+        let what =
+            format!("system calls per unchanged file ({} in {} folders)", self.files, self.directories);
+        self.rows.push(Row::fact(&what, ours, "1"));
+        let ours = format!("{opens} ({rules} are `.gitignore`)");
+        self.rows.push(Row::fact("opens of unchanged files, in all", ours, "0"));
+        let syncs = self.syncs();
+        self.rows.push(Row::fact("fsyncs", syncs, "-"));
+        self.rows
+    }
+
+    fn syncs(&self) -> String {
+        let syncs = |session: &Session<'_>, operation: &str| -> u64 {
+            trace::count(session, operation, &trace::SYNCS).values().sum()
+        };
+        let main = &self.session;
+        let fresh = self.ground.session("fresh", &main.tree);
+        let mut parts = Vec::new();
+        let mut add = |what: &str, count: u64| parts.push(format!("{what} {count}"));
+        add("first capture", syncs(&fresh, "baseline"));
+        add("settling it", syncs(&fresh, "settle"));
+        add("unchanged", syncs(main, "incremental"));
+        self.victims.change(SOME, "counted");
+        add("100 changed", syncs(main, "incremental"));
+        add("settling these", syncs(main, "settle"));
+        self.victims.change(SOME, "counted again");
+        add("restore of 100", syncs(main, "restore"));
+        self.ground.sh("cd tree && rm -rf -- *");
+        add("restore of all", syncs(main, "restore"));
+        add("verify", syncs(main, "verify"));
+        add("gc", syncs(main, "gc"));
+        fresh.remove();
+        parts.join(", ")
+    }
+}
+
+/// The highest peak, and all of them.
+pub(crate) fn peaks(memory: &BTreeMap<String, f64>) -> String {
+    let highest = memory.values().copied().fold(0.0, f64::max);
+    let parts: Vec<String> = memory.iter().map(|(name, peak)| format!("{name} {:.0}", peak / 1e6)).collect();
+    format!("{} ({})", bytes(highest), parts.join(", "))
+}

@@ -1,0 +1,158 @@
+//! Growth with the number of files, and one large file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::ground::{Ground, Report, Tools, has, is_root, run};
+use super::rounds::peaks;
+use super::tree::{generate, generate_large};
+use crate::measure::{Row, bytes, median, time};
+use crate::options::Options;
+
+/// First and further captures of more and more small files, and the memory that the most of them take.
+pub(crate) fn growth(options: &Options, ground: &Ground) -> Vec<Row> {
+    let steps: &[usize] = if options.quick { &[1000, 10_000] } else { &[10_000, 100_000, 1_000_000] };
+    let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
+    let (mut first, mut again, mut memory) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for files in steps {
+        eprintln!("{}: {files} small files", ground.fs);
+        let (one, two);
+        (one, two, memory) = captures(options, ground, *files);
+        first.push(one / *files as f64);
+        again.push(two / *files as f64);
+    }
+    let row = |what: &str, per_file: &[f64]| {
+        let texts: Vec<String> = per_file.iter().map(|ms| format!("{:.1}", ms * 1e3)).collect();
+        let (least, most) = (per_file[0], per_file[per_file.len() - 1]);
+        let what = format!("{}: {what}, for each of {} small files", ground.fs, names.join(" / "));
+        Row::new(
+            &what,
+            format!("{} µs", texts[0]),
+            format!("{} µs", texts.join(" / ")),
+            most / least,
+            "linear",
+        )
+    };
+    let what = format!("{}: peak memory, {} small files", ground.fs, names[names.len() - 1]);
+    vec![
+        row("first capture", &first),
+        row("capture again unchanged", &again),
+        Row::fact(&what, peaks(&memory), "700 MB"),
+    ]
+}
+
+/// Milliseconds of a first and of an unchanged capture; peaks of memory.
+fn captures(options: &Options, ground: &Ground, files: usize) -> (f64, f64, BTreeMap<String, f64>) {
+    let tree = ground.path("small");
+    generate(ground, &tree, files, 200);
+    let session = ground.session("small", &tree);
+    let mut memory = BTreeMap::new();
+    let mut measured = |operation: &str| {
+        let report = session.run(operation);
+        let peak: &mut f64 = memory.entry(operation.to_owned()).or_default();
+        *peak = peak.max(report.peak());
+        report.ms()
+    };
+    let rounds = options.rounds().min(3);
+    let mut first = Vec::new();
+    for round in 0..rounds {
+        first.push(measured("baseline"));
+        if round + 1 < rounds {
+            session.remove();
+        }
+    }
+    let again = (0..rounds).map(|_| measured("incremental")).collect();
+    measured("settle");
+    measured("verify");
+    ground.sh("cd small && rm -rf -- *");
+    measured("restore");
+    ground.sh("rm -rf small");
+    session.remove();
+    (median(first), median(again), memory)
+}
+
+/// One large file where bytes have to be copied, and, with loop devices, where they are shared.
+pub(crate) fn large_file(options: &Options, ground: &Ground, tools: &Tools) -> Vec<Row> {
+    let megabytes = if options.quick { 200 } else { 4000 };
+    let mut rows = vec![large_file_on(ground, megabytes)];
+    for kind in ["btrfs", "xfs"] {
+        if options.quick {
+            break;
+        }
+        if !is_root() || !has(&format!("mkfs.{kind}")) {
+            eprintln!("skipped: a large file on {kind}, because that takes root and mkfs.{kind}");
+            continue;
+        }
+        let device = Mounted::new(ground, kind);
+        rows.push(large_file_on(&Ground::below(&device.dir(), tools), megabytes));
+    }
+    rows
+}
+
+fn large_file_on(ground: &Ground, megabytes: usize) -> Row {
+    eprintln!("{}: a file of {megabytes} MB", ground.fs);
+    let tree = ground.path("large");
+    fs::create_dir(&tree).expect("a folder");
+    ground.give(&[&tree]);
+    generate_large(ground, &tree.join("file"), megabytes);
+    let session = ground.session("large", &tree);
+    let copy = ground.time("cp -a --reflink=auto large copy");
+    ground.sh("rm -rf copy");
+    let before = ground.used();
+    let report = session.run("baseline");
+    let copied = ground.used() - before;
+    let settled = session.run("settle");
+    fs::remove_file(tree.join("file")).expect("it is ours");
+    let restored = session.run("restore");
+    let peak = [&report, &settled, &restored].map(Report::peak).into_iter().fold(0.0, f64::max);
+    ground.sh("rm -rf large");
+    session.remove();
+    let what = format!("{}: a file of {megabytes} MB, first capture, to `cp -a --reflink=auto`", ground.fs);
+    let took = format!("{}, {} of disk, peak memory {}", time(report.ms()), bytes(copied), bytes(peak));
+    let goal = match ground.fs.as_str() {
+        "btrfs" | "xfs" => "no bytes, constant memory",
+        _ => "constant memory",
+    };
+    Row::new(&what, time(copy), took, report.ms() / copy, goal)
+}
+
+/// A filesystem in a file, mounted as long as this is there.
+struct Mounted<'a> {
+    ground: &'a Ground,
+    kind: &'static str,
+}
+
+impl<'a> Mounted<'a> {
+    fn new(ground: &'a Ground, kind: &'static str) -> Mounted<'a> {
+        let mounted = Mounted { ground, kind };
+        let image = mounted.image();
+        fs::File::create(&image).and_then(|file| file.set_len(12 << 30)).expect("a sparse file");
+        run(Command::new(format!("mkfs.{kind}")).arg("-q").arg(&image));
+        fs::create_dir(mounted.dir()).expect("a folder");
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(mounted.dir()));
+        mounted
+    }
+
+    fn image(&self) -> PathBuf {
+        self.ground.path(&format!("{}.image", self.kind))
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.ground.path(self.kind)
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let status = Command::new("umount").arg(self.dir()).status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("{} is still mounted", self.dir().display());
+            return;
+        }
+        if let Err(error) = fs::remove_file(self.image()) {
+            eprintln!("{}: {error}", self.image().display());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The child: one operation in a process of its own, told by the environment. As a test of the suite it does nothing.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use nono_snapshot::{SnapshotError, SnapshotManager, failpoint};
+
+use crate::lab::Lab;
+
+const SCENARIO: &str = "NONO_FAULTS_SCENARIO";
+const BASE: &str = "NONO_FAULTS_BASE";
+const AT: &str = "NONO_FAULTS_AT";
+
+#[test]
+fn entry() {
+    let Ok(scenario) = std::env::var(SCENARIO) else { return };
+    let base = std::env::var(BASE).unwrap();
+    let lab = Lab::at(Path::new(&base));
+    if let Some(errno) = scenario.strip_prefix("errors:") {
+        let (operation, errno) = errno.split_once(':').unwrap();
+        return crate::errors::every_step(&lab, operation, errno.parse().unwrap());
+    }
+    if let Some(who) = scenario.strip_prefix("churn:") {
+        return crate::shared::churn(&lab, who.parse().unwrap());
+    }
+    if scenario == "collect" {
+        return crate::shared::collect(&lab, &|| lab.base.join("done").exists());
+    }
+    if let Ok(at) = std::env::var(AT) {
+        failpoint::abort_at(at.parse().unwrap());
+    }
+    let done = operate(&lab, &scenario);
+    failpoint::disarm();
+    done.unwrap_or_else(|error| panic!("{scenario}: {error}"));
+}
+
+/// Open a manager and do one thing.
+pub(crate) fn operate(lab: &Lab, operation: &str) -> Result<(), SnapshotError> {
+    let mut manager = lab.manager()?;
+    one(&mut manager, operation)
+}
+
+pub(crate) fn one(manager: &mut SnapshotManager, operation: &str) -> Result<(), SnapshotError> {
+    match operation {
+        "baseline" => manager.create_baseline().map(drop),
+        "incremental" => manager.create_incremental().map(drop),
+        "restore" => manager.restore_to(0).map(|restored| {
+            assert!(!restored.cancelled);
+            for failed in &restored.failed {
+                println!("failed: {}: {}", failed.path.display(), failed.error);
+            }
+        }),
+        "recover" => manager.recover().map(drop),
+        "settle" => manager.settle().map(drop),
+        "gc" => manager.gc().map(drop),
+        "baseline+settle" => {
+            manager.create_baseline()?;
+            manager.settle().map(drop)
+        }
+        other => panic!("no such operation: {other}"),
+    }
+}
+
+/// The command that runs this binary as a child.
+pub(crate) fn command(lab: &Lab, scenario: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    prepare(&mut command, lab, scenario);
+    command
+}
+
+/// The same under another program, e.g. strace with its arguments.
+pub(crate) fn under(program: &str, arguments: &[&str], lab: &Lab, scenario: &str) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(std::env::current_exe().unwrap());
+    prepare(&mut command, lab, scenario);
+    command
+}
+
+fn prepare(command: &mut Command, lab: &Lab, scenario: &str) {
+    command.args(["child::entry", "--exact", "--nocapture", "--test-threads=1"]);
+    command.env(SCENARIO, scenario).env(BASE, &lab.base).env_remove(AT);
+}
+
+/// Run it, killed right before step `at`.
+pub(crate) fn killed_at(lab: &Lab, operation: &str, at: u64) -> Output {
+    command(lab, operation).env(AT, at.to_string()).output().unwrap()
+}

@@ -1,0 +1,293 @@
+//! A full disk (ENOSPC) and a broken one (EIO) from every step on, and really full ones.
+
+use std::fs;
+use std::path::Path;
+
+use nono_snapshot::{RestoreOptions, SnapshotId, failpoint};
+
+use crate::child;
+use crate::lab::{Lab, assert_clean, scratch, skip};
+use crate::mounts::Mount;
+use crate::trees::{self, Listing, assert_same, list, make_new, make_old, noise};
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+/// In the child, since the failpoint is one for the whole process. The states are prepared here too.
+pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
+    make_old(&lab.tree());
+    let old = list(&lab.tree());
+    if operation != "baseline" {
+        lab.manager().unwrap().create_baseline().unwrap();
+        make_new(&lab.tree());
+    }
+    if operation == "settle" || operation == "gc" {
+        lab.manager().unwrap().create_incremental().unwrap();
+    }
+    let before = list(&lab.tree());
+    lab.save("start");
+    let mut quiet = Vec::new();
+    let mut wrong = Vec::new();
+    for at in 0..5000 {
+        lab.reset("start");
+        failpoint::fail_from(at, errno);
+        let result = child::operate(lab, operation);
+        let reached = failpoint::steps() > at;
+        failpoint::disarm();
+        let when = format!("{operation} with error {errno} from step {at} ({:?})", result.as_ref().err());
+        if !reached {
+            result.unwrap_or_else(|error| panic!("{when}: {error}"));
+            println!("{operation} with error {errno}: {at} steps; no error from steps {quiet:?}");
+            assert!(wrong.is_empty(), "{operation}: wrong after an error at each of the steps {wrong:?}");
+            return;
+        }
+        if result.is_ok() {
+            quiet.push(at);
+        }
+        let check = || check(lab, operation, &when, result.is_ok(), &old, &before);
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+        wrong.extend(checked.is_err().then_some(at));
+    }
+    panic!("{operation} never ends");
+}
+
+fn check(lab: &Lab, operation: &str, when: &str, ok: bool, old: &Listing, before: &Listing) {
+    if operation == "restore" {
+        let is = list(&lab.tree());
+        let mut manager = lab.manager().unwrap();
+        assert_clean(&mut manager, when);
+        let under_way = lab.session().join("restore.journal").exists();
+        if !under_way {
+            assert_same(&is, before, &format!("{when}: no journal, and not as before"));
+        }
+        let recovered = manager.recover().unwrap_or_else(|error| panic!("{when}: recover: {error}"));
+        assert_eq!(recovered.is_some(), under_way, "{when}");
+        let is = list(&lab.tree());
+        assert_same(&is, if under_way { old } else { before }, &format!("{when}: recovered"));
+        if let Some(restored) = recovered {
+            assert!(restored.failed.is_empty(), "{when}: {restored:?}");
+        }
+    } else {
+        assert_same(&list(&lab.tree()), before, &format!("{when}: the tree"));
+    }
+    let mut manager = lab.manager().unwrap();
+    assert_clean(&mut manager, when);
+    let count = manager.snapshot_count().unwrap();
+    let published = match operation {
+        "baseline" => count == 1,
+        "incremental" => count == 2,
+        _ => true,
+    };
+    assert!(!ok || published, "{when}: neither an error nor a snapshot");
+    if operation == "baseline" && count == 0 {
+        manager.create_baseline().unwrap_or_else(|error| panic!("{when}, again: {error}"));
+    }
+    manager.gc().unwrap_or_else(|error| panic!("{when}: gc: {error}"));
+    assert_clean(&mut manager, &format!("{when}, after gc"));
+    assert_eq!(lab.debris(), Vec::<std::path::PathBuf>::new(), "{when}: left behind");
+    let restored = manager.restore_to(0).unwrap();
+    assert!(restored.failed.is_empty(), "{when}: {restored:?}");
+    assert_same(&list(&lab.tree()), old, &format!("{when}: the first snapshot"));
+    let last = manager.snapshots().unwrap().into_iter().find(|id| *id != SnapshotId::Number(0));
+    if let Some(last) = last {
+        manager.restore(&last, &RestoreOptions::default()).unwrap();
+        assert_same(&list(&lab.tree()), before, &format!("{when}: what was there"));
+    }
+}
+
+fn in_a_child(operation: &str, errno: i32) {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    let output = child::command(&lab, &format!("errors:{operation}:{errno}")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn full_disk_in_baseline() {
+    in_a_child("baseline", ENOSPC);
+}
+
+#[test]
+fn full_disk_in_incremental() {
+    in_a_child("incremental", ENOSPC);
+}
+
+#[test]
+fn full_disk_in_restore() {
+    in_a_child("restore", ENOSPC);
+}
+
+#[test]
+fn full_disk_in_settle() {
+    in_a_child("settle", ENOSPC);
+}
+
+#[test]
+fn full_disk_in_gc() {
+    in_a_child("gc", ENOSPC);
+}
+
+#[test]
+fn broken_disk_in_baseline() {
+    in_a_child("baseline", EIO);
+}
+
+#[test]
+fn broken_disk_in_incremental() {
+    in_a_child("incremental", EIO);
+}
+
+#[test]
+fn broken_disk_in_restore() {
+    in_a_child("restore", EIO);
+}
+
+#[test]
+fn broken_disk_in_settle() {
+    in_a_child("settle", EIO);
+}
+
+#[test]
+fn broken_disk_in_gc() {
+    in_a_child("gc", EIO);
+}
+
+/// One call that fails, and the next that does not: by strace, which makes the n-th call of a kind fail. The journal
+/// can be finished then, so nobody comes to tidy up: the restore itself must not leave anything behind.
+#[test]
+fn one_failing_call_in_restore() {
+    if !Path::new("/usr/bin/strace").exists() {
+        return skip("no strace");
+    }
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    make_old(&lab.tree());
+    let old = list(&lab.tree());
+    lab.manager().unwrap().create_baseline().unwrap();
+    make_new(&lab.tree());
+    let new = list(&lab.tree());
+    lab.save("start");
+    let log = dir.path().join("log");
+    for call in [
+        "renameat2",
+        "renameat",
+        "unlinkat",
+        "mkdirat",
+        "symlinkat",
+        "linkat",
+        "utimensat",
+        "fchmod",
+        "pwrite64",
+    ] {
+        for at in 1..200 {
+            lab.reset("start");
+            let arguments = [
+                "-f",
+                "-qq",
+                "-o",
+                log.to_str().unwrap(),
+                "-e",
+                &format!("trace={call}"),
+                "-e",
+                &format!("inject={call}:error=EIO:when={at}"),
+            ];
+            let output = child::under("strace", &arguments, &lab, "restore").output().unwrap();
+            let when = format!("restore with a failing {call} number {at}");
+            if !fs::read_to_string(&log).unwrap().contains("INJECTED") {
+                println!("{call}: {} calls", at - 1);
+                break;
+            }
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let said = !output.status.success() || text.contains("failed: ");
+            let is = list(&lab.tree());
+            let mut manager = lab.manager().unwrap();
+            assert_clean(&mut manager, &when);
+            let under_way = lab.session().join("restore.journal").exists();
+            let ours = lab.debris().into_iter().filter(|path| path.starts_with(lab.tree()));
+            let ours: Vec<_> = ours.collect();
+            assert!(
+                ours.is_empty() || under_way,
+                "{when}: left in the tree, and nobody will come: {ours:?}\n{text}"
+            );
+            assert!(
+                said || is == old || under_way,
+                "{when}: not restored, and not said: {:?}",
+                trees::differences(&is, &old)
+            );
+            manager.recover().unwrap_or_else(|error| panic!("{when}: {error}"));
+            let safety = manager.snapshots().unwrap().into_iter().find(|id| *id != SnapshotId::Number(0));
+            match safety {
+                Some(safety) => drop(manager.restore(&safety, &RestoreOptions::default()).unwrap()),
+                None => assert_same(&list(&lab.tree()), &new, &format!("{when}: no safety snapshot")),
+            }
+            assert_same(&list(&lab.tree()), &new, &format!("{when}: what was there before"));
+            manager.restore_to(0).unwrap();
+            assert_same(&list(&lab.tree()), &old, &format!("{when}: the first snapshot"));
+        }
+    }
+}
+
+/// A disk that is really full: the store on a filesystem that holds the first snapshot and not the second.
+fn really_full(mount: &Mount) {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    let store = mount.path().join("store");
+    trees::write(&lab.tree().join("a"), noise(1, 200_000));
+    trees::write(&lab.tree().join("b"), "small");
+    let old = list(&lab.tree());
+    let open = || lab.manager_with(lab.session(), Some(store.clone())).unwrap();
+    let mut manager = open();
+    manager.create_baseline().unwrap();
+    manager.settle().unwrap();
+    drop(manager);
+    for round in 0..12u64 {
+        // Many small ones or one large one, each time of another size, so that it ends at different places.
+        let size = usize::try_from(700_000 * (round + 4)).unwrap();
+        trees::write(&lab.tree().join("c"), noise(round + 2, size));
+        for at in 0..30 {
+            trees::write(&lab.tree().join(format!("d/{at}")), noise(round * 100 + at, size / 20));
+        }
+        let new = list(&lab.tree());
+        let result = open().create_incremental();
+        let when = format!("round {round}: {result:?}");
+        assert_eq!(result.is_err(), size > 4_500_000 || result.is_err(), "{when}");
+        assert_same(&list(&lab.tree()), &new, &when);
+        let mut manager = open();
+        assert_clean(&mut manager, &when);
+        if let Err(error) = result {
+            assert!(error.to_string().contains("space"), "{when}");
+            manager.gc().unwrap_or_else(|error| panic!("{when}: gc: {error}"));
+        }
+        assert_clean(&mut manager, &when);
+        // What cannot be captured cannot be restored over: the tree stays.
+        match manager.restore_to(0) {
+            Ok(_) => assert_same(&list(&lab.tree()), &old, &when),
+            Err(_) => assert_same(&list(&lab.tree()), &new, &when),
+        }
+        fs::remove_file(lab.tree().join("c")).ok();
+        fs::remove_dir_all(lab.tree().join("d")).ok();
+    }
+    drop(open());
+    let last = open().create_incremental();
+    println!("{}: the last one: {:?}", mount.path().display(), last.map(drop));
+    trees::write(&lab.tree().join("a"), "changed");
+    let mut manager = open();
+    manager.restore_to(0).unwrap();
+    assert_eq!(list(&lab.tree()).get(Path::new("a")), old.get(Path::new("a")));
+}
+
+#[test]
+fn really_full_memory() {
+    if let Some(mount) = Mount::tmpfs(8) {
+        really_full(&mount);
+    }
+}
+
+#[test]
+fn really_full_ext4() {
+    if let Some(mount) = Mount::image("ext4", 16) {
+        really_full(&mount);
+    }
+}

@@ -1,0 +1,231 @@
+//! kill -9 at every step of every operation. Afterwards the store verifies, the next command recovers by itself, the
+//! tree is old or new as a whole, nothing that was in it is lost, and nothing lies around.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+
+use nono_snapshot::{RestoreOptions, SnapshotId, SnapshotManager};
+
+use crate::child;
+use crate::lab::{Lab, assert_clean, scratch};
+use crate::trees::{self, Listing, assert_same, list, make_new, make_old};
+
+/// Before each kill the state `start` is put back. Returns how many steps there were.
+fn every_step(lab: &Lab, operation: &str, check: impl Fn(&str, u64)) -> u64 {
+    let mut wrong = Vec::new();
+    let mut check = |when: &str, at: u64| {
+        // All of them are wanted, not only the first.
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(when, at)));
+        wrong.extend(checked.is_err().then_some(at));
+    };
+    for at in 0..5000 {
+        lab.reset("start");
+        let output = child::killed_at(lab, operation, at);
+        let when = format!("{operation} killed at step {at}");
+        if output.status.success() {
+            println!("{operation}: {at} steps");
+            assert!(at > 3, "{operation} announces no steps");
+            check(&format!("{operation} not killed"), at);
+            assert!(wrong.is_empty(), "{operation}: wrong after a kill at each of the steps {wrong:?}");
+            return at;
+        }
+        let text = || String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.signal(), Some(9), "{when}: {}{}", text(), errors());
+        check(&when, at);
+    }
+    panic!("{operation} never ends");
+}
+
+/// Collect garbage, then nothing may lie around and all must be sound.
+fn assert_tidy(lab: &Lab, manager: &mut SnapshotManager, when: &str) {
+    manager.gc().unwrap_or_else(|error| panic!("{when}: gc: {error}"));
+    assert_clean(manager, &format!("{when}, after gc"));
+    let debris = lab.debris();
+    assert!(debris.is_empty(), "{when}: left behind: {debris:?}");
+}
+
+/// Two states of the tree: the one now, and the one that is made from it.
+fn old_then_new(lab: &Lab, between: impl FnOnce()) -> (Listing, Listing) {
+    make_old(&lab.tree());
+    let old = list(&lab.tree());
+    between();
+    make_new(&lab.tree());
+    (old, list(&lab.tree()))
+}
+
+#[test]
+fn baseline() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    make_old(&lab.tree());
+    let tree = list(&lab.tree());
+    lab.save("start");
+    every_step(&lab, "baseline", |when, at| {
+        assert_same(&list(&lab.tree()), &tree, &format!("{when}: the tree"));
+        let mut manager = lab.manager().unwrap();
+        assert_clean(&mut manager, when);
+        if manager.snapshot_count().unwrap() == 0 || at % 2 == 0 {
+            manager.create_baseline().unwrap_or_else(|error| panic!("{when}, again: {error}"));
+        }
+        assert_tidy(&lab, &mut manager, when);
+        make_new(&lab.tree());
+        manager.restore_to(0).unwrap();
+        assert_same(&list(&lab.tree()), &tree, &format!("{when}: restored"));
+    });
+}
+
+#[test]
+fn incremental() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    let (old, new) = old_then_new(&lab, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
+    lab.save("start");
+    every_step(&lab, "incremental", |when, at| {
+        assert_same(&list(&lab.tree()), &new, &format!("{when}: the tree"));
+        let mut manager = lab.manager().unwrap();
+        assert_clean(&mut manager, when);
+        let count = manager.snapshot_count().unwrap();
+        assert!(count == 1 || count == 2, "{when}: {count} snapshots");
+        if count == 1 || at % 2 == 0 {
+            manager.create_incremental().unwrap_or_else(|error| panic!("{when}, again: {error}"));
+        }
+        assert_tidy(&lab, &mut manager, when);
+        manager.restore_to(0).unwrap();
+        assert_same(&list(&lab.tree()), &old, &format!("{when}: back to 0"));
+        manager.restore_to(1).unwrap();
+        assert_same(&list(&lab.tree()), &new, &format!("{when}: back to 1"));
+    });
+}
+
+#[test]
+fn settle() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    let (old, new) = old_then_new(&lab, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
+    lab.manager().unwrap().create_incremental().unwrap();
+    lab.save("start");
+    every_step(&lab, "settle", |when, at| {
+        let mut manager = lab.manager().unwrap();
+        assert_clean(&mut manager, when);
+        if at % 2 == 0 {
+            let report = manager.settle().unwrap_or_else(|error| panic!("{when}, again: {error}"));
+            assert!(report.store.problems.is_empty(), "{when}: {report:?}");
+            assert!(report.store.durable, "{when}: {report:?}");
+            assert!(manager.load_manifest(1).unwrap().durable, "{when}");
+        }
+        assert_tidy(&lab, &mut manager, when);
+        manager.restore_to(0).unwrap();
+        assert_same(&list(&lab.tree()), &old, &format!("{when}: back to 0"));
+        manager.restore_to(1).unwrap();
+        assert_same(&list(&lab.tree()), &new, &format!("{when}: back to 1"));
+    });
+}
+
+/// A shared store, in which a session that is gone left much.
+#[test]
+fn gc() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    fs::create_dir(lab.shared()).unwrap();
+    let gone = lab.base.join("now/gone");
+    let extra = lab.tree().join("extra");
+    trees::write(&extra.join("a"), trees::noise(7, 20_000));
+    trees::write(&extra.join("big"), trees::noise(8, 5 << 20));
+    let mut other = lab.manager_with(gone.clone(), Some(lab.shared())).unwrap();
+    other.create_baseline().unwrap();
+    other.settle().unwrap();
+    drop(other);
+    fs::remove_dir_all(&extra).unwrap();
+    make_old(&lab.tree());
+    let mut other = lab.manager_with(gone.clone(), Some(lab.shared())).unwrap();
+    trees::write(&lab.tree().join("mixed"), "in the same pack as what is needed");
+    other.create_incremental().unwrap();
+    other.settle().unwrap();
+    drop(other);
+    fs::remove_file(lab.tree().join("mixed")).unwrap();
+    fs::remove_dir_all(&gone).unwrap();
+    lab.manager().unwrap().create_baseline().unwrap();
+    let old = list(&lab.tree());
+    make_new(&lab.tree());
+    lab.save("start");
+    let before = size(&lab);
+    every_step(&lab, "gc", |when, _| {
+        let mut manager = lab.manager().unwrap();
+        assert_clean(&mut manager, when);
+        assert_tidy(&lab, &mut manager, when);
+        assert!(size(&lab) + (5 << 20) <= before, "{when}: nothing was collected");
+        assert_eq!(
+            fs::read_dir(lab.shared().join("sessions")).unwrap().count(),
+            1,
+            "{when}: a forgotten session"
+        );
+        manager.restore_to(0).unwrap();
+        assert_same(&list(&lab.tree()), &old, &format!("{when}: restored"));
+    });
+}
+
+fn size(lab: &Lab) -> u64 {
+    crate::lab::files(&lab.shared()).iter().map(|path| fs::metadata(path).unwrap().len()).sum()
+}
+
+fn safeties(manager: &SnapshotManager) -> Vec<SnapshotId> {
+    let all = manager.snapshots().unwrap();
+    all.into_iter().filter(|id| matches!(id, SnapshotId::Safety(_))).collect()
+}
+
+/// After a kill of a restore from `new` to `old`: whichever command comes next completes it, and what was there before
+/// can be had back.
+fn assert_restored_or_untouched(lab: &Lab, when: &str, at: u64, old: &Listing, new: &Listing) {
+    let under_way = lab.session().join("restore.journal").exists();
+    let mut manager = lab.manager().unwrap();
+    assert_clean(&mut manager, when);
+    let next = ["recover", "incremental", "gc", "restore"][usize::try_from(at % 4).unwrap()];
+    let when = format!("{when}, then {next}");
+    child::one(&mut manager, next).unwrap_or_else(|error| panic!("{when}: {error}"));
+    let is = list(&lab.tree());
+    if under_way || next == "restore" {
+        assert_same(&is, old, &format!("{when}: completed"));
+    } else if is != *old {
+        assert_same(&is, new, &format!("{when}: neither restored nor untouched"));
+    }
+    assert_tidy(lab, &mut manager, &when);
+    if let Some(safety) = safeties(&manager).first() {
+        let restored = manager.restore(safety, &RestoreOptions::default()).unwrap();
+        assert!(restored.failed.is_empty() && restored.skipped.is_empty(), "{when}: {restored:?}");
+        assert_same(&list(&lab.tree()), new, &format!("{when}: what was there before"));
+    } else {
+        assert_same(&is, new, &format!("{when}: changed without a safety snapshot"));
+    }
+    manager.restore_to(0).unwrap();
+    assert_same(&list(&lab.tree()), old, &format!("{when}: restored after all"));
+}
+
+#[test]
+fn restore() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    let (old, new) = old_then_new(&lab, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
+    lab.save("start");
+    every_step(&lab, "restore", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
+}
+
+/// The completion of a restore is killed too.
+#[test]
+fn recovery() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    let (old, new) = old_then_new(&lab, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
+    lab.save("before");
+    // In the middle of the work on the tree: the journal is there, some names are new, some are old.
+    let middle = (0..5000).step_by(5).find(|at| {
+        lab.reset("before");
+        child::killed_at(&lab, "restore", *at);
+        let is = list(&lab.tree());
+        let changed = trees::differences(&is, &new).len();
+        lab.session().join("restore.journal").exists() && changed > 12 && is != old
+    });
+    assert!(middle.is_some(), "no step in the middle of a restore");
+    lab.save("start");
+    every_step(&lab, "recover", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
+}

@@ -1,0 +1,31 @@
+//! The laws of the snapshot engine, each clause tried from outside, by the public interface only.
+//!
+//! Oracles are `find`, `getfattr`, `getfacl`, `sha256sum` and `git`. What needs an ordinary user runs as one. A test
+//! that cannot run here says `skipped: why`, and fails where `CI=true`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+mod common;
+
+#[path = "laws/coverage.rs"]
+mod coverage;
+#[path = "laws/deep.rs"]
+mod deep;
+#[path = "laws/exclusion.rs"]
+mod exclusion;
+#[path = "laws/interface.rs"]
+mod interface;
+#[path = "laws/links.rs"]
+mod links;
+#[path = "laws/permissions.rs"]
+mod permissions;
+#[path = "laws/roots.rs"]
+mod roots;
+#[path = "laws/round_trip.rs"]
+mod round_trip;
+#[path = "laws/sparse.rs"]
+mod sparse;
+#[path = "laws/special.rs"]
+mod special;
+#[path = "laws/untouched.rs"]
+mod untouched;
