@@ -1,4 +1,4 @@
-//! Putting a captured state back: plan, preflight, journal, apply.
+//! Putting a captured state back: plan, preflight, journal, apply, verify.
 //!
 //! The invariant is Law 1: nothing is removed whose bytes are not stored. [`plan`] compares the target with `current`,
 //! the safety snapshot that was just taken, and is pure: a list of steps that can be shown. [`apply`] works beneath the
@@ -26,8 +26,7 @@ mod preflight;
 mod put;
 mod select;
 mod sweep;
-#[cfg(test)]
-mod tests;
+mod verify;
 
 use std::fmt;
 use std::io;
@@ -39,6 +38,7 @@ pub use self::journal::{Journal, JournalError, JournalRecord, RestoreId};
 pub use self::plan::{Action, ActionKind, RestorePlan};
 pub use self::preflight::{PreflightError, preflight};
 pub use self::sweep::{Swept, sweep};
+pub use self::verify::{sync, verify};
 use crate::diff::Change;
 use crate::hash::ContentHash;
 use crate::node::Reason;
@@ -143,7 +143,7 @@ pub enum RestoreError {
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// It was written, and is not what was written.
-    #[error("it changed while it was verified")]
+    #[error("it is not what was restored: somebody changed it meanwhile")]
     Verify,
 }
 

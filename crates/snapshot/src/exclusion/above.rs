@@ -85,10 +85,10 @@ fn leaves_out(dir: &[u8], above: &Above) -> Option<Reason> {
     let files = inner.map(|(from, text)| (from.as_slice(), text, ".gitignore"));
     let exclude = above.repository.exclude.iter().map(|text| (&b""[..], text, ".git/info/exclude"));
     for (from, text, name) in files.chain(exclude) {
-        let list = List::parse(Arc::clone(text), above.repository.repository.fold);
-        let below = Place::below(from).seen(dir);
-        let subject = Subject { below: &below, name: last_component(dir), is_dir: true };
-        if let Some(rule) = list.last_match(&subject) {
+        let fold = above.repository.repository.fold;
+        let list = List::parse(Arc::clone(text), fold);
+        let subject = Subject::new(last_component(dir), true, fold);
+        if let Some(rule) = list.last_match(&subject, &Place::below(from).seen(dir)) {
             let file = file_name(&above.prefix, from, name);
             return (!rule.negative).then(|| Reason::Ignored { rule: list.line(rule), file });
         }

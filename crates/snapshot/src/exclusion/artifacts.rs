@@ -134,3 +134,16 @@ pub(super) fn directory(name: &[u8], exists: &dyn Fn(&[u8]) -> bool) -> Option<&
 pub(super) fn presumed(name: &[u8]) -> Option<&'static str> {
     directory(name, &|_| true)
 }
+
+/// Lines that are not globs, or say nothing about why.
+#[cfg(test)]
+pub(super) fn broken_lines() -> Vec<&'static str> {
+    let no_evidence = |line: &&Artifact| {
+        Glob::parse(line.name).is_err()
+            || line.what.is_empty()
+            || line.beside.is_empty() && line.inside.is_empty()
+    };
+    let directories = DIRECTORIES.iter().filter(no_evidence).map(|line| line.name);
+    let files = FILES.iter().filter(|(name, what)| Glob::parse(name).is_err() || what.is_empty());
+    directories.chain(files.map(|(name, _)| *name)).collect()
+}

@@ -147,10 +147,12 @@ impl DirRules {
 
     /// The rule that leaves `path` out, if one does.
     pub(super) fn ignored(&self, path: &[u8], name: &[u8], is_dir: bool) -> Option<(&Link, &Rule)> {
-        let mut next = self.ignore.as_deref();
+        let mut next = Some(self.ignore.as_deref()?);
+        // Lists of one chain belong to one repository.
+        let fold = self.repository.as_ref().is_some_and(|repository| repository.fold);
+        let subject = Subject::new(name, is_dir, fold);
         while let Some(link) = next {
-            let below = link.place.seen(path);
-            if let Some(rule) = link.list.last_match(&Subject { below: &below, name, is_dir }) {
+            if let Some(rule) = link.list.last_match(&subject, &link.place.seen(path)) {
                 return (!rule.negative).then_some((link, rule));
             }
             next = link.outer.as_deref();

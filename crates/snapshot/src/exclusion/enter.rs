@@ -51,7 +51,7 @@ fn root_rules(shared: &Arc<Shared>, start: &DirRules, added: Added) -> Arc<DirRu
 
 impl DirRules {
     /// The rules in the directory at `path` below the root, which lies in this one and is opened as `dir`. `has` is
-    /// what its listing contains. `searching`: [`DirRules::judge`] said [`super::Verdict::Search`] about it.
+    /// what its listing contains. The path is always needed, also where the rules are trivial. `searching`: [`DirRules::judge`] said [`super::Verdict::Search`] about it.
     pub fn enter(
         self: &Arc<Self>,
         rules: &Rules,

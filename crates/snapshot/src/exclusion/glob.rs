@@ -84,7 +84,7 @@ fn first_braces(glob: &[u8]) -> Result<Option<Braces>, &'static str> {
 }
 
 fn compile(glob: &[u8]) -> Result<Program, &'static str> {
-    let mut program = Program::empty();
+    let mut program = Program::default();
     let mut at = 0;
     while let Some(&byte) = glob.get(at) {
         at += 1;
@@ -103,7 +103,7 @@ fn compile(glob: &[u8]) -> Result<Program, &'static str> {
             plain => program.byte(plain),
         }
     }
-    program.find_tail();
+    program.finish();
     Ok(program)
 }
 

@@ -114,6 +114,10 @@ impl Entry {
 }
 
 fn check_path(path: &[u8]) -> Result<(), &'static str> {
+    // An entry without a name replaces one of the other file.
+    if path.is_empty() {
+        return Err(SPLIT);
+    }
     let odd = |part: &[u8]| part.is_empty() || part == b"." || part == b"..";
     if path.len() > LONGEST || path.split(|byte| *byte == b'/').any(odd) {
         return Err("it has a path that git does not write");
@@ -127,7 +131,7 @@ fn extensions(from: &mut Cursor<'_>, id_len: usize) -> Result<(), &'static str> 
         let name = from.take(4)?;
         let length = usize::try_from(from.number()?).map_err(|_| CUT)?;
         match name {
-            b"link" => return Err("it is split in two files"),
+            b"link" => return Err(SPLIT),
             b"sdir" => return Err("it is sparse"),
             [b'A'..=b'Z', ..] => from.take(length)?,
             _ => return Err("it has an extension that is unknown"),
@@ -137,6 +141,7 @@ fn extensions(from: &mut Cursor<'_>, id_len: usize) -> Result<(), &'static str> 
 }
 
 const CUT: &str = "it is cut short";
+const SPLIT: &str = "it is split in two files";
 
 struct Cursor<'a> {
     bytes: &'a [u8],

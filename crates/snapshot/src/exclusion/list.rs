@@ -4,10 +4,13 @@
 //! and rules of the form `*.end` are found by hash, so that a long ignore file costs little more than a short one.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::wildmatch::{Program, lower};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::wildmatch::Program;
 
 /// A parsed ignore file.
 #[derive(Debug)]
@@ -16,9 +19,9 @@ pub(super) struct List {
     fold: bool,
     rules: Vec<Rule>,
     /// Rules without wildcards, by the last component of what they match; later rules first.
-    literal: HashMap<Box<[u8]>, Vec<u32>>,
+    literal: ByHash,
     /// Rules like `*.o`, by what stands from the last dot on; later rules first.
-    endings: HashMap<Box<[u8]>, Vec<u32>>,
+    endings: ByHash,
     /// All others, later rules first.
     others: Vec<u32>,
 }
@@ -41,13 +44,50 @@ enum Matcher {
     PathGlob(Range<usize>, Program),
 }
 
-/// What is asked about.
+/// The name of an entry that is asked about, hashed once for all ignore files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
-    /// The path below the directory of the ignore file.
-    pub(super) below: &'a [u8],
-    pub(super) name: &'a [u8],
-    pub(super) is_dir: bool,
+    name: &'a [u8],
+    is_dir: bool,
+    name_hash: u64,
+    ending_hash: Option<u64>,
+}
+
+impl<'a> Subject<'a> {
+    /// `fold` as in the lists it is put to.
+    pub(super) fn new(name: &'a [u8], is_dir: bool, fold: bool) -> Subject<'a> {
+        Subject {
+            name,
+            is_dir,
+            name_hash: hash(name, fold),
+            ending_hash: ending(name).map(|end| hash(end, fold)),
+        }
+    }
+}
+
+/// Numbers of rules by the hash of a text. Two texts with one hash do no harm: each rule is put to the name itself.
+type ByHash = HashMap<u64, Vec<u32>, BuildHasherDefault<AsIs>>;
+
+/// The keys are hashes already.
+#[derive(Debug, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64(bytes);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+fn hash(text: &[u8], fold: bool) -> u64 {
+    if fold { xxh3_64(&text.to_ascii_lowercase()) } else { xxh3_64(text) }
 }
 
 impl List {
@@ -56,8 +96,8 @@ impl List {
             text,
             fold,
             rules: Vec::new(),
-            literal: HashMap::new(),
-            endings: HashMap::new(),
+            literal: ByHash::default(),
+            endings: ByHash::default(),
             others: Vec::new(),
         };
         let text = Arc::clone(&list.text);
@@ -123,7 +163,7 @@ impl List {
         body.start += rooted;
         if plain == pattern.len() {
             let last = pattern.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            return Some((Matcher::Path(body), Place::Literal(self.key(last))));
+            return Some((Matcher::Path(body), Place::Literal(hash(last, self.fold))));
         }
         let program = Program::git(&self.text[prefix.end..body.end], self.fold)?;
         Some((Matcher::PathGlob(prefix, program), Place::Other))
@@ -131,44 +171,29 @@ impl List {
 
     fn name_matcher(&self, pattern: &[u8], plain: usize, body: Range<usize>) -> Option<(Matcher, Place)> {
         if plain == pattern.len() {
-            return Some((Matcher::Name(body), Place::Literal(self.key(pattern))));
+            return Some((Matcher::Name(body), Place::Literal(hash(pattern, self.fold))));
         }
         if pattern[0] == b'*' && !pattern[1..].iter().any(|byte| is_special(*byte)) {
             let end = &pattern[1..];
-            let place = ending(end).map_or(Place::Other, |dot| Place::Ending(self.key(dot)));
+            let place = ending(end).map_or(Place::Other, |dot| Place::Ending(hash(dot, self.fold)));
             return Some((Matcher::NameEnd(body.start + 1..body.end), place));
         }
         Some((Matcher::NameGlob(Program::git(pattern, self.fold)?), Place::Other))
     }
 
-    fn key(&self, bytes: &[u8]) -> Box<[u8]> {
-        bytes.iter().map(|byte| lower(*byte, self.fold)).collect()
-    }
-
-    /// The last rule that matches.
-    pub(super) fn last_match(&self, subject: &Subject<'_>) -> Option<&Rule> {
-        let folded;
-        let name = if self.fold {
-            folded = subject.name.to_ascii_lowercase();
-            &folded
-        } else {
-            subject.name
-        };
-        let first = |numbers: Option<&Vec<u32>>| {
-            numbers.and_then(|numbers| numbers.iter().copied().find(|number| self.applies(*number, subject)))
-        };
-        let by_hash = |map: &HashMap<Box<[u8]>, Vec<u32>>, key: &[u8]| {
-            if map.is_empty() { None } else { first(map.get(key)) }
-        };
-        let literal = by_hash(&self.literal, name);
-        let ending = ending(name).and_then(|dot| by_hash(&self.endings, dot));
+    /// The last rule that matches; `below` is the path below the directory of the ignore file.
+    pub(super) fn last_match(&self, subject: &Subject<'_>, below: &[u8]) -> Option<&Rule> {
+        let applies = |number: &u32| self.applies(*number, subject, below);
+        let first = |numbers: &Vec<u32>| numbers.iter().copied().find(applies);
+        let literal = self.literal.get(&subject.name_hash).and_then(first);
+        let ending = subject.ending_hash.and_then(|hash| self.endings.get(&hash)).and_then(first);
         let best = literal.max(ending);
-        let later = self.others.iter().copied().take_while(|number| best.is_none_or(|best| *number > best));
-        let other = later.into_iter().find(|number| self.applies(*number, subject));
-        self.rules.get(other.or(best)? as usize)
+        let mut later =
+            self.others.iter().copied().take_while(|number| best.is_none_or(|best| *number > best));
+        self.rules.get(later.find(applies).or(best)? as usize)
     }
 
-    fn applies(&self, number: u32, subject: &Subject<'_>) -> bool {
+    fn applies(&self, number: u32, subject: &Subject<'_>, below: &[u8]) -> bool {
         let Some(rule) = self.rules.get(number as usize) else { return false };
         if rule.dir_only && !subject.is_dir {
             return false;
@@ -180,9 +205,8 @@ impl List {
                 from.is_some_and(|from| self.same(end, &subject.name[from..]))
             }
             Matcher::NameGlob(program) => program.matches(subject.name),
-            Matcher::Path(plain) => self.same(plain, subject.below),
-            Matcher::PathGlob(prefix, program) => subject
-                .below
+            Matcher::Path(plain) => self.same(plain, below),
+            Matcher::PathGlob(prefix, program) => below
                 .split_at_checked(prefix.len())
                 .is_some_and(|(start, rest)| self.same(prefix, start) && program.matches(rest)),
         }
@@ -195,8 +219,8 @@ impl List {
 }
 
 enum Place {
-    Literal(Box<[u8]>),
-    Ending(Box<[u8]>),
+    Literal(u64),
+    Ending(u64),
     Other,
 }
 

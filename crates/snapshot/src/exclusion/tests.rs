@@ -1,1 +1,113 @@
 //! Each detail of the rules by itself; git as the judge of all together is in `tests/ignore_oracle.rs`.
+
+mod artifacts;
+mod caller;
+mod hostile;
+mod index;
+mod layout;
+
+use std::fs::{self, File};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use super::{DirRules, ExclusionConfig, Has, Rules, Verdict};
+use crate::node::Reason;
+
+/// A folder for one test: `tree` in it is the root.
+struct Place {
+    temp: tempfile::TempDir,
+    config: ExclusionConfig,
+}
+
+impl Place {
+    fn new() -> Place {
+        let temp = tempfile::tempdir().unwrap();
+        fs::create_dir(temp.path().join("tree")).unwrap();
+        Place { temp, config: ExclusionConfig::default() }
+    }
+
+    /// With these files in the root, each with its own name as content.
+    fn with(files: &[&str]) -> Place {
+        let place = Place::new();
+        for file in files {
+            place.write(file, file);
+        }
+        place
+    }
+
+    fn root(&self) -> PathBuf {
+        self.temp.path().join("tree")
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Run git in a folder below the root.
+    fn git(&self, dir: &str, args: &[&str]) -> Vec<u8> {
+        let output = self.try_git(dir, args);
+        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
+    fn try_git(&self, dir: &str, args: &[&str]) -> Output {
+        Command::new("git")
+            .args(["-c", "protocol.file.allow=always", "-c", "user.name=n", "-c", "user.email=e@example.com"])
+            .args(args)
+            .current_dir(self.root().join(dir))
+            .env("HOME", self.temp.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .expect("git is needed for this test")
+    }
+
+    fn rules(&self) -> Rules {
+        Rules::live(&self.config, &self.root()).unwrap()
+    }
+
+    fn ask(&self, path: &str) -> Verdict {
+        ask(&self.rules(), &self.root(), path)
+    }
+
+    fn ask_below(&self, root: &str, path: &str) -> Verdict {
+        let root = self.root().join(root);
+        ask(&Rules::live(&self.config, &root).unwrap(), &root, path)
+    }
+}
+
+/// The verdict on a path, or on the directory on the way to it that is left out.
+fn ask(rules: &Rules, root: &Path, path: &str) -> Verdict {
+    go(rules, root, path).0
+}
+
+/// The verdict on a path, and the rules in the directory it lies in.
+fn go(rules: &Rules, root: &Path, path: &str) -> (Verdict, Arc<DirRules>) {
+    let mut here = rules.root(File::open(root).unwrap().as_fd());
+    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    for end in ends {
+        let at = root.join(&path[..end]);
+        let is_dir = fs::symlink_metadata(&at).is_ok_and(|meta| meta.is_dir());
+        let name = at.file_name().unwrap().as_encoded_bytes();
+        let beside = |name: &[u8]| {
+            fs::symlink_metadata(at.parent().unwrap().join(str::from_utf8(name).unwrap())).is_ok()
+        };
+        let verdict = here.judge(&path.as_bytes()[..end], name, is_dir, &beside);
+        if end == path.len() || matches!(verdict, Verdict::Leave(_)) {
+            return (verdict, here);
+        }
+        let searching = matches!(verdict, Verdict::Search(_));
+        let exists = |name: &str| fs::symlink_metadata(at.join(name)).is_ok();
+        let has = Has { gitignore: exists(".gitignore"), git: exists(".git") };
+        here = here.enter(rules, &path.as_bytes()[..end], File::open(&at).unwrap().as_fd(), has, searching);
+    }
+    unreachable!("a path has an end")
+}
+
+fn ignored(rule: &str, file: &str) -> Verdict {
+    Verdict::Leave(Reason::Ignored { rule: rule.into(), file: file.into() })
+}

@@ -1,17 +1,23 @@
 //! Git's wildcards, compiled once and run over bytes.
 //!
-//! A pattern becomes a small automaton, so matching takes time proportional to pattern times text whatever the pattern
-//! is: git's own backtracking doubles with each `**/`, and an agent may write ignore files. What git does with odd
+//! Matching takes time proportional to pattern times text at most, whatever the pattern is: git's own backtracking
+//! doubles with each `**/`, and an agent may write ignore files. A pattern with `**` is run as an automaton; any other
+//! needs to come back only to its last star, because a star never reaches over a slash. What git does with odd
 //! patterns is kept: a class without an end, an unknown `[:name:]` or a backslash at the end never match anything, and
 //! under `core.ignorecase` only the text is folded inside classes and behind a backslash.
 
 /// A compiled pattern.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Program {
     ops: Vec<Op>,
     classes: Vec<Class>,
-    /// Plain bytes at the pattern's end: most texts are refused by them alone.
+    /// Plain bytes at the pattern's start and end: most texts are refused by them alone.
+    head: Vec<u8>,
     tail: Vec<u8>,
+    /// The longest run of plain bytes in it: what it matches holds that too.
+    needle: Vec<u8>,
+    /// There is a `**` in it.
+    crosses: bool,
     fold: bool,
 }
 
@@ -54,7 +60,7 @@ const ON_STACK: usize = 4;
 impl Program {
     /// Compile git's syntax, or nothing when the pattern can match nothing.
     pub(super) fn git(pattern: &[u8], fold: bool) -> Option<Program> {
-        let mut program = Program { ops: Vec::new(), classes: Vec::new(), tail: Vec::new(), fold };
+        let mut program = Program { fold, ..Program::default() };
         let mut at = 0;
         while let Some(&byte) = pattern.get(at) {
             at = match byte {
@@ -72,13 +78,8 @@ impl Program {
                 plain => program.push(Op::Byte(lower(plain, fold)), at + 1),
             };
         }
-        program.find_tail();
+        program.finish();
         Some(program)
-    }
-
-    /// Start with nothing; for other syntaxes, which add their parts themselves.
-    pub(super) fn empty() -> Program {
-        Program { ops: Vec::new(), classes: Vec::new(), tail: Vec::new(), fold: false }
     }
 
     pub(super) fn byte(&mut self, byte: u8) {
@@ -99,7 +100,9 @@ impl Program {
         self.ops.push(Op::Class(number));
     }
 
-    pub(super) fn find_tail(&mut self) {
+    /// All parts are there.
+    pub(super) fn finish(&mut self) {
+        self.crosses = self.ops.contains(&Op::StarAll);
         let plain = |op: &Op| if let Op::Byte(byte) = op { Some(*byte) } else { None };
         self.tail = self.ops.iter().rev().map_while(plain).collect();
         // The slash of a `**/` may be left out together with it.
@@ -108,6 +111,17 @@ impl Program {
             self.tail.pop();
         }
         self.tail.reverse();
+        self.head = self.ops.iter().map_while(plain).collect();
+        self.needle = self.longest_run();
+    }
+
+    fn longest_run(&self) -> Vec<u8> {
+        if self.crosses {
+            return Vec::new();
+        }
+        let runs = self.ops.split(|op| !matches!(op, Op::Byte(_)));
+        let longest = runs.max_by_key(|run| run.len()).unwrap_or_default();
+        longest.iter().filter_map(|op| if let Op::Byte(byte) = op { Some(*byte) } else { None }).collect()
     }
 
     fn push(&mut self, op: Op, next: usize) -> usize {
@@ -132,17 +146,81 @@ impl Program {
     }
 
     pub(super) fn matches(&self, text: &[u8]) -> bool {
-        let Some(from) = text.len().checked_sub(self.tail.len()) else { return false };
-        let fits = |(tail, byte): (&u8, &u8)| *tail == lower(*byte, self.fold);
-        if !self.tail.iter().zip(&text[from..]).all(fits) {
+        if !self.could_match(text) {
             return false;
         }
+        if !self.crosses {
+            return self.run_simple(text);
+        }
+        self.run_automaton(text)
+    }
+
+    /// Right for every pattern, but slower where there is no `**`.
+    pub(super) fn run_automaton(&self, text: &[u8]) -> bool {
         let words = self.ops.len() / 64 + 1;
         if words <= ON_STACK {
             let (mut now, mut next) = ([0; ON_STACK], [0; ON_STACK]);
             self.run(text, &mut now[..words], &mut next[..words])
         } else {
             self.run(text, &mut vec![0; words], &mut vec![0; words])
+        }
+    }
+
+    /// A quick look at both ends.
+    fn could_match(&self, text: &[u8]) -> bool {
+        let same = |plain: &[u8], text: &[u8]| {
+            plain.iter().zip(text).all(|(plain, byte)| *plain == lower(*byte, self.fold))
+        };
+        text.len() >= self.head.len().max(self.tail.len())
+            && same(&self.head, text)
+            && same(&self.tail, &text[text.len() - self.tail.len()..])
+            && self.holds_needle(text)
+    }
+
+    fn holds_needle(&self, text: &[u8]) -> bool {
+        let Some((first, rest)) = self.needle.split_first().filter(|_| !self.fold) else { return true };
+        let starts = text.iter().enumerate().filter(|(_, byte)| *byte == first);
+        starts.map(|(at, _)| &text[at + 1..]).any(|behind| behind.starts_with(rest))
+    }
+
+    /// Without `**`.
+    fn run_simple(&self, text: &[u8]) -> bool {
+        let (mut op, mut at) = (0, 0);
+        // The last star, and the text it may still take.
+        let mut star = None;
+        loop {
+            let byte = text.get(at).map(|byte| lower(*byte, self.fold));
+            match (self.ops.get(op), byte) {
+                (None, None) => return true,
+                (Some(Op::Star), _) => {
+                    star = Some((op, at));
+                    op += 1;
+                    continue;
+                }
+                (Some(wanted), Some(byte)) if self.takes(*wanted, byte) => {
+                    op += 1;
+                    at += 1;
+                    continue;
+                }
+                _ => {}
+            }
+            match star {
+                Some((star_op, star_at)) if text.get(star_at).is_some_and(|byte| *byte != b'/') => {
+                    star = Some((star_op, star_at + 1));
+                    (op, at) = (star_op + 1, star_at + 1);
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// Whether one byte fits a part that takes exactly one.
+    fn takes(&self, op: Op, byte: u8) -> bool {
+        match op {
+            Op::Byte(wanted) => wanted == byte,
+            Op::Any => byte != b'/',
+            Op::Class(number) => byte != b'/' && self.in_class(number, byte),
+            Op::Star | Op::StarAll | Op::Optional => false,
         }
     }
 
@@ -169,13 +247,9 @@ impl Program {
 
     fn advance(&self, at: usize, byte: u8, next: &mut [u64]) {
         match self.ops.get(at) {
-            Some(Op::Byte(wanted)) if *wanted == byte => self.reach(at + 1, next),
-            Some(Op::Any) if byte != b'/' => self.reach(at + 1, next),
-            Some(Op::Class(number)) if byte != b'/' && self.in_class(*number, byte) => {
-                self.reach(at + 1, next);
-            }
             Some(Op::Star) if byte != b'/' => self.reach(at, next),
             Some(Op::StarAll) => self.reach(at, next),
+            Some(op) if self.takes(*op, byte) => self.reach(at + 1, next),
             _ => {}
         }
     }

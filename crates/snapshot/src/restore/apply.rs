@@ -16,7 +16,7 @@ use super::meta::{self, Handle, Has, Problems};
 use super::open::{Opened, open_existing, open_path, open_top, open_up};
 use super::plan::{Anchor, DirIndex, How, Leave, PlanDir, RestorePlan, Step};
 use super::put::{Displaced, NotDone, Place};
-use super::{Failed, Journal, Kept, RestoreError, RestoreOutcome, Skipped, Why};
+use super::{Failed, Journal, Kept, RestoreError, RestoreOutcome, Skipped, Why, sweep};
 use crate::diff::{Aspects, EntryRef};
 use crate::dirs::open_dir;
 use crate::disk;
@@ -54,6 +54,12 @@ pub fn apply(
         }
     }
     outcome.cancelled = work.cancelled.into_inner();
+    if !outcome.failed.is_empty() {
+        // What could not be cleaned up at the time.
+        let swept = sweep(plan, journal.id(), objects);
+        outcome.kept.extend(swept.kept);
+        outcome.failed.extend(swept.failed);
+    }
     outcome.sort();
     outcome
 }

@@ -111,20 +111,16 @@ fn look(
     objects: &dyn Objects,
 ) -> Result<Found, ObjectError> {
     let Ok(rest) = path.strip_prefix(root) else { return Ok(Found::Entry) };
-    let mut found = Found::Nothing;
-    let sides: [(Option<&Entry>, fn(Reason) -> Why); 2] = [(new, Why::NotCaptured), (old, Why::NotStored)];
-    for (side, why) in sides {
-        match look_in(side, rest, objects)? {
-            Ok(None) => {}
-            Ok(Some(())) => return Ok(Found::Entry),
-            Err(reason) if matches!(found, Found::Nothing) => found = Found::LeftOut(why(reason)),
-            Err(_) => {}
-        }
-        if matches!(found, Found::LeftOut(Why::NotCaptured(_))) {
-            break;
-        }
+    let was = look_in(new, rest, objects)?;
+    if let Err(reason) = was {
+        return Ok(Found::LeftOut(Why::NotCaptured(reason)));
     }
-    Ok(found)
+    let is = look_in(old, rest, objects)?;
+    Ok(match (was, is) {
+        (Ok(Some(())), _) | (_, Ok(Some(()))) => Found::Entry,
+        (_, Err(reason)) => Found::LeftOut(Why::NotStored(reason)),
+        _ => Found::Nothing,
+    })
 }
 
 type InOne = Result<Option<()>, Reason>;

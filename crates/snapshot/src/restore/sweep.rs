@@ -4,16 +4,15 @@
 //! content is stored before it is removed. Names that are directories are somebody's own, moved aside in the very
 //! moment; they stay and are reported.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
 use super::displace::{self, read_link};
-use super::open::{open_path, open_top};
-use super::plan::{How, RestorePlan};
+use super::plan::RestorePlan;
+use super::verify::each_dir;
 use super::{Failed, Kept, KeptContent, RestoreError, RestoreId};
-use crate::dirs::open_dir;
 use crate::disk;
 use crate::node::Name;
 use crate::state::Objects;
@@ -29,50 +28,21 @@ pub struct Swept {
 /// Dispose of the temporary files of the restore `id`, whose plan this was.
 pub fn sweep(plan: &RestorePlan, id: RestoreId, objects: &dyn Objects) -> Swept {
     let mut swept = Swept::default();
-    for top in &plan.tops {
-        let How::Top(path) = &plan.dirs[*top].how else { continue };
-        match open_top(path) {
-            Ok(fd) => sweep_root(plan, *top, fd.as_fd(), &id.prefix(), objects, &mut swept),
-            Err(source) => swept.fail(path.clone(), "open it", source),
-        }
-    }
+    let prefix = id.prefix();
+    each_dir(plan, &mut |index, dir| match dir {
+        Ok(dir) => sweep_dir(dir, &prefix, objects, &|| plan.path_of(index, None), &mut swept),
+        // Not made yet, removed already, or something else by now.
+        Err(error) if is_absent(&error) => {}
+        Err(error) => swept.fail(plan.path_of(index, None), "open it", error),
+    });
     swept
-}
-
-fn sweep_root(
-    plan: &RestorePlan,
-    top: usize,
-    fd: BorrowedFd<'_>,
-    prefix: &str,
-    objects: &dyn Objects,
-    swept: &mut Swept,
-) {
-    let end = plan.tops.iter().find(|other| **other > top).copied().unwrap_or(plan.dirs.len());
-    let mut last: Option<(usize, OwnedFd)> = None;
-    for index in top..end {
-        let dir = &plan.dirs[index];
-        // In a deep tree, most are in the one before.
-        let opened = match (&last, dir.name()) {
-            (Some((above, fd)), Some(name)) if *above == dir.parent => open_dir(fd.as_fd(), name.as_bytes()),
-            _ => open_path(fd, &plan.names(index).1),
-        };
-        match opened {
-            Ok(dir) => {
-                let path = || plan.path_of(index, None);
-                sweep_dir(dir.as_fd(), prefix, objects, &path, swept);
-                last = Some((index, dir));
-            }
-            // Not made yet, removed already, or something else by now.
-            Err(error) if is_absent(&error) => {}
-            Err(error) => swept.fail(plan.path_of(index, None), "open it", error),
-        }
-    }
 }
 
 fn is_absent(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let absent = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
-    Errno::from_io_error(error).is_some_and(|errno| absent.contains(&errno))
+    error.kind() == std::io::ErrorKind::NotFound
+        || Errno::from_io_error(error).is_some_and(|errno| absent.contains(&errno))
 }
 
 fn sweep_dir(

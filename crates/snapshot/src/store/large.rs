@@ -15,7 +15,7 @@ use super::error::{Damage, StoreError};
 use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
 use super::pack::is_durable;
 use super::record::LEVEL;
-use super::spans::{PIECE, Piece, Target, each_piece};
+use super::spans::{PIECE, Piece, Target, each_piece, piece_of};
 use super::{Key, ObjectKind, Store};
 use crate::disk;
 use crate::hash::{ContentHash, ContentHasher};
@@ -269,7 +269,7 @@ impl OpenLarge {
         let stream = Stream { file: &self.file, at: 0, end: closing.stream, sum: Xxh3::new() };
         let mut decoder = zstd::stream::read::Decoder::new(stream).map_err(broken)?;
         decoder.window_log_max(WINDOW).map_err(broken)?;
-        buffer.resize(PIECE, 0);
+        buffer.resize(piece_of(self.size).max(1), 0);
         let mut at = 0;
         for (offset, len) in &closing.spans {
             if *offset > at {

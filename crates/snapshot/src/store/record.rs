@@ -4,6 +4,7 @@
 //! the address of the object, so that an index can be checked against (and made from) its pack. Lengths in a head are
 //! believed only as far as there are bytes.
 
+use std::cell::RefCell;
 use std::io::Read as _;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -104,11 +105,19 @@ pub(super) fn is_content_of(key: &Key, bytes: &[u8]) -> bool {
         }
 }
 
+thread_local! {
+    /// Making one takes longer than decoding a small object.
+    static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
 /// The object of a compressed payload; nothing when it cannot be decoded to exactly `raw` bytes.
 pub(super) fn unpack(raw: u32, payload: &[u8]) -> Option<Vec<u8>> {
     let raw = usize::try_from(raw).ok()?;
     let bytes = if raw <= TRUSTED {
-        zstd::bulk::decompress(payload, raw).ok()?
+        DECODER.with_borrow_mut(|decoder| match decoder {
+            Some(decoder) => decoder.decompress(payload, raw).ok(),
+            none => none.insert(zstd::bulk::Decompressor::new().ok()?).decompress(payload, raw).ok(),
+        })?
     } else {
         let mut bytes = Vec::new();
         let decoder = zstd::stream::read::Decoder::with_buffer(payload).ok()?;

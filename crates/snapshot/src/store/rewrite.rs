@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::error::{Problem, StoreError};
 use super::files::{Fsyncs, Lock, failed, unique};
 use super::index::Entry;
-use super::pack::{Pack, PackBuilder, index_name, pack_name};
+use super::pack::{OpenPack, Pack, PackBuilder, index_name, pack_name};
 use super::record::{Codec, Packer, is_content_of, unpack};
 use super::view::Packs;
 use super::{Key, LOCK, Store, Temp};
@@ -186,7 +186,7 @@ impl Work<'_> {
         if self.stays(entry) {
             return Ok(None);
         }
-        let read = pack.open(&self.store.packs).and_then(|open| {
+        let read = self.open(pack).and_then(|open| {
             let (head, payload) = open.record(entry)?;
             let unpacked = if head.codec == Codec::Zstd { unpack(head.raw, &payload) } else { None };
             let raw = if head.codec == Codec::Raw { Some(&payload) } else { unpacked.as_ref() };
@@ -213,10 +213,14 @@ impl Work<'_> {
         }))
     }
 
+    fn open(&self, pack: &Arc<Pack>) -> Result<Arc<OpenPack>, StoreError> {
+        self.store.view.open(self.store, pack)
+    }
+
     /// Whether a pack that stays has the object, undamaged.
     fn stays(&self, entry: &Entry) -> bool {
         self.staying.find(&entry.key).any(|(pack, entry)| {
-            !pack.suspect && pack.open(&self.store.packs).and_then(|open| open.object(&entry)).is_ok()
+            !pack.suspect && self.open(pack).and_then(|open| open.object(&entry)).is_ok()
         })
     }
 }

@@ -180,9 +180,10 @@ impl Store {
         for folder in self.large.names()? {
             let opened = self.large.open_folder(&folder)?;
             for name in opened.names()? {
-                let Some((hash, false)) = parse_name(&name) else { continue };
+                let Some((hash, packed)) = parse_name(&name) else { continue };
                 let Some(stat) = opened.stat(&name)? else { continue };
-                let keep = stat.st_mode & KEEP != 0;
+                let keep = packed || stat.st_mode & KEEP != 0;
+                // What the machine may have lost is checked, whatever its form.
                 if !keep || is_suspect(&stat) {
                     let bytes = allocated(&stat);
                     found.push(Unsettled { folder: folder.clone(), name, hash, keep, bytes });
@@ -238,7 +239,8 @@ fn batches(view: &Packs) -> Vec<Vec<Arc<Pack>>> {
     let mut batches: Vec<Vec<Arc<Pack>>> = Vec::new();
     let mut bytes = u64::MAX / 2;
     for pack in &view.packs {
-        if pack.index.about().settled && !(merge && small(pack)) {
+        let settled = pack.index.about().settled && !pack.suspect;
+        if settled && !(merge && small(pack)) {
             continue;
         }
         let more = raw_bytes(pack);

@@ -63,6 +63,11 @@ pub(super) fn span(fd: BorrowedFd<'_>, at: u64, size: u64, holes: bool) -> io::R
     Ok(Span { offset: at, len: end.max(at + 1) - at, hole: false })
 }
 
+/// How large a buffer is of use for a file of this size.
+pub(super) fn piece_of(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(PIECE).min(PIECE)
+}
+
 /// Go through a file of this size. `failed` says what a failure to read is; a file that ends early is one.
 pub(super) fn each_piece(
     fd: BorrowedFd<'_>,
@@ -72,7 +77,7 @@ pub(super) fn each_piece(
     failed: &dyn Fn(io::Error) -> StoreError,
     each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    buffer.resize(PIECE, 0);
+    buffer.resize(piece_of(size), 0);
     let mut at = 0;
     while at < size {
         let span = span(fd, at, size, holes).map_err(failed)?;

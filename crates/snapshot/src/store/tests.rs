@@ -84,9 +84,9 @@ fn files(dir: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
             if entry.file_type().unwrap().is_dir() {
-                folders.push(entry.path())
+                folders.push(entry.path());
             } else {
-                files.push(entry.path())
+                files.push(entry.path());
             }
         }
     }

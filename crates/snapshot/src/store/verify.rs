@@ -18,6 +18,9 @@ use super::rewrite::{self, Watch};
 use super::{FORMAT, Format, Key, LOCK, ObjectKind, Store, read_format, view, writer};
 use crate::hash::ContentHasher;
 
+/// So little is checked on one thread.
+const ALONE: u64 = 1 << 20;
+
 /// What verifying found.
 #[derive(Debug, Default)]
 pub struct Verified {
@@ -53,7 +56,7 @@ impl Store {
         }
         let done = found.bytes;
         let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
-        let check = |large: &ListedLarge| (large.bytes, self.verify_large(large));
+        let check = |large: &ListedLarge| self.verify_large(large);
         check_all(&large, &check, &watch, &mut found)?;
         Ok(found)
     }
@@ -149,7 +152,7 @@ impl Store {
         if let Some(index) = &index {
             compare(&pack, index, &records, &index_file, found);
         }
-        let check = |entry: &Entry| (u64::from(entry.stored), pack.object(entry).map(drop));
+        let check = |entry: &Entry| pack.object(entry).map(drop);
         check_all(&records, &check, watch, found)
     }
 }
@@ -227,8 +230,8 @@ fn unexpected(file: PathBuf) -> Problem {
     Problem { file, object: None, what: Damage::Unexpected }
 }
 
-/// How to check one thing; and how many bytes that was.
-type Check<'a, T> = &'a (dyn Fn(&T) -> (u64, Result<(), StoreError>) + Sync);
+/// How to check one thing.
+type Check<'a, T> = &'a (dyn Fn(&T) -> Result<(), StoreError> + Sync);
 
 /// Check many things on two threads, one of them the caller's.
 fn check_all<T: Sync + Named>(
@@ -248,8 +251,8 @@ fn check_all<T: Sync + Named>(
             if stop.load(Ordering::SeqCst) {
                 return Ok(());
             }
-            let (size, checked) = check(item);
-            if let Err(error) = checked {
+            let size = item.size();
+            if let Err(error) = check(item) {
                 let problem = Problem::from_error(error, Some(item.key()))?;
                 problems.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
             }
@@ -263,7 +266,8 @@ fn check_all<T: Sync + Named>(
     };
     std::thread::scope(|scope| {
         // A second thread for a handful of small things costs more than it brings.
-        let other = (all.len() > 1).then(|| scope.spawn(|| work(None)));
+        let worth = all.len() > 1 && all.iter().map(Named::size).sum::<u64>() > ALONE;
+        let other = worth.then(|| scope.spawn(|| work(None)));
         let mine = work(Some(watch));
         let join = |other: std::thread::ScopedJoinHandle<'_, Result<(), StoreError>>| {
             other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -277,19 +281,28 @@ fn check_all<T: Sync + Named>(
     Ok(())
 }
 
-/// What has an address.
+/// What has an address, and a size on disk.
 trait Named {
     fn key(&self) -> Key;
+    fn size(&self) -> u64;
 }
 
 impl Named for Entry {
     fn key(&self) -> Key {
         self.key
     }
+
+    fn size(&self) -> u64 {
+        u64::from(self.stored)
+    }
 }
 
 impl Named for ListedLarge {
     fn key(&self) -> Key {
         Key { kind: ObjectKind::Blob, hash: self.hash }
+    }
+
+    fn size(&self) -> u64 {
+        self.bytes
     }
 }

@@ -85,3 +85,12 @@ fn prepare(command: &mut Command, lab: &Lab, scenario: &str) {
 pub(crate) fn killed_at(lab: &Lab, operation: &str, at: u64) -> Output {
     command(lab, operation).env(AT, at.to_string()).output().unwrap()
 }
+
+/// The same as the user `nobody`, from a copy of this binary.
+pub(crate) fn as_user(lab: &Lab, program: &Path, operation: &str, at: u64) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+    prepare(&mut command, lab, operation);
+    command.env(AT, at.to_string());
+    command
+}

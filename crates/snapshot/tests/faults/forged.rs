@@ -144,7 +144,7 @@ fn record_without_its_checksum_or_with_other_roots() {
     let (tree, outside) = (scene.lab.tree().display().to_string(), scene.outside.display().to_string());
     edit(&record, |text| sealed(&text.replace(&tree, &outside)));
     scene.assert_refused("a record of other roots", "session");
-    for root in ["/", "relative", &format!("{tree}/../../outside"), &format!("{tree}/")] {
+    for root in ["/", "relative", &format!("{tree}/../../outside")] {
         fs::write(&record, &original).unwrap();
         edit(&record, |text| sealed(&text.replace(&format!("\"{tree}\""), &format!("\"{root}\""))));
         scene.assert_refused(&format!("a record of the root {root}"), "");

@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
 use nono_snapshot::{RestoreOptions, SnapshotId, SnapshotManager};
 
 use crate::child;
-use crate::lab::{Lab, assert_clean, scratch};
+use crate::lab::{Lab, assert_clean, run, scratch};
 use crate::trees::{self, Listing, assert_same, list, make_new, make_old};
 
 /// Before each kill the state `start` is put back. Returns how many steps there were.
@@ -228,4 +229,51 @@ fn recovery() {
     assert!(middle.is_some(), "no step in the middle of a restore");
     lab.save("start");
     every_step(&lab, "recover", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
+}
+
+/// The same as somebody who is not root, for whom closed files and directories are closed: they are opened up for a
+/// moment, and a kill in that moment must not change what is restored.
+#[test]
+fn restore_as_a_user() {
+    if !rustix::process::geteuid().is_root() {
+        return crate::lab::skip("becoming another user needs root");
+    }
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    make_old(&lab.tree());
+    trees::write(&lab.tree().join("closed/in"), "in a closed directory");
+    trees::mode(&lab.tree().join("closed"), 0o000);
+    run(Command::new("chown").args(["-R", "65534:65534"]).arg(&lab.base));
+    let old = list(&lab.tree());
+    lab.manager().unwrap().create_baseline().unwrap();
+    make_new(&lab.tree());
+    trees::write(&lab.tree().join("secret-2"), "new, and closed");
+    trees::mode(&lab.tree().join("secret-2"), 0o000);
+    trees::write(&lab.tree().join("closed/in"), "changed in a closed directory");
+    run(Command::new("chown").args(["-R", "65534:65534"]).arg(&lab.base));
+    let new = list(&lab.tree());
+    lab.save("start");
+    // What a copy of this test is run from, since the user may not get to where it is.
+    let program = lab.base.join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    trees::mode(&program, 0o755);
+    trees::mode(&lab.base, 0o755);
+    let mut wrong = Vec::new();
+    for at in 0..5000 {
+        lab.reset("start");
+        let output = child::as_user(&lab, &program, "restore", at).output().unwrap();
+        let when = format!("restore as a user killed at step {at}");
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let done = output.status.success();
+        assert!(done || output.status.signal() == Some(9), "{when}: {text}");
+        let check = || assert_restored_or_untouched(&lab, &when, at, &old, &new);
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+        wrong.extend(checked.is_err().then_some(at));
+        if done {
+            println!("restore as a user: {at} steps\n{text}");
+            assert!(wrong.is_empty(), "wrong after a kill at each of the steps {wrong:?}");
+            return;
+        }
+    }
 }

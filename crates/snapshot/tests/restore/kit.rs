@@ -14,7 +14,7 @@ use nono_snapshot::hash::{ContentHash, MerkleRoot, TreeId, content_hash};
 use nono_snapshot::node::{Entry, Kind, Meta, Name, Node, Omitted, Reason, Time, Xattr, tree_id};
 use nono_snapshot::restore::{
     Journal, JournalRecord, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest, Selection, apply, plan,
-    preflight,
+    preflight, verify,
 };
 use nono_snapshot::state::{
     ObjectError, ObjectName, Objects, Observer, RootContent, RootState, SnapshotState,
@@ -90,6 +90,8 @@ pub(crate) type Omit<'a> = &'a dyn Fn(&Path) -> Option<Reason>;
 pub(crate) struct World {
     pub(crate) base: tempfile::TempDir,
     pub(crate) objects: Files,
+    /// Somebody works in the tree while it is restored.
+    pub(crate) is_racing: std::cell::Cell<bool>,
     _guard: Guard,
 }
 
@@ -107,7 +109,7 @@ impl World {
         let base = tempfile::tempdir().unwrap();
         let objects = Files(base.path().join("objects"));
         fs::create_dir(&objects.0).unwrap();
-        let world = World { base, objects, _guard: guard };
+        let world = World { base, objects, is_racing: std::cell::Cell::new(false), _guard: guard };
         fs::create_dir(world.root()).unwrap();
         world
     }
@@ -177,6 +179,8 @@ impl World {
         let journal = self.begin().unwrap();
         let outcome = apply(plan, &self.objects, &journal, observer);
         journal.finish().unwrap();
+        let wrong = verify(plan, &outcome);
+        assert!(wrong.is_empty() || outcome.cancelled || self.is_racing.get(), "{wrong:?}");
         outcome
     }
 

@@ -91,7 +91,8 @@ fn a_directory_swapped_for_a_link() {
     let current = world.snap();
     let plan = world.plan(&target, &current, &Selection::All);
     let stop = AtomicBool::new(false);
-    let (real, aside, link) = (world.at("d/sub"), world.at("d/aside"), world.at("d/link"));
+    world.is_racing.set(true);
+    let (real, link) = (world.at("d/sub"), world.at("d/link"));
     symlink(&outside, &link).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -101,7 +102,6 @@ fn a_directory_swapped_for_a_link() {
                 let _ = renameat_with(CWD, &real, CWD, &link, RenameFlags::EXCHANGE);
                 std::thread::yield_now();
             }
-            let _ = &aside;
         });
         for _ in 0..60 {
             world.apply(&plan, &());

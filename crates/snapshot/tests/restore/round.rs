@@ -135,9 +135,9 @@ fn swaps_in_every_direction() {
             let path = world.at("x");
             let is_dir = fs::symlink_metadata(&path).unwrap().is_dir();
             if is_dir {
-                fs::remove_dir_all(&path).unwrap()
+                fs::remove_dir_all(&path).unwrap();
             } else {
-                fs::remove_file(&path).unwrap()
+                fs::remove_file(&path).unwrap();
             }
             make_to(&world, "x");
             let current = world.snap();

@@ -1,5 +1,6 @@
 //! Several at once: writers, readers, settling and collecting, each with its own opened store, as processes have.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
@@ -15,9 +16,9 @@ fn busy_is_fine<T>(result: Result<T, StoreError>) {
 fn nothing_live_is_lost_whoever_works_at_the_same_time() {
     let world = World::new();
     let over = AtomicBool::new(false);
-    let keep = |seed: usize| seed % 3 != 0;
-    // Seeds that must stay are those that writers do not count as dead.
-    let dead: Vec<Key> = (0..2000).filter(|seed| !keep(*seed)).map(|_| blob(b"never stored")).collect();
+    // Half of what is written is dead at once, so that collections have to rewrite packs.
+    let trash = |round: usize| noise(round as u64 + 1, 14_000);
+    let dead: HashSet<Key> = (0..30).map(|round| blob(&trash(round))).collect();
     std::thread::scope(|scope| {
         let maintenance = [
             scope.spawn(|| {
@@ -30,7 +31,6 @@ fn nothing_live_is_lost_whoever_works_at_the_same_time() {
                 let store = world.again();
                 while !over.load(Ordering::SeqCst) {
                     busy_is_fine(store.gc(&|key| !dead.contains(&key)));
-                    std::thread::yield_now();
                 }
             }),
         ];
@@ -41,7 +41,8 @@ fn nothing_live_is_lost_whoever_works_at_the_same_time() {
                 for round in 0..30 {
                     let mine: Vec<Vec<u8>> =
                         (0..20).map(|n| text(round * 100 + n + part * 10, 300 + n * 40)).collect();
-                    put_all(&store, &mine.iter().map(Vec::as_slice).collect::<Vec<_>>());
+                    let trash = trash(round);
+                    put_all(&store, &mine.iter().chain([&trash]).map(Vec::as_slice).collect::<Vec<_>>());
                     let file = world.scratch(&format!("in{part}"));
                     std::os::unix::fs::FileExt::write_all_at(&file, &text(round, 10_000), 0).unwrap();
                     let large = put_large(&store, &file, false, WriteOptions::default());

@@ -1,0 +1,111 @@
+//! What tools make and can make again.
+
+use super::*;
+use crate::exclusion::artifacts;
+
+fn artifact(what: &str) -> Verdict {
+    Verdict::Leave(Reason::Artifact(what.into()))
+}
+
+fn place(files: &[&str]) -> Place {
+    let mut place = Place::with(files);
+    place.config.artifacts = true;
+    place
+}
+
+#[test]
+fn artifacts_are_known_by_evidence() {
+    let place = place(&[
+        "Cargo.toml",
+        "target/debug/x",
+        "web/package.json",
+        "web/node_modules/a",
+        "web/.next/x",
+        "py/.venv/pyvenv.cfg",
+        "py/m/__pycache__/m.pyc",
+        "py/m.pyc",
+        "a.tmp.12.34",
+        "c/build/CMakeCache.txt",
+        "java/pom.xml",
+        "java/target/x",
+    ]);
+    for (path, what) in [
+        ("target", "build output of cargo"),
+        ("java/target", "build output of Maven"),
+        ("web/node_modules", "packages installed by npm"),
+        ("web/.next", "build output of Next.js"),
+        ("py/.venv", "Python virtual environment"),
+        ("py/m/__pycache__", "compiled Python"),
+        ("py/m.pyc", "compiled Python"),
+        ("a.tmp.12.34", "temporary file of an unfinished write"),
+        ("c/build", "build output of CMake"),
+    ] {
+        assert_eq!(place.ask(path), artifact(what), "{path}");
+    }
+}
+
+#[test]
+fn a_name_alone_is_no_evidence() {
+    let files = [
+        "src/build/main.c",
+        "src/target/x",
+        "env/README",
+        "dist/x",
+        "venv/x",
+        "node_modules/own.js",
+        "a.tmp.x",
+    ];
+    let place = place(&files);
+    for path in files {
+        assert_eq!(place.ask(path), Verdict::Take, "{path}");
+    }
+    // A file is not a directory.
+    assert_eq!(self::place(&["Cargo.toml", "target"]).ask("target"), Verdict::Take);
+}
+
+#[test]
+fn what_git_tracks_among_artifacts_is_taken() {
+    let place = place(&["Cargo.toml", "target/kept/a", "target/other/b"]);
+    place.git("", &["init", "-q"]);
+    place.git("", &["add", "target/kept"]);
+    assert_eq!(place.ask("target"), Verdict::Search(Reason::Artifact("build output of cargo".into())));
+    assert_eq!(place.ask("target/kept/a"), Verdict::TakeAnyway);
+    assert_eq!(place.ask("target/other"), artifact("build output of cargo"));
+}
+
+#[test]
+fn nothing_in_gits_own_folder_is_an_artifact() {
+    let place = place(&[".git/refs/heads/x.pyc", ".git/package.json", ".git/node_modules/x"]);
+    for path in [".git", ".git/refs/heads/x.pyc", ".git/node_modules/x"] {
+        assert_eq!(place.ask(path), Verdict::Take, "{path}");
+    }
+}
+
+/// The decision is kept with the snapshot, in both directions, when the evidence goes or comes.
+#[test]
+fn frozen_decisions_outlive_their_evidence() {
+    let place = place(&["Cargo.toml", "target/x", "lib/target/x"]);
+    let rules = place.rules();
+    let before = ["target", "lib/target"].map(|path| ask(&rules, &place.root(), path));
+    let frozen = Rules::frozen(&rules.freeze()).unwrap();
+    fs::remove_file(place.root().join("Cargo.toml")).unwrap();
+    place.write("lib/Cargo.toml", "");
+    assert_eq!(["target", "lib/target"].map(|path| ask(&frozen, &place.root(), path)), before);
+    assert_eq!(before, [artifact("build output of cargo"), Verdict::Take]);
+}
+
+/// The verdict on a file must not depend on other names: it is remembered while the rules stay the same.
+#[test]
+fn files_need_no_evidence() {
+    let place = place(&[]);
+    let rules = place.rules();
+    let root = rules.root(File::open(place.root()).unwrap().as_fd());
+    for name in [&b"x.pyc"[..], b"x.pyo", b"a.tmp.1.2", b"target", b"node_modules"] {
+        root.judge(name, name, false, &|_| panic!("asked for evidence"));
+    }
+}
+
+#[test]
+fn every_line_of_the_table_is_well_formed() {
+    assert_eq!(artifacts::broken_lines(), Vec::<&str>::new());
+}

@@ -1,0 +1,99 @@
+//! After the work: is everything there as the plan says? Contents were checked while they were written and came in by a
+//! rename, so here one look at each name is enough: kind, size, permissions and time. And what makes it durable.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Stat};
+
+use super::displace;
+use super::open::{open_path, open_top};
+use super::plan::{DirIndex, How, RestorePlan, Step};
+use super::{Failed, RestoreError, RestoreOutcome};
+use crate::dirs::open_dir;
+use crate::node::{Entry, Kind};
+
+/// Look at every name that was restored. Gives those that are not as they should be and were not reported already.
+pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
+    let skipped = outcome.skipped.iter().map(|one| one.path.as_path());
+    let known: HashSet<&Path> = skipped.chain(outcome.failed.iter().map(|one| one.path.as_path())).collect();
+    let mut failed = Vec::new();
+    each_dir(plan, &mut |index, dir| match dir {
+        Ok(dir) => {
+            for step in &plan.dirs[index].steps {
+                let (old, new) = step.sides();
+                let Some(entry) = new.or(old) else { continue };
+                let stat = rustix::fs::statat(dir, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
+                let fine = match (&stat, new) {
+                    (Ok(stat), Some(new)) => is_as(stat, new),
+                    (Err(rustix::io::Errno::NOENT), None) => true,
+                    _ => false,
+                };
+                if !fine && !matches!(step, Step::Keep) {
+                    let path = plan.path_of(index, Some(&entry.name));
+                    failed.push(Failed { path, error: RestoreError::Verify });
+                }
+            }
+        }
+        Err(_) if matches!(plan.dirs[index].how, How::Remove { .. }) => {}
+        Err(source) => {
+            let error = RestoreError::Io { doing: "open it", source };
+            failed.push(Failed { path: plan.path_of(index, None), error });
+        }
+    });
+    // Below a directory that could not be entered nothing was done.
+    failed.retain(|one| !one.path.ancestors().any(|path| known.contains(path)));
+    failed
+}
+
+fn is_as(stat: &Stat, entry: &Entry) -> bool {
+    let size = match &entry.kind {
+        Kind::File { size, .. } => u64::try_from(stat.st_size).is_ok_and(|found| found == *size),
+        _ => true,
+    };
+    let is_link = matches!(entry.kind, Kind::Symlink { .. });
+    let mode = is_link || stat.st_mode & 0o7777 == u32::from(entry.meta.mode);
+    let time =
+        stat.st_mtime == entry.meta.mtime.seconds && stat.st_mtime_nsec == u64::from(entry.meta.mtime.nanos);
+    size && mode && time && displace::kind_of(stat) == displace::expected_kind(&entry.kind)
+}
+
+/// Wait until what was restored survives a loss of power. A restore is complete without it.
+pub fn sync(plan: &RestorePlan) -> io::Result<()> {
+    for top in &plan.tops {
+        if let How::Top(path) = &plan.dirs[*top].how {
+            rustix::fs::syncfs(open_top(path)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every directory of a plan, opened beneath the one its root stands in.
+pub(super) fn each_dir(plan: &RestorePlan, visit: &mut dyn FnMut(DirIndex, io::Result<BorrowedFd<'_>>)) {
+    let mut top: io::Result<OwnedFd> = Err(io::ErrorKind::NotFound.into());
+    let mut last: Option<(DirIndex, OwnedFd)> = None;
+    for (index, dir) in plan.dirs.iter().enumerate() {
+        if let How::Top(path) = &dir.how {
+            top = open_top(path);
+            visit(index, top.as_ref().map(AsFd::as_fd).map_err(|error| error.kind().into()));
+            continue;
+        }
+        // In a deep tree, most are in the one before.
+        let opened = match (&last, &top, dir.name()) {
+            (Some((above, fd)), _, Some(name)) if *above == dir.parent => {
+                open_dir(fd.as_fd(), name.as_bytes())
+            }
+            (_, Ok(top), _) => open_path(top.as_fd(), &plan.names(index).1),
+            (_, Err(_), _) => continue,
+        };
+        match opened {
+            Ok(fd) => {
+                visit(index, Ok(fd.as_fd()));
+                last = Some((index, fd));
+            }
+            Err(error) => visit(index, Err(error)),
+        }
+    }
+}
