@@ -452,7 +452,7 @@ impl OneRoot<'_> {
             let path = self.path.join(paths::from_bytes(&dirs.path(*dir)));
             all.coverage.leave_out(&path, omitted);
         }
-        all.entries += counts.files + counts.others + counts.directories;
+        all.entries += counts.files + counts.others;
         all.bytes += counts.bytes;
         all.coverage.add(counts);
         all.counts += *counts;
@@ -531,7 +531,7 @@ impl Filesystem {
 }
 
 /// The roots that stand inside another one.
-fn nested(roots: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
+pub(crate) fn nested(roots: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
     roots.iter().filter(|root| roots.iter().any(|other| *root != other && root.starts_with(other)))
 }
 

@@ -35,7 +35,7 @@ pub use upkeep::{CacheProblem, GcReport, SettleReport, SnapshotProblem, VerifyRe
 /// How much may be captured; 0 is no limit. Beyond it nothing is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Entries of all kinds: files, directories, links.
+    /// Files of all kinds, without directories.
     pub max_entries: u64,
     /// Bytes in files.
     pub max_bytes: u64,
@@ -268,6 +268,7 @@ impl SnapshotManager {
         let before = self.session.sheet(&record, &SnapshotId::Number(last))?;
         let known: Vec<ContentHash> = before.rules.iter().flatten().copied().collect();
         let captured = self.capture_live(Some(&before), &known)?;
+        self.ensure_not_hidden(&before, &captured)?;
         let changes = diff(&before.state, &captured.state, &StoreObjects::new(&self.store))?;
         let id = SnapshotId::Number(last + 1);
         let manifest = self.publish(&held, record, captured, id, Some(last))?;
@@ -358,6 +359,25 @@ impl SnapshotManager {
         Ok(capture::capture(&request, &mut self.caches)?)
     }
 
+    /// A tree may be emptied; but a snapshot that is empty because rules now leave out what it held before is none.
+    fn ensure_not_hidden(&self, before: &Sheet, captured: &Captured) -> Result<(), SnapshotError> {
+        if captured.coverage.files + captured.coverage.others > 0 {
+            return Ok(());
+        }
+        let objects = StoreObjects::new(&self.store);
+        let mut reasons = Vec::new();
+        for (path, reason) in crate::files::left_out(&captured.state, &objects)? {
+            if crate::files::protection(&before.state, &objects, &path)? == Protection::Captured {
+                reasons.push(format!("{}: {reason}", path.display()));
+            }
+        }
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        reasons.truncate(5);
+        Err(CaptureError::Nothing { reasons }.into())
+    }
+
     /// Manifest first, record last: only what the record names was taken.
     fn publish(
         &self,
@@ -440,6 +460,17 @@ fn set_aside_roots(sheet: &Sheet) -> Vec<PathBuf> {
     sheet.coverage.notes.iter().filter_map(aside).collect()
 }
 
+/// What is there of the path without links, and the rest as it is written.
+fn resolve_missing(path: &Path) -> std::io::Result<PathBuf> {
+    let absolute = std::path::absolute(path)?;
+    for above in absolute.ancestors().skip(1) {
+        if let (Ok(resolved), Ok(rest)) = (above.canonicalize(), absolute.strip_prefix(above)) {
+            return Ok(resolved.join(rest));
+        }
+    }
+    Ok(absolute)
+}
+
 /// Absolute paths without links, each once.
 fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SnapshotError> {
     let mut roots: Vec<PathBuf> = Vec::new();
@@ -447,8 +478,9 @@ fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, Snapsho
         let resolved = match path.canonicalize() {
             Ok(resolved) => resolved,
             // A root may be missing; it is reported when it is captured.
-            Err(source) if source.kind() == std::io::ErrorKind::NotFound => std::path::absolute(&path)
-                .map_err(|source| SnapshotError::Root { path: path.clone(), source })?,
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+                resolve_missing(&path).map_err(|source| SnapshotError::Root { path: path.clone(), source })?
+            }
             Err(source) => return Err(SnapshotError::Root { path, source }),
         };
         if !is_plain(&resolved) {

@@ -15,7 +15,7 @@ use crate::restore::{
     Journal, JournalRecord, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest, Selection, apply, plan,
     preflight, sweep,
 };
-use crate::session::{Held, Session};
+use crate::session::{Held, Session, SessionError};
 use crate::state::{ObjectError, Objects};
 
 /// What to restore, and what to spare.
@@ -77,7 +77,8 @@ impl SnapshotManager {
         let selection = self.selection(options)?;
         let frozen = self.frozen_rules(&target)?;
         // Its objects are left to the next collection of garbage; most of them are there already.
-        let current = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), self.limits)?;
+        let limits = super::Limits::NONE;
+        let current = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), limits)?;
         let since = self.changed_since(options)?;
         let request = RestoreRequest {
             target: &target.state,
@@ -147,21 +148,37 @@ impl SnapshotManager {
                 selection: selection.clone(),
             },
         )?;
-        self.carry_out(&plan, journal, safety.id)
+        self.carry_out(&plan, journal, &target, safety.id)
     }
 
     /// Apply a plan under its journal.
     fn carry_out(
         &self,
         plan: &RestorePlan,
-        mut journal: Journal,
+        journal: Journal,
+        target: &Sheet,
         safety: SnapshotId,
     ) -> Result<Restored, SnapshotError> {
-        let outcome = apply(plan, &self.keeping(), &mut journal, &*self.observer);
+        let outcome = apply(plan, &self.keeping(), &journal, &*self.observer);
         if !outcome.cancelled {
+            if journal.record().selection == Selection::All && plan.actions().next().is_some() {
+                self.settle_parents(target)?;
+            }
             journal.finish()?;
         }
         Ok(Restored { outcome, safety })
+    }
+
+    /// A root inside another one was put back after the directory that it stands in: that gets its time again.
+    fn settle_parents(&self, target: &Sheet) -> Result<(), SnapshotError> {
+        let objects = StoreObjects::new(&self.store);
+        for root in crate::capture::nested(&self.roots) {
+            let Some(parent) = root.parent() else { continue };
+            let Some(entry) = crate::files::entry_at(&target.state, &objects, parent)? else { continue };
+            let set = crate::dirs::set_dir_time(parent, entry.meta.mtime);
+            set.map_err(|source| SessionError::Io { path: parent.to_owned(), source })?;
+        }
+        Ok(())
     }
 
     /// Capture what is there now, under the rules of the snapshot that is to be restored: exactly what it may touch.
@@ -206,7 +223,7 @@ impl SnapshotManager {
         request.resumed = Some(&first.state);
         let plan = plan(&request, &self.keeping())?;
         preflight(&plan)?;
-        let mut restored = self.carry_out(&plan, journal, first.id)?;
+        let mut restored = self.carry_out(&plan, journal, &target, first.id)?;
         restored.outcome.kept.extend(swept.kept);
         restored.outcome.failed.extend(swept.failed);
         Ok(Some(restored))
@@ -227,7 +244,7 @@ impl SnapshotManager {
 
 fn random_id() -> Result<RestoreId, SnapshotError> {
     let random = RestoreId::random();
-    Ok(random.map_err(|source| crate::session::SessionError::Io { path: "/dev/urandom".into(), source })?)
+    Ok(random.map_err(|source| SessionError::Io { path: "/dev/urandom".into(), source })?)
 }
 
 /// The store's objects; what a restore displaces is written down in the session before it goes.

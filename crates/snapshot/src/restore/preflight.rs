@@ -32,6 +32,8 @@ pub fn preflight(plan: &RestorePlan) -> Result<(), PreflightError> {
             Some(found) => found,
             None => match rustix::fs::statvfs(path) {
                 Ok(stat) => (path, stat),
+                // Its place is gone: that root fails, and the others are restored.
+                Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => continue,
                 Err(errno) => {
                     return Err(PreflightError::Io { path: path.clone(), source: errno.into() });
                 }

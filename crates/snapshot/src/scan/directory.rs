@@ -84,7 +84,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         old.finish(&mut this.same);
         drop(fd);
         worker.counts.directories += 1;
-        scan.limits.add(this.entries + 1, this.bytes)?;
+        scan.limits.add(this.entries, this.bytes)?;
         observer.progress(scan.limits.entries(), 0);
         this.finish(worker, task, dir, xattrs, queue)
     }
@@ -154,7 +154,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         }
         let packed = found.stat.pack();
         let known = known.filter(|known| known.stat().kind() == found.stat.kind());
-        let (flags, searching) = match self.judge(names, name, is_dir, known) {
+        let (flags, searching) = match self.judge(fd, names, name, is_dir, known) {
             Verdict::Take => (0, None),
             Verdict::TakeAnyway => (ANYWAY, None),
             Verdict::Search(reason) => (ANYWAY, Some(reason)),
@@ -198,13 +198,23 @@ impl<'a, 'b> Directory<'a, 'b> {
     }
 
     /// A name that was taken under the same rules is taken again; everything else is judged.
-    fn judge(&mut self, names: &Names, name: &[u8], is_dir: bool, known: Option<&Known<'_>>) -> Verdict {
+    fn judge(
+        &self,
+        fd: BorrowedFd<'_>,
+        names: &Names,
+        name: &[u8],
+        is_dir: bool,
+        known: Option<&Known<'_>>,
+    ) -> Verdict {
         let Some(dir) = &self.path else { return Verdict::Take };
         if !is_dir && self.same_rules && known.is_some_and(|known| known.flags & ANYWAY == 0) {
             return Verdict::Take;
         }
         let path = if dir.is_empty() { name.to_vec() } else { [dir, name].join(&b'/') };
-        self.rules.judge(&path, name, is_dir, &|beside| names.contains(beside))
+        // Evidence may stand beside a name, or in the directory of that name.
+        let inside = |path: &[u8]| stat_at(fd, path).is_ok();
+        let there = |path: &[u8]| if path.contains(&b'/') { inside(path) } else { names.contains(path) };
+        self.rules.judge(&path, name, is_dir, &there)
     }
 
     fn leave(&mut self, name: &[u8], is_dir: bool, reason: Reason) {
