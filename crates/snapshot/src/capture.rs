@@ -3,6 +3,9 @@
 //! Nothing is published here: the result is a state whose objects are complete in the store, and the writer, whose lock
 //! keeps a collection of garbage away until the manifest that names the objects is in place.
 
+mod filesystem;
+mod single;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+use self::filesystem::Filesystem;
+use self::single::{meta, single_entry};
 use crate::build::{self, BuildError, Built};
 use crate::cache::{self, About, Cache};
 use crate::census;
@@ -18,10 +23,10 @@ use crate::dirs::{Dirs, open_dir};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules, RulesError};
 use crate::hash::{ContentHash, content_hash};
 use crate::mapped::Mapped;
-use crate::node::{Entry, Errno, Kind, Meta, Name, Reason, Time, Xattr};
+use crate::node::{Entry, Kind, Name, Reason, Time};
 use crate::paths;
 use crate::pool;
-use crate::read::{self, How, Outcome, unreadable};
+use crate::read::unreadable;
 use crate::record::Links;
 use crate::scan::{self, Counts, Ignored, Limiter, Listing, Scan, ScanError, Worker};
 use crate::stat::{Found, stat_at};
@@ -318,7 +323,8 @@ impl OneRoot<'_> {
             other => other.map_err(|error| self.scan_error(error))?,
         };
         let mut rules = rules;
-        if self.must_set_aside(&dirs, &rules, &scanned) {
+        let mut frozen = rules.freeze().encode();
+        if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
             let would_leave = scanned.counts.files;
             all.coverage.notes.push(Note::IgnoreRulesSetAside { root: self.path.to_owned(), would_leave });
             rules = rules.set_aside();
@@ -326,13 +332,13 @@ impl OneRoot<'_> {
             (workers, scanned) = self
                 .scan(&dirs, &rules, cache.as_ref(), found, workers, all)
                 .map_err(|error| self.scan_error(error))?;
+            frozen = rules.freeze().encode();
         } else if rules.is_set_aside() {
             let root = self.path.to_owned();
             all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: 0 });
         }
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let built = build::build(scanned.listings, &scanned.links, cache.as_ref(), worker.store())?;
-        let frozen = rules.freeze().encode();
         let frozen_hash = content_hash(&frozen);
         worker.store().put(Key::rules(frozen_hash), &frozen)?;
         let meta = meta(found, &built.xattrs);
@@ -438,13 +444,13 @@ impl OneRoot<'_> {
     }
 
     /// Whether the ignore rules leave almost nothing. Counted when these rules are met for the first time.
-    fn must_set_aside(&self, dirs: &Dirs, rules: &Rules, scanned: &Scanned) -> bool {
+    fn must_set_aside(&self, dirs: &Dirs, rules: &Rules, frozen: &[u8], scanned: &Scanned) -> bool {
         let RulesFrom::Live { known, .. } = &self.request.rules else { return false };
         if scanned.ignored.is_empty() || rules.is_set_aside() {
             return false;
         }
-        let frozen = content_hash(&rules.freeze().encode());
-        !known.contains(&frozen) && census::leaves_too_little(dirs, &scanned.ignored, scanned.counts.files)
+        !known.contains(&content_hash(frozen))
+            && census::leaves_too_little(dirs, &scanned.ignored, scanned.counts.files)
     }
 
     fn count(&self, dirs: &Dirs, counts: &Counts, built: &Built, all: &mut Totals) {
@@ -457,76 +463,6 @@ impl OneRoot<'_> {
         all.coverage.add(counts);
         all.counts += *counts;
         all.linked_outside += built.linked_outside;
-    }
-}
-
-fn meta(found: &Found, xattrs: &[Xattr]) -> Meta {
-    Meta {
-        mode: found.stat.permissions(),
-        mtime: found.stat.mtime,
-        uid: found.stat.uid,
-        gid: found.stat.gid,
-        link: None,
-        linked_outside: !found.stat.is_dir() && found.stat.nlink > 1,
-        xattrs: xattrs.to_vec(),
-    }
-}
-
-fn single_entry(
-    parent: &OwnedFd,
-    name: &Name,
-    found: &Found,
-    unlock: bool,
-    worker: &mut Worker<'_>,
-) -> Result<Result<Entry, Reason>, StoreError> {
-    use rustix::fs::FileType;
-    let dir = parent.as_fd();
-    let bytes = name.as_bytes();
-    if found.stat.is_file() {
-        let how = How { unlock, ..How::default() };
-        return Ok(match worker.read(dir, bytes, found, how)? {
-            Outcome::Content(content) => {
-                let found = Found { stat: content.stat, ..*found };
-                let kind = Kind::File { hash: content.hash, size: content.stat.size, sparse: content.sparse };
-                Ok(Entry { name: name.clone(), meta: meta(&found, &content.xattrs), kind })
-            }
-            Outcome::LeftOut(reason) => Err(reason),
-            Outcome::Replaced => Err(Reason::Unstable),
-        });
-    }
-    let kind = match found.stat.kind() {
-        FileType::Symlink => match read::link(dir, bytes) {
-            Ok(target) => Kind::Symlink { target },
-            Err(errno) => return Ok(Err(Reason::Unreadable(Errno(errno.raw_os_error())))),
-        },
-        FileType::CharacterDevice => Kind::CharDevice { rdev: found.rdev },
-        FileType::BlockDevice => Kind::BlockDevice { rdev: found.rdev },
-        FileType::Fifo => Kind::Fifo,
-        _ => Kind::Socket,
-    };
-    Ok(match read::xattrs_at(dir, bytes) {
-        Ok(xattrs) => Ok(Entry { name: name.clone(), meta: meta(found, &xattrs), kind }),
-        Err(errno) => Err(Reason::Unreadable(Errno(errno.raw_os_error()))),
-    })
-}
-
-/// A filesystem, and whether its `ctime` was tested to tell every change.
-struct Filesystem {
-    id: [u8; 8],
-    trusted: bool,
-}
-
-impl Filesystem {
-    /// ext4 (and its elders), xfs, btrfs, tmpfs, overlay.
-    const TRUSTED: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x794c_7630];
-
-    fn of(fd: &OwnedFd) -> Filesystem {
-        let id = rustix::fs::fstatvfs(fd).map_or(0, |stat| stat.f_fsid);
-        let kind = rustix::fs::fstatfs(fd).ok().and_then(|stat| u32::try_from(stat.f_type).ok());
-        Filesystem {
-            id: id.to_le_bytes(),
-            trusted: kind.is_some_and(|kind| Filesystem::TRUSTED.contains(&kind)),
-        }
     }
 }
 

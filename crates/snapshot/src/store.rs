@@ -27,7 +27,7 @@ mod writer;
 
 use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::hash::{ContentHash, TreeId};

@@ -120,10 +120,6 @@ impl List {
         self.rules.is_empty()
     }
 
-    pub(super) fn text(&self) -> &Arc<[u8]> {
-        &self.text
-    }
-
     /// The line of a rule, as people wrote it; a monstrous one is cut.
     pub(super) fn line(&self, rule: &Rule) -> String {
         const SHOWN: usize = 200;

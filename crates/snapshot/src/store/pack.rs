@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::{Damage, StoreError};
 use super::files::{
-    Folder, Fsyncs, allocated, chmod, failed, file_stat, pread, pwrite_all, read_all, size_of, sync_file,
+    Folder, Fsyncs, chmod, failed, file_stat, pread, pwrite_all, read_all, size_of, sync_file,
 };
 use super::index::{About, Entry, Index, encode};
 use super::record::{Codec, HEAD, Head, PACK_START, is_content_of, unpack};
@@ -44,7 +44,6 @@ pub(super) struct Pack {
 pub(super) struct OpenPack {
     pub(super) file: File,
     pub(super) len: u64,
-    pub(super) on_disk: u64,
     path: PathBuf,
 }
 
@@ -79,10 +78,6 @@ impl Pack {
 
     pub(super) fn is_durable(&self) -> bool {
         self.durable.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn path(&self) -> &PathBuf {
-        &self.path
     }
 
     /// The open pack. It stays open: reading 80,000 objects must not open it 80,000 times.
@@ -125,15 +120,15 @@ pub(super) fn is_durable(stat: &Stat) -> bool {
 }
 
 impl OpenPack {
+    pub(super) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
     pub(super) fn open(packs: &Folder, id: &str) -> Result<OpenPack, StoreError> {
         let name = pack_name(id);
         let (file, path) = (packs.open(&name)?, packs.path_of(&name));
         let stat = file_stat(&file, &path)?;
-        Ok(OpenPack { len: size_of(&stat), on_disk: allocated(&stat), file, path })
-    }
-
-    pub(super) fn path(&self) -> &PathBuf {
-        &self.path
+        Ok(OpenPack { len: size_of(&stat), file, path })
     }
 
     pub(super) fn starts_well(&self) -> Result<bool, StoreError> {

@@ -3,13 +3,12 @@
 //! New packs and new large objects are durable before the old ones go, so a settling that ends at any point leaves each
 //! object at least once. Objects that are there twice are read as one, and the next settling removes the spare.
 
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::error::{Problem, StoreError};
-use super::files::{Folder, Fsyncs, allocated, chmod, failed, file_stat, sync_file, unique};
+use super::files::{Folder, Fsyncs, allocated, chmod, file_stat, sync_file, unique};
 use super::large::{LargePacker, OpenLarge, PACKED, feed, is_suspect, parse_name};
 use super::pack::{Pack, is_durable};
 use super::rewrite::{self, Watch, remove_packs, rewrite};

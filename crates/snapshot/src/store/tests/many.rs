@@ -55,8 +55,12 @@ fn nothing_live_is_lost_whoever_works_at_the_same_time() {
         });
         let ended = writers.map(std::thread::ScopedJoinHandle::join);
         over.store(true, Ordering::SeqCst);
-        maintenance.into_iter().for_each(|thread| thread.join().unwrap());
-        ended.into_iter().for_each(|end| end.unwrap());
+        for thread in maintenance {
+            thread.join().unwrap();
+        }
+        for end in ended {
+            end.unwrap();
+        }
     });
     for seed in (0..30).map(|round| round * 100) {
         for (n, part) in (0..20).flat_map(|n| [(n, 0), (n, 1)]) {

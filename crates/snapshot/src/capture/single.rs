@@ -1,0 +1,60 @@
+//! A root that is no directory: a file, a link, or something that is never opened.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::FileType;
+
+use crate::node::{Entry, Errno, Kind, Meta, Name, Reason, Xattr};
+use crate::read::{self, How, Outcome};
+use crate::scan::Worker;
+use crate::stat::Found;
+use crate::store::StoreError;
+
+pub(super) fn meta(found: &Found, xattrs: &[Xattr]) -> Meta {
+    Meta {
+        mode: found.stat.permissions(),
+        mtime: found.stat.mtime,
+        uid: found.stat.uid,
+        gid: found.stat.gid,
+        link: None,
+        linked_outside: !found.stat.is_dir() && found.stat.nlink > 1,
+        xattrs: xattrs.to_vec(),
+    }
+}
+
+pub(super) fn single_entry(
+    parent: &OwnedFd,
+    name: &Name,
+    found: &Found,
+    unlock: bool,
+    worker: &mut Worker<'_>,
+) -> Result<Result<Entry, Reason>, StoreError> {
+    let dir = parent.as_fd();
+    let bytes = name.as_bytes();
+    if found.stat.is_file() {
+        let how = How { unlock, ..How::default() };
+        return Ok(match worker.read(dir, bytes, found, how)? {
+            Outcome::Content(content) => {
+                let found = Found { stat: content.stat, ..*found };
+                let kind = Kind::File { hash: content.hash, size: content.stat.size, sparse: content.sparse };
+                Ok(Entry { name: name.clone(), meta: meta(&found, &content.xattrs), kind })
+            }
+            Outcome::LeftOut(reason) => Err(reason),
+            Outcome::Replaced => Err(Reason::Unstable),
+        });
+    }
+    let kind = match found.stat.kind() {
+        FileType::Symlink => match read::link(dir, bytes) {
+            Ok(target) => Kind::Symlink { target },
+            Err(errno) => return Ok(Err(Reason::Unreadable(Errno(errno.raw_os_error())))),
+        },
+        FileType::CharacterDevice => Kind::CharDevice { rdev: found.rdev },
+        FileType::BlockDevice => Kind::BlockDevice { rdev: found.rdev },
+        FileType::Fifo => Kind::Fifo,
+        _ => Kind::Socket,
+    };
+    Ok(match read::xattrs_at(dir, bytes) {
+        Ok(xattrs) => Ok(Entry { name: name.clone(), meta: meta(found, &xattrs), kind }),
+        Err(errno) => Err(Reason::Unreadable(Errno(errno.raw_os_error()))),
+    })
+}
