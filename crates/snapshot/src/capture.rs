@@ -467,7 +467,7 @@ impl OneRoot<'_> {
 }
 
 /// The roots that stand inside another one.
-pub(crate) fn nested(roots: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
+fn nested(roots: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
     roots.iter().filter(|root| roots.iter().any(|other| *root != other && root.starts_with(other)))
 }
 

@@ -7,13 +7,10 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, Timespec, Timestamps};
-
-use crate::node::Time;
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
 
 /// So many directories may wait with an open descriptor.
 const OPEN_LIMIT: usize = 256;
@@ -181,16 +178,6 @@ fn open_beneath(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
 /// Open the directory `name` in `dir`, never through a link.
 pub(crate) fn open_dir(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(dir, name, OPEN_DIR, Mode::empty())?)
-}
-
-/// Set the modification time of the directory at this absolute path, in which no link may stand.
-pub(crate) fn set_dir_time(path: &Path, time: Time) -> io::Result<()> {
-    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let dir = rustix::fs::openat2(rustix::fs::CWD, path, OPEN_DIR, Mode::empty(), how)?;
-    let keep = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
-    let time = Timespec { tv_sec: time.seconds, tv_nsec: time.nanos.into() };
-    crate::disk::step()?;
-    Ok(rustix::fs::futimens(&dir, &Timestamps { last_access: keep, last_modification: time })?)
 }
 
 pub(crate) fn inode_of(fd: BorrowedFd<'_>) -> io::Result<Inode> {

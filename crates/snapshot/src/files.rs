@@ -88,26 +88,6 @@ pub(crate) fn walk(
     Ok(())
 }
 
-/// What stands at `path` (absolute) in a snapshot.
-pub(crate) fn entry_at(
-    state: &SnapshotState,
-    objects: &dyn Objects,
-    path: &Path,
-) -> Result<Option<Entry>, ObjectError> {
-    let roots = state.roots.iter().filter(|root| path.starts_with(&root.path));
-    let root = roots.max_by_key(|root| root.path.components().count());
-    let Some(mut entry) = root.and_then(|root| root.content.entry()).cloned() else { return Ok(None) };
-    let below = root.and_then(|root| path.strip_prefix(&root.path).ok()).unwrap_or(Path::new(""));
-    for component in below.components() {
-        let Kind::Dir { tree, .. } = entry.kind else { return Ok(None) };
-        match objects.node(tree)?.entry(component.as_os_str().as_encoded_bytes()) {
-            Some(next) => entry = next.clone(),
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(entry))
-}
-
 /// Is `path` (absolute) protected, and if not, why.
 pub(crate) fn protection(
     state: &SnapshotState,

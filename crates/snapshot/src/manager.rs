@@ -5,6 +5,7 @@
 
 mod background;
 mod restore;
+mod roots;
 mod upkeep;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::exclusion::{ExclusionConfig, FrozenRules, Rules, RulesError};
 use crate::file::Sync;
 use crate::files::Files;
 use crate::hash::{ContentHash, MerkleRoot, StateRoot};
-use crate::manifest::{Sheet, SnapshotId, is_plain};
+use crate::manifest::{Sheet, SnapshotId};
 use crate::metadata::SessionMetadata;
 use crate::node::Time;
 use crate::objects::StoreObjects;
@@ -184,7 +185,9 @@ impl SnapshotManager {
         Rules::check(&exclusion)?;
         let session = Session::new(session_dir);
         session.create()?;
-        let roots = resolve(tracked_paths.into_iter().map(Into::into))?;
+        let (roots, forced) = roots::merge_nested(roots::resolve(tracked_paths.into_iter().map(Into::into))?);
+        let mut exclusion = exclusion;
+        exclusion.force_include.extend(forced);
         let held = session.hold()?;
         let record = session.record()?;
         if let Some(record) = &record
@@ -458,37 +461,4 @@ fn set_aside_roots(sheet: &Sheet) -> Vec<PathBuf> {
         _ => None,
     };
     sheet.coverage.notes.iter().filter_map(aside).collect()
-}
-
-/// What is there of the path without links, and the rest as it is written.
-fn resolve_missing(path: &Path) -> std::io::Result<PathBuf> {
-    let absolute = std::path::absolute(path)?;
-    for above in absolute.ancestors().skip(1) {
-        if let (Ok(resolved), Ok(rest)) = (above.canonicalize(), absolute.strip_prefix(above)) {
-            return Ok(resolved.join(rest));
-        }
-    }
-    Ok(absolute)
-}
-
-/// Absolute paths without links, each once.
-fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SnapshotError> {
-    let mut roots: Vec<PathBuf> = Vec::new();
-    for path in paths {
-        let resolved = match path.canonicalize() {
-            Ok(resolved) => resolved,
-            // A root may be missing; it is reported when it is captured.
-            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-                resolve_missing(&path).map_err(|source| SnapshotError::Root { path: path.clone(), source })?
-            }
-            Err(source) => return Err(SnapshotError::Root { path, source }),
-        };
-        if !is_plain(&resolved) {
-            return Err(SnapshotError::NoName { path });
-        }
-        roots.push(resolved);
-    }
-    roots.sort();
-    roots.dedup();
-    Ok(roots)
 }

@@ -148,7 +148,7 @@ impl SnapshotManager {
                 selection: selection.clone(),
             },
         )?;
-        self.carry_out(&plan, journal, &target, safety.id)
+        self.carry_out(&plan, journal, safety.id)
     }
 
     /// Apply a plan under its journal.
@@ -156,29 +156,13 @@ impl SnapshotManager {
         &self,
         plan: &RestorePlan,
         journal: Journal,
-        target: &Sheet,
         safety: SnapshotId,
     ) -> Result<Restored, SnapshotError> {
         let outcome = apply(plan, &self.keeping(), &journal, &*self.observer);
         if !outcome.cancelled {
-            if journal.record().selection == Selection::All && plan.actions().next().is_some() {
-                self.settle_parents(target)?;
-            }
             journal.finish()?;
         }
         Ok(Restored { outcome, safety })
-    }
-
-    /// A root inside another one was put back after the directory that it stands in: that gets its time again.
-    fn settle_parents(&self, target: &Sheet) -> Result<(), SnapshotError> {
-        let objects = StoreObjects::new(&self.store);
-        for root in crate::capture::nested(&self.roots) {
-            let Some(parent) = root.parent() else { continue };
-            let Some(entry) = crate::files::entry_at(&target.state, &objects, parent)? else { continue };
-            let set = crate::dirs::set_dir_time(parent, entry.meta.mtime);
-            set.map_err(|source| SessionError::Io { path: parent.to_owned(), source })?;
-        }
-        Ok(())
     }
 
     /// Capture what is there now, under the rules of the snapshot that is to be restored: exactly what it may touch.
@@ -223,7 +207,7 @@ impl SnapshotManager {
         request.resumed = Some(&first.state);
         let plan = plan(&request, &self.keeping())?;
         preflight(&plan)?;
-        let mut restored = self.carry_out(&plan, journal, &target, first.id)?;
+        let mut restored = self.carry_out(&plan, journal, first.id)?;
         restored.outcome.kept.extend(swept.kept);
         restored.outcome.failed.extend(swept.failed);
         Ok(Some(restored))

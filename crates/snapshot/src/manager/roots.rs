@@ -1,0 +1,63 @@
+//! From the paths that are to be tracked to the roots of a session.
+
+use std::path::{Path, PathBuf};
+
+use super::SnapshotError;
+use crate::manifest::is_plain;
+use crate::paths;
+use crate::stat::stat_at;
+
+/// What is there of the path without links, and the rest as it is written.
+fn resolve_missing(path: &Path) -> std::io::Result<PathBuf> {
+    let absolute = std::path::absolute(path)?;
+    for above in absolute.ancestors().skip(1) {
+        if let (Ok(resolved), Ok(rest)) = (above.canonicalize(), absolute.strip_prefix(above)) {
+            return Ok(resolved.join(rest));
+        }
+    }
+    Ok(absolute)
+}
+
+/// Absolute paths without links, each once.
+pub(super) fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SnapshotError> {
+    let mut roots: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        let resolved = match path.canonicalize() {
+            Ok(resolved) => resolved,
+            // A root may be missing; it is reported when it is captured.
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+                resolve_missing(&path).map_err(|source| SnapshotError::Root { path: path.clone(), source })?
+            }
+            Err(source) => return Err(SnapshotError::Root { path, source }),
+        };
+        if !is_plain(&resolved) {
+            return Err(SnapshotError::NoName { path });
+        }
+        roots.push(resolved);
+    }
+    roots.sort();
+    roots.dedup();
+    Ok(roots)
+}
+
+/// A tracked path inside another one is captured with it: forced, whatever the rules of the outer one say. The
+/// patterns that force it come with the roots that are left. On a filesystem of its own it stays a root.
+pub(super) fn merge_nested(mut roots: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<String>) {
+    let all = roots.clone();
+    let mut forced = Vec::new();
+    roots.retain(|root| {
+        let outer = all.iter().find(|outer| *outer != root && root.starts_with(outer));
+        let below = outer.and_then(|outer| root.strip_prefix(outer).ok()?.to_str());
+        let Some((outer, below)) = outer.zip(below) else { return true };
+        if mount(root).is_some_and(|here| mount(outer).is_some_and(|there| here != there)) {
+            return true;
+        }
+        forced.push(format!("/{below}"));
+        false
+    });
+    (roots, forced)
+}
+
+fn mount(path: &Path) -> Option<u64> {
+    stat_at(rustix::fs::CWD, paths::bytes(path)).ok().map(|found| found.mount)
+}
