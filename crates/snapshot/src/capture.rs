@@ -32,7 +32,7 @@ use crate::scan::{self, Counts, Ignored, Limiter, Listing, Scan, ScanError, Work
 use crate::stat::{Found, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
 use crate::store::{Key, Published, Store, StoreError, WriteOptions};
-use crate::unlock::Unlocked;
+use crate::unlock::{OpenedUp, Unlocked};
 
 /// How to capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -413,6 +413,7 @@ impl OneRoot<'_> {
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {
         let limits = self.limiter(all);
+        let opened_up = OpenedUp::new(dirs);
         let scan = Scan {
             dirs,
             rules,
@@ -423,7 +424,7 @@ impl OneRoot<'_> {
             roots: self.roots,
             mount: found.mount,
             cross_mounts: self.request.options.cross_mounts,
-            unlock: self.request.unlock,
+            unlock: self.request.unlock.then_some(&opened_up),
             limits: &limits,
         };
         let mut workers = scan::scan(&scan, workers, found.stat.ino, self.request.observer)?;

@@ -3,7 +3,6 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, RawDir};
 
@@ -21,7 +20,7 @@ pub(crate) fn leaves_too_little(dirs: &Dirs, ignored: &[Ignored], left: u64) -> 
     for one in ignored {
         let Ok(parent) = dirs.reopen(one.dir) else { continue };
         if one.is_dir {
-            count += files_below(parent, &one.name, enough.saturating_sub(count));
+            count += files_below(&parent, &one.name, enough.saturating_sub(count));
         } else if is_file(&parent, &one.name) {
             count += 1;
         }
@@ -38,29 +37,45 @@ fn is_file(dir: &OwnedFd, name: &[u8]) -> bool {
 }
 
 /// Regular files below a directory, up to one more than `enough`. What cannot be opened holds nothing that could be
-/// captured either. A directory that waits keeps only its parent open.
-fn files_below(parent: OwnedFd, name: &[u8], enough: u64) -> u64 {
+/// captured either. One directory is open at a time, however deep and wide the tree: the way back is `..`.
+fn files_below(parent: &OwnedFd, name: &[u8], enough: u64) -> u64 {
+    let Ok(mut dir) = open_dir(parent.as_fd(), name) else { return 0 };
     let mut count = 0;
-    let mut waiting: Vec<(Rc<OwnedFd>, Box<[u8]>)> = vec![(Rc::new(parent), name.into())];
-    while let Some((parent, name)) = waiting.pop() {
-        let Ok(dir) = open_dir(parent.as_fd(), &name).map(Rc::new) else { continue };
-        drop(parent);
-        let mut buffer = [MaybeUninit::uninit(); 16 << 10];
-        let mut entries = RawDir::new(dir.as_fd(), &mut buffer);
-        while let Some(Ok(entry)) = entries.next() {
-            let name = entry.file_name().to_bytes();
-            match entry.file_type() {
-                FileType::RegularFile => count += 1,
-                FileType::Unknown if is_file(&dir, name) => count += 1,
-                FileType::Directory | FileType::Unknown if name != b"." && name != b".." => {
-                    waiting.push((dir.clone(), name.into()));
-                }
-                _ => {}
-            }
-            if count > enough {
-                return count;
-            }
+    let mut above: Vec<Vec<Box<[u8]>>> = Vec::new();
+    let mut below = files_in(&dir, enough, &mut count);
+    while count <= enough {
+        if let Some(name) = below.pop() {
+            let Ok(next) = open_dir(dir.as_fd(), &name) else { continue };
+            dir = next;
+            above.push(std::mem::replace(&mut below, files_in(&dir, enough, &mut count)));
+        } else {
+            let Some(rest) = above.pop() else { break };
+            let Ok(up) = open_dir(dir.as_fd(), b"..") else { break };
+            dir = up;
+            below = rest;
         }
     }
     count
+}
+
+/// Count the regular files in a directory, and tell the directories in it.
+fn files_in(dir: &OwnedFd, enough: u64, count: &mut u64) -> Vec<Box<[u8]>> {
+    let mut dirs = Vec::new();
+    let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+    let mut entries = RawDir::new(dir.as_fd(), &mut buffer);
+    while let Some(Ok(entry)) = entries.next() {
+        let name = entry.file_name().to_bytes();
+        match entry.file_type() {
+            FileType::RegularFile => *count += 1,
+            FileType::Unknown if is_file(dir, name) => *count += 1,
+            FileType::Directory | FileType::Unknown if name != b"." && name != b".." => {
+                dirs.push(name.into());
+            }
+            _ => {}
+        }
+        if *count > enough {
+            break;
+        }
+    }
+    dirs
 }

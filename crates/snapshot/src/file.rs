@@ -67,6 +67,24 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
 
 pub(crate) const TEMP_MARK: &str = ".tmp-";
 
+/// Remove the temporary files in `dir` whose names begin with `prefix`. For the one who alone writes such files.
+pub(crate) fn sweep_temps(dir: &Path, prefix: &str) -> io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        if name.starts_with(prefix.as_bytes()) && is_temp(name) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether [`replace`] gave this name to what it had not put in place yet.
+pub(crate) fn is_temp(name: &[u8]) -> bool {
+    name.windows(TEMP_MARK.len()).any(|part| part == TEMP_MARK.as_bytes())
+}
+
 fn temp_beside(path: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut name = OsString::from(path.file_name().unwrap_or_default());

@@ -306,6 +306,7 @@ impl SnapshotManager {
     }
 
     pub fn save_session_metadata(&self, metadata: &SessionMetadata) -> Result<(), SnapshotError> {
+        let _held = self.session.hold()?;
         Ok(self.session.save_metadata(metadata)?)
     }
 
@@ -316,6 +317,7 @@ impl SnapshotManager {
     /// Hold the session, and finish what a killed process left.
     fn enter(&mut self) -> Result<Held, SnapshotError> {
         let held = self.session.hold()?;
+        self.session.tidy(&held)?;
         self.recover_held(&held)?;
         Ok(held)
     }

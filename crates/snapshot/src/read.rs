@@ -82,6 +82,7 @@ pub(crate) fn file(
             // Dirty pages of a mapping do not change the times; written back, the next store does.
             rustix::fs::fsync(&file).ok();
         }
+        wait_for_writers(&file);
         let stored = match content(&file, &before, how, buffer, store) {
             Err(ReadError::Os(errno)) => return Ok(left_out(errno)),
             Err(ReadError::Store(StoreError::OverBudget { .. })) => {
@@ -119,6 +120,14 @@ pub(crate) fn file(
         coarse = now();
     }
     Ok(Outcome::LeftOut(Reason::Unstable))
+}
+
+/// A `write` changes the times when it begins, not when it ends, so one that began before `before` was taken may still
+/// be under way, and nothing would tell that half of it was read. Looking for data takes the lock that it holds: after
+/// that it is complete, and one that begins later changes the times again.
+fn wait_for_writers(file: &OwnedFd) {
+    // The answer does not matter, nor that an empty file has none.
+    let _ = rustix::fs::seek(file, SeekFrom::Data(0));
 }
 
 /// The atime is the user's, too; only the owner may ask for it to be kept.

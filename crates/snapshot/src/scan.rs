@@ -26,7 +26,7 @@ use crate::record::Links;
 use crate::stat::Found;
 use crate::state::Observer;
 use crate::store::{Appender, StoreError};
-use crate::unlock::Unlocked;
+use crate::unlock::OpenedUp;
 
 /// What is scanned, and how.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) roots: &'a [((u32, u32), u64)],
     pub(crate) mount: u64,
     pub(crate) cross_mounts: bool,
-    /// Open up what is closed to its own owner.
-    pub(crate) unlock: bool,
+    /// Open up what is closed to its own owner; directories are, for the time of the scan.
+    pub(crate) unlock: Option<&'a OpenedUp<'a>>,
     pub(crate) limits: &'a Limiter,
 }
 
@@ -156,8 +156,6 @@ pub(crate) struct Worker<'s> {
     pub(crate) links: Links,
     pub(crate) counts: Counts,
     pub(crate) ignored: Vec<Ignored>,
-    /// Directories that are open to their owner for the time of the scan.
-    unlocked: Vec<Unlocked>,
 }
 
 impl<'s> Worker<'s> {
@@ -170,7 +168,6 @@ impl<'s> Worker<'s> {
             links: Links::default(),
             counts: Counts::default(),
             ignored: Vec::new(),
-            unlocked: Vec::new(),
         }
     }
 
@@ -208,6 +205,9 @@ struct DirTask {
     id: DirId,
     /// Where it stands; none for the root.
     place: Option<(Arc<Dir>, Box<[u8]>)>,
+    /// The path of the directory it stands in, where that was needed: put together anew in each directory of a deep
+    /// tree, paths would cost more than the scan.
+    above: Option<Arc<Vec<u8>>>,
     inode: u64,
     old: Option<DirId>,
     rules: Option<Arc<DirRules>>,
@@ -223,7 +223,8 @@ pub(crate) fn scan<'s>(
     observer: &dyn Observer,
 ) -> Result<Vec<Worker<'s>>, ScanError> {
     let old = scan.cache.is_some().then_some(0);
-    let root = DirTask { id: 0, place: None, inode: root_inode, old, rules: None, searching: None };
+    let root =
+        DirTask { id: 0, place: None, above: None, inode: root_inode, old, rules: None, searching: None };
     pool::run(workers, vec![Task::Dir(root)], |worker, task, queue| {
         if observer.cancelled() {
             return Err(ScanError::Cancelled);

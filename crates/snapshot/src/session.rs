@@ -126,7 +126,14 @@ pub struct Session {
 /// Holds a session for one operation; released on drop, and by the end of the process.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Held(#[allow(dead_code, reason = "the lock lives in it")] File);
+pub(crate) struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that another thread is just forking has the descriptor until it executes.
+        let _ = self.0.unlock();
+    }
+}
 
 impl Session {
     pub fn new(dir: impl Into<PathBuf>) -> Session {
@@ -140,6 +147,28 @@ impl Session {
     pub(crate) fn create(&self) -> Result<(), SessionError> {
         for dir in [self.dir.clone(), self.dir.join("snapshots"), self.dir.join("safety")] {
             file::make_dirs(&dir).map_err(|source| io_error(&dir, source))?;
+        }
+        Ok(())
+    }
+
+    /// Clear away what killed processes left: files that were not put in place, manifests that were not recorded.
+    pub(crate) fn tidy(&self, _held: &Held) -> Result<(), SessionError> {
+        let io = |source| io_error(&self.dir, source);
+        let record = self.record()?;
+        for dir in [self.dir.clone(), self.dir.join("snapshots"), self.dir.join("safety")] {
+            file::sweep_temps(&dir, "").map_err(io)?;
+        }
+        // Without a record nothing says what belongs; the next baseline takes their names.
+        let Some(record) = record else { return Ok(()) };
+        let named: std::collections::HashSet<PathBuf> =
+            record.snapshots.iter().map(|recorded| self.manifest_path(&recorded.snapshot())).collect();
+        for dir in ["snapshots", "safety"] {
+            for entry in std::fs::read_dir(self.dir.join(dir)).map_err(io)? {
+                let path = entry.map_err(io)?.path();
+                if !named.contains(&path) {
+                    file::remove(&path).map_err(|source| io_error(&path, source))?;
+                }
+            }
         }
         Ok(())
     }

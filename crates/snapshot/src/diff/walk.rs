@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::hash::{MerkleRoot, TreeId};
 use crate::node::{Entry, Kind, Name, Node, Omitted};
-use crate::state::{ObjectError, Objects};
+use crate::state::{ObjectError, ObjectName, Objects};
 
 /// An entry, held by the node it stands in.
 #[derive(Clone)]
@@ -110,7 +111,7 @@ pub(crate) fn walk(
         let below = if tree_a == tree_b && depth == Depth::Differences {
             Frame::new(None, None)
         } else {
-            let load = |tree: Option<_>| tree.map(|tree| objects.node(tree)).transpose();
+            let load = |tree: Option<Sealed>| tree.map(|tree| tree.load(objects)).transpose();
             Frame::new(load(tree_a)?, load(tree_b)?)
         };
         stack.push(below);
@@ -131,7 +132,25 @@ struct Side {
     omitted: usize,
 }
 
-type Next<'a> = (Pair<'a>, Option<crate::hash::TreeId>, Option<crate::hash::TreeId>);
+type Next<'a> = (Pair<'a>, Option<Sealed>, Option<Sealed>);
+
+/// A directory's node as its parent names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sealed {
+    tree: TreeId,
+    merkle: MerkleRoot,
+}
+
+impl Sealed {
+    /// The node, if it is the one that the Merkle root of the snapshot commits to.
+    fn load(self, objects: &dyn Objects) -> Result<Arc<Node>, ObjectError> {
+        let node = objects.node(self.tree)?;
+        if node.merkle() == self.merkle {
+            return Ok(node);
+        }
+        Err(ObjectError::Damaged { what: ObjectName::Tree(self.tree) })
+    }
+}
 
 impl Frame {
     fn new(a: Option<Arc<Node>>, b: Option<Arc<Node>>) -> Frame {
@@ -150,7 +169,7 @@ impl Frame {
         let b = if order.is_ge() { self.b.take() } else { None };
         let name = a.as_ref().or(b.as_ref())?.0;
         let tree = |slot: &Slot<'_>| match &slot.entry()?.kind {
-            Kind::Dir { tree, .. } => Some(*tree),
+            Kind::Dir { tree, merkle } => Some(Sealed { tree: *tree, merkle: *merkle }),
             _ => None,
         };
         let a = a.map_or(Slot::Nothing, |(_, slot)| slot);

@@ -94,6 +94,7 @@ impl SnapshotManager {
     /// Complete a restore that was cut off. Done by the next operation anyway. Says what it did, if there was one.
     pub fn recover(&mut self) -> Result<Option<Restored>, SnapshotError> {
         let held = self.session.hold()?;
+        self.session.tidy(&held)?;
         self.recover_held(&held)
     }
 

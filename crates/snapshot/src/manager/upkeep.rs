@@ -79,9 +79,17 @@ pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotE
     };
     for dir in [sessions_dir(store), store.dir().join("cache")] {
         file::make_dirs(&dir).map_err(io(&dir))?;
+        // What is collected from it is deleted, so it must be the store's own folder and no way to another.
+        if std::fs::symlink_metadata(&dir).map_err(io(&dir))?.is_symlink() {
+            let what = "it is a link and should be a folder".to_owned();
+            return Err(SessionError::Record { path: dir, what }.into());
+        }
     }
     let dir = session.dir().canonicalize().map_err(io(session.dir()))?;
-    let path = sessions_dir(store).join(content_hash(paths::bytes(&dir)).hex());
+    let name = content_hash(paths::bytes(&dir)).hex();
+    let path = sessions_dir(store).join(&name);
+    // The session is held, so nobody else writes its note.
+    file::sweep_temps(&sessions_dir(store), &name).map_err(io(&path))?;
     let note = note(&dir);
     if file::read(&path).ok().as_deref() == Some(&note) {
         return Ok(());
@@ -102,7 +110,7 @@ fn sessions(store: &Store) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SnapshotError
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(&dir).map_err(io)? {
         let path = entry.map_err(io)?.path();
-        if path.to_string_lossy().contains(file::TEMP_MARK) {
+        if path.file_name().is_some_and(|name| file::is_temp(name.as_encoded_bytes())) {
             continue;
         }
         let bytes = file::read(&path).map_err(io)?;
@@ -243,8 +251,10 @@ pub fn gc(store: &Store) -> Result<GcReport, SnapshotError> {
         Ok(move |key: Key| live.contains(key))
     })?;
     for dir in &forgotten {
-        let path = sessions_dir(store).join(content_hash(paths::bytes(dir)).hex());
-        file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
+        let name = content_hash(paths::bytes(dir)).hex();
+        let path = sessions_dir(store).join(&name);
+        let removed = file::remove(&path).and_then(|()| file::sweep_temps(&sessions_dir(store), &name));
+        removed.map_err(|source| SessionError::Io { path, source })?;
     }
     Ok(GcReport { store: collected, forgotten })
 }
@@ -256,6 +266,9 @@ fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError>
     let mut all = Vec::new();
     for entry in std::fs::read_dir(&dir).map_err(io)? {
         let path = entry.map_err(io)?.path();
+        if path.file_name().is_some_and(|name| file::is_temp(name.as_encoded_bytes())) {
+            continue;
+        }
         let cache = Cache::load(&path).map_err(io)?;
         all.push((path, cache));
     }
@@ -263,6 +276,9 @@ fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError>
 }
 
 fn drop_caches(store: &Store, live: &Live) -> Result<(), SnapshotError> {
+    // Caches are written by those who hold the store's lock, which only the collection holds now.
+    let dir = store.dir().join("cache");
+    file::sweep_temps(&dir, "").map_err(|source| SessionError::Io { path: dir, source })?;
     for (path, cache) in caches(store)? {
         let tree = cache.as_ref().and_then(Cache::tree);
         if !tree.is_some_and(|tree| live.trees.contains(&tree)) {
@@ -311,7 +327,26 @@ impl SnapshotManager {
             Ok(None) => {}
             Err(error) => report.snapshots.push(SnapshotProblem { id: None, what: error.to_string() }),
         }
+        self.verify_kept(&mut report.snapshots);
         Ok(report)
+    }
+
+    /// What restores displaced is named and there.
+    fn verify_kept(&self, problems: &mut Vec<SnapshotProblem>) {
+        let mut report = |what: String| problems.push(SnapshotProblem { id: None, what });
+        let kept = self.session.kept().unwrap_or_else(|error| {
+            report(error.to_string());
+            Vec::new()
+        });
+        for hash in kept {
+            match self.store.contains(Key::from(hash)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    report(format!("content {hash}, which a restore displaced, is not in the store"));
+                }
+                Err(error) => report(error.to_string()),
+            }
+        }
     }
 
     fn verify_snapshots(&self, record: &Record, problems: &mut Vec<SnapshotProblem>) {

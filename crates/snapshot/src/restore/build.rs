@@ -153,6 +153,8 @@ struct Frame {
     removing: bool,
     /// Something in it has to stay.
     holds: bool,
+    /// A directory in it has to stay, and was reported.
+    holds_dir: bool,
 }
 
 pub(super) struct Builder<'a> {
@@ -187,7 +189,7 @@ impl<'a> Builder<'a> {
         let resuming = resumed.is_some();
         let resumed =
             resumed.map(|entry| Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() }));
-        let top = Frame { dir, chosen, base, resumed, removing: false, holds: false };
+        let top = Frame { dir, chosen, base, resumed, removing: false, holds: false, holds_dir: false };
         Builder { plan, choice, objects, frames: vec![top], linked: Vec::new(), resuming }
     }
 
@@ -320,7 +322,7 @@ impl<'a> Builder<'a> {
         let parent = above.map_or(0, |frame| frame.dir);
         let dir = self.plan.dirs.len();
         self.plan.dirs.push(PlanDir { parent, how, steps: Vec::new(), children: Vec::new(), leave });
-        self.frames.push(Frame { dir, chosen, base, resumed, removing, holds: false });
+        self.frames.push(Frame { dir, chosen, base, resumed, removing, holds: false, holds_dir: false });
         Ok(())
     }
 
@@ -365,17 +367,17 @@ impl<'a> Builder<'a> {
         Ok(true)
     }
 
-    /// A directory that was to go has to stay.
-    fn keep_directory(&mut self, dir: DirIndex) {
-        let path = self.plan.path_of(dir, None);
+    /// A directory that was to go has to stay. It is reported where it holds something itself, not once more for each
+    /// directory above it: in a deep tree the paths would be more than memory.
+    fn keep_directory(&mut self, dir: DirIndex, itself: bool) {
         let PlanDir { how, .. } = &mut self.plan.dirs[dir];
-        if let How::Remove { old, then } = how {
-            let in_the_way = then.is_some();
-            *how = How::Enter(old.clone());
-            self.plan.skipped.push(Skipped { path: path.clone(), why: Why::HoldsOthers });
-            if in_the_way {
-                self.plan.skipped.push(Skipped { path, why: Why::InTheWay });
-            }
+        let How::Remove { old, then } = how else { return };
+        let in_the_way = then.is_some();
+        *how = How::Enter(old.clone());
+        let whys = [itself.then_some(Why::HoldsOthers), in_the_way.then_some(Why::InTheWay)];
+        for why in whys.into_iter().flatten() {
+            let path = self.plan.path_of(dir, None);
+            self.plan.skipped.push(Skipped { path, why });
         }
     }
 
@@ -421,9 +423,9 @@ impl Visit for Builder<'_> {
 
     fn leave(&mut self) -> Result<(), ObjectError> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
-        if frame.removing && frame.holds {
-            self.keep_directory(frame.dir);
-            self.top().holds = true;
+        if frame.removing && (frame.holds || frame.holds_dir) {
+            self.keep_directory(frame.dir, frame.holds);
+            self.top().holds_dir = true;
         }
         if self.is_idle(&frame) {
             self.plan.dirs.truncate(frame.dir);

@@ -78,7 +78,7 @@ impl Journal {
         if fs::symlink_metadata(path).is_ok() {
             return Err(JournalError::Unfinished { path: path.to_path_buf() });
         }
-        let temp = path.with_extension("tmp");
+        let temp = temp_of(path);
         publish(&temp, path, &record.encode()).map_err(|source| {
             // It may be gone already; what counts is the first error.
             let _ = fs::remove_file(&temp);
@@ -90,6 +90,11 @@ impl Journal {
     /// The journal of a restore that was interrupted, if there is one.
     pub fn load(path: &Path) -> Result<Option<Journal>, JournalError> {
         let error = |source| JournalError::Io { path: path.to_path_buf(), source };
+        // One that was never published: nothing was touched yet.
+        let temp = temp_of(path);
+        if fs::symlink_metadata(&temp).is_ok() {
+            disk::step().and_then(|()| fs::remove_file(&temp)).map_err(error)?;
+        }
         let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
         let file = match fs::OpenOptions::new().read(true).custom_flags(nofollow).open(path) {
             Ok(file) => file,
@@ -120,6 +125,10 @@ impl Journal {
         };
         remove().map_err(|source| JournalError::Io { path: self.path.clone(), source })
     }
+}
+
+fn temp_of(path: &Path) -> PathBuf {
+    path.with_extension("tmp")
 }
 
 fn publish(temp: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {

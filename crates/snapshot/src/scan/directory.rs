@@ -20,7 +20,6 @@ use crate::read::{self, How, is_settled, unreadable};
 use crate::record::{self, ANYWAY, Known, Payload, TRUSTED};
 use crate::stat::{Found, PACKED, stat_at};
 use crate::state::Observer;
-use crate::unlock::Unlocked;
 
 /// A pack of git's beyond this size is not copied unless asked for.
 const LARGE_PACK: u64 = 64 << 20;
@@ -29,7 +28,7 @@ const LARGE_PACK: u64 = 64 << 20;
 pub(super) struct Directory<'a, 'b> {
     scan: &'a Scan<'b>,
     id: DirId,
-    path: Option<Vec<u8>>,
+    path: Option<Arc<Vec<u8>>>,
     rules: Arc<DirRules>,
     old: Option<CachedDir<'a>>,
     same_rules: bool,
@@ -59,7 +58,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         queue: &Queue<Task>,
         observer: &dyn Observer,
     ) -> Result<(), ScanError> {
-        let opened = open(scan, &task, &mut worker.unlocked).and_then(|dir| {
+        let opened = open(scan, &task).and_then(|dir| {
             let fd = scan.dirs.fd(&dir)?;
             let names = list(fd.as_fd(), &mut worker.names)?;
             let xattrs = read::xattrs(fd.as_fd())?;
@@ -96,7 +95,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             None => scan.rules.root(fd),
             Some(above) => {
                 if scan.rules.may_add(has) || !above.is_trivial() {
-                    let here = path.insert(scan.dirs.path(task.id));
+                    let here = path.insert(path_of(scan, task));
                     above.enter(scan.rules, here, fd, has, task.searching.is_some())
                 } else {
                     above.clone()
@@ -104,7 +103,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             }
         };
         if !rules.is_trivial() && path.is_none() {
-            path = Some(scan.dirs.path(task.id));
+            path = Some(path_of(scan, task));
         }
         let old = task.old.and_then(|id| scan.cache?.dir(id));
         let same_rules = old.is_some_and(|old| *old.rules == rules.digest());
@@ -210,7 +209,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         if !is_dir && self.same_rules && known.is_some_and(|known| known.flags & ANYWAY == 0) {
             return Verdict::Take;
         }
-        let path = if dir.is_empty() { name.to_vec() } else { [dir, name].join(&b'/') };
+        let path = if dir.is_empty() { name.to_vec() } else { [&dir[..], name].join(&b'/') };
         // Evidence may stand beside a name, or in the directory of that name.
         let inside = |path: &[u8]| stat_at(fd, path).is_ok();
         let there = |path: &[u8]| if path.contains(&b'/') { inside(path) } else { names.contains(path) };
@@ -263,14 +262,14 @@ impl<'a, 'b> Directory<'a, 'b> {
         let mapped = self.scan.mapped.contains(found);
         let leave_packs = self.scan.rules.config().large_git_packs == LargePacks::LeaveOut;
         let only_clone = leave_packs && found.stat.size > LARGE_PACK && {
-            let dir = self.path.clone().unwrap_or_else(|| self.scan.dirs.path(self.id));
+            let dir = self.path.clone().unwrap_or_else(|| Arc::new(self.scan.dirs.path(self.id)));
             is_git_pack(&[&dir[..], name].join(&b'/'))
         };
         self.dirty.push(Dirty {
             name: name.into(),
             found: *found,
             flags,
-            how: How { mapped, only_clone, unlock: self.scan.unlock },
+            how: How { mapped, only_clone, unlock: self.scan.unlock.is_some() },
             at: self.out.len(),
             old: known.map(|known| known.raw.into()),
         });
@@ -326,11 +325,12 @@ impl<'a, 'b> Directory<'a, 'b> {
         let draft = Draft { listing, omitted: self.omitted, old_omitted };
         let dir = Arc::new(dir);
         let unfinished = Arc::new(Unfinished::new(dir.clone(), draft, self.dirty));
-        let rules = self.rules;
+        let (rules, above) = (self.rules, self.path);
         queue.push_all(self.subdirs.into_iter().map(|subdir| {
             Task::Dir(DirTask {
                 id: subdir.id,
                 place: Some((dir.clone(), subdir.name)),
+                above: above.clone(),
                 inode: subdir.inode,
                 old: subdir.old,
                 rules: Some(rules.clone()),
@@ -346,12 +346,12 @@ impl<'a, 'b> Directory<'a, 'b> {
 }
 
 /// Open the directory of a task; another one in its place is an error.
-fn open(scan: &Scan<'_>, task: &DirTask, unlocked: &mut Vec<Unlocked>) -> io::Result<Dir> {
+fn open(scan: &Scan<'_>, task: &DirTask) -> io::Result<Dir> {
     let dirs = scan.dirs;
     let Some((parent, name)) = &task.place else { return dirs.root() };
     let parent = dirs.fd(parent)?;
-    if scan.unlock {
-        unlocked.extend(Unlocked::add(parent.as_fd(), name, 0o500)?);
+    if let Some(unlock) = scan.unlock {
+        unlock.add(task.id, parent.as_fd(), name)?;
     }
     let fd: OwnedFd = open_dir(parent.as_fd(), name)?;
     let dir = dirs.keep(task.id, fd)?;
@@ -370,4 +370,13 @@ fn failed(task: &DirTask, reason: Reason) -> Listing {
         has_links: false,
         left_out: Some(reason),
     }
+}
+
+/// The path of a task's directory below the root.
+fn path_of(scan: &Scan<'_>, task: &DirTask) -> Arc<Vec<u8>> {
+    Arc::new(match (&task.above, &task.place) {
+        (Some(above), Some((_, name))) if above.is_empty() => name.to_vec(),
+        (Some(above), Some((_, name))) => [&above[..], &name[..]].join(&b'/'),
+        _ => scan.dirs.path(task.id),
+    })
 }

@@ -55,3 +55,10 @@ pub(crate) fn give(path: &Path) {
         std::os::unix::fs::lchown(path, Some(USER), Some(USER)).unwrap();
     }
 }
+
+/// As many open files as a shell usually allows. Counts for the whole process: only in a test that runs as a user.
+pub(crate) fn few_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(1024), maximum: limit.maximum }).unwrap();
+}

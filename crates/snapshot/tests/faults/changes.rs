@@ -68,7 +68,7 @@ fn only_what_changed_is_opened() {
         assert!(opened.is_empty(), "unchanged files were opened: {opened:#?}");
         let manager = lab.manager().unwrap();
         let two = manager.load_manifest(1).unwrap().files().unwrap();
-        assert_eq!(two.iter().count(), 61);
+        assert_eq!(two.len(), 61);
         // And with the manifest that shares almost everything, all can be had back.
         fs::remove_dir_all(lab.tree().join("dir-2")).unwrap();
         lab.manager().unwrap().restore_to(1).unwrap();
@@ -150,8 +150,10 @@ fn nothing_torn_is_stored() {
                         file.write_all_at(&contents[at], 0).unwrap();
                         writes.fetch_add(1, Ordering::Relaxed);
                         // Now and then still for long enough to be read.
-                        if writes.load(Ordering::Relaxed) % 7 == 0 {
-                            (0..20).for_each(|_| drop(content_hash(&contents[at])));
+                        if writes.load(Ordering::Relaxed) % 16 == 0 {
+                            for _ in 0..6 {
+                                let _ = std::hint::black_box(content_hash(&contents[at]));
+                            }
                         }
                     }
                 });
@@ -177,7 +179,7 @@ fn nothing_torn_is_stored() {
             };
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 check(&manager.create_baseline().unwrap());
-                for _ in 0..12 {
+                for _ in 0..25 {
                     check(&manager.create_incremental().unwrap().0);
                 }
             }));

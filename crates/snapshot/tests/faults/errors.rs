@@ -8,14 +8,17 @@ use nono_snapshot::{RestoreOptions, SnapshotId, failpoint};
 use crate::child;
 use crate::lab::{Lab, assert_clean, scratch, skip};
 use crate::mounts::Mount;
-use crate::trees::{self, Listing, assert_same, list, make_new, make_old, noise};
+use crate::trees::{self, Listing, assert_same, list, make_new, make_old, make_small_old, noise};
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
 /// In the child, since the failpoint is one for the whole process. The states are prepared here too.
 pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
-    make_old(&lab.tree());
+    match errno {
+        ENOSPC => make_old(&lab.tree()),
+        _ => make_small_old(&lab.tree()),
+    }
     let old = list(&lab.tree());
     if operation != "baseline" {
         lab.manager().unwrap().create_baseline().unwrap();
@@ -165,7 +168,7 @@ fn one_failing_call_in_restore() {
     }
     let dir = scratch();
     let lab = Lab::at(dir.path());
-    make_old(&lab.tree());
+    make_small_old(&lab.tree());
     let old = list(&lab.tree());
     lab.manager().unwrap().create_baseline().unwrap();
     make_new(&lab.tree());

@@ -30,7 +30,9 @@ struct Meddler(Vec<PathBuf>);
 impl nono_snapshot::Observer for Meddler {
     fn progress(&self, done: u64, _total: u64) {
         if done == 1 {
-            self.0.iter().for_each(|path| write(path, "written meanwhile"));
+            for path in &self.0 {
+                write(path, "written meanwhile");
+            }
         }
     }
 
@@ -41,7 +43,9 @@ impl nono_snapshot::Observer for Meddler {
 
 fn meddle(lab: &Lab, manager: &mut nono_snapshot::SnapshotManager) {
     let paths: Vec<PathBuf> = (0..40).map(|at| lab.tree().join(format!("m{at}"))).collect();
-    paths.iter().for_each(|path| write(path, "to be removed"));
+    for path in &paths {
+        write(path, "to be removed");
+    }
     manager.observe(Meddler(paths));
     let restored = manager.restore_to(0).unwrap();
     manager.observe(());
@@ -63,9 +67,10 @@ fn noticed(lab: &Lab, path: &Path) -> Option<String> {
         },
     };
     // An index and its pack have one name, and are checked against each other.
-    let named = match path.extension().is_some_and(|end| end == "idx" || end == "pack") {
-        true => path.file_stem().unwrap().to_string_lossy().into_owned(),
-        false => path.display().to_string(),
+    let named = if path.extension().is_some_and(|end| end == "idx" || end == "pack") {
+        path.file_stem().unwrap().to_string_lossy().into_owned()
+    } else {
+        path.display().to_string()
     };
     Some(said).filter(|said| said.contains(&named))
 }

@@ -202,7 +202,7 @@ fn reseal_manifest(lab: &Lab, text: &str) -> String {
     let coverage = &small[small.find("\"coverage\":").unwrap() + 11..small.find(",\"checksum\"").unwrap()];
     let digest =
         sha2::Sha256::new().chain_update(b"nono state v1\0").chain_update(&state).chain_update(coverage);
-    let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = nono_snapshot::StateRoot::from_bytes(digest.finalize().into()).to_string();
     sealed(&text.replace(json["state_root"].as_str().unwrap(), &digest))
 }
 
@@ -303,7 +303,9 @@ fn journal(id: [u8; 8], target: &str, safety: &str, roots: &[&[u8]], selection: 
     bytes.extend([0, 0]);
     let paths = |paths: &[&[u8]]| -> Vec<u8> {
         let mut out = vec![u8::try_from(paths.len()).unwrap()];
-        paths.iter().for_each(|path| out.extend(counted(path)));
+        for path in paths {
+            out.extend(counted(path));
+        }
         out
     };
     bytes.extend(paths(roots));

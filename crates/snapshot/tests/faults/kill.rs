@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::Command;
 
 use nono_snapshot::{RestoreOptions, SnapshotId, SnapshotManager};
 
 use crate::child;
 use crate::lab::{Lab, assert_clean, run, scratch};
-use crate::trees::{self, Listing, assert_same, list, make_new, make_old};
+use crate::trees::{self, Listing, assert_same, list, make_new, make_old, make_small_old};
 
 /// Before each kill the state `start` is put back. Returns how many steps there were.
 fn every_step(lab: &Lab, operation: &str, check: impl Fn(&str, u64)) -> u64 {
@@ -47,8 +48,8 @@ fn assert_tidy(lab: &Lab, manager: &mut SnapshotManager, when: &str) {
 }
 
 /// Two states of the tree: the one now, and the one that is made from it.
-fn old_then_new(lab: &Lab, between: impl FnOnce()) -> (Listing, Listing) {
-    make_old(&lab.tree());
+fn old_then_new(lab: &Lab, make: fn(&Path), between: impl FnOnce()) -> (Listing, Listing) {
+    make(&lab.tree());
     let old = list(&lab.tree());
     between();
     make_new(&lab.tree());
@@ -80,7 +81,8 @@ fn baseline() {
 fn incremental() {
     let dir = scratch();
     let lab = Lab::at(dir.path());
-    let (old, new) = old_then_new(&lab, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
+    let (old, new) =
+        old_then_new(&lab, make_small_old, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
     lab.save("start");
     every_step(&lab, "incremental", |when, at| {
         assert_same(&list(&lab.tree()), &new, &format!("{when}: the tree"));
@@ -103,7 +105,8 @@ fn incremental() {
 fn settle() {
     let dir = scratch();
     let lab = Lab::at(dir.path());
-    let (old, new) = old_then_new(&lab, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
+    let (old, new) =
+        old_then_new(&lab, make_old, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
     lab.manager().unwrap().create_incremental().unwrap();
     lab.save("start");
     every_step(&lab, "settle", |when, at| {
@@ -138,7 +141,7 @@ fn gc() {
     other.settle().unwrap();
     drop(other);
     fs::remove_dir_all(&extra).unwrap();
-    make_old(&lab.tree());
+    make_small_old(&lab.tree());
     let mut other = lab.manager_with(gone.clone(), Some(lab.shared())).unwrap();
     trees::write(&lab.tree().join("mixed"), "in the same pack as what is needed");
     other.create_incremental().unwrap();
@@ -206,7 +209,8 @@ fn assert_restored_or_untouched(lab: &Lab, when: &str, at: u64, old: &Listing, n
 fn restore() {
     let dir = scratch();
     let lab = Lab::at(dir.path());
-    let (old, new) = old_then_new(&lab, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
+    let (old, new) =
+        old_then_new(&lab, make_old, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
     lab.save("start");
     every_step(&lab, "restore", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
 }
@@ -216,7 +220,8 @@ fn restore() {
 fn recovery() {
     let dir = scratch();
     let lab = Lab::at(dir.path());
-    let (old, new) = old_then_new(&lab, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
+    let (old, new) =
+        old_then_new(&lab, make_small_old, || lab.manager().unwrap().create_baseline().map(drop).unwrap());
     lab.save("before");
     // In the middle of the work on the tree: the journal is there, some names are new, some are old.
     let middle = (0..5000).step_by(5).find(|at| {
@@ -240,7 +245,7 @@ fn restore_as_a_user() {
     }
     let dir = scratch();
     let lab = Lab::at(dir.path());
-    make_old(&lab.tree());
+    make_small_old(&lab.tree());
     trees::write(&lab.tree().join("closed/in"), "in a closed directory");
     trees::mode(&lab.tree().join("closed"), 0o000);
     run(Command::new("chown").args(["-R", "65534:65534"]).arg(&lab.base));

@@ -127,9 +127,10 @@ pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(&dir) else { continue };
         for entry in entries {
             let entry = entry.unwrap();
-            match entry.file_type().unwrap().is_dir() {
-                true => waiting.push(entry.path()),
-                false => found.push(entry.path()),
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(entry.path());
+            } else {
+                found.push(entry.path());
             }
         }
     }

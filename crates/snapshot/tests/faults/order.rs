@@ -38,10 +38,11 @@ impl Disk {
 
     fn rename(&mut self, from: &Path, to: &Path) {
         for set in [&mut self.unsynced, &mut self.synced] {
-            match set.remove(from) {
-                true => set.insert(to.to_owned()),
-                false => set.remove(to),
-            };
+            if set.remove(from) {
+                set.insert(to.to_owned());
+            } else {
+                set.remove(to);
+            }
         }
         self.named(to);
     }

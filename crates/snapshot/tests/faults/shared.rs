@@ -30,7 +30,7 @@ fn content(who: u32, round: u32) -> Vec<(String, Vec<u8>)> {
     all.push((format!("own-{who}"), noise(u64::from(1000 * who + round), 5000)));
     all.push((format!("d/back-{}", round % 3), noise(u64::from(round % 3 + 50), 9000)));
     all.push(("d/both".to_owned(), noise(u64::from(round / 2 + 70), 7000)));
-    if round % 4 == 0 {
+    if round.is_multiple_of(4) {
         all.push(("large".to_owned(), noise(u64::from(round % 8 + 90), (4 << 20) + 1)));
     }
     all
@@ -40,7 +40,9 @@ fn make(root: &Path, content: &[(String, Vec<u8>)]) {
     if root.exists() {
         fs::remove_dir_all(root).unwrap();
     }
-    content.iter().for_each(|(name, bytes)| write(&root.join(name), bytes));
+    for (name, bytes) in content {
+        write(&root.join(name), bytes);
+    }
 }
 
 #[track_caller]

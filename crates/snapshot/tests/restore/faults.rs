@@ -119,39 +119,6 @@ fn a_disk_that_fails_at_every_step() {
     }
 }
 
-/// A directory that was only passed through is as it was before, even if it had been opened up when the disk failed.
-#[test]
-fn a_chosen_file_in_a_closed_directory() {
-    for at in 0.. {
-        let world = World::alone();
-        let (target, safety) = prepare(&world);
-        let chosen = Selection::Paths(vec![world.at("readonly/inside")]);
-        let request =
-            |current, resumed| RestoreRequest { selection: &chosen, ..request(&target, current, resumed) };
-        let first = plan(&request(&safety, None), &world.objects).unwrap();
-        let journal = world.begin().unwrap();
-        failpoint::fail_from(at, EIO);
-        let outcome = apply(&first, &world.objects, &journal, &());
-        let steps = failpoint::steps();
-        failpoint::disarm();
-        assert_eq!(outcome.failed.is_empty(), at >= steps);
-        assert!(sweep(&first, journal.id(), &world.objects).failed.is_empty());
-        let current = world.snap();
-        let again = plan(&request(&current, Some(&safety)), &world.objects).unwrap();
-        let outcome = apply(&again, &world.objects, &journal, &());
-        assert!(outcome.failed.is_empty() && outcome.skipped.is_empty(), "{outcome:?}");
-        journal.finish().unwrap();
-        assert_eq!(world.read("readonly/inside"), "r");
-        let line = |text: &str| {
-            text.lines().find(|line| line.starts_with("/\"root\"/\"readonly\" ")).map(str::to_string)
-        };
-        assert_eq!(line(&world.dump()), line(&dump(&safety, &world.objects)), "step {at}");
-        if at >= steps {
-            break;
-        }
-    }
-}
-
 const CHILD: &str = "NONO_TEST_KILLED_CHILD";
 
 fn save(state: &SnapshotState, path: &Path) {

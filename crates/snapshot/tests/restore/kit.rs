@@ -105,8 +105,20 @@ impl World {
         Self::with(Guard::Alone { _guard: ALONE.write().unwrap_or_else(std::sync::PoisonError::into_inner) })
     }
 
+    /// In memory, where that is possible: for trees that a disk takes minutes for.
+    pub(crate) fn in_memory() -> World {
+        let guard = Guard::Shared { _guard: ALONE.read().unwrap_or_else(std::sync::PoisonError::into_inner) };
+        match tempfile::tempdir_in("/dev/shm") {
+            Ok(base) => Self::furnished(base, guard),
+            Err(_) => Self::with(guard),
+        }
+    }
+
     fn with(guard: Guard) -> World {
-        let base = tempfile::tempdir().unwrap();
+        Self::furnished(tempfile::tempdir().unwrap(), guard)
+    }
+
+    fn furnished(base: tempfile::TempDir, guard: Guard) -> World {
         let objects = Files(base.path().join("objects"));
         fs::create_dir(&objects.0).unwrap();
         let world = World { base, objects, is_racing: std::cell::Cell::new(false), _guard: guard };

@@ -295,3 +295,25 @@ fn cancelled_in_the_middle_and_completed() {
         world.check(&target);
     }
 }
+
+#[test]
+fn a_journal_is_believed_whole_or_not_at_all() {
+    use nono_snapshot::restore::{Journal, JournalError};
+    let world = World::new();
+    let path = world.journal_path();
+    assert!(Journal::load(&path).unwrap().is_none());
+    let record = world.begin().unwrap().record().clone();
+    assert!(matches!(world.begin(), Err(JournalError::Unfinished { .. })));
+    assert_eq!(Journal::load(&path).unwrap().unwrap().record(), &record);
+    let bytes = fs::read(&path).unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, flipped).unwrap();
+        assert!(matches!(Journal::load(&path), Err(JournalError::Damaged { .. })), "bit {bit}");
+    }
+    for len in 0..bytes.len() {
+        fs::write(&path, &bytes[..len]).unwrap();
+        assert!(matches!(Journal::load(&path), Err(JournalError::Damaged { .. })), "length {len}");
+    }
+}

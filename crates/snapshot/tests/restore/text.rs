@@ -87,7 +87,7 @@ fn what_was_left_out_is_no_change() {
     // A directory with nothing in it but what was left out is all there is to tell.
     fs::remove_dir_all(world.at("kept")).unwrap();
     let gone = world.snap();
-    let inner = |path: &Path| path.ends_with("kept/a").then(|| Reason::Unstable);
+    let inner = |path: &Path| path.ends_with("kept/a").then_some(Reason::Unstable);
     world.write("kept/a", "1");
     let held = world.snap_without(&inner);
     assert_eq!(list(&world, &diff(&gone, &held, &world.objects).unwrap()), ["Created kept 0"]);
