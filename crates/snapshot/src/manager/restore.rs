@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::objects::StoreObjects;
 use crate::restore::{
     Journal, JournalRecord, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest, Selection, apply, plan,
-    preflight, sweep,
+    preflight, sweep, verify,
 };
 use crate::session::{Held, Session, SessionError};
 use crate::state::{ObjectError, Objects};
@@ -159,8 +159,10 @@ impl SnapshotManager {
         journal: Journal,
         safety: SnapshotId,
     ) -> Result<Restored, SnapshotError> {
-        let outcome = apply(plan, &self.keeping(), &journal, &*self.observer);
+        let mut outcome = apply(plan, &self.keeping(), &journal, &*self.observer);
         if !outcome.cancelled {
+            let wrong = verify(plan, &outcome);
+            outcome.failed.extend(wrong);
             journal.finish()?;
         }
         Ok(Restored { outcome, safety })
