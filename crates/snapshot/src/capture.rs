@@ -18,7 +18,7 @@ use self::single::{meta, single_entry};
 use crate::build::{self, BuildError, Built};
 use crate::cache::{self, About, Cache};
 use crate::census;
-use crate::coverage::{Coverage, Note};
+use crate::coverage::{Cause, Coverage, Note};
 use crate::dirs::{Dirs, open_dir};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules, RulesError};
 use crate::hash::{ContentHash, content_hash};
@@ -114,8 +114,22 @@ impl From<BuildError> for CaptureError {
     }
 }
 
+/// What does not fit as it is may fit compressed: that is slower, so it is only the second try.
 pub(crate) fn capture(request: &Request<'_>, caches: &mut Caches) -> Result<Captured, CaptureError> {
-    let options = WriteOptions { compress: request.options.budget.is_some(), budget: request.options.budget };
+    match attempt(request, caches, false)? {
+        Some(captured) => Ok(captured),
+        None => attempt(request, caches, true)?.ok_or(CaptureError::Cancelled),
+    }
+}
+
+/// `None`: not everything fits the budget, and it was not compressed.
+fn attempt(
+    request: &Request<'_>,
+    caches: &mut Caches,
+    compress: bool,
+) -> Result<Option<Captured>, CaptureError> {
+    let budget = request.options.budget;
+    let options = WriteOptions { compress, budget, spare: budget.map_or(0, |budget| budget / 16) };
     let writer = request.store.writer(options)?;
     let mapped = Mapped::now();
     let own: Vec<_> = request.own.iter().filter_map(|path| inode(path)).collect();
@@ -127,7 +141,13 @@ pub(crate) fn capture(request: &Request<'_>, caches: &mut Caches) -> Result<Capt
     let mut all = Totals::default();
     for (at, path) in request.roots.iter().enumerate() {
         let root = OneRoot { request, at, path, mapped: &mapped, own: &own, roots: &roots };
-        workers = root.capture(workers, caches, &mut all)?;
+        workers = match root.capture(workers, caches, &mut all) {
+            Err(CaptureError::Store(StoreError::OverBudget { .. })) if !compress => return Ok(None),
+            other => other?,
+        };
+    }
+    if !compress && all.coverage.left_out.iter().any(|left_out| left_out.cause == Cause::OverBudget) {
+        return Ok(None);
     }
     for worker in workers {
         worker.into_store().finish()?;
@@ -143,7 +163,7 @@ pub(crate) fn capture(request: &Request<'_>, caches: &mut Caches) -> Result<Capt
         }
     }
     let Totals { state, rules, coverage, counts, .. } = all;
-    Ok(Captured { state, rules, coverage, counts, published })
+    Ok(Some(Captured { state, rules, coverage, counts, published }))
 }
 
 /// What the roots add up to.

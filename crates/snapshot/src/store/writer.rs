@@ -17,7 +17,7 @@ use super::pack::{BuiltPack, PackBuilder};
 use super::record::{Codec, HEAD, Packer};
 use super::staged::{self, LargeStaged};
 use super::view::Packs;
-use super::{Key, LARGE, LOCK, Store, Temp};
+use super::{Key, LARGE, LOCK, ObjectKind, Store, Temp};
 use crate::hash::ContentHash;
 
 pub(super) const TEMP: &str = "w-";
@@ -37,6 +37,8 @@ pub struct WriteOptions {
     /// How many bytes may be added on disk, temporary ones included. Data shared with the user's files counts in full,
     /// because it takes room as soon as they change.
     pub budget: Option<u64>,
+    /// How much of the budget is kept from contents, so that there is room for the nodes that name them.
+    pub spare: u64,
 }
 
 /// What became of an object.
@@ -198,13 +200,19 @@ impl<'s> StoreWriter<'s> {
         if shard.contains(&key) {
             return Ok(false);
         }
-        self.reserve(cost)?;
+        let spare = if key.kind == ObjectKind::Blob { self.options.spare } else { 0 };
+        self.reserve_up_to(cost, spare)?;
         shard.insert(key);
         Ok(true)
     }
 
+    /// For contents.
     pub(super) fn reserve(&self, cost: u64) -> Result<(), StoreError> {
-        let most = self.options.budget.unwrap_or(u64::MAX);
+        self.reserve_up_to(cost, self.options.spare)
+    }
+
+    fn reserve_up_to(&self, cost: u64, spare: u64) -> Result<(), StoreError> {
+        let most = self.options.budget.unwrap_or(u64::MAX).saturating_sub(spare);
         let add = |spent: u64| spent.checked_add(cost).filter(|sum| *sum <= most);
         let spent = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         spent.map(drop).map_err(|spent| StoreError::OverBudget {

@@ -1,6 +1,7 @@
 //! Deep trees: paths beyond what the kernel takes in one piece, and chains of 100,000 directories. Nothing here recurses.
 
 use std::ffi::CString;
+use std::fmt::Write as _;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -57,7 +58,7 @@ fn digests(top: &Path) -> Vec<String> {
             .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
-        text += &format!(" {names:?}");
+        let _ = write!(text, " {names:?}");
         if let Ok(file) = rustix::fs::openat(&dir, "f", OFlags::RDONLY, Mode::empty()) {
             let mut bytes = Vec::new();
             std::fs::File::from(file).read_to_end(&mut bytes).unwrap();

@@ -89,7 +89,12 @@ fn a_glob_that_is_none_is_an_error() {
     let world = World::new();
     world.write("file", "x");
     let config = ExclusionConfig { exclude_globs: list(&["[a"]), ..Default::default() };
-    let made = nono_snapshot::SnapshotManager::new(&world.session, [&world.tree], config, Default::default());
+    let made = nono_snapshot::SnapshotManager::new(
+        &world.session,
+        [&world.tree],
+        config,
+        nono_snapshot::Limits::default(),
+    );
     assert!(made.is_err());
 }
 

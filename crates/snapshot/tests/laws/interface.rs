@@ -167,7 +167,7 @@ fn a_new_manager_resumes() {
     let none: [&str; 0] = [];
     let mut manager =
         SnapshotManager::new(&world.session, none, ExclusionConfig::default(), Limits::default()).unwrap();
-    assert_eq!(manager.roots(), [world.tree.clone()]);
+    assert_eq!(manager.roots(), std::slice::from_ref(&world.tree));
     assert_eq!(manager.load_manifest(0).unwrap().merkle_root, first.merkle_root);
     clean(&manager.restore_to(0).unwrap());
     assert_eq!(world.read("file"), "old");

@@ -481,7 +481,9 @@ fn deep_and_wide(top: &std::path::Path, depth: usize) {
     let mode = Mode::from_raw_mode(0o755);
     let mut dir = rustix::fs::open(top, OFlags::PATH, mode).unwrap();
     for _ in 0..depth {
-        ["a", "b", "z"].iter().for_each(|name| rustix::fs::mkdirat(&dir, *name, mode).unwrap());
+        for name in ["a", "b", "z"] {
+            rustix::fs::mkdirat(&dir, name, mode).unwrap();
+        }
         dir = rustix::fs::openat(&dir, "a", OFlags::PATH, mode).unwrap();
     }
     for n in 0..60 {
