@@ -13,6 +13,7 @@
 //! ```
 //!
 //! [`session::run`] is the other way in: the whole of a run, from a request to a report, as one page of stages.
+//! [`snapshot`] keeps the state of folders and puts it back; a run does not use it by itself yet.
 //! Nothing here prints, prompts, exits, or reads the environment or the home folder: the edge hands these in.
 
 pub mod diagnostic;
@@ -35,6 +36,8 @@ pub use nono_policy::{
 pub use nono_sandbox::{
     ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees,
 };
+/// Snapshots of folders, comparison, restore: the engine, as a library of its own.
+pub use nono_snapshot as snapshot;
 pub use nono_supervisor::{Canary, LimitHit, MemoryMethod};
 pub use nono_sys::wait::{Ended, signal_name};
 pub use sandbox::{ApplyError, Sandbox};

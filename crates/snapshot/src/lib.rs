@@ -2,7 +2,51 @@
 //!
 //! A [`SnapshotManager`] keeps snapshots of some roots in a session folder, with a content store of its own or one that
 //! is shared. What a snapshot holds is never more than what its [`Coverage`] says, and a restore never removes bytes that
-//! are not stored.
+//! are not stored: it takes a safety snapshot first, which is a way back from the restore itself.
+//!
+//! ```
+//! use std::fs;
+//!
+//! use nono_snapshot::{ChangeType, ExclusionConfig, Limits, RestoreOptions, SnapshotManager};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let (project, session) = (folder.path().join("project"), folder.path().join("session"));
+//! fs::create_dir(&project)?;
+//! let notes = project.join("notes.txt");
+//! fs::write(&notes, "a first draft")?;
+//!
+//! // Number 0: the whole tree.
+//! let mut manager = SnapshotManager::new(&session, [&project], ExclusionConfig::default(), Limits::default())?;
+//! let baseline = manager.create_baseline()?;
+//! assert_eq!((baseline.number, baseline.coverage.files), (0, 1));
+//!
+//! // Somebody works. Number 1: only what changed is read.
+//! fs::write(&notes, "a second draft")?;
+//! fs::write(project.join("more.txt"), "another file")?;
+//! let (next, changes) = manager.create_incremental()?;
+//! assert_eq!((next.number, next.parent), (1, Some(0)));
+//! let types: Vec<_> = changes.iter().map(|change| change.change_type).collect();
+//! assert_eq!(types, [ChangeType::Created, ChangeType::Modified]); // more.txt, notes.txt
+//!
+//! // What going back would do, and going back.
+//! assert_eq!(manager.compute_restore_diff(0)?.len(), 2);
+//! let restored = manager.restore_to(0)?;
+//! assert!(restored.skipped.is_empty() && restored.failed.is_empty());
+//! assert_eq!(fs::read_to_string(&notes)?, "a first draft");
+//! assert!(!project.join("more.txt").exists());
+//!
+//! // The restore can be undone like anything else.
+//! manager.restore(&restored.safety, &RestoreOptions::default())?;
+//! assert_eq!(fs::read_to_string(&notes)?, "a second draft");
+//!
+//! // Compressed, and safe from a loss of power; otherwise this is done in the background.
+//! manager.settle()?;
+//! assert!(manager.verify()?.is_clean());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `ARCHITECTURE.md` has the stages, the formats on disk and the order of writes; `SECURITY.md` what a snapshot does not
+//! protect. Nothing here prints, prompts or reads the environment.
 
 mod build;
 mod bytes;

@@ -19,6 +19,9 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
         ENOSPC => make_old(&lab.tree()),
         _ => make_small_old(&lab.tree()),
     }
+    if operation == "gc" {
+        leave_garbage(lab);
+    }
     let old = list(&lab.tree());
     if operation != "baseline" {
         lab.manager().unwrap().create_baseline().unwrap();
@@ -52,6 +55,17 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
         wrong.extend(checked.is_err().then_some(at));
     }
     panic!("{operation} never ends");
+}
+
+/// What an earlier baseline held and the next one does not, in packs with what is still needed and as a large object.
+fn leave_garbage(lab: &Lab) {
+    let extra = lab.tree().join("extra");
+    trees::write(&extra.join("small"), noise(5, 30_000));
+    trees::write(&extra.join("large"), noise(6, 5 << 20));
+    let mut manager = lab.manager().unwrap();
+    manager.create_baseline().unwrap();
+    manager.settle().unwrap();
+    fs::remove_dir_all(&extra).unwrap();
 }
 
 fn check(lab: &Lab, operation: &str, when: &str, ok: bool, old: &Listing, before: &Listing) {
