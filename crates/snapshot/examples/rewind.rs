@@ -3,6 +3,8 @@
 //! `cargo run -p nono-snapshot --example rewind -- FOLDER`. The session lies in a temporary folder and goes with the
 //! program, and with it the way back from the restore: a real program keeps it.
 
+#![allow(clippy::unnecessary_debug_formatting, reason = "it escapes what a name may hold")]
+
 use std::error::Error;
 use std::io::{self, Write};
 

@@ -31,6 +31,8 @@ pub(crate) struct About {
     pub(crate) filesystem: [u8; 8],
     /// The root directory's own stat, when it was scanned.
     pub(crate) stat: [u8; PACKED],
+    /// When it was made: what was stored before the last start of the machine may not have reached the disk.
+    pub(crate) boot: [u8; 16],
 }
 
 impl About {
@@ -103,7 +105,12 @@ impl Cache {
         if xxhash_rust::xxh3::xxh3_64(from.rest()) != sum {
             return Err(Malformed("a stat cache's checksum"));
         }
-        let about = About { root: from.bytes()?.to_vec(), filesystem: from.array()?, stat: from.array()? };
+        let about = About {
+            root: from.bytes()?.to_vec(),
+            filesystem: from.array()?,
+            stat: from.array()?,
+            boot: from.array()?,
+        };
         let dirs = from.list(|from| {
             let entries = usize::try_from(from.number()?).map_err(|_| Malformed("a length"))?;
             let omitted = usize::try_from(from.number()?).map_err(|_| Malformed("a length"))?;
@@ -141,6 +148,7 @@ pub(crate) fn assemble(about: &About, dirs: Vec<NewDir>) -> Result<Cache, Malfor
     out.bytes(&about.root);
     out.raw(&about.filesystem);
     out.raw(&about.stat);
+    out.raw(&about.boot);
     out.number(dirs.len() as u64);
     for dir in &dirs {
         out.number(dir.entries.len() as u64);

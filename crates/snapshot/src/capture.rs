@@ -6,7 +6,6 @@
 mod filesystem;
 mod single;
 
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -81,9 +80,6 @@ pub(crate) struct Captured {
     pub(crate) published: Published,
 }
 
-/// The caches of the roots, in memory.
-pub(crate) type Caches = HashMap<PathBuf, Cache>;
-
 /// Why nothing was captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -115,19 +111,15 @@ impl From<BuildError> for CaptureError {
 }
 
 /// What does not fit as it is may fit compressed: that is slower, so it is only the second try.
-pub(crate) fn capture(request: &Request<'_>, caches: &mut Caches) -> Result<Captured, CaptureError> {
-    match attempt(request, caches, false)? {
+pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
+    match attempt(request, false)? {
         Some(captured) => Ok(captured),
-        None => attempt(request, caches, true)?.ok_or(CaptureError::Cancelled),
+        None => attempt(request, true)?.ok_or(CaptureError::Cancelled),
     }
 }
 
 /// `None`: not everything fits the budget, and it was not compressed.
-fn attempt(
-    request: &Request<'_>,
-    caches: &mut Caches,
-    compress: bool,
-) -> Result<Option<Captured>, CaptureError> {
+fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, CaptureError> {
     let budget = request.options.budget;
     let options = WriteOptions { compress, budget, spare: budget.map_or(0, |budget| budget / 16) };
     let writer = request.store.writer(options)?;
@@ -141,7 +133,7 @@ fn attempt(
     let mut all = Totals::default();
     for (at, path) in request.roots.iter().enumerate() {
         let root = OneRoot { request, at, path, mapped: &mapped, own: &own, roots: &roots };
-        workers = match root.capture(workers, caches, &mut all) {
+        workers = match root.capture(workers, &mut all) {
             Err(CaptureError::Store(StoreError::OverBudget { .. })) if !compress => return Ok(None),
             other => other?,
         };
@@ -156,11 +148,9 @@ fn attempt(
         all.coverage.notes.push(Note::LinkedOutside { files: all.linked_outside });
     }
     let published = writer.publish()?;
-    for path in request.roots {
-        if let Some(cache) = caches.get(path).filter(|_| all.changed.contains(path)) {
-            let file = cache::path(request.store.dir(), path);
-            cache.save(&file).map_err(|source| CaptureError::Io { path: file, source })?;
-        }
+    for (path, cache) in &all.caches {
+        let file = cache::path(request.store.dir(), path);
+        cache.save(&file).map_err(|source| CaptureError::Io { path: file, source })?;
     }
     let Totals { state, rules, coverage, counts, .. } = all;
     Ok(Some(Captured { state, rules, coverage, counts, published }))
@@ -176,7 +166,8 @@ struct Totals {
     linked_outside: u64,
     entries: u64,
     bytes: u64,
-    changed: Vec<PathBuf>,
+    /// New ones, to be saved when everything is stored.
+    caches: Vec<(PathBuf, Cache)>,
 }
 
 struct OneRoot<'a> {
@@ -199,12 +190,7 @@ struct Scanned {
 type Workers<'s> = Vec<Worker<'s>>;
 
 impl OneRoot<'_> {
-    fn capture<'s>(
-        &self,
-        workers: Workers<'s>,
-        caches: &mut Caches,
-        all: &mut Totals,
-    ) -> Result<Workers<'s>, CaptureError> {
+    fn capture<'s>(&self, workers: Workers<'s>, all: &mut Totals) -> Result<Workers<'s>, CaptureError> {
         let opened = self.open();
         let (parent, name, found) = match opened {
             Ok(opened) => opened,
@@ -214,7 +200,7 @@ impl OneRoot<'_> {
             }
         };
         if found.stat.is_dir() {
-            return self.directory(workers, caches, all, &parent, &name, &found);
+            return self.directory(workers, all, &parent, &name, &found);
         }
         self.single(workers, all, &parent, &name, &found)
     }
@@ -304,7 +290,6 @@ impl OneRoot<'_> {
     fn directory<'s>(
         &self,
         workers: Workers<'s>,
-        caches: &mut Caches,
         all: &mut Totals,
         parent: &OwnedFd,
         name: &Name,
@@ -331,8 +316,9 @@ impl OneRoot<'_> {
             root: paths::bytes(self.path).to_vec(),
             filesystem: filesystem.id,
             stat: found.stat.pack(),
+            boot: self.request.store.boot(),
         };
-        let cache = self.cache(caches, &about, &filesystem)?;
+        let cache = self.cache(&about, &filesystem)?;
         let rules = self.rules()?;
         let mut dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
         let (mut workers, mut scanned) = match self.scan(&dirs, &rules, cache.as_ref(), found, workers, all) {
@@ -345,7 +331,7 @@ impl OneRoot<'_> {
         let mut rules = rules;
         let mut frozen = rules.freeze().encode();
         if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
-            let would_leave = scanned.counts.files;
+            let would_leave = Some(scanned.counts.files);
             all.coverage.notes.push(Note::IgnoreRulesSetAside { root: self.path.to_owned(), would_leave });
             rules = rules.set_aside();
             dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
@@ -355,7 +341,7 @@ impl OneRoot<'_> {
             frozen = rules.freeze().encode();
         } else if rules.is_set_aside() {
             let root = self.path.to_owned();
-            all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: 0 });
+            all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: None });
         }
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let built = build::build(scanned.listings, &scanned.links, cache.as_ref(), worker.store())?;
@@ -369,10 +355,9 @@ impl OneRoot<'_> {
             .notes
             .extend(notes.map(|note| Note::Rules { root: self.path.to_owned(), text: note.to_string() }));
         if !built.unchanged || cache.is_none() || scanned.counts.read > 0 {
-            all.changed.push(self.path.to_owned());
+            let cache = cache::assemble(&about, built.dirs).map_err(CaptureError::Record)?;
+            all.caches.push((self.path.to_owned(), cache));
         }
-        let cache = cache::assemble(&about, built.dirs).map_err(CaptureError::Record)?;
-        caches.insert(self.path.to_owned(), cache);
         let entry = Entry { name: name.clone(), meta, kind };
         self.add(RootContent::Captured(entry), Some(frozen_hash), all);
         Ok(workers)
@@ -382,27 +367,23 @@ impl OneRoot<'_> {
         CaptureError::Io { path: self.path.to_owned(), source }
     }
 
-    /// What the last scan found, where that still counts. It is taken out of memory, to be replaced.
-    fn cache(
-        &self,
-        caches: &mut Caches,
-        about: &About,
-        filesystem: &Filesystem,
-    ) -> Result<Option<Cache>, CaptureError> {
-        let known = caches.remove(self.path);
+    /// What the last scan found, where that still counts. It is read anew each time: a collection of garbage removes
+    /// the caches of trees that it gives up, and objects of a tree that was given up may be gone.
+    fn cache(&self, about: &About, filesystem: &Filesystem) -> Result<Option<Cache>, CaptureError> {
         if self.request.options.paranoid || !filesystem.trusted {
             return Ok(None);
         }
+        let store = self.request.store;
         // A cache that cannot be read is none.
-        let load = || Cache::load(&cache::path(self.request.store.dir(), self.path)).ok().flatten();
-        let known = known.or_else(load);
+        let known = Cache::load(&cache::path(store.dir(), self.path)).ok().flatten();
         let Some(cache) = known.filter(|cache| cache.about.is_of(about)) else { return Ok(None) };
-        // Objects of a tree that is in the store are in the store; those of one that was collected may not be.
         let stored = match cache.tree() {
-            Some(tree) => self.request.store.contains(Key::from(tree))?,
+            Some(tree) => store.contains(Key::from(tree))?,
             None => false,
         };
-        Ok(Some(cache).filter(|_| stored))
+        // After a loss of power some of its objects may be spoiled.
+        let sound = cache.about.boot == about.boot || store.is_sound()?;
+        Ok(Some(cache).filter(|_| stored && sound))
     }
 
     fn rules(&self) -> Result<Rules, CaptureError> {

@@ -68,7 +68,8 @@ pub enum Note {
     IgnoreRulesSetAside {
         #[serde(with = "paths")]
         root: PathBuf,
-        would_leave: u64,
+        /// Regular files that the rules would have left; none where it was decided before.
+        would_leave: Option<u64>,
     },
     /// Something about the ignore rules of a root: a file of theirs that could not be read, for one.
     Rules {
@@ -130,11 +131,15 @@ impl fmt::Display for Reason {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::IgnoreRulesSetAside { root, would_leave } => write!(
-                f,
-                "the ignore rules in {} would leave only {would_leave} files, so they were set aside: everything is captured",
-                root.display()
-            ),
+            Note::IgnoreRulesSetAside { root, would_leave } => {
+                let few =
+                    would_leave.map_or("almost nothing".to_owned(), |files| format!("only {files} files"));
+                let root = root.display();
+                write!(
+                    f,
+                    "the ignore rules in {root} would leave {few}, so they are set aside: everything is captured"
+                )
+            }
             Note::Rules { root, text } => write!(f, "{}: {text}", root.display()),
             Note::LinkedOutside { files } => {
                 write!(f, "{files} files have names outside of the tracked paths as well")

@@ -11,7 +11,7 @@ mod upkeep;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::capture::{self, Caches, CaptureError, CaptureOptions, Captured, Request, RulesFrom};
+use crate::capture::{self, CaptureError, CaptureOptions, Captured, Request, RulesFrom};
 use crate::coverage::{Coverage, Note, Protection};
 use crate::diff::{Change, diff};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules, RulesError};
@@ -25,7 +25,7 @@ use crate::objects::StoreObjects;
 use crate::read;
 use crate::restore::{JournalError, PreflightError, RestoreError};
 use crate::scan::Counts;
-use crate::session::{Held, Record, RecordedId, Session, SessionError};
+use crate::session::{Held, Record, Session, SessionError};
 use crate::state::{ObjectError, Observer, SnapshotState};
 use crate::store::{Key, Store, StoreError};
 use crate::time;
@@ -74,8 +74,8 @@ pub struct SnapshotManager {
     options: ManagerOptions,
     observer: Box<dyn Observer + Send>,
     started: Time,
-    caches: Caches,
     background: background::Background,
+    recovered: Option<Restored>,
 }
 
 impl std::fmt::Debug for SnapshotManager {
@@ -185,6 +185,8 @@ impl SnapshotManager {
         Rules::check(&exclusion)?;
         let session = Session::new(session_dir);
         session.create()?;
+        // Its real place: it must be known when it lies in a tracked tree, and after a change of the working directory.
+        let session = session.resolved()?;
         let (roots, forced) = roots::merge_nested(roots::resolve(tracked_paths.into_iter().map(Into::into))?);
         let mut exclusion = exclusion;
         exclusion.force_include.extend(forced);
@@ -200,6 +202,7 @@ impl SnapshotManager {
                 roots: record.roots.clone(),
             });
         }
+        let started = record.as_ref().map_or_else(read::now, Record::started);
         let roots =
             if roots.is_empty() { record.map(|record| record.roots).unwrap_or_default() } else { roots };
         let store =
@@ -214,9 +217,9 @@ impl SnapshotManager {
             limits,
             options,
             observer: Box::new(()),
-            started: read::now(),
-            caches: Caches::new(),
+            started,
             background: background::Background::default(),
+            recovered: None,
         })
     }
 
@@ -247,18 +250,12 @@ impl SnapshotManager {
     /// Snapshot number 0. Taken again, it starts the session's numbers anew.
     pub fn create_baseline(&mut self) -> Result<Manifest, SnapshotError> {
         let held = self.enter()?;
-        let previous = self.session.record()?;
-        let record = Record::new(self.roots.clone());
+        let record = Record::new(self.roots.clone(), self.started);
         let captured = self.capture_live(None, &[])?;
         ensure_something(&captured)?;
         let manifest = self.publish(&held, record, captured, SnapshotId::Number(0), None)?;
-        // Older numbers are gone from the record; their manifests go too.
-        for old in previous.iter().flat_map(|record| &record.snapshots) {
-            if old.id != RecordedId::Number(0) {
-                let path = self.session.manifest_path(&old.snapshot());
-                crate::file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
-            }
-        }
+        // What the record does not name any more goes.
+        self.session.tidy(&held)?;
         self.settle_in_background();
         Ok(manifest)
     }
@@ -318,7 +315,9 @@ impl SnapshotManager {
     fn enter(&mut self) -> Result<Held, SnapshotError> {
         let held = self.session.hold()?;
         self.session.tidy(&held)?;
-        self.recover_held(&held)?;
+        if let Some(restored) = self.recover_held(&held)? {
+            self.recovered = Some(restored);
+        }
         Ok(held)
     }
 
@@ -347,7 +346,7 @@ impl SnapshotManager {
         limits: Limits,
     ) -> Result<Captured, SnapshotError> {
         let mut own = vec![self.session.dir().to_owned(), self.store.dir().to_owned()];
-        own.extend(self.options.own.iter().cloned());
+        own.extend(self.options.own.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())));
         let request = Request {
             store: &self.store,
             roots: &self.roots,
@@ -361,7 +360,7 @@ impl SnapshotManager {
             rules,
             observer: &*self.observer,
         };
-        Ok(capture::capture(&request, &mut self.caches)?)
+        Ok(capture::capture(&request)?)
     }
 
     /// A tree may be emptied; but a snapshot that is empty because rules now leave out what it held before is none.

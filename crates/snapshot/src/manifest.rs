@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::coverage::Coverage;
 use crate::hash::{ContentHash, MerkleRoot, StateRoot, content_hash, tagged};
-use crate::node::{Entry, Errno, Reason};
+use crate::node::{Entry, Reason};
 use crate::paths;
 use crate::state::{RootContent, RootState, SnapshotState};
 
@@ -91,7 +91,7 @@ struct RootForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failed: Option<i32>,
+    failed: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<ContentHash>,
 }
@@ -220,17 +220,12 @@ fn content_bytes(content: &RootContent) -> Vec<u8> {
             entry.encode(&mut out);
         }
         RootContent::Absent => out.byte(2),
-        RootContent::Failed(reason) => out.tagged_number(3, u64::from(errno(reason).unsigned_abs())),
+        RootContent::Failed(reason) => {
+            out.byte(3);
+            reason.encode(&mut out);
+        }
     }
     out.finish()
-}
-
-/// A root fails because it cannot be read; nothing else leaves out a whole root.
-fn errno(reason: &Reason) -> i32 {
-    match reason {
-        Reason::Unreadable(errno) => errno.0,
-        _ => 0,
-    }
 }
 
 fn root_form(root: &RootState, rules: Option<ContentHash>) -> RootForm {
@@ -242,7 +237,11 @@ fn root_form(root: &RootState, rules: Option<ContentHash>) -> RootForm {
             form.entry = Some(paths::hex(&out.finish()));
         }
         RootContent::Absent => {}
-        RootContent::Failed(reason) => form.failed = Some(errno(reason)),
+        RootContent::Failed(reason) => {
+            let mut out = Writer::new();
+            reason.encode(&mut out);
+            form.failed = Some(paths::hex(&out.finish()));
+        }
     }
     form
 }
@@ -256,7 +255,13 @@ fn root_state(form: RootForm) -> Result<RootState, ManifestDefect> {
             from.end()?;
             RootContent::Captured(entry)
         }
-        (None, Some(errno)) => RootContent::Failed(Reason::Unreadable(Errno(errno))),
+        (None, Some(hex)) => {
+            let bytes = paths::unhex(&hex).ok_or(Malformed("hexadecimal digits"))?;
+            let mut from = Reader::new(&bytes);
+            let reason = Reason::decode(&mut from)?;
+            from.end()?;
+            RootContent::Failed(reason)
+        }
         (None, None) => RootContent::Absent,
         (Some(_), Some(_)) => return Err(ManifestDefect::Syntax("a root is captured or failed".to_owned())),
     };

@@ -322,6 +322,9 @@ impl Meta {
         let link = (flags & 1 != 0).then(|| from.number()).transpose()?;
         let xattrs =
             from.list(|from| Ok(Xattr { name: from.bytes()?.into(), value: from.bytes()?.into() }))?;
+        if !xattrs.is_sorted_by(|a: &Xattr, b| a.name < b.name) {
+            return Err(Malformed("the order of attributes"));
+        }
         Ok(Meta { mode, mtime, uid, gid, link, linked_outside: flags & 2 != 0, xattrs })
     }
 }
@@ -330,7 +333,23 @@ impl Omitted {
     pub(crate) fn encode(&self, out: &mut Writer) {
         out.bytes(self.name.as_bytes());
         out.byte(u8::from(self.is_dir));
-        match &self.reason {
+        self.reason.encode(out);
+    }
+
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Result<Omitted, Malformed> {
+        let name = from.name()?;
+        let is_dir = match from.byte()? {
+            0 => false,
+            1 => true,
+            _ => return Err(Malformed("the kind of what was left out")),
+        };
+        Ok(Omitted { name, is_dir, reason: Reason::decode(from)? })
+    }
+}
+
+impl Reason {
+    pub(crate) fn encode(&self, out: &mut Writer) {
+        match self {
             Reason::Ignored { rule, file } => {
                 out.byte(1);
                 out.bytes(rule.as_bytes());
@@ -349,14 +368,8 @@ impl Omitted {
         }
     }
 
-    pub(crate) fn decode(from: &mut Reader<'_>) -> Result<Omitted, Malformed> {
-        let name = from.name()?;
-        let is_dir = match from.byte()? {
-            0 => false,
-            1 => true,
-            _ => return Err(Malformed("the kind of what was left out")),
-        };
-        let reason = match from.byte()? {
+    pub(crate) fn decode(from: &mut Reader<'_>) -> Result<Reason, Malformed> {
+        Ok(match from.byte()? {
             1 => Reason::Ignored { rule: from.text()?, file: from.text()? },
             2 => Reason::Pattern(from.text()?),
             3 => Reason::Glob(from.text()?),
@@ -369,7 +382,6 @@ impl Omitted {
             10 => Reason::OwnState,
             11 => Reason::OtherRoot,
             _ => return Err(Malformed("the reason why something was left out")),
-        };
-        Ok(Omitted { name, is_dir, reason })
+        })
     }
 }

@@ -70,6 +70,11 @@ impl StoreObjects<'_> {
             .map_err(|error| object_error(ObjectName::Content(content_hash(b"")), error))
     }
 
+    /// Make what was kept survive a loss of power.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync().map(drop)
+    }
+
     fn store_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<(ContentHash, Published), StoreError> {
         let writer = self.store.writer(WriteOptions::default())?;
         let mut appender = writer.appender()?;

@@ -93,9 +93,9 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Why::RootFailed(reason) => return write!(f, "the root was not captured ({reason:?})"),
-            Why::NotStored(reason) => return write!(f, "its present content is not stored ({reason:?})"),
-            Why::NotCaptured(reason) => return write!(f, "the snapshot does not hold it ({reason:?})"),
+            Why::RootFailed(reason) => return write!(f, "the root was not captured ({reason})"),
+            Why::NotStored(reason) => return write!(f, "its present content is not stored ({reason})"),
+            Why::NotCaptured(reason) => return write!(f, "the snapshot does not hold it ({reason})"),
             Why::RootUnknown => "its root is not in both snapshots",
             Why::NotFound => "it is neither in the snapshot nor in the tree",
             Why::ChangedSince => "somebody else changed it",

@@ -129,8 +129,8 @@ pub struct Counts {
 
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
-        self.files += other.files;
-        self.bytes += other.bytes;
+        self.files = self.files.wrapping_add(other.files);
+        self.bytes = self.bytes.wrapping_add(other.bytes);
         self.directories += other.directories;
         self.others += other.others;
         self.read += other.read;

@@ -14,6 +14,7 @@ use crate::file::{self, Sync};
 use crate::hash::{ContentHash, MerkleRoot, StateRoot, content_hash};
 use crate::manifest::{ManifestDefect, Sheet, SnapshotId};
 use crate::metadata::SessionMetadata;
+use crate::node::Time;
 use crate::paths;
 
 /// What went wrong with a session folder.
@@ -41,7 +42,8 @@ pub struct Recorded {
     pub timestamp: String,
     pub merkle_root: MerkleRoot,
     pub state_root: StateRoot,
-    /// The digest of the manifest's file.
+    /// The manifest's file, in the session folder, and its digest.
+    file: String,
     pub manifest: ContentHash,
     /// It survives a loss of power, and not only the end of the process.
     pub durable: bool,
@@ -72,6 +74,8 @@ pub struct Record {
     pub format: u32,
     #[serde(with = "paths::list")]
     pub roots: Vec<PathBuf>,
+    /// When the session began: seconds and nanoseconds. Files changed since then are read at each capture.
+    pub(crate) started: (i64, u32),
     pub snapshots: Vec<Recorded>,
     checksum: String,
 }
@@ -79,8 +83,12 @@ pub struct Record {
 const FORMAT: u32 = 1;
 
 impl Record {
-    pub(crate) fn new(roots: Vec<PathBuf>) -> Record {
-        Record { format: FORMAT, roots, ..Record::default() }
+    pub(crate) fn new(roots: Vec<PathBuf>, started: Time) -> Record {
+        Record { format: FORMAT, roots, started: (started.seconds, started.nanos), ..Record::default() }
+    }
+
+    pub(crate) fn started(&self) -> Time {
+        Time { seconds: self.started.0, nanos: self.started.1 }
     }
 
     pub fn find(&self, id: &SnapshotId) -> Option<&Recorded> {
@@ -109,6 +117,9 @@ impl Record {
         let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if record.format != FORMAT {
             return Err(format!("its format {} is not known", record.format));
+        }
+        if !record.snapshots.iter().all(|recorded| is_manifest_name(&recorded.file)) {
+            return Err("it names a file that is no manifest".to_owned());
         }
         match record.encode() {
             Ok(encoded) if encoded == bytes => Ok(record),
@@ -144,6 +155,12 @@ impl Session {
         &self.dir
     }
 
+    /// The same folder by its real path.
+    pub(crate) fn resolved(&self) -> Result<Session, SessionError> {
+        let dir = self.dir.canonicalize().map_err(|source| io_error(&self.dir, source))?;
+        Ok(Session { dir })
+    }
+
     pub(crate) fn create(&self) -> Result<(), SessionError> {
         for dir in [self.dir.clone(), self.dir.join("snapshots"), self.dir.join("safety")] {
             file::make_dirs(&dir).map_err(|source| io_error(&dir, source))?;
@@ -161,7 +178,7 @@ impl Session {
         // Without a record nothing says what belongs; the next baseline takes their names.
         let Some(record) = record else { return Ok(()) };
         let named: std::collections::HashSet<PathBuf> =
-            record.snapshots.iter().map(|recorded| self.manifest_path(&recorded.snapshot())).collect();
+            record.snapshots.iter().map(|recorded| self.manifest_path(recorded)).collect();
         for dir in ["snapshots", "safety"] {
             for entry in std::fs::read_dir(self.dir.join(dir)).map_err(io)? {
                 let path = entry.map_err(io)?.path();
@@ -223,21 +240,28 @@ impl Session {
         file::replace(&path, &bytes, sync).map_err(|source| io_error(&path, source))
     }
 
-    pub fn manifest_path(&self, id: &SnapshotId) -> PathBuf {
-        match id {
-            SnapshotId::Number(number) => self.dir.join("snapshots").join(format!("{number:03}.json")),
-            SnapshotId::Safety(id) => self.dir.join("safety").join(format!("{id}.json")),
-        }
+    /// Where a snapshot's manifest is.
+    pub fn manifest_path(&self, recorded: &Recorded) -> PathBuf {
+        self.dir.join(&recorded.file)
+    }
+
+    /// A name for a new manifest: never that of one that is recorded, which stays until the record changes.
+    fn new_manifest(&self, sheet: &Sheet, digest: ContentHash) -> String {
+        let plain = match &sheet.id {
+            SnapshotId::Number(number) => format!("snapshots/{number:03}"),
+            SnapshotId::Safety(id) => format!("safety/{id}"),
+        };
+        let file = format!("{plain}.json");
+        if self.dir.join(&file).exists() { format!("{plain}-{}.json", &digest.hex()[..8]) } else { file }
     }
 
     /// Put a manifest in place. It counts from the moment the record names it.
     pub(crate) fn save_manifest(&self, sheet: &Sheet) -> Result<Recorded, SessionError> {
-        let path = self.manifest_path(&sheet.id);
         let bytes = sheet
             .encode()
-            .map_err(|error| SessionError::Record { path: path.clone(), what: error.to_string() })?;
-        file::replace(&path, &bytes, Sync::No).map_err(|source| io_error(&path, source))?;
-        Ok(Recorded {
+            .map_err(|error| SessionError::Record { path: self.dir.clone(), what: error.to_string() })?;
+        let digest = content_hash(&bytes);
+        let recorded = Recorded {
             id: match &sheet.id {
                 SnapshotId::Number(number) => RecordedId::Number(*number),
                 SnapshotId::Safety(id) => RecordedId::Safety(id.clone()),
@@ -245,15 +269,19 @@ impl Session {
             timestamp: sheet.timestamp.clone(),
             merkle_root: sheet.merkle_root(),
             state_root: sheet.state_root(),
-            manifest: content_hash(&bytes),
+            file: self.new_manifest(sheet, digest),
+            manifest: digest,
             durable: false,
             thinned: false,
-        })
+        };
+        let path = self.manifest_path(&recorded);
+        file::replace(&path, &bytes, Sync::No).map_err(|source| io_error(&path, source))?;
+        Ok(recorded)
     }
 
     /// Make a manifest survive a loss of power.
-    pub(crate) fn sync_manifest(&self, id: &SnapshotId) -> Result<(), SessionError> {
-        let path = self.manifest_path(id);
+    pub(crate) fn sync_manifest(&self, recorded: &Recorded) -> Result<(), SessionError> {
+        let path = self.manifest_path(recorded);
         let sync = || {
             let file = File::open(&path)?;
             crate::disk::step()?;
@@ -271,7 +299,7 @@ impl Session {
         if recorded.thinned {
             return Err(SessionError::Thinned { id: id.clone() });
         }
-        let path = self.manifest_path(id);
+        let path = self.manifest_path(recorded);
         let bytes = file::read(&path).map_err(|source| io_error(&path, source))?;
         let refuse = |defect| SessionError::Manifest { path: path.clone(), defect };
         let sheet = Sheet::decode(&bytes).map_err(refuse)?;
@@ -337,4 +365,13 @@ fn io_error(path: &Path, source: io::Error) -> SessionError {
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
 fn metadata_error(path: &Path, error: serde_json::Error) -> SessionError {
     SessionError::Metadata { path: path.to_owned(), what: error.to_string() }
+}
+
+/// `snapshots/…` or `safety/…`, one component, as this module makes them.
+fn is_manifest_name(file: &str) -> bool {
+    let name = file.strip_prefix("snapshots/").or_else(|| file.strip_prefix("safety/"));
+    name.is_some_and(|name| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+        !name.starts_with('.') && name.bytes().all(plain)
+    })
 }

@@ -160,6 +160,17 @@ impl Store {
         self.root.path()
     }
 
+    /// Which start of the machine this is.
+    pub(crate) fn boot(&self) -> [u8; 16] {
+        self.boot
+    }
+
+    /// Whether nothing in it may have been spoiled by a loss of power.
+    pub(crate) fn is_sound(&self) -> Result<bool, StoreError> {
+        let view = self.view.now(self)?;
+        Ok(view.packs.iter().all(|pack| !pack.suspect) && !self.has_suspect_large()?)
+    }
+
     /// Whether the object is here, so that it need not be stored again. What a crash of the machine may have spoiled
     /// does not count.
     pub fn contains(&self, key: Key) -> Result<bool, StoreError> {

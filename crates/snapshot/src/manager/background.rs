@@ -41,6 +41,12 @@ impl Drop for Background {
 }
 
 impl SnapshotManager {
+    /// Wait for what settles in the background, and say what came of it; nothing if nothing was under way. What failed
+    /// there is tried again after the next snapshot, or by [`SnapshotManager::settle`].
+    pub fn wait_settled(&mut self) -> Option<Result<SettleReport, SnapshotError>> {
+        self.background.wait()
+    }
+
     /// Begin to settle, unless it is under way or left to the caller.
     pub(super) fn settle_in_background(&mut self) {
         if self.options.settle_by_hand || self.background.is_running() {

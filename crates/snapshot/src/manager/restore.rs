@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{SnapshotError, SnapshotManager};
 use crate::capture::RulesFrom;
 use crate::diff::Change;
+use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
-use crate::manifest::{Sheet, SnapshotId};
+use crate::manifest::{Sheet, SnapshotId, is_plain};
 use crate::node::Node;
 use crate::objects::StoreObjects;
 use crate::restore::{
@@ -98,12 +99,28 @@ impl SnapshotManager {
         self.recover_held(&held)
     }
 
+    /// What the completion of a restore that was cut off did, if an operation met one. Asked once, it is forgotten.
+    pub fn take_recovered(&mut self) -> Option<Restored> {
+        self.recovered.take()
+    }
+
+    /// Give up a restore that was cut off and cannot be completed: the tree stays as it is, and the safety snapshot that
+    /// was taken before stays too. Says whether there was one.
+    pub fn abandon_restore(&mut self) -> Result<bool, SnapshotError> {
+        let held = self.session.hold()?;
+        self.session.tidy(&held)?;
+        let path = self.journal_path();
+        let there = path.symlink_metadata().is_ok();
+        crate::file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
+        Ok(there)
+    }
+
     fn selection(&self, options: &RestoreOptions) -> Result<Selection, SnapshotError> {
         if options.paths.is_empty() {
             return Ok(Selection::All);
         }
         for path in &options.paths {
-            if !self.roots.iter().any(|root| path.starts_with(root)) {
+            if !is_plain(path) || !self.roots.iter().any(|root| path.starts_with(root)) {
                 return Err(SnapshotError::NotTracked { path: path.clone() });
             }
         }
@@ -137,6 +154,7 @@ impl SnapshotManager {
         let objects = self.keeping();
         let plan = plan(&request, &objects)?;
         preflight(&plan)?;
+        self.make_durable(&safety.id)?;
         let journal = Journal::begin(
             &self.journal_path(),
             JournalRecord {
@@ -150,6 +168,19 @@ impl SnapshotManager {
             },
         )?;
         self.carry_out(&plan, journal, safety.id)
+    }
+
+    /// From here on bytes go from the tree: what the safety snapshot holds must survive a loss of power first.
+    fn make_durable(&self, id: &SnapshotId) -> Result<(), SnapshotError> {
+        self.store.sync()?;
+        let mut record = self.recorded()?;
+        for recorded in &mut record.snapshots {
+            if recorded.snapshot() == *id {
+                self.session.sync_manifest(recorded)?;
+                recorded.durable = true;
+            }
+        }
+        Ok(self.session.save_record(&record, Sync::Yes)?)
     }
 
     /// Apply a plan under its journal.
@@ -210,6 +241,7 @@ impl SnapshotManager {
         request.resumed = Some(&first.state);
         let plan = plan(&request, &self.keeping())?;
         preflight(&plan)?;
+        self.make_durable(&now.id)?;
         let mut restored = self.carry_out(&plan, journal, first.id)?;
         restored.outcome.kept.extend(swept.kept);
         restored.outcome.failed.extend(swept.failed);
@@ -259,6 +291,8 @@ impl Objects for Keeping<'_> {
     fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError> {
         let (hash, published) = self.objects.keep(file, size)?;
         let path = self.session.dir().to_owned();
+        let failed = |error| ObjectError::Io { path: path.clone(), source: std::io::Error::other(error) };
+        self.objects.sync().map_err(failed)?;
         let _alone = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = self.session.note_kept(hash);
         noted.map_err(|error| ObjectError::Io { path, source: std::io::Error::other(error) })?;

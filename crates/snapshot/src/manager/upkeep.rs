@@ -90,21 +90,38 @@ pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotE
     let path = sessions_dir(store).join(&name);
     // The session is held, so nobody else writes its note.
     file::sweep_temps(&sessions_dir(store), &name).map_err(io(&path))?;
-    let note = note(&dir);
+    let note = note(&dir, place(&dir));
     if file::read(&path).ok().as_deref() == Some(&note) {
         return Ok(());
     }
-    file::replace(&path, &note, Sync::No).map_err(io(&path))
+    file::replace(&path, &note, Sync::Yes).map_err(io(&path))
 }
 
-/// The folder, and a checksum of it.
-fn note(dir: &Path) -> Vec<u8> {
-    let bytes = paths::bytes(dir);
-    [content_hash(bytes).hex().as_bytes(), b" ", bytes].concat()
+/// The folder, which filesystem it stands on, and a checksum of both.
+fn note(dir: &Path, place: u64) -> Vec<u8> {
+    let text = [format!("{place:016x} ").as_bytes(), paths::bytes(dir)].concat();
+    [content_hash(&text).hex().as_bytes(), b" ", &text].concat()
+}
+
+/// The filesystem that a folder's parent is on; 0 where there is none.
+fn place(dir: &Path) -> u64 {
+    dir.parent().and_then(|parent| rustix::fs::statvfs(parent).ok()).map_or(0, |stat| stat.f_fsid)
+}
+
+/// A session as its note names it.
+struct Noted {
+    dir: PathBuf,
+    place: u64,
+}
+
+fn read_note(bytes: &[u8]) -> Option<Noted> {
+    let place = u64::from_str_radix(std::str::from_utf8(bytes.get(65..81)?).ok()?, 16).ok()?;
+    let dir = paths::from_bytes(bytes.get(82..)?).to_owned();
+    (note(&dir, place) == bytes).then_some(Noted { dir, place })
 }
 
 /// The sessions of a store; the names of notes that are damaged.
-fn sessions(store: &Store) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SnapshotError> {
+fn sessions(store: &Store) -> Result<(Vec<Noted>, Vec<PathBuf>), SnapshotError> {
     let dir = sessions_dir(store);
     let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
@@ -114,12 +131,12 @@ fn sessions(store: &Store) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SnapshotError
             continue;
         }
         let bytes = file::read(&path).map_err(io)?;
-        match bytes.get(65..).map(paths::from_bytes) {
-            Some(session) if note(session) == bytes => found.push(session.to_owned()),
-            _ => damaged.push(path),
+        match read_note(&bytes) {
+            Some(noted) => found.push(noted),
+            None => damaged.push(path),
         }
     }
-    found.sort();
+    found.sort_by(|a, b| a.dir.cmp(&b.dir));
     Ok((found, damaged))
 }
 
@@ -142,7 +159,7 @@ pub(super) fn settle(
             let known =
                 before.find(&recorded.snapshot()).is_some_and(|old| old.manifest == recorded.manifest);
             if known && !recorded.durable && !recorded.thinned {
-                session.sync_manifest(&recorded.snapshot())?;
+                session.sync_manifest(recorded)?;
                 recorded.durable = true;
                 durable.push(recorded.snapshot());
             }
@@ -221,13 +238,17 @@ fn live(store: &Store, forgotten: &mut Vec<PathBuf>) -> Result<Live, SnapshotErr
         let what = "it should name a session's folder".to_owned();
         return Err(SessionError::Record { path, what }.into());
     }
-    for dir in found {
-        // Gone is gone only where the place it stood in is there; an unmounted disk comes back.
-        let gone =
+    for Noted { dir, place: noted } in found {
+        let missing =
             std::fs::symlink_metadata(&dir).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        if gone && dir.parent().is_some_and(Path::is_dir) {
+        // Gone is gone only where the place it stood in is there; a disk that is not mounted comes back.
+        if missing && place(&dir) == noted {
             forgotten.push(dir);
             continue;
+        }
+        if missing {
+            let what = "the disk it was on is not there; nothing was collected".to_owned();
+            return Err(SessionError::Record { path: dir, what }.into());
         }
         let session = Session::new(dir);
         let Some(record) = session.record()? else { continue };

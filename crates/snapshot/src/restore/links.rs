@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::plan::{Anchor, DirIndex, RestorePlan, Step};
 use crate::diff::{Aspects, Depth, EntryRef, Pair, Visit, walk};
-use crate::node::{Entry, Name};
+use crate::hash::ContentHash;
+use crate::node::{Entry, Kind, Name};
 use crate::state::{ObjectError, Objects};
 
 /// One name whose file has several, on one of the sides.
@@ -22,13 +23,18 @@ struct Member {
 /// Names that are one file: by the inode's number, or a single name by its place in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Set {
-    Inode(u64),
+    Inode(u64, Option<ContentHash>),
     Single(usize),
 }
 
 impl Set {
     fn of(entry: &EntryRef, at: usize) -> Set {
-        entry.meta.link.map_or(Set::Single(at), Set::Inode)
+        // On an overlay files of two filesystems may have one number: one file has one content, too.
+        let content = match &entry.kind {
+            Kind::File { hash, .. } => Some(*hash),
+            _ => None,
+        };
+        entry.meta.link.map_or(Set::Single(at), |inode| Set::Inode(inode, content))
     }
 }
 
@@ -99,7 +105,7 @@ impl<'a> Groups<'a> {
         };
         // First those with the same number then and now: the others must not take their file away.
         let same_number = |group: Set, file: Set| group == file;
-        let several = |group: Set, _: Set| matches!(group, Set::Inode(_));
+        let several = |group: Set, _: Set| matches!(group, Set::Inode(..));
         groups.keep(same_number);
         groups.keep(several);
         groups.keep(|_, _| true);

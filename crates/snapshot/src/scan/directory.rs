@@ -14,7 +14,7 @@ use crate::bytes::Writer;
 use crate::cache::CachedDir;
 use crate::dirs::{Dir, DirId, open_dir};
 use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack};
-use crate::node::{Name, Omitted, Reason, Xattr};
+use crate::node::{Name, Omitted, Reason, Time, Xattr};
 use crate::pool::Queue;
 use crate::read::{self, How, is_settled, unreadable};
 use crate::record::{self, ANYWAY, Known, Payload, TRUSTED};
@@ -40,6 +40,8 @@ pub(super) struct Directory<'a, 'b> {
     subdirs: Vec<Subdir>,
     entries: u64,
     bytes: u64,
+    /// The time before anything in it was looked at.
+    coarse: Time,
 }
 
 struct Subdir {
@@ -122,6 +124,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             subdirs: Vec::new(),
             entries: 0,
             bytes: 0,
+            coarse: read::now(),
         }
     }
 
@@ -249,8 +252,13 @@ impl<'a, 'b> Directory<'a, 'b> {
     ) {
         let id = self.scan.dirs.add(self.id, name);
         let packed = found.stat.pack();
-        self.same &= known.is_some_and(|known| *known.packed == packed && known.flags == flags);
-        self.put(name, flags, &packed, &Payload::Dir(id), &[]);
+        // Its attributes are not in this record: they are known only while its ctime tells every change.
+        let unchanged = |known: &Known<'_>| {
+            *known.packed == packed && known.flags & TRUSTED != 0 && known.flags | TRUSTED == flags | TRUSTED
+        };
+        self.same &= known.is_some_and(unchanged);
+        let trusted = if is_settled(found.stat.ctime, self.coarse) { TRUSTED } else { 0 };
+        self.put(name, flags | trusted, &packed, &Payload::Dir(id), &[]);
         let old = match known.map(|known| &known.payload) {
             Some(Payload::Dir(old)) => Some(*old),
             _ => None,

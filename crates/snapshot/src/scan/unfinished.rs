@@ -92,8 +92,9 @@ impl Unfinished {
             for (at, dirty) in self.dirty.iter().enumerate().take(range.end).skip(range.start) {
                 let taken = dirty.take(fd.as_fd(), worker)?;
                 if !matches!(taken, Taken::Entry(_)) {
-                    worker.counts.files -= 1;
-                    worker.counts.bytes -= dirty.found.stat.size;
+                    // Another thread may have counted it: only the sums of all threads are numbers.
+                    worker.counts.files = worker.counts.files.wrapping_sub(1);
+                    worker.counts.bytes = worker.counts.bytes.wrapping_sub(dirty.found.stat.size);
                 }
                 results.push((at, taken));
             }

@@ -174,6 +174,10 @@ impl Store {
         Ok(settled)
     }
 
+    pub(super) fn has_suspect_large(&self) -> Result<bool, StoreError> {
+        Ok(self.unsettled_large()?.iter().any(|large| large.suspect))
+    }
+
     fn unsettled_large(&self) -> Result<Vec<Unsettled>, StoreError> {
         let mut found = Vec::new();
         for folder in self.large.names()? {
@@ -183,9 +187,10 @@ impl Store {
                 let Some(stat) = opened.stat(&name)? else { continue };
                 let keep = packed || stat.st_mode & KEEP != 0;
                 // What the machine may have lost is checked, whatever its form.
-                if !keep || is_suspect(&stat) {
+                let suspect = is_suspect(&stat);
+                if !keep || suspect {
                     let bytes = allocated(&stat);
-                    found.push(Unsettled { folder: folder.clone(), name, hash, keep, bytes });
+                    found.push(Unsettled { folder: folder.clone(), name, hash, keep, suspect, bytes });
                 }
             }
         }
@@ -261,6 +266,7 @@ struct Unsettled {
     hash: [u8; 32],
     /// Only to be checked.
     keep: bool,
+    suspect: bool,
     bytes: u64,
 }
 
@@ -313,7 +319,9 @@ impl LargeWork<'_> {
             if watch.is_some_and(|watch| (watch.cancel)()) {
                 self.stop.store(true, Ordering::SeqCst);
             }
-            ended = self.stop.load(Ordering::SeqCst) || !(large.keep || packer.promises());
+            // What may be spoiled is checked to the end, whatever comes of it.
+            let checked = large.keep || large.suspect;
+            ended = self.stop.load(Ordering::SeqCst) || !(checked || packer.promises());
             if ended {
                 // Only to stop: it is not looked at.
                 return Err(StoreError::SourceChanged);
