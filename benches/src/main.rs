@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use measure::Table;
 use options::{Options, Part};
 
 fn main() -> ExitCode {
@@ -28,17 +29,12 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let mut rows = Vec::new();
+    let mut table = Table::begin();
     if options.wants(Part::Sandbox) {
-        rows.extend(sandbox::rows(&options));
+        sandbox::rows(&options, &mut table);
     }
     if options.wants(Part::Snapshot) {
-        rows.extend(snapshot::rows(&options));
-    }
-    println!("| what | reference | ours | ratio | goal |");
-    println!("|---|---|---|---|---|");
-    for row in rows {
-        println!("{row}");
+        snapshot::rows(&options, &mut table);
     }
     ExitCode::SUCCESS
 }

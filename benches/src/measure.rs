@@ -56,6 +56,23 @@ impl fmt::Display for Row {
     }
 }
 
+/// Rows are printed as they come: a run takes long.
+pub(crate) struct Table(());
+
+impl Table {
+    pub(crate) fn begin() -> Table {
+        println!("| what | reference | ours | ratio | goal |");
+        println!("|---|---|---|---|---|");
+        Table(())
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "once it is printed it is done")]
+    #[allow(clippy::unused_self, reason = "no rows without a head")]
+    pub(crate) fn push(&mut self, row: Row) {
+        println!("{row}");
+    }
+}
+
 /// Small ratios need more digits.
 fn digits(ratio: f64) -> String {
     if ratio < 0.1 { format!("{ratio:.4}") } else { format!("{ratio:.2}") }

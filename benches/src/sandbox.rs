@@ -1,19 +1,19 @@
 //! What the sandbox costs.
 
-use crate::measure::{self, Row, median_ms};
+use crate::measure::{self, Row, Table, median_ms};
 use crate::options::Options;
 use crate::world::World;
 
-pub(crate) fn rows(options: &Options) -> Vec<Row> {
+pub(crate) fn rows(options: &Options, table: &mut Table) {
     let world = World::new(&options.nono);
-    [
-        starts(&world, if options.quick { 40 } else { 400 }),
-        opens(&world, if options.quick { 5 } else { 25 }),
-        sizes(&world),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let parts: [&dyn Fn() -> Vec<Row>; 3] = [
+        &|| starts(&world, if options.quick { 40 } else { 400 }),
+        &|| opens(&world, if options.quick { 5 } else { 25 }),
+        &|| sizes(&world),
+    ];
+    for row in parts.iter().flat_map(|part| part()) {
+        table.push(row);
+    }
 }
 
 /// Starting and ending a command that does nothing.

@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 pub(crate) use child::run as child;
 pub(crate) use reference::{compress, decompress};
 
-use crate::measure::Row;
+use crate::measure::Table;
 use crate::options::{Options, Place};
 use ground::{Ground, Tools};
 use rounds::Rounds;
 use tree::Source;
 
-pub(crate) fn rows(options: &Options) -> Vec<Row> {
+pub(crate) fn rows(options: &Options, table: &mut Table) {
     let folder = tempfile::Builder::new().prefix("nono-bench-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
     let helper = folder.path().join("helper");
@@ -30,30 +30,43 @@ pub(crate) fn rows(options: &Options) -> Vec<Row> {
     let tools = Tools { helper, calm: !options.quick };
     let disk = disk();
     let source = Source::find(options, &disk);
-    let mut rows = Vec::new();
-    let mut last = None;
     let memory = Path::new("/dev/shm");
-    for (place, parent, goal) in [(Place::Tmpfs, memory, "1.0"), (Place::Disk, disk.as_path(), "0.7")] {
-        if !options.wants_on(place) {
-            continue;
-        }
-        if place == Place::Tmpfs && !memory.is_dir() {
-            eprintln!("skipped: tmpfs, because there is no /dev/shm");
-            continue;
-        }
-        last = Some(parent);
+    let mut parents = Vec::new();
+    if options.wants_on(Place::Tmpfs) && has_room(memory, if options.quick { 300 } else { 6000 }) {
+        parents.push((memory, "1.0"));
+    }
+    if options.wants_on(Place::Disk) {
+        parents.push((disk.as_path(), "0.7"));
+    }
+    let Some((last, _)) = parents.last().copied() else { return };
+    for (parent, goal) in &parents {
         let ground = Ground::below(parent, &tools);
-        let rounds = Rounds::new(options, &source, &ground).all(goal);
+        let mut rounds = Rounds::new(options, &source, &ground, table);
+        rounds.all(goal);
         // Once is enough: the calls are the same everywhere.
-        let counted = place == Place::Disk || !options.wants_on(Place::Disk);
-        rows.extend(if counted && can_trace() { rounds.trace() } else { rounds.rows });
+        if *parent == last && can_trace() {
+            rounds.trace();
+        }
     }
-    if let Some(parent) = last {
-        let ground = Ground::below(parent, &tools);
-        rows.extend(scale::growth(options, &ground));
-        rows.extend(scale::large_file(options, &ground, &tools));
+    // A million files come and go faster in memory.
+    let megabytes = if options.quick { 300 } else { 10_000 };
+    let mut parents = parents.iter().map(|(parent, _)| *parent);
+    let many = parents.find(|parent| *parent == last || has_room(parent, megabytes)).unwrap_or(last);
+    scale::growth(options, &Ground::below(many, &tools), table);
+    // Memory is too small for it.
+    if options.wants_on(Place::Disk) {
+        scale::large_file(options, &Ground::below(&disk, &tools), &tools, table);
     }
-    rows
+}
+
+/// Is it there, with so many megabytes free?
+fn has_room(memory: &Path, megabytes: u64) -> bool {
+    let free = || ground::df(memory, "avail").parse::<u64>().unwrap_or(0) / 1000;
+    let enough = memory.is_dir() && free() >= megabytes;
+    if !enough {
+        eprintln!("skipped: tmpfs, because {} has not {megabytes} MB free", memory.display());
+    }
+    enough
 }
 
 /// Where temporary files are; where that is memory, where this program is.

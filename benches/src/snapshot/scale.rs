@@ -8,11 +8,11 @@ use std::process::Command;
 use super::ground::{Ground, Report, Tools, has, is_root, run};
 use super::rounds::peaks;
 use super::tree::{generate, generate_large};
-use crate::measure::{Row, bytes, median, time};
+use crate::measure::{Row, Table, bytes, median, time};
 use crate::options::Options;
 
 /// First and further captures of more and more small files, and the memory that the most of them take.
-pub(crate) fn growth(options: &Options, ground: &Ground) -> Vec<Row> {
+pub(crate) fn growth(options: &Options, ground: &Ground, table: &mut Table) {
     let steps: &[usize] = if options.quick { &[1000, 10_000] } else { &[10_000, 100_000, 1_000_000] };
     let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
     let (mut first, mut again, mut memory) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -36,11 +36,9 @@ pub(crate) fn growth(options: &Options, ground: &Ground) -> Vec<Row> {
         )
     };
     let what = format!("{}: peak memory, {} small files", ground.fs, names[names.len() - 1]);
-    vec![
-        row("first capture", &first),
-        row("capture again unchanged", &again),
-        Row::fact(&what, peaks(&memory), "700 MB"),
-    ]
+    table.push(row("first capture", &first));
+    table.push(row("capture again unchanged", &again));
+    table.push(Row::fact(&what, peaks(&memory), "700 MB"));
 }
 
 /// Milliseconds of a first and of an unchanged capture; peaks of memory.
@@ -74,9 +72,9 @@ fn captures(options: &Options, ground: &Ground, files: usize) -> (f64, f64, BTre
 }
 
 /// One large file where bytes have to be copied, and, with loop devices, where they are shared.
-pub(crate) fn large_file(options: &Options, ground: &Ground, tools: &Tools) -> Vec<Row> {
+pub(crate) fn large_file(options: &Options, ground: &Ground, tools: &Tools, table: &mut Table) {
     let megabytes = if options.quick { 200 } else { 4000 };
-    let mut rows = vec![large_file_on(ground, megabytes)];
+    table.push(large_file_on(ground, megabytes));
     for kind in ["btrfs", "xfs"] {
         if options.quick {
             break;
@@ -86,9 +84,8 @@ pub(crate) fn large_file(options: &Options, ground: &Ground, tools: &Tools) -> V
             continue;
         }
         let device = Mounted::new(ground, kind);
-        rows.push(large_file_on(&Ground::below(&device.dir(), tools), megabytes));
+        table.push(large_file_on(&Ground::below(&device.dir(), tools), megabytes));
     }
-    rows
 }
 
 fn large_file_on(ground: &Ground, megabytes: usize) -> Row {
@@ -98,7 +95,7 @@ fn large_file_on(ground: &Ground, megabytes: usize) -> Row {
     ground.give(&[&tree]);
     generate_large(ground, &tree.join("file"), megabytes);
     let session = ground.session("large", &tree);
-    let copy = ground.time("cp -a --reflink=auto large copy");
+    let copy = ground.time("cp -a --reflink=never large copy");
     ground.sh("rm -rf copy");
     let before = ground.used();
     let report = session.run("baseline");
@@ -109,7 +106,7 @@ fn large_file_on(ground: &Ground, megabytes: usize) -> Row {
     let peak = [&report, &settled, &restored].map(Report::peak).into_iter().fold(0.0, f64::max);
     ground.sh("rm -rf large");
     session.remove();
-    let what = format!("{}: a file of {megabytes} MB, first capture, to `cp -a --reflink=auto`", ground.fs);
+    let what = format!("{}: a file of {megabytes} MB, first capture, to `cp -a --reflink=never`", ground.fs);
     let took = format!("{}, {} of disk, peak memory {}", time(report.ms()), bytes(copied), bytes(peak));
     let goal = match ground.fs.as_str() {
         "btrfs" | "xfs" => "no bytes, constant memory",

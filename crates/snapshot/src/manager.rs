@@ -400,8 +400,14 @@ impl SnapshotManager {
             coverage: captured.coverage,
         };
         let recorded = self.session.save_manifest(&sheet)?;
+        let path = self.session.manifest_path(&recorded);
         record.snapshots.push(recorded);
-        self.session.save_record(&record, Sync::No)?;
+        let saved = self.session.save_record(&record, Sync::No);
+        if saved.is_err() {
+            // Not recorded, it was never taken. What cannot be removed now is tidied by the next operation.
+            let _ = std::fs::remove_file(path);
+        }
+        saved?;
         drop(captured.published);
         Ok(Manifest { work: captured.counts, ..self.manifest(sheet, false) })
     }

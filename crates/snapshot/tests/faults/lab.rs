@@ -103,9 +103,9 @@ impl Lab {
     fn recorded(&self) -> BTreeSet<String> {
         let Ok(text) = fs::read_to_string(self.session().join("record.json")) else { return BTreeSet::new() };
         let record: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let name = |one: &serde_json::Value| match (&one["number"], &one["safety"]) {
-            (serde_json::Value::Number(number), _) => format!("{:03}", number.as_u64().unwrap()),
-            (_, id) => id.as_str().unwrap().to_owned(),
+        let name = |one: &serde_json::Value| {
+            let file = Path::new(one["file"].as_str().unwrap());
+            file.file_stem().unwrap().to_string_lossy().into_owned()
         };
         record["snapshots"].as_array().unwrap().iter().map(name).collect()
     }
