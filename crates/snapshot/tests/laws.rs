@@ -27,5 +27,7 @@ mod round_trip;
 mod sparse;
 #[path = "laws/special.rs"]
 mod special;
+#[path = "laws/state.rs"]
+mod state;
 #[path = "laws/untouched.rs"]
 mod untouched;
