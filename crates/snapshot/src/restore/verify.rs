@@ -1,7 +1,7 @@
 //! After the work: is everything there as the plan says? Contents were checked while they were written and came in by a
 //! rename, so here one look at each name is enough: kind, size, permissions and time. And what makes it durable.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Stat};
 
 use super::displace;
 use super::open::{open_path, open_top};
-use super::plan::{DirIndex, How, RestorePlan, Step};
+use super::plan::{DirIndex, How, Leave, RestorePlan, Step};
 use super::{Failed, RestoreError, RestoreOutcome};
 use crate::dirs::open_dir;
 use crate::node::{Entry, Kind};
@@ -39,7 +39,8 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
             }
         }
         Err(_) if matches!(plan.dirs[index].how, How::Remove { .. }) => {}
-        Err(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {}
+        // It was closed to its owner then, and is so again: nobody but root can look.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_closed(plan, index) => {}
         Err(source) => {
             let error = RestoreError::Io { doing: "open it", source };
             failed.push(Failed { path: plan.path_of(index, None), error });
@@ -48,6 +49,26 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
     // Below a directory that could not be entered nothing was done.
     failed.retain(|one| !one.path.ancestors().any(|path| known.contains(path)));
     failed
+}
+
+/// Whether a directory, or one above it, is left without the permissions to look into it.
+fn is_closed(plan: &RestorePlan, mut index: DirIndex) -> bool {
+    const LOOK: u16 = 0o500;
+    loop {
+        let dir = &plan.dirs[index];
+        let mode = match &dir.leave {
+            Leave::Target { new, .. } => new.meta.mode,
+            Leave::AsFound(found) => found.meta.mode,
+            Leave::Alone => LOOK,
+        };
+        if mode & LOOK != LOOK {
+            return true;
+        }
+        if dir.parent == index {
+            return false;
+        }
+        index = dir.parent;
+    }
 }
 
 fn is_as(stat: &Stat, entry: &Entry) -> bool {
@@ -76,10 +97,17 @@ pub fn sync(plan: &RestorePlan) -> io::Result<()> {
 pub(super) fn each_dir(plan: &RestorePlan, visit: &mut dyn FnMut(DirIndex, io::Result<BorrowedFd<'_>>)) {
     let mut top: io::Result<OwnedFd> = Err(io::ErrorKind::NotFound.into());
     let mut last: Option<(DirIndex, OwnedFd)> = None;
+    // Where a directory cannot be opened, nothing in it can: not asked again for each level of a deep tree.
+    let mut closed: HashMap<DirIndex, i32> = HashMap::new();
     for (index, dir) in plan.dirs.iter().enumerate() {
         if let How::Top(path) = &dir.how {
             top = open_top(path);
             visit(index, top.as_ref().map(AsFd::as_fd).map_err(|error| error.kind().into()));
+            continue;
+        }
+        if let Some(errno) = closed.get(&dir.parent).copied() {
+            closed.insert(index, errno);
+            visit(index, Err(io::Error::from_raw_os_error(errno)));
             continue;
         }
         // In a deep tree, most are in the one before.
@@ -95,7 +123,10 @@ pub(super) fn each_dir(plan: &RestorePlan, visit: &mut dyn FnMut(DirIndex, io::R
                 visit(index, Ok(fd.as_fd()));
                 last = Some((index, fd));
             }
-            Err(error) => visit(index, Err(error)),
+            Err(error) => {
+                closed.extend(error.raw_os_error().map(|errno| (index, errno)));
+                visit(index, Err(error));
+            }
         }
     }
 }
