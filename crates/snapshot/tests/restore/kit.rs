@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use nono_snapshot::hash::{ContentHash, MerkleRoot, TreeId, content_hash};
+use nono_snapshot::hash::{ContentHash, TreeId, content_hash};
 use nono_snapshot::node::{Entry, Kind, Meta, Name, Node, Omitted, Reason, Time, Xattr, tree_id};
 use nono_snapshot::restore::{
     Journal, JournalRecord, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest, Selection, apply, plan,
@@ -51,7 +51,7 @@ impl Files {
         let bytes = node.encode();
         let tree = tree_id(&bytes);
         self.save(&format!("t{tree}"), &bytes);
-        Kind::Dir { tree, merkle: MerkleRoot::from_bytes([0; 32]) }
+        Kind::Dir { tree, merkle: node.merkle() }
     }
 }
 

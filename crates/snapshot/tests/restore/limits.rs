@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-use nono_snapshot::hash::{ContentHash, MerkleRoot, TreeId, content_hash};
+use nono_snapshot::hash::{ContentHash, TreeId, content_hash};
 use nono_snapshot::node::{Entry, Kind, Meta, Name, Node, Time, tree_id};
 use nono_snapshot::restore::{RestoreRequest, Selection, apply, plan};
 use nono_snapshot::state::{ObjectError, ObjectName, Objects, RootContent, RootState, SnapshotState};
@@ -35,9 +35,9 @@ impl Objects for Memory {
 impl Memory {
     fn dir(&self, name: &[u8], entries: Vec<Entry>) -> Entry {
         let node = Node { entries, omitted: Vec::new() };
-        let tree = tree_id(&node.encode());
+        let (tree, merkle) = (tree_id(&node.encode()), node.merkle());
         self.0.lock().unwrap().insert(tree, Arc::new(node));
-        entry(name, 0o755, Kind::Dir { tree, merkle: MerkleRoot::from_bytes([0; 32]) })
+        entry(name, 0o755, Kind::Dir { tree, merkle })
     }
 }
 
