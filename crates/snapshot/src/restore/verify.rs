@@ -28,8 +28,9 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
                 let stat = rustix::fs::statat(dir, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
                 let fine = match (&stat, new) {
                     (Ok(stat), Some(new)) => is_as(stat, new),
-                    // Gone; or closed to its owner, as it was: the work in it was done before it was closed.
-                    (Err(rustix::io::Errno::NOENT), None) | (Err(rustix::io::Errno::ACCESS), _) => true,
+                    (Err(rustix::io::Errno::NOENT), None) => true,
+                    // Closed to its owner, as it was: the work in it was done before it was closed.
+                    (Err(rustix::io::Errno::ACCESS), _) => is_closed(plan, index),
                     _ => false,
                 };
                 if !fine && !matches!(step, Step::Keep) {
