@@ -10,15 +10,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-
 use self::filesystem::Filesystem;
 use self::single::{meta, single_entry};
 use crate::build::{self, BuildError, Built};
 use crate::cache::{self, About, Cache};
 use crate::census;
 use crate::coverage::{Cause, Coverage, Note};
-use crate::dirs::{Dirs, open_dir};
+use crate::dirs::{Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules, RulesError};
 use crate::hash::{ContentHash, content_hash};
 use crate::mapped::Mapped;
@@ -31,7 +29,7 @@ use crate::scan::{self, Counts, Ignored, Limiter, Listing, Scan, ScanError, Work
 use crate::stat::{Found, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
 use crate::store::{Key, Published, Store, StoreError, WriteOptions};
-use crate::unlock::{OpenedUp, Unlocked};
+use crate::unlock::{OpenedUp, RootFile, UnlockLog, Unlocked};
 
 /// How to capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,8 +63,8 @@ pub(crate) struct Request<'a> {
     pub(crate) own: &'a [PathBuf],
     /// The snapshot before this one: a root that it has and that is gone now was deleted, not mistyped.
     pub(crate) previous: Option<&'a SnapshotState>,
-    /// Open up what is closed to its own owner: a restore is about to put it back.
-    pub(crate) unlock: bool,
+    /// Open up what is closed to its own owner, and write it down there.
+    pub(crate) unlock: Option<&'a UnlockLog>,
     pub(crate) observer: &'a dyn Observer,
 }
 
@@ -97,6 +95,8 @@ pub enum CaptureError {
     Store(#[from] StoreError),
     #[error("internal: {0}")]
     Record(crate::bytes::Malformed),
+    #[error("{} was opened up to be read and cannot be closed again: {source}", path.display())]
+    StaysOpen { path: PathBuf, source: io::Error },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -207,12 +207,7 @@ impl OneRoot<'_> {
 
     /// Its place, and what stands there; no link on the way.
     fn open(&self) -> io::Result<(OwnedFd, Name, Found)> {
-        let name = self.path.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
-        let name = name.ok_or(io::ErrorKind::InvalidInput)?;
-        let parent = self.path.parent().unwrap_or(Path::new("/"));
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let parent = rustix::fs::openat2(rustix::fs::CWD, parent, flags, Mode::empty(), how)?;
+        let (parent, name) = place_of(self.path)?;
         let found = stat_at(parent.as_fd(), name.as_bytes())?;
         Ok((parent, name, found))
     }
@@ -250,7 +245,13 @@ impl OneRoot<'_> {
         found: &Found,
     ) -> Result<Workers<'s>, CaptureError> {
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
-        let entry = match single_entry(parent, name, found, self.request.unlock, worker)? {
+        let unlock = RootFile {
+            log: self.request.unlock,
+            root: self.path,
+            parent: parent.as_fd(),
+            name: name.as_bytes(),
+        };
+        let entry = match single_entry(parent, name, found, &unlock, worker)? {
             Ok(entry) => entry,
             Err(reason) => {
                 self.fail(reason, all);
@@ -269,6 +270,7 @@ impl OneRoot<'_> {
         all.bytes += counts.bytes;
         all.coverage.add(&counts);
         all.counts += counts;
+        all.linked_outside += u64::from(entry.meta.linked_outside);
         self.add(RootContent::Captured(entry), None, all);
         Ok(workers)
     }
@@ -295,13 +297,10 @@ impl OneRoot<'_> {
         name: &Name,
         found: &Found,
     ) -> Result<Workers<'s>, CaptureError> {
-        let unlocked = if self.request.unlock {
-            Unlocked::add(parent.as_fd(), name.as_bytes(), 0o500)
-        } else {
-            Ok(None)
-        };
-        let opened = unlocked.and_then(|guard| Ok((guard, open_dir(parent.as_fd(), name.as_bytes())?)));
-        let (_guard, fd) = match opened {
+        // What cannot be opened up is unreadable, which opening it says.
+        let log = self.request.unlock;
+        let _guard = log.map(|log| Unlocked::root(log, self.path, parent.as_fd(), name.as_bytes(), 0o500));
+        let fd = match open_dir(parent.as_fd(), name.as_bytes()) {
             Ok(opened) => opened,
             Err(error) => {
                 self.fail(unreadable(&error), all);
@@ -414,7 +413,7 @@ impl OneRoot<'_> {
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {
         let limits = self.limiter(all);
-        let opened_up = OpenedUp::new(dirs);
+        let opened_up = self.request.unlock.map(|log| OpenedUp::new(log, self.path, dirs));
         let scan = Scan {
             dirs,
             rules,
@@ -425,7 +424,7 @@ impl OneRoot<'_> {
             roots: self.roots,
             mount: found.mount,
             cross_mounts: self.request.options.cross_mounts,
-            unlock: self.request.unlock.then_some(&opened_up),
+            unlock: opened_up.as_ref(),
             limits: &limits,
         };
         let mut workers = scan::scan(&scan, workers, found.stat.ino, self.request.observer)?;
@@ -452,7 +451,7 @@ impl OneRoot<'_> {
             return false;
         }
         !known.contains(&content_hash(frozen))
-            && census::leaves_too_little(dirs, &scanned.ignored, scanned.counts.files)
+            && census::leaves_too_little(dirs, &scanned.ignored, &scanned.listings, scanned.counts.files)
     }
 
     fn count(&self, dirs: &Dirs, counts: &Counts, built: &Built, all: &mut Totals) {

@@ -1,19 +1,23 @@
 //! How many files the ignore rules leave out. Rules that leave almost nothing protect nothing: a `.gitignore` of `*`, or
 //! one made for a packaging branch, would turn a snapshot into an empty promise.
 
+use std::collections::HashSet;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, RawDir};
 
-use crate::dirs::{Dirs, open_dir};
-use crate::scan::Ignored;
+use crate::dirs::{DirId, Dirs, open_dir};
+use crate::record::Entries;
+use crate::scan::{Ignored, Listing};
 
 /// Of a hundred regular files the rules must leave this many.
 const LEAST_PERCENT: u64 = 5;
 
-/// Whether the rules leave less than that. Counts no further than it has to.
-pub(crate) fn leaves_too_little(dirs: &Dirs, ignored: &[Ignored], left: u64) -> bool {
+/// Whether the rules leave less than that. Counts no further than it has to. What git keeps for itself was never theirs
+/// to leave: a repository has dozens of such files, however little of its tree is left.
+pub(crate) fn leaves_too_little(dirs: &Dirs, ignored: &[Ignored], listings: &[Listing], left: u64) -> bool {
+    let left = left.saturating_sub(files_of_git(dirs, listings));
     // left / (left + ignored) < 5 %
     let enough = left * (100 - LEAST_PERCENT) / LEAST_PERCENT;
     let mut count = 0;
@@ -29,6 +33,23 @@ pub(crate) fn leaves_too_little(dirs: &Dirs, ignored: &[Ignored], left: u64) -> 
         }
     }
     false
+}
+
+/// Regular files in the directories called `.git`.
+fn files_of_git(dirs: &Dirs, listings: &[Listing]) -> u64 {
+    let mut inside: HashSet<DirId> = HashSet::new();
+    let mut count = 0;
+    // Each directory's number is above that of the one it stands in.
+    for listing in listings {
+        let Some((parent, name)) = dirs.entry(listing.id) else { continue };
+        if &*name != b".git" && !inside.contains(&parent) {
+            continue;
+        }
+        inside.insert(listing.id);
+        let files = Entries::new(&listing.entries).flatten().filter(|known| known.stat().is_file());
+        count += files.count() as u64;
+    }
+    count
 }
 
 fn is_file(dir: &OwnedFd, name: &[u8]) -> bool {

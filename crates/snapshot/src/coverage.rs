@@ -142,7 +142,8 @@ impl fmt::Display for Note {
             }
             Note::Rules { root, text } => write!(f, "{}: {text}", root.display()),
             Note::LinkedOutside { files } => {
-                write!(f, "{files} files have names outside of the tracked paths as well")
+                let have = if *files == 1 { "file has" } else { "files have" };
+                write!(f, "{files} {have} names outside of the tracked paths as well")
             }
             Note::UnknownFilesystem { root } => {
                 write!(

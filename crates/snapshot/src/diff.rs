@@ -47,6 +47,15 @@ pub struct Version {
     /// Of a regular file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
+    /// Bytes of a regular file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// The 12 permission bits.
+    #[serde(default)]
+    pub mode: u32,
+    /// Where a link leads.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "path_text::option")]
+    pub target: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -94,11 +103,13 @@ impl Change {
 
 impl Version {
     fn of(entry: &Entry) -> Version {
-        let hash = match &entry.kind {
-            Kind::File { hash, .. } => Some(*hash),
-            _ => None,
-        };
-        Version { kind: FileKind::of(&entry.kind), hash }
+        let mode = u32::from(entry.meta.mode);
+        let plain = Version { kind: FileKind::of(&entry.kind), hash: None, size: None, mode, target: None };
+        match &entry.kind {
+            Kind::File { hash, size, .. } => Version { hash: Some(*hash), size: Some(*size), ..plain },
+            Kind::Symlink { target } => Version { target: Some(os_str(target).into()), ..plain },
+            _ => plain,
+        }
     }
 }
 
@@ -311,6 +322,30 @@ pub(crate) mod path_text {
             }
         };
         Ok(std::ffi::OsString::from_vec(bytes).into())
+    }
+
+    /// The same where there may be none.
+    pub(crate) mod option {
+        use std::path::PathBuf;
+
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        #[derive(Serialize, Deserialize)]
+        struct One(#[serde(with = "super")] PathBuf);
+
+        #[allow(clippy::ref_option, reason = "as serde calls it")]
+        pub(crate) fn serialize<S: Serializer>(
+            path: &Option<PathBuf>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            path.clone().map(One).serialize(serializer)
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<PathBuf>, D::Error> {
+            Ok(Option::<One>::deserialize(deserializer)?.map(|One(path)| path))
+        }
     }
 
     fn to_hex(bytes: &[u8]) -> String {

@@ -7,10 +7,13 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
+
+use crate::node::Name;
 
 /// So many directories may wait with an open descriptor.
 const OPEN_LIMIT: usize = 256;
@@ -154,6 +157,12 @@ impl Dirs {
         names
     }
 
+    /// The directory that it stands in, and its name there; nothing for the root.
+    pub(crate) fn entry(&self, id: DirId) -> Option<(DirId, Box<[u8]>)> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.get(id as usize).filter(|_| id != 0).cloned()
+    }
+
     /// Open it from the root, beneath it and without links.
     pub(crate) fn reopen(&self, id: DirId) -> io::Result<OwnedFd> {
         let mut fd = self.root.try_clone()?;
@@ -178,6 +187,16 @@ fn open_beneath(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
 /// Open the directory `name` in `dir`, never through a link.
 pub(crate) fn open_dir(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(dir, name, OPEN_DIR, Mode::empty())?)
+}
+
+/// The directory that a root stands in, through no link, and its name there.
+pub(crate) fn place_of(root: &Path) -> io::Result<(OwnedFd, Name)> {
+    let name = root.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
+    let name = name.ok_or(rustix::io::Errno::INVAL)?;
+    let parent = root.parent().unwrap_or(Path::new("/"));
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok((rustix::fs::openat2(rustix::fs::CWD, parent, flags, Mode::empty(), how)?, name))
 }
 
 pub(crate) fn inode_of(fd: BorrowedFd<'_>) -> io::Result<Inode> {

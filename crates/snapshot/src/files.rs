@@ -64,6 +64,13 @@ pub(crate) fn left_out(
     Ok(all)
 }
 
+/// The directories of a snapshot, each before what is in it.
+pub(crate) fn directories(state: &SnapshotState, objects: &dyn Objects) -> Result<Vec<PathBuf>, ObjectError> {
+    let mut all = Vec::new();
+    walk(state, objects, |dir, _| all.push(dir.to_owned()))?;
+    Ok(all)
+}
+
 /// Every directory of a snapshot, once for each place it stands in.
 pub(crate) fn walk(
     state: &SnapshotState,
@@ -88,39 +95,66 @@ pub(crate) fn walk(
     Ok(())
 }
 
+/// What a snapshot has at `path` (absolute).
+enum At {
+    Entry(Entry),
+    /// Or why there is none.
+    No(Protection),
+}
+
+fn at(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<At, ObjectError> {
+    // Of roots in roots the innermost one counts.
+    let roots = state.roots.iter().filter(|root| path.starts_with(&root.path));
+    let Some(root) = roots.max_by_key(|root| root.path.components().count()) else {
+        return Ok(At::No(Protection::Outside));
+    };
+    let mut entry = match &root.content {
+        RootContent::Failed(reason) => {
+            let because_of = root.path.clone();
+            return Ok(At::No(Protection::LeftOut { because_of, reason: reason.clone() }));
+        }
+        RootContent::Absent => return Ok(At::No(Protection::NotThere)),
+        RootContent::Captured(entry) => entry.clone(),
+    };
+    let mut here = root.path.clone();
+    let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    for component in below.components() {
+        let Component::Normal(name) = component else { return Ok(At::No(Protection::NotThere)) };
+        let Kind::Dir { tree, .. } = entry.kind else { return Ok(At::No(Protection::NotThere)) };
+        let node = objects.node(tree)?;
+        here.push(name);
+        if let Some(omitted) = node.omitted(name.as_encoded_bytes()) {
+            let reason = omitted.reason.clone();
+            return Ok(At::No(Protection::LeftOut { because_of: here, reason }));
+        }
+        match node.entry(name.as_encoded_bytes()) {
+            Some(found) => entry = found.clone(),
+            None => return Ok(At::No(Protection::NotThere)),
+        }
+    }
+    Ok(At::Entry(entry))
+}
+
 /// Is `path` (absolute) protected, and if not, why.
 pub(crate) fn protection(
     state: &SnapshotState,
     objects: &dyn Objects,
     path: &Path,
 ) -> Result<Protection, ObjectError> {
-    // Of roots in roots the innermost one counts.
-    let roots = state.roots.iter().filter(|root| path.starts_with(&root.path));
-    let Some(root) = roots.max_by_key(|root| root.path.components().count()) else {
-        return Ok(Protection::Outside);
-    };
-    let entry = match &root.content {
-        RootContent::Failed(reason) => {
-            return Ok(Protection::LeftOut { because_of: root.path.clone(), reason: reason.clone() });
-        }
-        RootContent::Absent => return Ok(Protection::NotThere),
-        RootContent::Captured(entry) => entry,
-    };
-    let mut here = root.path.clone();
-    let mut kind = entry.kind.clone();
-    let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
-    for component in below.components() {
-        let Component::Normal(name) = component else { return Ok(Protection::NotThere) };
-        let Kind::Dir { tree, .. } = kind else { return Ok(Protection::NotThere) };
-        let node = objects.node(tree)?;
-        here.push(name);
-        if let Some(omitted) = node.omitted(name.as_encoded_bytes()) {
-            return Ok(Protection::LeftOut { because_of: here, reason: omitted.reason.clone() });
-        }
-        match node.entry(name.as_encoded_bytes()) {
-            Some(entry) => kind = entry.kind.clone(),
-            None => return Ok(Protection::NotThere),
-        }
-    }
-    Ok(Protection::Captured)
+    Ok(match at(state, objects, path)? {
+        At::Entry(_) => Protection::Captured,
+        At::No(why) => why,
+    })
+}
+
+/// What a snapshot holds at `path` (absolute).
+pub(crate) fn entry(
+    state: &SnapshotState,
+    objects: &dyn Objects,
+    path: &Path,
+) -> Result<Option<Entry>, ObjectError> {
+    Ok(match at(state, objects, path)? {
+        At::Entry(entry) => Some(entry),
+        At::No(_) => None,
+    })
 }

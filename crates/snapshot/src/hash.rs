@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -162,7 +163,8 @@ struct Chunks {
     zero_run: u64,
 }
 
-static ZEROS: [u8; CHUNK] = [0; CHUNK];
+/// Made when it is needed: as a constant it would be a megabyte of the binary.
+static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; CHUNK]);
 
 impl ContentHasher {
     pub fn new(size: u64) -> ContentHasher {

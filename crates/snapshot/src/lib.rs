@@ -90,11 +90,11 @@ pub use exclusion::ExclusionConfig;
 pub use files::{FileState, Files};
 pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
-    CacheProblem, GcReport, Limits, ManagerOptions, Manifest, RestoreOptions, Restored, SettleReport,
+    CacheProblem, GcReport, Limits, ManagerOptions, Manifest, Next, RestoreOptions, Restored, SettleReport,
     SnapshotError, SnapshotManager, SnapshotProblem, VerifyReport, gc,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
-pub use metadata::SessionMetadata;
+pub use metadata::{ChangeCounts, SessionMetadata};
 pub use restore::RestoreOutcome;
 pub use scan::Counts;
 pub use state::{ObjectError, Observer, RootContent, RootState, SnapshotState};

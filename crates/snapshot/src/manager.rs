@@ -4,6 +4,10 @@
 //! killed process left half done is completed or cleared away by the next operation.
 
 mod background;
+mod edit;
+mod look;
+mod next;
+mod open;
 mod restore;
 mod roots;
 mod upkeep;
@@ -13,8 +17,7 @@ use std::sync::Arc;
 
 use crate::capture::{self, CaptureError, CaptureOptions, Captured, Request, RulesFrom};
 use crate::coverage::{Coverage, Note, Protection};
-use crate::diff::{Change, diff};
-use crate::exclusion::{ExclusionConfig, FrozenRules, Rules, RulesError};
+use crate::exclusion::{ExclusionConfig, FrozenRules, RulesError};
 use crate::file::Sync;
 use crate::files::Files;
 use crate::hash::{ContentHash, MerkleRoot, StateRoot};
@@ -22,14 +25,15 @@ use crate::manifest::{Sheet, SnapshotId};
 use crate::metadata::SessionMetadata;
 use crate::node::Time;
 use crate::objects::StoreObjects;
-use crate::read;
 use crate::restore::{JournalError, PreflightError, RestoreError};
 use crate::scan::Counts;
 use crate::session::{Held, Record, Session, SessionError};
 use crate::state::{ObjectError, Observer, SnapshotState};
 use crate::store::{Key, Store, StoreError};
 use crate::time;
+use crate::unlock::UnlockLog;
 
+pub use next::Next;
 pub use restore::{RestoreOptions, Restored};
 pub use upkeep::{CacheProblem, GcReport, SettleReport, SnapshotProblem, VerifyReport, gc};
 
@@ -98,6 +102,16 @@ pub enum SnapshotError {
     NoBaseline { dir: PathBuf },
     #[error("{} has snapshots of other paths: {}", dir.display(), roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "))]
     OtherRoots { dir: PathBuf, roots: Vec<PathBuf> },
+    #[error("{} is no session: it has no record of snapshots", dir.display())]
+    NoSession { dir: PathBuf },
+    #[error("the store of the session {} is not known: it has none of its own", dir.display())]
+    NoStore { dir: PathBuf },
+    #[error("snapshot {number} cannot be given up: it is {why}")]
+    Needed { number: u32, why: &'static str },
+    #[error("{} is no regular file that can be captured", path.display())]
+    NoFile { path: PathBuf },
+    #[error("{} was named twice", path.display())]
+    Twice { path: PathBuf },
     #[error("{} is not below a tracked path", path.display())]
     NotTracked { path: PathBuf },
     #[error(transparent)]
@@ -146,6 +160,11 @@ impl Manifest {
         crate::files::files(&self.state, &StoreObjects::new(&self.store))
     }
 
+    /// The directories it holds, by absolute path.
+    pub fn directories(&self) -> Result<Vec<PathBuf>, ObjectError> {
+        crate::files::directories(&self.state, &StoreObjects::new(&self.store))
+    }
+
     /// Is this path protected, and if not, why.
     pub fn protection(&self, path: &Path) -> Result<Protection, ObjectError> {
         crate::files::protection(&self.state, &StoreObjects::new(&self.store), path)
@@ -158,74 +177,14 @@ impl Manifest {
 }
 
 impl SnapshotManager {
-    /// A manager on this session folder, with a store of its own. A folder that has snapshots is taken up where it was
-    /// left.
-    pub fn new(
-        session_dir: impl Into<PathBuf>,
-        tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
-        exclusion: ExclusionConfig,
-        limits: Limits,
-    ) -> Result<SnapshotManager, SnapshotError> {
-        SnapshotManager::with_options(
-            session_dir,
-            tracked_paths,
-            exclusion,
-            limits,
-            ManagerOptions::default(),
-        )
-    }
-
-    pub fn with_options(
-        session_dir: impl Into<PathBuf>,
-        tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
-        exclusion: ExclusionConfig,
-        limits: Limits,
-        options: ManagerOptions,
-    ) -> Result<SnapshotManager, SnapshotError> {
-        Rules::check(&exclusion)?;
-        let session = Session::new(session_dir);
-        session.create()?;
-        // Its real place: it must be known when it lies in a tracked tree, and after a change of the working directory.
-        let session = session.resolved()?;
-        let (roots, forced) = roots::merge_nested(roots::resolve(tracked_paths.into_iter().map(Into::into))?);
-        let mut exclusion = exclusion;
-        exclusion.force_include.extend(forced);
-        let held = session.hold()?;
-        let record = session.record()?;
-        if let Some(record) = &record
-            && !roots.is_empty()
-            && record.roots != roots
-            && !record.snapshots.is_empty()
-        {
-            return Err(SnapshotError::OtherRoots {
-                dir: session.dir().to_owned(),
-                roots: record.roots.clone(),
-            });
-        }
-        let started = record.as_ref().map_or_else(read::now, Record::started);
-        let roots =
-            if roots.is_empty() { record.map(|record| record.roots).unwrap_or_default() } else { roots };
-        let store =
-            Arc::new(Store::open(&options.store.clone().unwrap_or_else(|| session.dir().join("store")))?);
-        upkeep::register(&store, &session)?;
-        drop(held);
-        Ok(SnapshotManager {
-            session,
-            store,
-            roots,
-            exclusion,
-            limits,
-            options,
-            observer: Box::new(()),
-            started,
-            background: background::Background::default(),
-            recovered: None,
-        })
-    }
-
     /// Tell somebody how far long work is.
     pub fn observe(&mut self, observer: impl Observer + Send + 'static) {
         self.observer = Box::new(observer);
+    }
+
+    /// How many bytes the store may grow by the next snapshot, from now on.
+    pub fn set_budget(&mut self, budget: Option<u64>) {
+        self.options.capture.budget = budget;
     }
 
     pub fn session(&self) -> &Session {
@@ -251,55 +210,13 @@ impl SnapshotManager {
     pub fn create_baseline(&mut self) -> Result<Manifest, SnapshotError> {
         let held = self.enter()?;
         let record = Record::new(self.roots.clone(), self.started);
-        let captured = self.capture_live(None, &[])?;
+        let captured = self.capture_live(None, &[], false)?;
         ensure_something(&captured)?;
         let manifest = self.publish(&held, record, captured, SnapshotId::Number(0), None)?;
         // What the record does not name any more goes.
         self.session.tidy(&held)?;
         self.settle_in_background();
         Ok(manifest)
-    }
-
-    /// The next snapshot, and what changed since the last one.
-    pub fn create_incremental(&mut self) -> Result<(Manifest, Vec<Change>), SnapshotError> {
-        let held = self.enter()?;
-        let record = self.recorded()?;
-        let last = record.last_number().ok_or_else(|| self.no_baseline())?;
-        let before = self.session.sheet(&record, &SnapshotId::Number(last))?;
-        let known: Vec<ContentHash> = before.rules.iter().flatten().copied().collect();
-        let captured = self.capture_live(Some(&before), &known)?;
-        self.ensure_not_hidden(&before, &captured)?;
-        let changes = diff(&before.state, &captured.state, &StoreObjects::new(&self.store))?;
-        let id = SnapshotId::Number(last + 1);
-        let manifest = self.publish(&held, record, captured, id, Some(last))?;
-        self.settle_in_background();
-        Ok((manifest, changes))
-    }
-
-    pub fn load_manifest(&self, number: u32) -> Result<Manifest, SnapshotError> {
-        self.load(&SnapshotId::Number(number))
-    }
-
-    /// Any snapshot: numbered or safety.
-    pub fn load(&self, id: &SnapshotId) -> Result<Manifest, SnapshotError> {
-        let record = self.recorded()?;
-        let sheet = self.session.sheet(&record, id)?;
-        let durable = record.find(id).is_some_and(|recorded| recorded.durable);
-        Ok(self.manifest(sheet, durable))
-    }
-
-    /// All snapshots, in the order they were taken.
-    pub fn snapshots(&self) -> Result<Vec<SnapshotId>, SnapshotError> {
-        let record = self.session.record()?.unwrap_or_default();
-        Ok(record.snapshots.iter().map(crate::session::Recorded::snapshot).collect())
-    }
-
-    /// What changed from one snapshot to another.
-    pub fn diff(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
-        let record = self.recorded()?;
-        let from = self.session.sheet(&record, from)?;
-        let to = self.session.sheet(&record, to)?;
-        Ok(diff(&from.state, &to.state, &StoreObjects::new(&self.store))?)
     }
 
     pub fn save_session_metadata(&self, metadata: &SessionMetadata) -> Result<(), SnapshotError> {
@@ -333,10 +250,11 @@ impl SnapshotManager {
         &mut self,
         before: Option<&Sheet>,
         known: &[ContentHash],
+        unlock: bool,
     ) -> Result<Captured, SnapshotError> {
         let set_aside: Vec<PathBuf> = before.map(set_aside_roots).unwrap_or_default();
         let rules = RulesFrom::Live { config: &self.exclusion.clone(), set_aside: &set_aside, known };
-        self.capture(rules, before.map(|sheet| &sheet.state), self.limits)
+        self.capture(rules, before.map(|sheet| &sheet.state), self.limits, unlock)
     }
 
     fn capture(
@@ -344,9 +262,11 @@ impl SnapshotManager {
         rules: RulesFrom<'_>,
         previous: Option<&SnapshotState>,
         limits: Limits,
+        unlock: bool,
     ) -> Result<Captured, SnapshotError> {
         let mut own = vec![self.session.dir().to_owned(), self.store.dir().to_owned()];
         own.extend(self.options.own.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())));
+        let unlock = unlock.then(|| UnlockLog::new(self.session.unlocked_path()));
         let request = Request {
             store: &self.store,
             roots: &self.roots,
@@ -356,30 +276,15 @@ impl SnapshotManager {
             session_start: self.started,
             own: &own,
             previous,
-            unlock: matches!(rules, RulesFrom::Frozen(_)),
+            unlock: unlock.as_ref(),
             rules,
             observer: &*self.observer,
         };
-        Ok(capture::capture(&request)?)
-    }
-
-    /// A tree may be emptied; but a snapshot that is empty because rules now leave out what it held before is none.
-    fn ensure_not_hidden(&self, before: &Sheet, captured: &Captured) -> Result<(), SnapshotError> {
-        if captured.coverage.files + captured.coverage.others > 0 {
-            return Ok(());
-        }
-        let objects = StoreObjects::new(&self.store);
-        let mut reasons = Vec::new();
-        for (path, reason) in crate::files::left_out(&captured.state, &objects)? {
-            if crate::files::protection(&before.state, &objects, &path)? == Protection::Captured {
-                reasons.push(format!("{}: {reason}", path.display()));
-            }
-        }
-        if reasons.is_empty() {
-            return Ok(());
-        }
-        reasons.truncate(5);
-        Err(CaptureError::Nothing { reasons }.into())
+        let captured = capture::capture(&request);
+        let closed = unlock.map_or(Ok(()), UnlockLog::finish);
+        let captured = captured?;
+        closed.map_err(|error| CaptureError::StaysOpen { path: error.path, source: error.source })?;
+        Ok(captured)
     }
 
     /// Manifest first, record last: only what the record names was taken.

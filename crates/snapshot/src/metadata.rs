@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::coverage::{Coverage, Example};
 use crate::hash::MerkleRoot;
 use crate::paths;
 use crate::time;
@@ -25,6 +26,21 @@ pub struct SessionMetadata {
     pub merkle_roots: Vec<MerkleRoot>,
     #[serde(default)]
     pub network_events: Vec<serde_json::Value>,
+    /// The snapshot that was taken when everything had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_snapshot: Option<u32>,
+    /// A name that was given to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Of the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
+    /// What was made since the baseline and is in no snapshot, so that a restore leaves it: the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made_uncovered: Vec<Example>,
+    /// What differs between the baseline and the end, in numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangeCounts>,
 }
 
 impl SessionMetadata {
@@ -44,7 +60,18 @@ impl SessionMetadata {
             exit_code: None,
             merkle_roots: Vec::new(),
             network_events: Vec::new(),
+            final_snapshot: None,
+            name: None,
+            coverage: None,
+            made_uncovered: Vec::new(),
+            changes: None,
         }
+    }
+
+    /// It ends now.
+    pub fn end(&mut self, exit_code: Option<i32>) {
+        self.ended = Some(time::now_iso());
+        self.exit_code = exit_code;
     }
 
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
@@ -54,4 +81,14 @@ impl SessionMetadata {
     pub fn from_json(json: &str) -> Result<SessionMetadata, serde_json::Error> {
         serde_json::from_str(json)
     }
+}
+
+/// How many paths differ, by how they do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeCounts {
+    pub created: u64,
+    pub modified: u64,
+    pub deleted: u64,
+    pub permissions_changed: u64,
+    pub renamed: u64,
 }

@@ -15,7 +15,7 @@ use crate::hash::{ContentHash, content_hash};
 use crate::node::{Errno, Reason, Time, Xattr};
 use crate::stat::{Found, Stat, stat_fd};
 use crate::store::{Appender, Key, LARGE, StoreError};
-use crate::unlock::Unlocked;
+use crate::unlock::Unlock;
 
 /// How often a file that changes is read before it is left out.
 const ATTEMPTS: usize = 4;
@@ -47,8 +47,6 @@ pub(crate) struct How {
     pub(crate) mapped: bool,
     /// Leave it out rather than copy it: take it only by reflink.
     pub(crate) only_clone: bool,
-    /// Where its owner may not read it, open it up for that moment.
-    pub(crate) unlock: bool,
 }
 
 /// Read the file `name` in `dir`, which was `before` a moment ago, into the store.
@@ -57,15 +55,17 @@ pub(crate) fn file(
     name: &[u8],
     before: &Found,
     how: How,
+    unlock: &dyn Unlock,
     buffer: &mut Vec<u8>,
     store: &mut Appender<'_>,
 ) -> Result<Outcome, StoreError> {
     let mut coarse = now();
     let mut opened = open(dir, name);
     let mut before = before.stat;
-    if how.unlock && matches!(opened, Err(Os::ACCESS)) {
+    if matches!(opened, Err(Os::ACCESS))
+        && let Some(unlocked) = unlock.open_up()
+    {
         // Its mode is what it was again before anything is read, but its ctime is another now.
-        let unlocked = Unlocked::add(dir, name, 0o400);
         opened = open(dir, name);
         drop(unlocked);
         if let Some(now) = opened.as_ref().ok().and_then(|file| stat_fd(file.as_fd()).ok()) {
@@ -102,7 +102,11 @@ pub(crate) fn file(
             Ok(xattrs) => xattrs,
             Err(errno) => return Ok(left_out(errno)),
         };
-        let after = match stat_fd(file.as_fd()) {
+        // By another of its names somebody may have it opened up just now.
+        let quiet = (before.nlink > 1).then(|| unlock.quiet());
+        let after = stat_fd(file.as_fd());
+        drop(quiet);
+        let after = match after {
             Ok(after) => after.stat,
             Err(error) => return Ok(Outcome::LeftOut(unreadable(&error))),
         };

@@ -17,6 +17,7 @@
 mod apply;
 mod build;
 mod displace;
+mod found;
 mod journal;
 mod links;
 mod meta;
@@ -26,6 +27,7 @@ mod preflight;
 mod put;
 mod select;
 mod sweep;
+mod unit;
 mod verify;
 
 use std::fmt;
@@ -51,8 +53,11 @@ pub struct RestoreRequest<'a> {
     /// The safety snapshot, taken under the target's frozen rules.
     pub current: &'a SnapshotState,
     pub selection: &'a Selection,
-    /// What differs from this state was changed by somebody else: reported and kept, unless forced.
-    pub keep_changed_since: Option<&'a SnapshotState>,
+    /// Absolute paths that stay as they are, with all that is in them.
+    pub except: &'a [PathBuf],
+    /// What differs from all of these states was changed by somebody else: reported and kept, unless forced. A `.git`
+    /// is one thing in this.
+    pub keep_changed_since: &'a [&'a SnapshotState],
     pub force: bool,
     /// When an interrupted restore is completed: the safety snapshot that it had taken.
     pub resumed: Option<&'a SnapshotState>,

@@ -26,7 +26,7 @@ use crate::record::Links;
 use crate::stat::Found;
 use crate::state::Observer;
 use crate::store::{Appender, StoreError};
-use crate::unlock::OpenedUp;
+use crate::unlock::{OpenedUp, Unlock};
 
 /// What is scanned, and how.
 #[derive(Debug)]
@@ -178,10 +178,11 @@ impl<'s> Worker<'s> {
         name: &[u8],
         found: &Found,
         how: How,
+        unlock: &dyn Unlock,
     ) -> Result<Outcome, StoreError> {
         self.counts.read += 1;
         self.counts.read_bytes += found.stat.size;
-        read::file(dir, name, found, how, &mut self.buffer, &mut self.store)
+        read::file(dir, name, found, how, unlock, &mut self.buffer, &mut self.store)
     }
 
     pub(crate) fn into_store(self) -> Appender<'s> {

@@ -16,6 +16,7 @@ use crate::manifest::{ManifestDefect, Sheet, SnapshotId};
 use crate::metadata::SessionMetadata;
 use crate::node::Time;
 use crate::paths;
+use crate::unlock;
 
 /// What went wrong with a session folder.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,8 @@ pub enum SessionError {
     Thinned { id: SnapshotId },
     #[error("{} is refused: {defect}", path.display())]
     Manifest { path: PathBuf, defect: ManifestDefect },
+    #[error("what was opened up to be read cannot be closed again, by {}: {source}", path.display())]
+    StaysOpen { path: PathBuf, source: io::Error },
     #[error("{} cannot be read: {what}", path.display())]
     Metadata { path: PathBuf, what: String },
 }
@@ -172,13 +175,18 @@ impl Session {
     pub(crate) fn tidy(&self, _held: &Held) -> Result<(), SessionError> {
         let io = |source| io_error(&self.dir, source);
         let record = self.record()?;
+        // What a snapshot could open up belongs to a session that has one already.
+        let roots = record.as_ref().map(|record| record.roots.as_slice()).unwrap_or_default();
+        unlock::close_again(&self.unlocked_path(), roots)
+            .map_err(|error| SessionError::StaysOpen { path: error.path, source: error.source })?;
         for dir in [self.dir.clone(), self.dir.join("snapshots"), self.dir.join("safety")] {
             file::sweep_temps(&dir, "").map_err(io)?;
         }
         // Without a record nothing says what belongs; the next baseline takes their names.
         let Some(record) = record else { return Ok(()) };
+        let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
         let named: std::collections::HashSet<PathBuf> =
-            record.snapshots.iter().map(|recorded| self.manifest_path(recorded)).collect();
+            there.map(|recorded| self.manifest_path(recorded)).collect();
         for dir in ["snapshots", "safety"] {
             for entry in std::fs::read_dir(self.dir.join(dir)).map_err(io)? {
                 let path = entry.map_err(io)?.path();
@@ -213,6 +221,11 @@ impl Session {
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
             Err(std::fs::TryLockError::Error(source)) => Err(io_error(&path, source)),
         }
+    }
+
+    /// The log of what a capture opens up.
+    pub(crate) fn unlocked_path(&self) -> PathBuf {
+        self.dir.join("unlocked")
     }
 
     fn record_path(&self) -> PathBuf {

@@ -192,6 +192,20 @@ impl Store {
         }
     }
 
+    /// The same; nothing where it is larger than `limit`.
+    pub fn read_up_to(&self, key: Key, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        if let Some(bytes) = self.read_packed(key)? {
+            return Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= limit));
+        }
+        if key.kind != ObjectKind::Blob {
+            return Err(self.missing(key));
+        }
+        match self.large_size(key)? {
+            Some(size) if size > limit => Ok(None),
+            _ => self.read_large(key).map(Some),
+        }
+    }
+
     /// Restore a file's content into an empty file: hashed while written, holes made where `sparse`. On an error the
     /// file is to be thrown away.
     pub fn write_to(

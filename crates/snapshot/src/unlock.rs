@@ -1,99 +1,271 @@
-//! Opening up what is closed to its own owner. Only a restore does this, to capture what it is about to put back:
-//! a command may have taken away the permissions of its files, and their owner can give them back. The mode returns to
-//! what it was when the guard goes.
+//! Opening up what is closed to its own owner: a command may have taken away the permissions of its files, and their
+//! owner can give them back. A restore does this to capture what it is about to put back, and so does the last snapshot
+//! of a session. The mode returns to what it was when the guard goes.
+//!
+//! What is opened up is written down first ([`log`]), so that a kill in that moment changes nothing for good: whoever
+//! enters the session next closes it again. Without the log nothing is opened up.
 
+mod log;
+
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno as Os;
+use rustix::io::Errno;
 
+pub(crate) use self::log::{UnlockLog, close_again};
 use crate::dirs::{DirId, Dirs};
 use crate::disk;
+use crate::paths;
 use crate::stat::stat_fd;
+
+/// What was opened up, and how it is known again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Opened {
+    inode: u64,
+    uid: u32,
+    old: u32,
+    new: u32,
+}
 
 /// A file or directory with more permissions than it has.
 #[derive(Debug)]
 #[must_use = "the permissions go with it"]
-pub(crate) struct Unlocked {
+pub(crate) struct Unlocked<'a> {
     fd: OwnedFd,
-    mode: Mode,
-    stays: bool,
+    opened: Opened,
+    path: Place<'a>,
+    log: &'a UnlockLog,
+    /// A file may have two names: whoever comes by the other one must not find it half opened.
+    _alone: Option<MutexGuard<'a, ()>>,
 }
 
-/// The directories of a scan that are open to their owner until it ends. They are remembered by their place, not by a
-/// descriptor: there may be more of them than files can be open.
-#[derive(Debug)]
-pub(crate) struct OpenedUp<'a> {
-    dirs: &'a Dirs,
-    modes: Mutex<Vec<(DirId, u64, Mode)>>,
+/// Where something stands: a root, or a name in a directory of a scan.
+#[derive(Clone, Copy, Debug)]
+enum Place<'a> {
+    Root(&'a Path),
+    In(&'a OpenedUp<'a>, DirId, &'a [u8]),
 }
 
-impl<'a> OpenedUp<'a> {
-    pub(crate) fn new(dirs: &'a Dirs) -> OpenedUp<'a> {
-        OpenedUp { dirs, modes: Mutex::default() }
-    }
-
-    /// Open up the directory `name` in `parent`, which is the scan's directory `id`, if it has to be.
-    pub(crate) fn add(&self, id: DirId, parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-        let Some(unlocked) = Unlocked::add(parent, name, 0o500)? else { return Ok(()) };
-        let inode = crate::dirs::inode_of(unlocked.fd.as_fd())?.ino;
-        let mode = unlocked.leave_open();
-        self.modes.lock().unwrap_or_else(PoisonError::into_inner).push((id, inode, mode));
-        Ok(())
-    }
-}
-
-impl Drop for OpenedUp<'_> {
-    fn drop(&mut self) {
-        let modes = self.modes.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Each after what is in it: behind a closed directory nothing can be reached.
-        modes.sort_unstable_by_key(|(id, ..)| std::cmp::Reverse(*id));
-        for (id, inode, mode) in modes {
-            // Whoever unlocked it may lock it again; a directory that is gone meanwhile needs nothing.
-            let fd = self.dirs.reopen(*id).ok();
-            let same =
-                |fd: &OwnedFd| crate::dirs::inode_of(fd.as_fd()).is_ok_and(|found| found.ino == *inode);
-            if let Some(fd) = fd.filter(same) {
-                let _ = rustix::fs::fchmod(&fd, *mode);
+impl Place<'_> {
+    fn path(&self) -> std::path::PathBuf {
+        match self {
+            Place::Root(root) => root.to_path_buf(),
+            Place::In(scan, dir, name) => {
+                scan.root.join(paths::from_bytes(&scan.dirs.path(*dir))).join(paths::from_bytes(name))
             }
         }
     }
 }
 
-impl Unlocked {
-    /// It stays open; what its mode was.
-    fn leave_open(mut self) -> Mode {
-        self.stays = true;
-        self.mode
+/// What a scan opens up. Its directories are open to their owner until it ends. They are remembered by their place, not
+/// by a descriptor: there may be more of them than files can be open.
+#[derive(Debug)]
+pub(crate) struct OpenedUp<'a> {
+    log: &'a UnlockLog,
+    root: &'a Path,
+    dirs: &'a Dirs,
+    /// Its number in the log.
+    scan: u32,
+    /// The directories whose place is in the log.
+    noted: Mutex<HashSet<DirId>>,
+    opened: Mutex<Vec<(DirId, Opened)>>,
+}
+
+impl<'a> OpenedUp<'a> {
+    pub(crate) fn new(log: &'a UnlockLog, root: &'a Path, dirs: &'a Dirs) -> OpenedUp<'a> {
+        let scan = log.next_scan();
+        OpenedUp { log, root, dirs, scan, noted: Mutex::default(), opened: Mutex::default() }
     }
 
-    /// Add `bits` to the permissions of `name` in `dir`, if it is ours and lacks them; never through a link.
-    pub(crate) fn add(dir: BorrowedFd<'_>, name: &[u8], bits: u32) -> io::Result<Option<Unlocked>> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(dir, name, flags, Mode::empty())?;
-        let stat = stat_fd(std::os::fd::AsFd::as_fd(&fd))?.stat;
-        let ours = stat.uid == rustix::process::geteuid().as_raw();
-        if !ours || stat.mode & bits == bits || !(stat.is_dir() || stat.is_file()) {
-            return Ok(None);
+    /// Open up the directory `name` in `parent`, which is the scan's directory `id`, if it has to be and can be.
+    pub(crate) fn add(&self, id: DirId, parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+        let Some((fd, opened)) = look(parent, name, 0o500)? else { return Ok(()) };
+        let (above, _) = self.dirs.entry(id).ok_or(Errno::STALE)?;
+        self.note(above, name, opened)?;
+        open_up(&fd, opened)?;
+        lock(&self.opened).push((id, opened));
+        Ok(())
+    }
+
+    /// Open up the file `name` in `parent`, which is the scan's directory `dir`, for as long as the guard is there.
+    fn file<'b>(
+        &'b self,
+        dir: DirId,
+        parent: BorrowedFd<'_>,
+        name: &'b [u8],
+    ) -> io::Result<Option<Unlocked<'b>>> {
+        let alone = self.log.alone();
+        let Some((fd, opened)) = look(parent, name, 0o400)? else { return Ok(None) };
+        self.note(dir, name, opened)?;
+        open_up(&fd, opened)?;
+        let path = Place::In(self, dir, name);
+        Ok(Some(Unlocked { fd, opened, path, log: self.log, _alone: Some(alone) }))
+    }
+
+    /// Write down what is about to be opened up, with the directories that lead there and are not in the log yet.
+    fn note(&self, dir: DirId, name: &[u8], opened: Opened) -> io::Result<()> {
+        // Held until it is written: another thread's note may build on these directories.
+        let mut noted = lock(&self.noted);
+        let mut fresh = Vec::new();
+        let mut at = dir;
+        while at != 0 && !noted.contains(&at) {
+            let (above, name) = self.dirs.entry(at).ok_or(Errno::STALE)?;
+            fresh.push((at, above, name));
+            at = above;
         }
-        disk::step()?;
-        set(&fd, Mode::from_raw_mode(stat.mode & 0o7777 | bits))?;
-        Ok(Some(Unlocked { fd, mode: Mode::from_raw_mode(stat.mode & 0o7777), stays: false }))
+        fresh.reverse();
+        self.log.note(self.root, self.scan, &fresh, dir, name, opened)?;
+        noted.extend(fresh.into_iter().map(|(id, ..)| id));
+        Ok(())
+    }
+
+    fn close(&self, id: DirId, opened: Opened) -> io::Result<()> {
+        let Some((above, name)) = self.dirs.entry(id) else { return Ok(()) };
+        announce();
+        let found = self.dirs.reopen(above).and_then(|above| find(above.as_fd(), &name));
+        match found {
+            Ok(fd) => close(&fd, opened),
+            Err(error) if is_gone(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 
-impl Drop for Unlocked {
+impl Drop for OpenedUp<'_> {
     fn drop(&mut self) {
-        // Whoever unlocked it may lock it again; a file that is gone meanwhile needs nothing.
-        if !self.stays {
-            let _ = set(&self.fd, self.mode);
+        let mut all = std::mem::take(&mut *lock(&self.opened));
+        // Each after what is in it: behind a closed directory nothing can be reached.
+        all.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
+        for (id, opened) in all {
+            if let Err(error) = self.close(id, opened) {
+                self.log.stays_open(self.root.join(paths::from_bytes(&self.dirs.path(id))), error);
+            }
         }
     }
+}
+
+/// The way to a file that is closed to its own owner.
+pub(crate) trait Unlock {
+    /// Open it up, if it has to be and can be. What cannot be opened up is unreadable, which reading it says.
+    fn open_up(&self) -> Option<Unlocked<'_>>;
+
+    /// While this is held, no file is opened up.
+    fn quiet(&self) -> Option<MutexGuard<'_, ()>>;
+}
+
+/// A file in a directory of a scan.
+pub(crate) struct ScannedFile<'a> {
+    pub(crate) scan: Option<&'a OpenedUp<'a>>,
+    pub(crate) dir: DirId,
+    pub(crate) parent: BorrowedFd<'a>,
+    pub(crate) name: &'a [u8],
+}
+
+impl Unlock for ScannedFile<'_> {
+    fn open_up(&self) -> Option<Unlocked<'_>> {
+        self.scan?.file(self.dir, self.parent, self.name).ok().flatten()
+    }
+
+    fn quiet(&self) -> Option<MutexGuard<'_, ()>> {
+        Some(self.scan?.log.alone())
+    }
+}
+
+/// A root that is a file. Nobody else works on it.
+pub(crate) struct RootFile<'a> {
+    pub(crate) log: Option<&'a UnlockLog>,
+    pub(crate) root: &'a Path,
+    pub(crate) parent: BorrowedFd<'a>,
+    pub(crate) name: &'a [u8],
+}
+
+impl Unlock for RootFile<'_> {
+    fn open_up(&self) -> Option<Unlocked<'_>> {
+        Unlocked::root(self.log?, self.root, self.parent, self.name, 0o400).ok().flatten()
+    }
+
+    fn quiet(&self) -> Option<MutexGuard<'_, ()>> {
+        None
+    }
+}
+
+impl<'a> Unlocked<'a> {
+    /// Open up a root, `name` in `parent`, where it lacks `bits`.
+    pub(crate) fn root(
+        log: &'a UnlockLog,
+        root: &'a Path,
+        parent: BorrowedFd<'_>,
+        name: &[u8],
+        bits: u32,
+    ) -> io::Result<Option<Unlocked<'a>>> {
+        let Some((fd, opened)) = look(parent, name, bits)? else { return Ok(None) };
+        log.note(root, 0, &[], 0, b"", opened)?;
+        open_up(&fd, opened)?;
+        Ok(Some(Unlocked { fd, opened, path: Place::Root(root), log, _alone: None }))
+    }
+}
+
+impl Drop for Unlocked<'_> {
+    fn drop(&mut self) {
+        announce();
+        if let Err(error) = close(&self.fd, self.opened) {
+            self.log.stays_open(self.path.path(), error);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What stands there, never through a link.
+fn find(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
+}
+
+/// What opening up `name` in `dir` would do; nothing if it is not ours or has `bits` already.
+fn look(dir: BorrowedFd<'_>, name: &[u8], bits: u32) -> io::Result<Option<(OwnedFd, Opened)>> {
+    let fd = find(dir, name)?;
+    let stat = stat_fd(fd.as_fd())?.stat;
+    let ours = stat.uid == rustix::process::geteuid().as_raw();
+    if !ours || stat.mode & bits == bits || !(stat.is_dir() || stat.is_file()) {
+        return Ok(None);
+    }
+    let old = stat.mode & 0o7777;
+    Ok(Some((fd, Opened { inode: stat.ino, uid: stat.uid, old, new: old | bits })))
+}
+
+fn open_up(fd: &OwnedFd, opened: Opened) -> io::Result<()> {
+    disk::step()?;
+    set(fd, opened.new)
+}
+
+/// Announce that something is closed again. A full disk does not keep a mode from being set, so it is tried whatever
+/// the answer is; what counts is whether that fails.
+fn announce() {
+    let _ = disk::step();
+}
+
+/// Put the old mode back, if it is still the same thing as it was left.
+fn close(fd: &OwnedFd, opened: Opened) -> io::Result<()> {
+    let stat = stat_fd(fd.as_fd())?.stat;
+    let is = Opened { inode: stat.ino, uid: stat.uid, old: opened.old, new: stat.mode & 0o7777 };
+    let possible = stat.is_dir() || stat.is_file();
+    if is == opened && possible { set(fd, opened.old) } else { Ok(()) }
+}
+
+/// It is not where it was, or cannot be reached any more.
+fn is_gone(error: &io::Error) -> bool {
+    let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::STALE, Errno::ACCESS, Errno::XDEV];
+    Errno::from_io_error(error).is_some_and(|errno| gone.contains(&errno))
 }
 
 /// The descriptor names a place without being open, so its mode is set by way of `/proc`.
-fn set(fd: &OwnedFd, mode: Mode) -> Result<(), Os> {
-    rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode)
+fn set(fd: &OwnedFd, mode: u32) -> io::Result<()> {
+    Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), Mode::from_raw_mode(mode))?)
 }

@@ -16,6 +16,8 @@
 mod changes;
 #[path = "faults/child.rs"]
 mod child;
+#[path = "faults/closed.rs"]
+mod closed;
 #[path = "faults/errors.rs"]
 mod errors;
 #[path = "faults/flips.rs"]

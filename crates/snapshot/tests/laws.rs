@@ -7,6 +7,8 @@
 
 mod common;
 
+#[path = "laws/conflicts.rs"]
+mod conflicts;
 #[path = "laws/coverage.rs"]
 mod coverage;
 #[path = "laws/deep.rs"]
@@ -17,6 +19,8 @@ mod exclusion;
 mod interface;
 #[path = "laws/links.rs"]
 mod links;
+#[path = "laws/next.rs"]
+mod next;
 #[path = "laws/permissions.rs"]
 mod permissions;
 #[path = "laws/roots.rs"]

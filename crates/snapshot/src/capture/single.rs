@@ -9,6 +9,7 @@ use crate::read::{self, How, Outcome};
 use crate::scan::Worker;
 use crate::stat::Found;
 use crate::store::StoreError;
+use crate::unlock::Unlock;
 
 pub(super) fn meta(found: &Found, xattrs: &[Xattr]) -> Meta {
     Meta {
@@ -26,14 +27,13 @@ pub(super) fn single_entry(
     parent: &OwnedFd,
     name: &Name,
     found: &Found,
-    unlock: bool,
+    unlock: &dyn Unlock,
     worker: &mut Worker<'_>,
 ) -> Result<Result<Entry, Reason>, StoreError> {
     let dir = parent.as_fd();
     let bytes = name.as_bytes();
     if found.stat.is_file() {
-        let how = How { unlock, ..How::default() };
-        return Ok(match worker.read(dir, bytes, found, how)? {
+        return Ok(match worker.read(dir, bytes, found, How::default(), unlock)? {
             Outcome::Content(content) => {
                 let found = Found { stat: content.stat, ..*found };
                 let kind = Kind::File { hash: content.hash, size: content.stat.size, sparse: content.sparse };

@@ -1,7 +1,7 @@
 //! Going back: safety snapshot, plan, journal, apply; and the completion of a restore that was cut off.
 
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{SnapshotError, SnapshotManager};
@@ -17,15 +17,18 @@ use crate::restore::{
     preflight, sweep, verify,
 };
 use crate::session::{Held, Session, SessionError};
-use crate::state::{ObjectError, Objects};
+use crate::state::{ObjectError, Objects, SnapshotState};
 
 /// What to restore, and what to spare.
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
     /// Only these (absolute paths; a directory with all that is in it); everything when empty.
     pub paths: Vec<PathBuf>,
-    /// What differs from this snapshot was changed by somebody else since: reported and kept.
-    pub keep_changed_since: Option<SnapshotId>,
+    /// These stay as they are, with all that is in them; nothing is said about them.
+    pub except: Vec<PathBuf>,
+    /// What differs from all of these snapshots was changed by somebody else: reported and kept. Without any, nobody is
+    /// asked. A `.git` is kept as a whole.
+    pub keep_changed_since: Vec<SnapshotId>,
     /// Restore these too.
     pub force: bool,
 }
@@ -79,13 +82,14 @@ impl SnapshotManager {
         let frozen = self.frozen_rules(&target)?;
         // Its objects are left to the next collection of garbage; most of them are there already.
         let limits = super::Limits::NONE;
-        let current = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), limits)?;
-        let since = self.changed_since(options)?;
+        let current = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), limits, true)?;
+        let since = self.changed_since(&options.keep_changed_since)?;
         let request = RestoreRequest {
             target: &target.state,
             current: &current.state,
             selection: &selection,
-            keep_changed_since: since.as_ref().map(|sheet| &sheet.state),
+            except: &options.except,
+            keep_changed_since: &states(&since),
             force: options.force,
             resumed: None,
         };
@@ -116,20 +120,23 @@ impl SnapshotManager {
     }
 
     fn selection(&self, options: &RestoreOptions) -> Result<Selection, SnapshotError> {
-        if options.paths.is_empty() {
-            return Ok(Selection::All);
+        for path in options.paths.iter().chain(&options.except) {
+            self.ensure_tracked(path)?;
         }
-        for path in &options.paths {
-            if !is_plain(path) || !self.roots.iter().any(|root| path.starts_with(root)) {
-                return Err(SnapshotError::NotTracked { path: path.clone() });
-            }
-        }
-        Ok(Selection::Paths(options.paths.clone()))
+        let all = options.paths.is_empty();
+        Ok(if all { Selection::All } else { Selection::Paths(options.paths.clone()) })
     }
 
-    fn changed_since(&self, options: &RestoreOptions) -> Result<Option<Sheet>, SnapshotError> {
-        let Some(id) = &options.keep_changed_since else { return Ok(None) };
-        Ok(Some(self.session.sheet(&self.recorded()?, id)?))
+    pub(super) fn ensure_tracked(&self, path: &Path) -> Result<(), SnapshotError> {
+        if is_plain(path) && self.roots.iter().any(|root| path.starts_with(root)) {
+            return Ok(());
+        }
+        Err(SnapshotError::NotTracked { path: path.to_owned() })
+    }
+
+    fn changed_since(&self, ids: &[SnapshotId]) -> Result<Vec<Sheet>, SnapshotError> {
+        let record = self.recorded()?;
+        ids.iter().map(|id| Ok(self.session.sheet(&record, id)?)).collect()
     }
 
     fn restore_held(
@@ -142,40 +149,55 @@ impl SnapshotManager {
         let target = self.session.sheet(&self.recorded()?, id)?;
         let restore = random_id()?;
         let safety = self.safety(held, &target, restore)?;
-        let since = self.changed_since(options)?;
+        self.begin(restore, &target, safety, selection, options)
+    }
+
+    /// Plan it, and carry it out.
+    pub(super) fn begin(
+        &self,
+        restore: RestoreId,
+        target: &Sheet,
+        safety: Sheet,
+        selection: &Selection,
+        options: &RestoreOptions,
+    ) -> Result<Restored, SnapshotError> {
+        let since = self.changed_since(&options.keep_changed_since)?;
         let request = RestoreRequest {
             target: &target.state,
             current: &safety.state,
             selection,
-            keep_changed_since: since.as_ref().map(|sheet| &sheet.state),
+            except: &options.except,
+            keep_changed_since: &states(&since),
             force: options.force,
             resumed: None,
         };
         let objects = self.keeping();
         let plan = plan(&request, &objects)?;
         preflight(&plan)?;
-        self.make_durable(&safety.id)?;
+        self.make_durable(&[&target.id, &safety.id])?;
         let journal = Journal::begin(
             &self.journal_path(),
             JournalRecord {
                 id: restore,
-                target: id.to_text(),
+                target: target.id.to_text(),
                 safety: safety.id.to_text(),
-                keep_changed_since: options.keep_changed_since.as_ref().map(SnapshotId::to_text),
+                keep_changed_since: options.keep_changed_since.iter().map(SnapshotId::to_text).collect(),
                 force: options.force,
                 roots: self.roots.clone(),
                 selection: selection.clone(),
+                except: options.except.clone(),
             },
         )?;
         self.carry_out(&plan, journal, safety.id)
     }
 
-    /// From here on bytes go from the tree: what the safety snapshot holds must survive a loss of power first.
-    fn make_durable(&self, id: &SnapshotId) -> Result<(), SnapshotError> {
+    /// From here on bytes go from the tree: what the safety snapshot holds must survive a loss of power first, and what
+    /// the journal will name.
+    fn make_durable(&self, ids: &[&SnapshotId]) -> Result<(), SnapshotError> {
         self.store.sync()?;
         let mut record = self.recorded()?;
         for recorded in &mut record.snapshots {
-            if recorded.snapshot() == *id {
+            if !recorded.durable && ids.contains(&&recorded.snapshot()) {
                 self.session.sync_manifest(recorded)?;
                 recorded.durable = true;
             }
@@ -203,7 +225,7 @@ impl SnapshotManager {
     fn safety(&mut self, held: &Held, target: &Sheet, restore: RestoreId) -> Result<Sheet, SnapshotError> {
         let frozen = self.frozen_rules(target)?;
         let limits = super::Limits::NONE;
-        let captured = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), limits)?;
+        let captured = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), limits, true)?;
         let record = self.recorded()?;
         let id = SnapshotId::Safety(format!("safety-{restore}"));
         self.publish(held, record, captured, id.clone(), None)?;
@@ -217,7 +239,9 @@ impl SnapshotManager {
         let named = |text: &str| self.session.sheet(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;
-        let since = wanted.keep_changed_since.as_deref().map(named).transpose()?;
+        let since: Vec<Sheet> =
+            wanted.keep_changed_since.iter().map(|text| named(text)).collect::<Result<_, _>>()?;
+        let since = states(&since);
         if wanted.roots != self.roots {
             let dir = self.session.dir().to_owned();
             return Err(SnapshotError::OtherRoots { dir, roots: wanted.roots });
@@ -227,7 +251,8 @@ impl SnapshotManager {
             target: &target.state,
             current: &first.state,
             selection: &wanted.selection,
-            keep_changed_since: since.as_ref().map(|sheet| &sheet.state),
+            except: &wanted.except,
+            keep_changed_since: &since,
             force: wanted.force,
             resumed: None,
         };
@@ -241,7 +266,7 @@ impl SnapshotManager {
         request.resumed = Some(&first.state);
         let plan = plan(&request, &self.keeping())?;
         preflight(&plan)?;
-        self.make_durable(&now.id)?;
+        self.make_durable(&[&now.id])?;
         let mut restored = self.carry_out(&plan, journal, first.id)?;
         restored.outcome.kept.extend(swept.kept);
         restored.outcome.failed.extend(swept.failed);
@@ -261,7 +286,11 @@ impl SnapshotManager {
     }
 }
 
-fn random_id() -> Result<RestoreId, SnapshotError> {
+fn states(sheets: &[Sheet]) -> Vec<&SnapshotState> {
+    sheets.iter().map(|sheet| &sheet.state).collect()
+}
+
+pub(super) fn random_id() -> Result<RestoreId, SnapshotError> {
     let random = RestoreId::random();
     Ok(random.map_err(|source| SessionError::Io { path: "/dev/urandom".into(), source })?)
 }

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::found::{Found, look};
 use super::links;
 use super::plan::{DirIndex, How, Leave, PlanDir, RestorePlan, Step};
 use super::select::{Choice, Chosen};
-use super::{Note, NoteKind, RestoreRequest, Skipped, Why};
+use super::unit::{self, Base};
+use super::{Note, NoteKind, RestoreRequest, Selection, Skipped, Why};
 use crate::diff::{Aspects, Depth, EntryRef, Pair, Slot, Visit, os_str, walk};
 use crate::node::{Entry, Kind, Name, Node, Omitted, Reason};
 use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
@@ -14,6 +16,7 @@ use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
 /// What has to be done so that the chosen paths are as the target says.
 pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan, ObjectError> {
     let choice = Choice::new(request.selection);
+    let except = Choice::new(&Selection::Paths(request.except.to_vec()));
     let mut plan = RestorePlan::default();
     let mut found = vec![false; choice.paths().count()];
     for target in &request.target.roots {
@@ -26,9 +29,11 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
         let current = request.current.root(&target.path);
         match both(target, current) {
             Ok((new, old)) => {
-                let base = request.base(&target.path);
                 let resumed = request.resumed.and_then(|state| state.root(&target.path)?.content.entry());
-                let mut builder = Builder::new(plan, parent, &choice, chosen, base, resumed, objects);
+                let choices = Choices { choice: &choice, except: &except };
+                let bases = request.bases(&target.path);
+                let mut builder = Builder::new(plan, parent, choices, bases, resumed, objects);
+                builder.resuming = request.resumed.is_some();
                 walk(new, old, Depth::Differences, objects, &mut builder)?;
                 plan = builder.finish(new, old, objects)?;
                 for (found, path) in found.iter_mut().zip(choice.paths()).filter(|(_, path)| below(path)) {
@@ -58,17 +63,19 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
 }
 
 impl RestoreRequest<'_> {
-    /// The root as it was when everything since is somebody else's.
-    fn base(&self, path: &Path) -> Option<BaseDir> {
-        let state: &SnapshotState = self.keep_changed_since.filter(|_| !self.force)?;
-        let entry = state.root(path).map(|root| root.content.clone());
-        let node = match entry {
-            Some(RootContent::Captured(entry)) => Node { entries: vec![entry], omitted: Vec::new() },
-            Some(RootContent::Absent) => Node::default(),
-            Some(RootContent::Failed(reason)) => unknown(path, reason),
-            None => unknown(path, Reason::Unstable),
-        };
-        Some(BaseDir(Some(Arc::new(node))))
+    /// The root in the states that tell what is somebody else's.
+    fn bases(&self, path: &Path) -> Vec<Base> {
+        let states = if self.force { &[] } else { self.keep_changed_since };
+        states.iter().map(|state| Some(Arc::new(base(state, path)))).collect()
+    }
+}
+
+fn base(state: &SnapshotState, path: &Path) -> Node {
+    match state.root(path).map(|root| root.content.clone()) {
+        Some(RootContent::Captured(entry)) => Node { entries: vec![entry], omitted: Vec::new() },
+        Some(RootContent::Absent) => Node::default(),
+        Some(RootContent::Failed(reason)) => unknown(path, reason),
+        None => unknown(path, Reason::Unstable),
     }
 }
 
@@ -96,58 +103,19 @@ fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sid
     Ok((entry(target)?, entry(current)?))
 }
 
-/// What is known of a path that was chosen: silence is no answer there.
-enum Found {
-    Entry,
-    LeftOut(Why),
-    Nothing,
+/// What is to be restored, and what is not.
+#[derive(Clone, Copy)]
+struct Choices<'a> {
+    choice: &'a Choice,
+    except: &'a Choice,
 }
-
-fn look(
-    path: &Path,
-    root: &Path,
-    new: Option<&Entry>,
-    old: Option<&Entry>,
-    objects: &dyn Objects,
-) -> Result<Found, ObjectError> {
-    let Ok(rest) = path.strip_prefix(root) else { return Ok(Found::Entry) };
-    let was = look_in(new, rest, objects)?;
-    if let Err(reason) = was {
-        return Ok(Found::LeftOut(Why::NotCaptured(reason)));
-    }
-    let is = look_in(old, rest, objects)?;
-    Ok(match (was, is) {
-        (Ok(Some(())), _) | (_, Ok(Some(()))) => Found::Entry,
-        (_, Err(reason)) => Found::LeftOut(Why::NotStored(reason)),
-        _ => Found::Nothing,
-    })
-}
-
-type InOne = Result<Option<()>, Reason>;
-
-/// Whether one side has it, or left it out.
-fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<InOne, ObjectError> {
-    let mut kind = side.map(|side| side.kind.clone());
-    for component in rest.components() {
-        let name = component.as_os_str().as_encoded_bytes();
-        let Some(Kind::Dir { tree, .. }) = kind else { return Ok(Ok(None)) };
-        let node = objects.node(tree)?;
-        if let Some(omitted) = node.omitted(name) {
-            return Ok(Err(omitted.reason.clone()));
-        }
-        kind = node.entry(name).map(|entry| entry.kind.clone());
-    }
-    Ok(Ok(kind.map(|_| ())))
-}
-
-/// What the state that conflicts are judged by has in a directory; `None`: no such directory.
-#[derive(Clone, Debug)]
-struct BaseDir(Option<Arc<Node>>);
 
 struct Frame {
     dir: DirIndex,
     chosen: Chosen,
-    base: Option<BaseDir>,
+    excepted: Chosen,
+    /// What the states that conflicts are judged by have in the directory; none: nobody is asked.
+    bases: Vec<Base>,
     resumed: Option<Arc<Node>>,
     /// The directory is to go.
     removing: bool,
@@ -159,7 +127,7 @@ struct Frame {
 
 pub(super) struct Builder<'a> {
     plan: RestorePlan,
-    choice: &'a Choice,
+    choices: Choices<'a>,
     objects: &'a dyn Objects,
     frames: Vec<Frame>,
     /// Steps on files with several names, to be settled when all of them are known.
@@ -171,9 +139,8 @@ impl<'a> Builder<'a> {
     fn new(
         mut plan: RestorePlan,
         parent: &Path,
-        choice: &'a Choice,
-        chosen: Chosen,
-        base: Option<BaseDir>,
+        choices: Choices<'a>,
+        bases: Vec<Base>,
         resumed: Option<&Entry>,
         objects: &'a dyn Objects,
     ) -> Builder<'a> {
@@ -186,11 +153,12 @@ impl<'a> Builder<'a> {
             children: Vec::new(),
             leave: Leave::Alone,
         });
-        let resuming = resumed.is_some();
         let resumed =
             resumed.map(|entry| Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() }));
-        let top = Frame { dir, chosen, base, resumed, removing: false, holds: false, holds_dir: false };
-        Builder { plan, choice, objects, frames: vec![top], linked: Vec::new(), resuming }
+        let (chosen, excepted) = (choices.choice.of(parent), choices.except.of(parent));
+        let (removing, holds, holds_dir) = (false, false, false);
+        let top = Frame { dir, chosen, excepted, bases, resumed, removing, holds, holds_dir };
+        Builder { plan, choices, objects, frames: vec![top], linked: Vec::new(), resuming: false }
     }
 
     fn finish(
@@ -234,17 +202,29 @@ impl<'a> Builder<'a> {
         self.top().holds = true;
     }
 
-    /// Whether somebody else changed what is there now.
+    /// Whether somebody else changed what is there now: it is in none of the states that were named.
     fn is_conflict(&self, name: &Name, new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
-        let Some(Frame { base: Some(base), resumed, .. }) = self.frames.last() else { return false };
+        let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return false };
         let name = name.as_bytes();
-        let node = base.0.as_deref();
-        if node.is_some_and(|node| node.omitted(name).is_some()) {
+        let before = resumed.as_ref().and_then(|node| node.entry(name));
+        !bases.is_empty() && bases.iter().all(|base| self.is_other(base.as_deref(), name, before, new, old))
+    }
+
+    /// Whether what is there now is something else than one of these states has. `before`: what was there when the
+    /// restore began that is being completed.
+    fn is_other(
+        &self,
+        base: Option<&Node>,
+        name: &[u8],
+        before: Option<&Entry>,
+        new: Option<&EntryRef>,
+        old: Option<&EntryRef>,
+    ) -> bool {
+        if base.is_some_and(|node| node.omitted(name).is_some()) {
             return true;
         }
-        let before = resumed.as_ref().and_then(|node| node.entry(name));
         let both_dirs = new.is_some_and(|new| new.is_dir()) && old.is_some_and(|old| old.is_dir());
-        match (old, node.and_then(|node| node.entry(name))) {
+        match (old, base.and_then(|node| node.entry(name))) {
             (None, None) => false,
             // The restore that is being completed may have made it.
             _ if self.resuming && both_dirs => false,
@@ -261,9 +241,30 @@ impl<'a> Builder<'a> {
     }
 
     fn is_dir_conflict(&self, old: &EntryRef) -> bool {
-        let Some(Frame { base: Some(base), .. }) = self.frames.last() else { return false };
-        let base = base.0.as_ref().and_then(|node| node.entry(old.name.as_bytes()));
-        !self.resuming && base.is_some_and(|base| Aspects::between(old, base).permissions())
+        let Some(Frame { bases, .. }) = self.frames.last() else { return false };
+        let differs = |base: &Base| {
+            let base = base.as_ref().and_then(|node| node.entry(old.name.as_bytes()));
+            base.is_some_and(|base| Aspects::between(old, base).permissions())
+        };
+        !self.resuming && !bases.is_empty() && bases.iter().all(differs)
+    }
+
+    /// Whether somebody else changed anything in a `.git`: it is restored as a whole or kept as a whole. When a restore
+    /// is completed, what counts is what it found when it began.
+    fn is_changed_unit(&self, name: &Name, old: Option<&EntryRef>) -> Result<bool, ObjectError> {
+        let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return Ok(false) };
+        if name.as_bytes() != b".git" || bases.is_empty() {
+            return Ok(false);
+        }
+        let now = if self.resuming {
+            resumed.as_ref().and_then(|before| before.entry(name.as_bytes()))
+        } else {
+            old.map(|old| &**old)
+        };
+        match now.filter(|now| now.is_dir()) {
+            Some(now) => unit::is_changed(now, bases, self.objects),
+            None => Ok(false),
+        }
     }
 
     fn step(&mut self, step: Step) {
@@ -314,15 +315,16 @@ impl<'a> Builder<'a> {
             Some(Entry { kind: Kind::Dir { tree, .. }, .. }) => self.objects.node(*tree).map(Some),
             _ => Ok(None),
         };
-        let base = match above.and_then(|frame| frame.base.as_ref()) {
-            Some(base) => Some(BaseDir(below(base.0.as_ref())?)),
-            None => None,
-        };
+        let bases = above.map(|frame| frame.bases.as_slice()).unwrap_or_default();
+        let bases = bases.iter().map(|base| below(base.as_ref())).collect::<Result<_, _>>()?;
         let resumed = below(above.and_then(|frame| frame.resumed.as_ref()))?;
+        let excepted = above.map_or(Chosen::No, |frame| frame.excepted);
+        let excepted = self.choices.except.child(excepted, name.as_bytes());
         let parent = above.map_or(0, |frame| frame.dir);
         let dir = self.plan.dirs.len();
         self.plan.dirs.push(PlanDir { parent, how, steps: Vec::new(), children: Vec::new(), leave });
-        self.frames.push(Frame { dir, chosen, base, resumed, removing, holds: false, holds_dir: false });
+        let (holds, holds_dir) = (false, false);
+        self.frames.push(Frame { dir, chosen, excepted, bases, resumed, removing, holds, holds_dir });
         Ok(())
     }
 
@@ -398,8 +400,13 @@ impl<'a> Builder<'a> {
 
 impl Visit for Builder<'_> {
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
-        let chosen = self.choice.child(self.top().chosen, pair.name.as_bytes());
+        let chosen = self.choices.choice.child(self.top().chosen, pair.name.as_bytes());
         if chosen == Chosen::No {
+            return Ok(false);
+        }
+        if self.choices.except.child(self.top().excepted, pair.name.as_bytes()) == Chosen::Whole {
+            // Nobody needs to be told, but what it is in has to stay with it.
+            self.top().holds_dir |= !matches!(pair.b, Slot::Nothing);
             return Ok(false);
         }
         if pair.a.is_omitted() || pair.b.is_omitted() {
@@ -408,6 +415,10 @@ impl Visit for Builder<'_> {
         }
         let (new, old) = (pair.a.entry(), pair.b.entry());
         if self.is_conflict(pair.name, new, old) && !is_same(new, old) {
+            self.skip(pair.name, Why::ChangedSince);
+            return Ok(false);
+        }
+        if self.is_changed_unit(pair.name, old)? {
             self.skip(pair.name, Why::ChangedSince);
             return Ok(false);
         }

@@ -14,7 +14,7 @@ use crate::bytes::{Malformed, Reader, Writer};
 use crate::disk;
 use crate::hash::tagged;
 
-const MAGIC: &[u8] = b"nono restore v1\0";
+const MAGIC: &[u8] = b"nono restore v2\0";
 /// No journal is this large: a forged file must not fill the memory.
 const MAX_SIZE: u64 = 1 << 28;
 
@@ -47,10 +47,11 @@ pub struct JournalRecord {
     pub id: RestoreId,
     pub target: String,
     pub safety: String,
-    pub keep_changed_since: Option<String>,
+    pub keep_changed_since: Vec<String>,
     pub force: bool,
     pub roots: Vec<PathBuf>,
     pub selection: Selection,
+    pub except: Vec<PathBuf>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -162,10 +163,8 @@ impl JournalRecord {
         out.raw(&self.id.0);
         out.bytes(self.target.as_bytes());
         out.bytes(self.safety.as_bytes());
-        match &self.keep_changed_since {
-            Some(base) => out.tagged_text(1, base),
-            None => out.byte(0),
-        }
+        out.number(self.keep_changed_since.len() as u64);
+        self.keep_changed_since.iter().for_each(|base| out.bytes(base.as_bytes()));
         out.byte(u8::from(self.force));
         write_paths(&mut out, &self.roots);
         match &self.selection {
@@ -175,6 +174,7 @@ impl JournalRecord {
                 write_paths(&mut out, paths);
             }
         }
+        write_paths(&mut out, &self.except);
         let mut bytes = out.finish();
         let sum = tagged(b"nono journal\0", &[&bytes]);
         bytes.extend_from_slice(&sum);
@@ -194,7 +194,7 @@ impl JournalRecord {
             id: RestoreId(from.array()?),
             target: from.text()?,
             safety: from.text()?,
-            keep_changed_since: flag(&mut from)?.then(|| from.text()).transpose()?,
+            keep_changed_since: from.list(Reader::text)?,
             force: flag(&mut from)?,
             roots: from.list(read_path)?,
             selection: if flag(&mut from)? {
@@ -202,6 +202,7 @@ impl JournalRecord {
             } else {
                 Selection::All
             },
+            except: from.list(read_path)?,
         };
         from.end()?;
         Ok(record)

@@ -33,6 +33,8 @@ pub fn sweep(plan: &RestorePlan, id: RestoreId, objects: &dyn Objects) -> Swept 
         Ok(dir) => sweep_dir(dir, &prefix, objects, &|| plan.path_of(index, None), &mut swept),
         // Not made yet, removed already, or something else by now.
         Err(error) if is_absent(&error) => {}
+        // Work in a directory opens it up and closes it last: one that is closed was not entered yet, or is done.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
         Err(error) => swept.fail(plan.path_of(index, None), "open it", error),
     });
     swept

@@ -177,8 +177,9 @@ impl<'a, 'b> Directory<'a, 'b> {
         let trusted = known.filter(|known| self.is_trusted(known, &found));
         if found.stat.is_file() {
             self.bytes += found.stat.size;
-            worker.counts.files += 1;
-            worker.counts.bytes += found.stat.size;
+            // Another thread may take some of these back again: only the sums of all threads are numbers.
+            worker.counts.files = worker.counts.files.wrapping_add(1);
+            worker.counts.bytes = worker.counts.bytes.wrapping_add(found.stat.size);
             match trusted {
                 Some(known) => self.carry_over(known, flags),
                 None => self.read_later(name, &found, flags, known),
@@ -277,7 +278,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             name: name.into(),
             found: *found,
             flags,
-            how: How { mapped, only_clone, unlock: self.scan.unlock.is_some() },
+            how: How { mapped, only_clone },
             at: self.out.len(),
             old: known.map(|known| known.raw.into()),
         });
@@ -359,7 +360,8 @@ fn open(scan: &Scan<'_>, task: &DirTask) -> io::Result<Dir> {
     let Some((parent, name)) = &task.place else { return dirs.root() };
     let parent = dirs.fd(parent)?;
     if let Some(unlock) = scan.unlock {
-        unlock.add(task.id, parent.as_fd(), name)?;
+        // What cannot be opened up is unreadable, which opening it says.
+        let _ = unlock.add(task.id, parent.as_fd(), name);
     }
     let fd: OwnedFd = open_dir(parent.as_fd(), name)?;
     let dir = dirs.keep(task.id, fd)?;

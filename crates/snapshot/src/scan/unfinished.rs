@@ -13,6 +13,7 @@ use crate::node::{Name, Omitted, Reason};
 use crate::read::{How, Outcome, unreadable};
 use crate::record::{self, Payload, SPARSE, TRUSTED};
 use crate::stat::{Found, stat_at};
+use crate::unlock::ScannedFile;
 
 /// So many files of one directory are read by one task.
 const FILES_PER_TASK: usize = 256;
@@ -90,7 +91,7 @@ impl Unfinished {
         if !range.is_empty() {
             let fd = scan.dirs.fd(&self.dir).map_err(ScanError::Root)?;
             for (at, dirty) in self.dirty.iter().enumerate().take(range.end).skip(range.start) {
-                let taken = dirty.take(fd.as_fd(), worker)?;
+                let taken = dirty.take(scan, &self.dir, fd.as_fd(), worker)?;
                 if !matches!(taken, Taken::Entry(_)) {
                     // Another thread may have counted it: only the sums of all threads are numbers.
                     worker.counts.files = worker.counts.files.wrapping_sub(1);
@@ -157,10 +158,17 @@ pub(super) fn is_same_entry(old: &[u8], new: &[u8], name: &[u8]) -> bool {
 }
 
 impl Dirty {
-    fn take(&self, dir: BorrowedFd<'_>, worker: &mut Worker<'_>) -> Result<Taken, ScanError> {
+    fn take(
+        &self,
+        scan: &Scan<'_>,
+        place: &Dir,
+        dir: BorrowedFd<'_>,
+        worker: &mut Worker<'_>,
+    ) -> Result<Taken, ScanError> {
+        let unlock = ScannedFile { scan: scan.unlock, dir: place.id, parent: dir, name: &self.name };
         let mut found = self.found;
         for _ in 0..LOOKS {
-            match worker.read(dir, &self.name, &found, self.how)? {
+            match worker.read(dir, &self.name, &found, self.how, &unlock)? {
                 Outcome::Content(content) => {
                     let sparse = if content.sparse { SPARSE } else { 0 };
                     let trusted = if content.trusted { TRUSTED } else { 0 };

@@ -105,6 +105,11 @@ impl Store {
         Ok(None)
     }
 
+    /// Its size, as the object says; nothing when there is none.
+    pub(super) fn large_size(&self, key: Key) -> Result<Option<u64>, StoreError> {
+        Ok(self.open_large(&key.hash)?.map(|large| large.size))
+    }
+
     pub(super) fn read_large(&self, key: Key) -> Result<Vec<u8>, StoreError> {
         let large = self.open_large(&key.hash)?.ok_or_else(|| self.missing(key))?;
         if large.size > WHOLE {

@@ -1,9 +1,9 @@
 //! The child: one operation in a process of its own, told by the environment. As a test of the suite it does nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use nono_snapshot::{SnapshotError, SnapshotManager, failpoint};
+use nono_snapshot::{Next, RestoreOptions, SnapshotError, SnapshotId, SnapshotManager, failpoint};
 
 use crate::lab::Lab;
 
@@ -50,6 +50,20 @@ pub(crate) fn one(manager: &mut SnapshotManager, operation: &str) -> Result<(), 
                 println!("failed: {}: {}", failed.path.display(), failed.error);
             }
         }),
+        "thin" => manager.thin(&[1, 2]),
+        "closed" => {
+            manager.create_next(Next { open_closed: true, if_changed: false, first_rules: false }).map(drop)
+        }
+        "edit" => manager.edit(&edits(manager)).map(drop),
+        "restore-some" => {
+            let root = manager.roots()[0].clone();
+            let options = RestoreOptions {
+                except: vec![root.join("replace.txt"), root.join("newdir/a")],
+                keep_changed_since: vec![SnapshotId::Number(1), SnapshotId::Number(2)],
+                ..RestoreOptions::default()
+            };
+            manager.restore(&SnapshotId::Number(0), &options).map(drop)
+        }
         "recover" => manager.recover().map(drop),
         "settle" => manager.settle().map(drop),
         "gc" => manager.gc().map(drop),
@@ -59,6 +73,15 @@ pub(crate) fn one(manager: &mut SnapshotManager, operation: &str) -> Result<(), 
         }
         other => panic!("no such operation: {other}"),
     }
+}
+
+/// The files that get new bytes: a small one, a large one, one with two names, one in a directory without w.
+pub(crate) const EDITED: [&str; 4] = ["replace.txt", "big.bin", "hard-1", "locked/in.txt"];
+
+fn edits(manager: &SnapshotManager) -> Vec<(PathBuf, Vec<u8>)> {
+    let bytes =
+        |name: &str| crate::trees::noise(name.len() as u64, if name == "big.bin" { 5 << 20 } else { 3000 });
+    EDITED.iter().map(|name| (manager.roots()[0].join(name), bytes(name))).collect()
 }
 
 /// The command that runs this binary as a child.

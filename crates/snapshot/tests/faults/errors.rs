@@ -17,6 +17,7 @@ const EIO: i32 = 5;
 pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
     match errno {
         ENOSPC => make_old(&lab.tree()),
+        _ if operation == "edit" => make_old(&lab.tree()),
         _ => make_small_old(&lab.tree()),
     }
     if operation == "gc" {
@@ -29,6 +30,9 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
     }
     if operation == "settle" || operation == "gc" {
         lab.manager().unwrap().create_incremental().unwrap();
+    }
+    if operation == "thin" {
+        (0..3).for_each(|_| drop(lab.manager().unwrap().create_incremental().unwrap()));
     }
     let before = list(&lab.tree());
     lab.save("start");
@@ -50,7 +54,10 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
         if result.is_ok() {
             quiet.push(at);
         }
-        let check = || check(lab, operation, &when, result.is_ok(), &old, &before);
+        let check = || match operation {
+            "edit" => check_edit(lab, &when, result.is_ok(), &before),
+            _ => check(lab, operation, &when, result.is_ok(), &old, &before),
+        };
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
         wrong.extend(checked.is_err().then_some(at));
     }
@@ -107,11 +114,35 @@ fn check(lab: &Lab, operation: &str, when: &str, ok: bool, old: &Listing, before
     let restored = manager.restore_to(0).unwrap();
     assert!(restored.failed.is_empty(), "{when}: {restored:?}");
     assert_same(&list(&lab.tree()), old, &format!("{when}: the first snapshot"));
-    let last = manager.snapshots().unwrap().into_iter().find(|id| *id != SnapshotId::Number(0));
+    let there = |id: &SnapshotId| *id != SnapshotId::Number(0) && manager.load(id).is_ok();
+    let last = manager.snapshots().unwrap().into_iter().find(there);
     if let Some(last) = last {
         manager.restore(&last, &RestoreOptions::default()).unwrap();
         assert_same(&list(&lab.tree()), before, &format!("{when}: what was there"));
     }
+}
+
+/// All of the files have the new bytes, or none, once whoever comes next was there; and it can be undone.
+fn check_edit(lab: &Lab, when: &str, ok: bool, before: &Listing) {
+    let under_way = lab.session().join("restore.journal").exists();
+    let mut manager = lab.manager().unwrap();
+    assert_clean(&mut manager, when);
+    manager.recover().unwrap_or_else(|error| panic!("{when}: recover: {error}"));
+    let is = list(&lab.tree());
+    let changed = is.iter().filter(|(name, item)| before.get(*name) != Some(item)).map(|(name, _)| name);
+    let changed: Vec<_> = changed.map(|name| name.to_str().unwrap()).collect();
+    let mut edited = child::EDITED.to_vec();
+    edited.sort_unstable();
+    assert!(changed == edited || (changed.is_empty() && !ok && !under_way), "{when}: {changed:?}");
+    assert_eq!(is.len(), before.len(), "{when}");
+    manager.gc().unwrap_or_else(|error| panic!("{when}: gc: {error}"));
+    assert_clean(&mut manager, &format!("{when}, after gc"));
+    assert_eq!(lab.debris(), Vec::<std::path::PathBuf>::new(), "{when}: left behind");
+    let safety = manager.snapshots().unwrap().into_iter().find(|id| *id != SnapshotId::Number(0));
+    if let Some(safety) = safety {
+        manager.restore(&safety, &RestoreOptions::default()).unwrap();
+    }
+    assert_same(&list(&lab.tree()), before, &format!("{when}: undone"));
 }
 
 fn in_a_child(operation: &str, errno: i32) {
@@ -146,6 +177,26 @@ fn full_disk_in_settle() {
 #[test]
 fn full_disk_in_gc() {
     in_a_child("gc", ENOSPC);
+}
+
+#[test]
+fn full_disk_in_thin() {
+    in_a_child("thin", ENOSPC);
+}
+
+#[test]
+fn full_disk_in_edit() {
+    in_a_child("edit", ENOSPC);
+}
+
+#[test]
+fn broken_disk_in_thin() {
+    in_a_child("thin", EIO);
+}
+
+#[test]
+fn broken_disk_in_edit() {
+    in_a_child("edit", EIO);
 }
 
 #[test]
@@ -198,6 +249,7 @@ fn one_failing_call_in_restore() {
         "linkat",
         "utimensat",
         "fchmod",
+        "fchmodat",
         "pwrite64",
     ] {
         for at in 1..200 {

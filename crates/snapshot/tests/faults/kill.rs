@@ -9,6 +9,7 @@ use std::process::Command;
 use nono_snapshot::{RestoreOptions, SnapshotId, SnapshotManager};
 
 use crate::child;
+use crate::closed::{is_left_open, killed_at, program_for_users};
 use crate::lab::{Lab, assert_clean, run, scratch};
 use crate::trees::{self, Listing, assert_same, list, make_new, make_old, make_small_old};
 
@@ -40,7 +41,7 @@ fn every_step(lab: &Lab, operation: &str, check: impl Fn(&str, u64)) -> u64 {
 }
 
 /// Collect garbage, then nothing may lie around and all must be sound.
-fn assert_tidy(lab: &Lab, manager: &mut SnapshotManager, when: &str) {
+pub(crate) fn assert_tidy(lab: &Lab, manager: &mut SnapshotManager, when: &str) {
     manager.gc().unwrap_or_else(|error| panic!("{when}: gc: {error}"));
     assert_clean(manager, &format!("{when}, after gc"));
     let debris = lab.debris();
@@ -98,6 +99,50 @@ fn incremental() {
         assert_same(&list(&lab.tree()), &old, &format!("{when}: back to 0"));
         manager.restore_to(1).unwrap();
         assert_same(&list(&lab.tree()), &new, &format!("{when}: back to 1"));
+    });
+}
+
+/// Thinning: whatever the moment, each snapshot is there as a whole or given up.
+#[test]
+fn thin() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    let mut manager = lab.manager().unwrap();
+    let mut states = Vec::new();
+    for at in 0..4 {
+        trees::write(&lab.tree().join("file"), format!("{at}"));
+        trees::write(&lab.tree().join(format!("only-{at}")), trees::noise(at, 5000));
+        if at == 0 {
+            manager.create_baseline().map(drop).unwrap();
+        } else {
+            manager.create_incremental().map(drop).unwrap();
+        }
+        states.push(list(&lab.tree()));
+    }
+    manager.settle().unwrap();
+    drop(manager);
+    lab.save("start");
+    every_step(&lab, "thin", |when, at| {
+        let mut manager = lab.manager().unwrap();
+        assert_clean(&mut manager, when);
+        let there = |manager: &SnapshotManager, number| manager.load_manifest(number).is_ok();
+        let both = (there(&manager, 1), there(&manager, 2));
+        assert!(both == (true, true) || both == (false, false), "{when}: {both:?}");
+        if both.0 && at % 2 == 0 {
+            manager.restore_to(1).unwrap();
+            assert_same(&list(&lab.tree()), &states[1], &format!("{when}: back to 1"));
+        }
+        child::one(&mut manager, "thin").unwrap_or_else(|error| panic!("{when}, again: {error}"));
+        assert_eq!(
+            (there(&manager, 1), there(&manager, 2), manager.snapshot_count().unwrap()),
+            (false, false, 4)
+        );
+        assert_tidy(&lab, &mut manager, when);
+        for number in [0, 3] {
+            manager.restore_to(number).unwrap();
+            let state = &states[usize::try_from(number).unwrap()];
+            assert_same(&list(&lab.tree()), state, &format!("{when}: back to {number}"));
+        }
     });
 }
 
@@ -215,6 +260,93 @@ fn restore() {
     every_step(&lab, "restore", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
 }
 
+/// New bytes for files: old or new, and completed by whoever comes next.
+#[test]
+fn edit() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    make_old(&lab.tree());
+    lab.manager().unwrap().create_baseline().unwrap();
+    trees::write(&lab.tree().join("keep.txt"), "changed since the snapshot");
+    let before = list(&lab.tree());
+    lab.save("start");
+    child::operate(&lab, "edit").unwrap();
+    // The time of an edit is its own.
+    let edited = |name: &Path| child::EDITED.contains(&name.to_str().unwrap()) || name.ends_with("hard-2");
+    let timeless = |listing: Listing| -> Listing {
+        let item = |name: &Path, item: trees::Item| if edited(name) { item.timeless() } else { item };
+        listing.into_iter().map(|(name, one)| (name.clone(), item(&name, one))).collect()
+    };
+    let after = timeless(list(&lab.tree()));
+    assert_eq!(trees::differences(&after, &timeless(before.clone())).len(), 5);
+    every_step(&lab, "edit", |when, at| {
+        let under_way = lab.session().join("restore.journal").exists();
+        let mut manager = lab.manager().unwrap();
+        assert_clean(&mut manager, when);
+        let next = ["recover", "incremental", "gc", "edit"][usize::try_from(at % 4).unwrap()];
+        let when = format!("{when}, then {next}");
+        child::one(&mut manager, next).unwrap_or_else(|error| panic!("{when}: {error}"));
+        let is = list(&lab.tree());
+        if under_way || next == "edit" || is != before {
+            assert_same(&timeless(is), &after, &format!("{when}: completed"));
+        }
+        assert_tidy(&lab, &mut manager, &when);
+        if let Some(safety) = safeties(&manager).first() {
+            let restored = manager.restore(safety, &RestoreOptions::default()).unwrap();
+            assert!(restored.failed.is_empty() && restored.skipped.is_empty(), "{when}: {restored:?}");
+        }
+        assert_same(&list(&lab.tree()), &before, &format!("{when}: undone"));
+    });
+}
+
+/// A restore of a part, with somebody else's changes: what completes it leaves the same things alone.
+#[test]
+fn restore_some() {
+    let dir = scratch();
+    let lab = Lab::at(dir.path());
+    make_small_old(&lab.tree());
+    for name in ["HEAD", "index", "objects/1"] {
+        trees::write(&lab.tree().join("sub/.git").join(name), format!("old {name}"));
+        trees::write(&lab.tree().join("kept/.git").join(name), format!("old {name}"));
+    }
+    lab.manager().unwrap().create_baseline().unwrap();
+    make_new(&lab.tree());
+    lab.manager().unwrap().create_incremental().unwrap();
+    for name in ["HEAD", "objects/2"] {
+        trees::write(&lab.tree().join("sub/.git").join(name), format!("new {name}"));
+        trees::write(&lab.tree().join("kept/.git").join(name), format!("new {name}"));
+    }
+    lab.manager().unwrap().create_incremental().unwrap();
+    trees::write(&lab.tree().join("kept/.git/index"), "somebody else's");
+    trees::write(&lab.tree().join("new.txt"), "somebody else's");
+    trees::write(&lab.tree().join("newdir/mine"), "somebody else's");
+    let before = list(&lab.tree());
+    lab.save("start");
+    child::operate(&lab, "restore-some").unwrap();
+    let after = list(&lab.tree());
+    let text = |name: &str| fs::read_to_string(lab.tree().join(name)).unwrap();
+    assert_eq!((text("sub/.git/HEAD"), text("kept/.git/HEAD")), ("old HEAD".into(), "new HEAD".into()));
+    assert_eq!((text("new.txt"), text("newdir/a")), ("somebody else's".into(), "a".into()));
+    assert!(text("replace.txt").starts_with("new content") && lab.tree().join("gone.txt").exists());
+    every_step(&lab, "restore-some", |when, at| {
+        let under_way = lab.session().join("restore.journal").exists();
+        let mut manager = lab.manager().unwrap();
+        assert_clean(&mut manager, when);
+        let next = ["recover", "incremental", "gc", "restore-some"][usize::try_from(at % 4).unwrap()];
+        let when = format!("{when}, then {next}");
+        child::one(&mut manager, next).unwrap_or_else(|error| panic!("{when}: {error}"));
+        let is = list(&lab.tree());
+        if under_way || next == "restore-some" || is != before {
+            assert_same(&is, &after, &format!("{when}: completed"));
+        }
+        assert_tidy(&lab, &mut manager, &when);
+        if let Some(safety) = safeties(&manager).first() {
+            manager.restore(safety, &RestoreOptions::default()).unwrap();
+        }
+        assert_same(&list(&lab.tree()), &before, &format!("{when}: undone"));
+    });
+}
+
 /// The completion of a restore is killed too.
 #[test]
 fn recovery() {
@@ -237,7 +369,7 @@ fn recovery() {
 }
 
 /// The same as somebody who is not root, for whom closed files and directories are closed: they are opened up for a
-/// moment, and a kill in that moment must not change what is restored.
+/// moment, and a kill in that moment must not change what is restored. More of this is in `closed.rs`.
 #[test]
 fn restore_as_a_user() {
     if !rustix::process::geteuid().is_root() {
@@ -255,30 +387,29 @@ fn restore_as_a_user() {
     trees::write(&lab.tree().join("secret-2"), "new, and closed");
     trees::mode(&lab.tree().join("secret-2"), 0o000);
     trees::write(&lab.tree().join("closed/in"), "changed in a closed directory");
+    trees::write(&lab.tree().join("closed/deep/secret"), "closed in a closed directory in another");
+    trees::mode(&lab.tree().join("closed/deep/secret"), 0o000);
+    trees::mode(&lab.tree().join("closed/deep"), 0o200);
+    trees::mode(&lab.tree(), 0o311);
     run(Command::new("chown").args(["-R", "65534:65534"]).arg(&lab.base));
     let new = list(&lab.tree());
     lab.save("start");
-    // What a copy of this test is run from, since the user may not get to where it is.
-    let program = lab.base.join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    trees::mode(&program, 0o755);
-    trees::mode(&lab.base, 0o755);
-    let mut wrong = Vec::new();
+    let program = program_for_users(&lab);
+    let (mut wrong, mut left_open) = (Vec::new(), 0);
     for at in 0..5000 {
         lab.reset("start");
-        let output = child::as_user(&lab, &program, "restore", at).output().unwrap();
+        let done = killed_at(&lab, &program, "restore", at);
         let when = format!("restore as a user killed at step {at}");
-        let text =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        let done = output.status.success();
-        assert!(done || output.status.signal() == Some(9), "{when}: {text}");
+        left_open += u64::from(is_left_open(&lab, &new));
         let check = || assert_restored_or_untouched(&lab, &when, at, &old, &new);
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
         wrong.extend(checked.is_err().then_some(at));
         if done {
-            println!("restore as a user: {at} steps\n{text}");
+            println!("restore as a user: {at} steps; opened up after {left_open} of the kills");
             assert!(wrong.is_empty(), "wrong after a kill at each of the steps {wrong:?}");
+            assert!(left_open > 8, "no kill while something was opened up");
             return;
         }
     }
+    panic!("restore never ends");
 }

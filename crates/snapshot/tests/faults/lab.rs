@@ -88,7 +88,10 @@ impl Lab {
                 _ => manifest && !record.contains(&stem),
             };
             let in_tmp = path.starts_with(self.store().join("tmp"));
-            let temporary = name.contains(".tmp") || name == "restore.journal" || name.starts_with("FORMAT.");
+            let temporary = name.contains(".tmp")
+                || name == "restore.journal"
+                || name == "unlocked"
+                || name.starts_with("FORMAT.");
             if orphan || in_tmp || temporary {
                 debris.push(path);
             }
@@ -99,7 +102,7 @@ impl Lab {
         debris
     }
 
-    /// The names of the manifests that the record names.
+    /// The names of the manifests that the record names and did not give up.
     fn recorded(&self) -> BTreeSet<String> {
         let Ok(text) = fs::read_to_string(self.session().join("record.json")) else { return BTreeSet::new() };
         let record: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -107,7 +110,8 @@ impl Lab {
             let file = Path::new(one["file"].as_str().unwrap());
             file.file_stem().unwrap().to_string_lossy().into_owned()
         };
-        record["snapshots"].as_array().unwrap().iter().map(name).collect()
+        let there = record["snapshots"].as_array().unwrap().iter();
+        there.filter(|one| one["thinned"] == false).map(name).collect()
     }
 }
 

@@ -110,6 +110,11 @@ pub(crate) struct Item {
 }
 
 impl Item {
+    /// The same at another time.
+    pub(crate) fn timeless(&self) -> Item {
+        Item { mtime: (0, 0), ..self.clone() }
+    }
+
     pub(crate) fn same_bytes(&self, other: &Item) -> bool {
         self.content == other.content && self.mode & 0o170_000 == other.mode & 0o170_000
     }

@@ -74,6 +74,34 @@ fn what_is_opened_up_is_closed_again() {
     });
 }
 
+/// Closed files with several names, which several threads come by at once: each is taken, as it is.
+#[test]
+fn closed_files_with_several_names() {
+    as_user("permissions::closed_files_with_several_names", |place| {
+        let world = World::on(place);
+        world.write("open", "o");
+        let mut manager = world.manager();
+        manager.create_baseline().unwrap();
+        for n in 0..400 {
+            world.write(format!("a/{}/{n}", n % 8), format!("{n}"));
+        }
+        world.sh("cp -al a b; cp -al a c; find a -type f -exec chmod 000 {} +");
+        for round in 0..8 {
+            let how = nono_snapshot::Next { open_closed: true, if_changed: round > 0, first_rules: false };
+            match manager.create_next(how).unwrap() {
+                Some((last, _)) => {
+                    assert_eq!(left_out(&last, Cause::Unreadable), 0, "{:?}", last.coverage);
+                    let files = last.files().unwrap();
+                    let closed = files.values().filter(|file| file.permissions == 0).count();
+                    assert_eq!((round, closed, files.len()), (0, 1200, 1201));
+                }
+                None => assert!(round > 0),
+            }
+        }
+        assert!(manager.verify().unwrap().is_clean());
+    });
+}
+
 /// Parents without write permission, before and after.
 #[test]
 fn files_below_read_only_directories_come_back() {

@@ -286,7 +286,7 @@ fn a_file_made_after_the_session_is_kept() {
     let (last, _) = manager.create_incremental().unwrap();
     world.sh("echo person > b; echo person > mine; mkdir d; echo person > d/mine");
     let options =
-        nono_snapshot::RestoreOptions { keep_changed_since: Some(last.id.clone()), ..Default::default() };
+        nono_snapshot::RestoreOptions { keep_changed_since: vec![last.id.clone()], ..Default::default() };
     let first = nono_snapshot::SnapshotId::Number(0);
     let restored = manager.restore(&first, &options).unwrap();
     assert_eq!(world.read("a"), "a");

@@ -53,13 +53,15 @@ fn request<'a>(
     target: &'a SnapshotState,
     current: &'a SnapshotState,
     resumed: Option<&'a SnapshotState>,
+    since: &'a [&'a SnapshotState],
 ) -> RestoreRequest<'a> {
     RestoreRequest {
         target,
         current,
         selection: &Selection::All,
+        except: &[],
         // Conflicts are judged all the time: what an interrupted restore did must not look like one.
-        keep_changed_since: Some(resumed.unwrap_or(current)),
+        keep_changed_since: since,
         force: false,
         resumed,
     }
@@ -70,7 +72,7 @@ fn recover(world: &World, target: &SnapshotState, safety: &SnapshotState) -> Res
     let Some(journal) = Journal::load(&world.journal_path()).unwrap() else {
         return RestoreOutcome::default();
     };
-    let old = plan(&request(target, safety, None), &world.objects).unwrap();
+    let old = plan(&request(target, safety, None, &[safety]), &world.objects).unwrap();
     let swept = sweep(&old, journal.id(), &world.objects);
     assert!(swept.failed.is_empty(), "{:?}", swept.failed);
     for kept in &swept.kept {
@@ -80,7 +82,7 @@ fn recover(world: &World, target: &SnapshotState, safety: &SnapshotState) -> Res
     }
     let current = world.snap();
     assert!(!dump(&current, &world.objects).contains(".nono-"));
-    let plan = plan(&request(target, &current, Some(safety)), &world.objects).unwrap();
+    let plan = plan(&request(target, &current, Some(safety), &[safety]), &world.objects).unwrap();
     let outcome = apply(&plan, &world.objects, &journal, &());
     journal.finish().unwrap();
     outcome
@@ -100,7 +102,7 @@ fn a_disk_that_fails_at_every_step() {
         for at in 0.. {
             let world = World::alone();
             let (target, safety) = prepare(&world);
-            let plan = plan(&request(&target, &safety, None), &world.objects).unwrap();
+            let plan = plan(&request(&target, &safety, None, &[&safety]), &world.objects).unwrap();
             failpoint::fail_from(at, errno);
             let outcome = world.begin().map(|journal| apply(&plan, &world.objects, &journal, &()));
             let steps = failpoint::steps();
@@ -140,13 +142,14 @@ fn killed_child() {
     let objects = Files(base.join("objects"));
     let root = base.join("root");
     let (target, safety) = (load(&base.join("target"), &root), load(&base.join("safety"), &root));
-    let plan = plan(&request(&target, &safety, None), &objects).unwrap();
+    let plan = plan(&request(&target, &safety, None, &[&safety]), &objects).unwrap();
     failpoint::abort_at(at.parse().unwrap());
     let record = nono_snapshot::restore::JournalRecord {
         id: nono_snapshot::restore::RestoreId::random().unwrap(),
         target: "target".into(),
         safety: "safety".into(),
-        keep_changed_since: None,
+        except: Vec::new(),
+        keep_changed_since: Vec::new(),
         force: false,
         roots: vec![root.clone()],
         selection: Selection::All,

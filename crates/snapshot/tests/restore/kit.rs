@@ -179,7 +179,8 @@ impl World {
             target,
             current,
             selection,
-            keep_changed_since: None,
+            except: &[],
+            keep_changed_since: &[],
             force: false,
             resumed: None,
         };
@@ -205,10 +206,11 @@ impl World {
             id: RestoreId::random().unwrap(),
             target: "target".into(),
             safety: "safety".into(),
-            keep_changed_since: None,
+            keep_changed_since: Vec::new(),
             force: false,
             roots: vec![self.root()],
             selection: Selection::All,
+            except: Vec::new(),
         };
         Journal::begin(&self.journal_path(), record)
     }

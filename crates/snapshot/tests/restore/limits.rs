@@ -75,7 +75,8 @@ fn there_and_back(levels: usize, name: &[u8]) {
             target,
             current,
             selection: &Selection::All,
-            keep_changed_since: None,
+            except: &[],
+            keep_changed_since: &[],
             force: false,
             resumed: None,
         };

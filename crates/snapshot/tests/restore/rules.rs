@@ -165,7 +165,8 @@ fn restore_since(
         target,
         current: &current,
         selection: &Selection::All,
-        keep_changed_since: Some(since),
+        except: &[],
+        keep_changed_since: &[since],
         force,
         resumed: None,
     };

@@ -1,0 +1,50 @@
+//! Looking at what was captured.
+
+use std::path::Path;
+
+use super::{Manifest, SnapshotError, SnapshotManager};
+use crate::diff::{Change, diff};
+use crate::hash::ContentHash;
+use crate::manifest::SnapshotId;
+use crate::node::Entry;
+use crate::objects::StoreObjects;
+use crate::store::Key;
+
+impl SnapshotManager {
+    pub fn load_manifest(&self, number: u32) -> Result<Manifest, SnapshotError> {
+        self.load(&SnapshotId::Number(number))
+    }
+
+    /// Any snapshot: numbered or safety.
+    pub fn load(&self, id: &SnapshotId) -> Result<Manifest, SnapshotError> {
+        let record = self.recorded()?;
+        let sheet = self.session.sheet(&record, id)?;
+        let durable = record.find(id).is_some_and(|recorded| recorded.durable);
+        Ok(self.manifest(sheet, durable))
+    }
+
+    /// All snapshots, in the order they were taken.
+    pub fn snapshots(&self) -> Result<Vec<SnapshotId>, SnapshotError> {
+        let record = self.session.record()?.unwrap_or_default();
+        Ok(record.snapshots.iter().map(crate::session::Recorded::snapshot).collect())
+    }
+
+    /// What changed from one snapshot to another.
+    pub fn diff(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
+        let record = self.recorded()?;
+        let from = self.session.sheet(&record, from)?;
+        let to = self.session.sheet(&record, to)?;
+        Ok(diff(&from.state, &to.state, &StoreObjects::new(&self.store))?)
+    }
+
+    /// What a snapshot holds at this path (absolute); nothing where it was not there or was left out.
+    pub fn entry(&self, id: &SnapshotId, path: &Path) -> Result<Option<Entry>, SnapshotError> {
+        let sheet = self.session.sheet(&self.recorded()?, id)?;
+        Ok(crate::files::entry(&sheet.state, &StoreObjects::new(&self.store), path)?)
+    }
+
+    /// A file's content, checked; nothing where it has more than `limit` bytes.
+    pub fn content(&self, hash: ContentHash, limit: u64) -> Result<Option<Vec<u8>>, SnapshotError> {
+        Ok(self.store.read_up_to(Key::from(hash), limit)?)
+    }
+}

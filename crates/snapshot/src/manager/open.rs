@@ -1,0 +1,128 @@
+//! Where a manager comes from: a new session folder, one that is taken up with its paths, or one as it is.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::background::Background;
+use super::{Limits, ManagerOptions, SnapshotError, SnapshotManager, roots, upkeep};
+use crate::exclusion::{ExclusionConfig, Rules};
+use crate::node::Time;
+use crate::read;
+use crate::session::{Held, Record, Session};
+use crate::store::Store;
+
+impl SnapshotManager {
+    /// A manager on this session folder, with a store of its own. A folder that has snapshots is taken up where it was
+    /// left.
+    pub fn new(
+        session_dir: impl Into<PathBuf>,
+        tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
+        exclusion: ExclusionConfig,
+        limits: Limits,
+    ) -> Result<SnapshotManager, SnapshotError> {
+        SnapshotManager::with_options(
+            session_dir,
+            tracked_paths,
+            exclusion,
+            limits,
+            ManagerOptions::default(),
+        )
+    }
+
+    pub fn with_options(
+        session_dir: impl Into<PathBuf>,
+        tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
+        exclusion: ExclusionConfig,
+        limits: Limits,
+        options: ManagerOptions,
+    ) -> Result<SnapshotManager, SnapshotError> {
+        Rules::check(&exclusion)?;
+        let session = Session::new(session_dir);
+        session.create()?;
+        // Its real place: it must be known when it lies in a tracked tree, and after a change of the working directory.
+        let session = session.resolved()?;
+        let (roots, forced) = roots::merge_nested(roots::resolve(tracked_paths.into_iter().map(Into::into))?);
+        let mut exclusion = exclusion;
+        exclusion.force_include.extend(forced);
+        let held = session.hold()?;
+        let record = session.record()?;
+        if let Some(record) = &record
+            && !roots.is_empty()
+            && record.roots != roots
+            && !record.snapshots.is_empty()
+        {
+            return Err(SnapshotError::OtherRoots {
+                dir: session.dir().to_owned(),
+                roots: record.roots.clone(),
+            });
+        }
+        let started = record.as_ref().map_or_else(read::now, Record::started);
+        let roots =
+            if roots.is_empty() { record.map(|record| record.roots).unwrap_or_default() } else { roots };
+        let store = options.store.clone().unwrap_or_else(|| session.dir().join("store"));
+        let parts = Parts { roots, started, exclusion, limits, options };
+        SnapshotManager::assemble(&held, session, &store, parts)
+    }
+
+    /// A manager on a session that is there already, made by whomever, with the roots of its record and the store in its
+    /// folder; where it has none, that of the options. The rules of its snapshots are frozen in them; one that is taken
+    /// from now on has the usual rules and limits. Nothing is made that is not there.
+    pub fn resume(
+        session_dir: impl Into<PathBuf>,
+        options: ManagerOptions,
+    ) -> Result<SnapshotManager, SnapshotError> {
+        let session = Session::new(session_dir);
+        let none = || SnapshotError::NoSession { dir: session.dir().to_owned() };
+        session.record()?.ok_or_else(none)?;
+        let session = session.resolved()?;
+        let own = session.dir().join("store");
+        // A link is none of its own: the store is written to, and collected from.
+        let is_own = own.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let store = if is_own { Some(own) } else { options.store.clone().filter(|store| store.is_dir()) };
+        let store = store.ok_or_else(|| SnapshotError::NoStore { dir: session.dir().to_owned() })?;
+        session.create()?;
+        let held = session.hold()?;
+        let none = || SnapshotError::NoSession { dir: session.dir().to_owned() };
+        let record = session.record()?.ok_or_else(none)?;
+        let parts = Parts {
+            started: record.started(),
+            roots: record.roots,
+            exclusion: ExclusionConfig::default(),
+            limits: Limits::default(),
+            options: ManagerOptions { store: Some(store.clone()), ..options },
+        };
+        SnapshotManager::assemble(&held, session, &store, parts)
+    }
+
+    fn assemble(
+        _held: &Held,
+        session: Session,
+        store: &Path,
+        parts: Parts,
+    ) -> Result<SnapshotManager, SnapshotError> {
+        let store = Arc::new(Store::open(store)?);
+        upkeep::register(&store, &session)?;
+        let Parts { roots, started, exclusion, limits, options } = parts;
+        Ok(SnapshotManager {
+            session,
+            store,
+            roots,
+            exclusion,
+            limits,
+            options,
+            observer: Box::new(()),
+            started,
+            background: Background::default(),
+            recovered: None,
+        })
+    }
+}
+
+/// What a manager is made of, besides its folders.
+struct Parts {
+    roots: Vec<PathBuf>,
+    started: Time,
+    exclusion: ExclusionConfig,
+    limits: Limits,
+    options: ManagerOptions,
+}

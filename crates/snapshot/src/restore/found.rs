@@ -1,0 +1,51 @@
+//! What is known of a path that was chosen: silence is no answer there.
+
+use std::path::Path;
+
+use super::Why;
+use crate::node::{Entry, Kind, Reason};
+use crate::state::{ObjectError, Objects};
+
+/// Whether a side has it.
+pub(super) enum Found {
+    Entry,
+    LeftOut(Why),
+    Nothing,
+}
+
+pub(super) fn look(
+    path: &Path,
+    root: &Path,
+    new: Option<&Entry>,
+    old: Option<&Entry>,
+    objects: &dyn Objects,
+) -> Result<Found, ObjectError> {
+    let Ok(rest) = path.strip_prefix(root) else { return Ok(Found::Entry) };
+    let was = look_in(new, rest, objects)?;
+    if let Err(reason) = was {
+        return Ok(Found::LeftOut(Why::NotCaptured(reason)));
+    }
+    let is = look_in(old, rest, objects)?;
+    Ok(match (was, is) {
+        (Ok(Some(())), _) | (_, Ok(Some(()))) => Found::Entry,
+        (_, Err(reason)) => Found::LeftOut(Why::NotStored(reason)),
+        _ => Found::Nothing,
+    })
+}
+
+type InOne = Result<Option<()>, Reason>;
+
+/// Whether one side has it, or left it out.
+fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<InOne, ObjectError> {
+    let mut kind = side.map(|side| side.kind.clone());
+    for component in rest.components() {
+        let name = component.as_os_str().as_encoded_bytes();
+        let Some(Kind::Dir { tree, .. }) = kind else { return Ok(Ok(None)) };
+        let node = objects.node(tree)?;
+        if let Some(omitted) = node.omitted(name) {
+            return Ok(Err(omitted.reason.clone()));
+        }
+        kind = node.entry(name).map(|entry| entry.kind.clone());
+    }
+    Ok(Ok(kind.map(|_| ())))
+}

@@ -1,0 +1,68 @@
+//! What is one thing in conflicts: a `.git`, whose files mean nothing one by one.
+
+use std::sync::Arc;
+
+use crate::diff::Aspects;
+use crate::hash::TreeId;
+use crate::node::{Entry, Kind, Name, Node};
+use crate::state::{ObjectError, Objects};
+
+/// What a state that conflicts are judged by has in a directory; `None`: no such directory.
+pub(super) type Base = Option<Arc<Node>>;
+
+/// Whether the directory `now`, or anything in it, is in none of these states. What was left out now is not judged:
+/// nothing is done with it either.
+pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> Result<bool, ObjectError> {
+    let alone = Arc::new(Node { entries: vec![now.clone()], omitted: Vec::new() });
+    let only = |base: &Base| {
+        let node = base.as_ref()?;
+        let entries = node.entry(now.name.as_bytes()).cloned().into_iter().collect();
+        let omitted = node.omitted(now.name.as_bytes()).cloned().into_iter().collect();
+        Some(Arc::new(Node { entries, omitted }))
+    };
+    let mut waiting = vec![(alone, bases.iter().map(only).collect::<Vec<Base>>())];
+    while let Some((now, bases)) = waiting.pop() {
+        if is_gone(&now, &bases) {
+            return Ok(true);
+        }
+        for entry in &now.entries {
+            if bases.iter().all(|base| is_other(entry, base.as_deref())) {
+                return Ok(true);
+            }
+            let Kind::Dir { tree, .. } = entry.kind else { continue };
+            let below: Vec<Option<&Entry>> =
+                bases.iter().map(|base| base.as_ref()?.entry(entry.name.as_bytes())).collect();
+            let tree_of = |entry: &Entry| match entry.kind {
+                Kind::Dir { tree, .. } => Some(tree),
+                _ => None,
+            };
+            // As in one of them down to the last file.
+            if below.iter().flatten().any(|base| tree_of(base) == Some(tree)) {
+                continue;
+            }
+            let trees = below.into_iter().map(|base| base.and_then(tree_of));
+            let load = |tree: Option<TreeId>| tree.map(|tree| objects.node(tree)).transpose();
+            let below = trees.map(load).collect::<Result<Vec<Base>, _>>()?;
+            waiting.push((objects.node(tree)?, below));
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a name that all states have is not there now.
+fn is_gone(now: &Node, bases: &[Base]) -> bool {
+    let has = |node: &Node, name: &Name| {
+        node.entry(name.as_bytes()).is_some() || node.omitted(name.as_bytes()).is_some()
+    };
+    let everywhere = |name: &Name| bases.iter().all(|base| base.as_ref().is_some_and(|base| has(base, name)));
+    let first = bases.first().and_then(Option::as_ref);
+    let mut names = first.into_iter().flat_map(|node| node.entries.iter().map(|entry| &entry.name));
+    names.any(|name| !has(now, name) && everywhere(name))
+}
+
+/// Whether one state has something else there.
+fn is_other(entry: &Entry, base: Option<&Node>) -> bool {
+    let Some(base) = base.and_then(|node| node.entry(entry.name.as_bytes())) else { return true };
+    let aspects = Aspects::between(entry, base);
+    aspects.content || aspects.permissions()
+}

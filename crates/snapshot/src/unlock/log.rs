@@ -1,0 +1,278 @@
+//! The log of what is opened up, in the session's folder. A record is written before each mode is changed and says what
+//! it was; the file goes when everything is closed again. If it is there, a process was killed in between, and
+//! [`close_again`] closes what it names, last first, because what is opened last lies behind what was opened before.
+//!
+//! One write for each record, with a checksum: a torn end is a mode that was not changed. Directories are named by the
+//! one they stand in, each once, so the log of a deep tree is no larger than its names. Nothing in it is believed
+//! beyond that: only the session's own roots are entered, through no link, and only what is exactly as the log says it
+//! was left (inode, owner, mode) loses the permissions that were added, and nothing else.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::io::Errno;
+
+use super::{Opened, close, find, is_gone, lock};
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::dirs::{DirId, Dirs, open_dir, place_of};
+use crate::disk;
+use crate::file;
+use crate::hash::tagged;
+use crate::node::Name;
+use crate::paths;
+
+#[cfg(test)]
+mod tests;
+
+const MARK: &[u8] = b"nono unlocked v1\0";
+
+/// Something that was opened up cannot be closed again, now.
+#[derive(Debug)]
+pub(crate) struct UnlockError {
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
+}
+
+/// The log of one capture. The file is made when there is something to write.
+#[derive(Debug)]
+pub(crate) struct UnlockLog {
+    path: PathBuf,
+    state: Mutex<State>,
+    alone: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    file: Option<File>,
+    /// Its end may be torn: nothing more is written behind it.
+    torn: bool,
+    scans: u32,
+    stays_open: Option<UnlockError>,
+}
+
+impl UnlockLog {
+    pub(crate) fn new(path: PathBuf) -> UnlockLog {
+        UnlockLog { path, state: Mutex::default(), alone: Mutex::default() }
+    }
+
+    pub(super) fn next_scan(&self) -> u32 {
+        let mut state = lock(&self.state);
+        state.scans += 1;
+        state.scans
+    }
+
+    /// One file at a time.
+    pub(super) fn alone(&self) -> MutexGuard<'_, ()> {
+        lock(&self.alone)
+    }
+
+    /// The first is reported; the log stays, and with it all others.
+    pub(super) fn stays_open(&self, path: PathBuf, source: io::Error) {
+        lock(&self.state).stays_open.get_or_insert(UnlockError { path, source });
+    }
+
+    /// Write down that `name` in the directory `dir` (the root itself, without a name) is opened up next.
+    pub(super) fn note(
+        &self,
+        root: &Path,
+        scan: u32,
+        dirs: &[(DirId, DirId, Box<[u8]>)],
+        dir: DirId,
+        name: &[u8],
+        opened: Opened,
+    ) -> io::Result<()> {
+        let mut out = Writer::new();
+        out.bytes(paths::bytes(root));
+        out.number(u64::from(scan));
+        out.number(dirs.len() as u64);
+        for (id, above, name) in dirs {
+            out.number(u64::from(*id));
+            out.number(u64::from(*above));
+            out.bytes(name);
+        }
+        out.number(u64::from(dir));
+        out.bytes(name);
+        out.number(opened.inode);
+        for number in [opened.uid, opened.old, opened.new] {
+            out.number(u64::from(number));
+        }
+        let body = out.finish();
+        let mut frame = Writer::new();
+        frame.bytes(&body);
+        frame.raw(&tagged(MARK, &[&body]));
+        self.append(&frame.finish())
+    }
+
+    fn append(&self, frame: &[u8]) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let State { file, torn, .. } = &mut *state;
+        if *torn {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let file = if let Some(file) = file {
+            file
+        } else {
+            disk::step()?;
+            let new = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&self.path)?;
+            file.insert(new)
+        };
+        disk::step()?;
+        *torn = true;
+        if file.write(frame)? != frame.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        *torn = false;
+        Ok(())
+    }
+
+    /// Everything is closed again: the log goes. Else it stays for whoever comes next.
+    pub(crate) fn finish(self) -> Result<(), UnlockError> {
+        let state = std::mem::take(&mut *lock(&self.state));
+        if let Some(error) = state.stays_open {
+            return Err(error);
+        }
+        if state.file.is_none() {
+            return Ok(());
+        }
+        file::remove(&self.path).map_err(|source| UnlockError { path: self.path.clone(), source })
+    }
+}
+
+/// One record, as it was read.
+struct Note {
+    root: PathBuf,
+    scan: u32,
+    dirs: Vec<(DirId, DirId, Name)>,
+    dir: DirId,
+    /// None: the root itself.
+    name: Option<Name>,
+    opened: Opened,
+}
+
+impl Note {
+    fn read(from: &mut Reader<'_>) -> Result<Note, Malformed> {
+        let body = from.bytes()?;
+        if from.array()? != tagged(MARK, &[body]) {
+            return Err(Malformed("the checksum"));
+        }
+        let mut from = Reader::new(body);
+        let root = paths::from_bytes(from.bytes()?).to_owned();
+        let scan = from.small("a scan")?;
+        let dirs =
+            from.list(|from| Ok((from.small("a directory")?, from.small("a directory")?, from.name()?)))?;
+        let dir = from.small("a directory")?;
+        let name = match from.bytes()? {
+            b"" => None,
+            name => Some(Name::new(name).ok_or(Malformed("a name"))?),
+        };
+        let opened = Opened {
+            inode: from.number()?,
+            uid: from.small("a user id")?,
+            old: from.small("permission bits")?,
+            new: from.small("permission bits")?,
+        };
+        from.end()?;
+        let added = opened.new & !opened.old;
+        let only_added = opened.old & !opened.new == 0 && opened.new <= 0o7777;
+        if !only_added || added == 0 || added & !0o500 != 0 {
+            return Err(Malformed("permission bits"));
+        }
+        Ok(Note { root, scan, dirs, dir, name, opened })
+    }
+}
+
+/// Close again what the log at `path` names below `roots`; nothing if there is none.
+pub(crate) fn close_again(path: &Path, roots: &[PathBuf]) -> Result<(), UnlockError> {
+    let own = |source| UnlockError { path: path.to_owned(), source };
+    let bytes = match file::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(own)?,
+    };
+    let mut from = Reader::new(&bytes);
+    let mut notes = Vec::new();
+    // What is not whole was not acted on.
+    while let Ok(note) = Note::read(&mut from) {
+        notes.push(note);
+    }
+    let mut places = Places::default();
+    notes.retain(|note| roots.contains(&note.root) && places.learn(note));
+    for note in notes.iter().rev() {
+        match places.find(note) {
+            Ok(fd) => {
+                disk::step().and_then(|()| close(&fd, note.opened)).or_else(not_ours).map_err(own)?;
+            }
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(own(error)),
+        }
+    }
+    file::remove(path).map_err(own)
+}
+
+/// A mode that may not be set is not ours to set any more: it belongs to somebody else, or was made immutable.
+fn not_ours(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::PermissionDenied { Ok(()) } else { Err(error) }
+}
+
+/// The directories that the log names.
+#[derive(Default)]
+struct Places {
+    scans: HashMap<(PathBuf, u32), Tree>,
+    /// The directory that was opened last: most records are in the one that the record before was in.
+    last: Option<((PathBuf, u32, DirId), OwnedFd)>,
+}
+
+struct Tree {
+    dirs: Dirs,
+    /// From the numbers of the log.
+    ids: HashMap<DirId, DirId>,
+}
+
+impl Places {
+    /// Take up the directories of a record. False: it cannot be followed, or nothing is to be done there.
+    fn learn(&mut self, note: &Note) -> bool {
+        if note.name.is_none() {
+            return true;
+        }
+        let key = (note.root.clone(), note.scan);
+        let tree = match self.scans.entry(key) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                // A root that is closed was closed last: everything in it is closed already.
+                let Ok(root) = open_root(&note.root) else { return false };
+                entry.insert(Tree { dirs: Dirs::new(root), ids: HashMap::from([(0, 0)]) })
+            }
+        };
+        for (id, above, name) in &note.dirs {
+            let Some(above) = tree.ids.get(above).copied() else { return false };
+            let known = tree.dirs.add(above, name.as_bytes());
+            tree.ids.insert(*id, known);
+        }
+        tree.ids.contains_key(&note.dir)
+    }
+
+    fn find(&mut self, note: &Note) -> io::Result<OwnedFd> {
+        let Some(name) = &note.name else {
+            let (parent, name) = place_of(&note.root)?;
+            return find(parent.as_fd(), name.as_bytes());
+        };
+        let key = (note.root.clone(), note.scan, note.dir);
+        if self.last.as_ref().is_none_or(|(last, _)| *last != key) {
+            let tree = self.scans.get(&(note.root.clone(), note.scan));
+            let id = tree.and_then(|tree| Some((tree, *tree.ids.get(&note.dir)?)));
+            let (tree, id) = id.ok_or(Errno::STALE)?;
+            self.last = Some((key, tree.dirs.reopen(id)?));
+        }
+        let (_, dir) = self.last.as_ref().ok_or(Errno::STALE)?;
+        find(dir.as_fd(), name.as_bytes())
+    }
+}
+
+fn open_root(root: &Path) -> io::Result<OwnedFd> {
+    let (parent, name) = place_of(root)?;
+    open_dir(parent.as_fd(), name.as_bytes())
+}
