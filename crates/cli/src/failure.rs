@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use nono::rollback::RollbackError;
 use nono::session::SessionError;
 use nono::{PolicyError, ProfileError, StateError};
 
@@ -14,6 +15,8 @@ pub(crate) const NOT_RUN: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 pub(crate) const USAGE: u8 = 2;
+/// It was asked for, and not done, or not all of it.
+pub(crate) const NOT_DONE: u8 = 1;
 
 /// What to say and how to exit.
 #[derive(Debug)]
@@ -40,6 +43,16 @@ impl Failure {
         Failure { code, ..self }
     }
 
+    /// Nothing was done, because nobody agreed to it or because it may not be done now.
+    pub(crate) fn refused(message: impl Into<String>) -> Failure {
+        Failure::new(message).code(NOT_DONE)
+    }
+
+    /// Ended by a signal before anything was changed.
+    pub(crate) fn interrupted(signal: i32) -> Failure {
+        Failure::new("interrupted; nothing was changed").code(by_signal(signal))
+    }
+
     pub(crate) fn no_home() -> Failure {
         Failure::new("HOME is not set, so nono cannot tell which of your files to protect")
             .hint("set HOME to your home folder")
@@ -61,6 +74,11 @@ impl Failure {
         }
         ExitCode::from(self.code)
     }
+}
+
+/// The exit code of something that a signal ended.
+pub(crate) fn by_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
 /// An I/O error without Rust's "(os error N)".
@@ -114,6 +132,58 @@ impl From<SessionError> for Failure {
                 .hint("nothing was run; `nono setup --check-only` shows what this kernel can do"),
             SessionError::Folder { .. } => Failure::new(text).hint("set TMPDIR to a folder you can write"),
             SessionError::NotYet { .. } => Failure::new(text).hint("remove it from the profile for now"),
+            SessionError::Rollback(_) => Failure::new(text).hint("--no-rollback runs it without snapshots"),
+            SessionError::NeedsSupervisor { .. } => {
+                Failure::usage(text).hint("use `nono run`, or add --no-rollback")
+            }
+            SessionError::NotTracked { .. } => Failure::usage(text).hint("add --rollback"),
+            SessionError::DestWritable { .. } => {
+                Failure::usage(text).hint("choose a folder outside the write grants")
+            }
+            SessionError::DestTaken { .. } => {
+                Failure::usage(text).hint("choose a folder of its own for the sessions")
+            }
+            SessionError::Interrupted { signal } => {
+                Failure::new(text).code(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+            }
+        }
+    }
+}
+
+impl From<RollbackError> for Failure {
+    fn from(error: RollbackError) -> Failure {
+        // A name with a line break in it must not look like a line of ours; only a parser's words have lines.
+        let text = match &error {
+            RollbackError::Settings { .. } => error.to_string(),
+            _ => nono::diagnostic::escape(&error.to_string()),
+        };
+        match error {
+            RollbackError::NotFound { .. } | RollbackError::Ambiguous { .. } => {
+                Failure::new(text).hint("`nono rollback list` shows the sessions there are")
+            }
+            RollbackError::NoSessions => {
+                Failure::new(text).hint("`nono run --rollback -- command` makes one")
+            }
+            RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it has ended"),
+            RollbackError::Live { .. } => Failure::refused(text).hint("wait until it has ended, or end it"),
+            RollbackError::NothingToUndo { .. }
+            | RollbackError::NoRestores
+            | RollbackError::UndoneAlready { .. } => Failure::refused(text),
+            RollbackError::Pattern { .. } => Failure::usage(text),
+            RollbackError::NoSuchPath { .. } => {
+                Failure::new(text).hint("`nono rollback show ID` lists what the session changed")
+            }
+            RollbackError::NoSnapshot { id, .. } => {
+                Failure::new(text).hint(format!("`nono rollback show {id} --snapshots` lists them"))
+            }
+            RollbackError::Damaged { .. } => {
+                Failure::new(text).hint("`nono rollback verify` names everything that is missing or altered")
+            }
+            RollbackError::NoSuchRestore { .. }
+            | RollbackError::NoSession { .. }
+            | RollbackError::Settings { .. }
+            | RollbackError::Io { .. }
+            | RollbackError::Snapshot(_) => Failure::new(text),
         }
     }
 }

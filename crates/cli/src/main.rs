@@ -1,10 +1,17 @@
 //! The `nono` command line: arguments in, messages and exit codes out. All logic is in crate `nono`.
 
+mod age;
 mod args;
 mod commands;
 mod failure;
 mod host;
 mod message;
+mod pager;
+mod paint;
+mod progress;
+mod review;
+mod syntax;
+mod units;
 
 use std::process::ExitCode;
 

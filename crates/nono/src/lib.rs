@@ -13,11 +13,14 @@
 //! ```
 //!
 //! [`session::run`] is the other way in: the whole of a run, from a request to a report, as one page of stages.
-//! [`snapshot`] keeps the state of folders and puts it back; a run does not use it by itself yet.
+//! [`rollback`] is what a run with snapshots leaves behind: sessions that can be looked at, restored, undone and checked.
+//! [`snapshot`] is the engine below it, which keeps the state of folders and puts it back.
 //! Nothing here prints, prompts, exits, or reads the environment or the home folder: the edge hands these in.
 
 pub mod diagnostic;
+pub mod interrupt;
 pub mod program;
+pub mod rollback;
 mod sandbox;
 pub mod session;
 pub mod state_dir;

@@ -2,7 +2,7 @@
 //!
 //! [`run`] forks through `nono-sys`, hardens the parent, and turns one loop over a handful of descriptors: signals,
 //! init's notices, the terminal, the tapped output and the clocks of the limits. It returns what happened as a value
-//! and prints nothing. [`replace`] is the same without a parent.
+//! and prints nothing. [`replace`] is the same without a parent. [`Watcher`] says when a tree changes.
 
 mod canary;
 mod limits;
@@ -10,8 +10,10 @@ mod pump;
 mod run;
 mod tap;
 mod terminal;
+mod watcher;
 
 pub use canary::{Canary, canary};
 pub use limits::{LimitHit, MemoryMethod};
-pub use run::{CommandSpec, Options, Outcome, RunError, replace, run};
+pub use run::{CommandSpec, Options, Outcome, RunError, replace, run, take_signals};
 pub use tap::{About, Complaint};
+pub use watcher::Watcher;

@@ -87,9 +87,19 @@ pub fn replace(prepared: &Prepared, command: &CommandSpec) -> RunError {
     }
 }
 
-/// Run the command to its end.
-pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Result<Outcome, RunError> {
-    let signals = Signals::block().map_err(supervising("take over the signals"))?;
+/// Take over the signals for [`run`].
+pub fn take_signals() -> Result<Signals, RunError> {
+    Signals::block().map_err(supervising("take over the signals"))
+}
+
+/// Run the command to its end. `signals` were taken over by the caller, before any thread of its own was started: one
+/// that had them unblocked would be killed by them, and this process with it.
+pub fn run(
+    prepared: &Prepared,
+    command: &CommandSpec,
+    options: &Options,
+    signals: &Signals,
+) -> Result<Outcome, RunError> {
     let caller = Caller::new(options.interactive).map_err(supervising("look at the terminal"))?;
     let pipes = Pipes::new(&caller, options.listen).map_err(supervising("make a pipe"))?;
     let mut plan = prepared.plan(Command {
@@ -120,7 +130,7 @@ pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Res
     caller.enter().map_err(supervising("set up the terminal"))?;
     let outputs = pipes.into_pumps();
     let state = Loop {
-        signals: &signals,
+        signals,
         caller: &caller,
         launched,
         master: None,
@@ -130,7 +140,7 @@ pub fn run(prepared: &Prepared, command: &CommandSpec, options: &Options) -> Res
         tap: Tap::default(),
     };
     let result = state.turn();
-    // While `signals` still blocks SIGTTOU: taking the terminal back is a background group's call.
+    // While `signals` blocks SIGTTOU: taking the terminal back is a background group's call.
     caller.leave();
     let mut outcome = result.map_err(supervising("watch the command"))?;
     outcome.memory_method = limits::memory_method(limits);

@@ -134,6 +134,13 @@ pub struct Received {
     pub from_terminal: bool,
 }
 
+impl Received {
+    /// Somebody wants this process to end.
+    pub fn asks_for_an_end(self) -> bool {
+        matches!(self.signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
+    }
+}
+
 impl Signals {
     /// Block [`HANDLED`] and SIGTTOU (so that taking the terminal back is never refused).
     pub fn block() -> io::Result<Signals> {
@@ -195,6 +202,13 @@ pub fn current_mask() -> libc::sigset_t {
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
         mask
     }
+}
+
+/// Let everything else go before the calling thread. On Linux a thread has a priority of its own, and so do those that
+/// it starts. Failing that, it stays as it was.
+pub fn lowest_priority() {
+    // SAFETY: 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
 }
 
 /// Whether two descriptors are the same open file, as after `2>&1`.

@@ -1,6 +1,8 @@
 //! The command line's grammar. Help texts are part of the product: each command has an example.
 
+mod rollback;
 mod run;
+mod tracking;
 mod values;
 
 use std::process::ExitCode;
@@ -9,6 +11,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+pub(crate) use rollback::{
+    CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, RecoverArgs, RedoArgs, RestoreArgs, RollbackArgs,
+    RollbackCommand, SessionArg, ShowArgs, TakeBackArgs, UndoArgs, VerifyArgs,
+};
 pub(crate) use run::{
     CommonArgs, DiagnosticArgs, PolicyArgs, RunArgs, ShellArgs, WrapArgs, here, profile_ref,
 };
@@ -41,6 +47,17 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     /// Confine this process and become the command: no supervisor, smallest surface
     #[command(after_help = "Example:\n  nono wrap --read /data -- wc -l /data/log.txt")]
     Wrap(Box<WrapArgs>),
+    /// Look at what sessions changed, put it back, check and remove them
+    #[command(
+        after_help = "Examples:\n  nono rollback list\n  nono rollback show last\n  nono rollback restore last"
+    )]
+    Rollback(RollbackArgs),
+    /// Undo what the last session in this directory did: shows the plan, and asks
+    #[command(after_help = "Examples:\n  nono undo\n  nono undo --dry-run\n  nono undo my-session --merge")]
+    Undo(UndoArgs),
+    /// Take the last undo or restore back
+    #[command(after_help = "Example:\n  nono redo")]
+    Redo(RedoArgs),
     /// Explain whether a path or a host is open, by which rule, and what would open it
     #[command(
         after_help = "Examples:\n  nono why --path ~/.ssh/id_ed25519\n  nono why -p claude-code --host example.org --port 443\n  \
@@ -187,19 +204,8 @@ pub(crate) struct ManArgs {
 
 /// Flags that scripts may already use and a later version will have: refused by name, not taken for typing errors.
 const LATER: &[&str] = &[
-    "--rollback",
-    "--undo",
-    "--no-rollback",
-    "--no-rollback-prompt",
-    "--no-tui",
     "--checkpoints",
     "--no-checkpoints",
-    "--rollback-exclude",
-    "--rollback-include",
-    "--rollback-all",
-    "--rollback-dest",
-    "--snapshot-interval",
-    "--paranoid",
     "--capability-elevation",
     "--ask",
     "--approve",

@@ -3,8 +3,11 @@
 mod dry_run;
 mod generate;
 mod profile;
+mod rollback;
 mod run;
 mod setup;
+pub(crate) mod tracked;
+mod undo;
 mod why;
 
 use crate::args::Command;
@@ -15,6 +18,9 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Run(args) => run::run(*args),
         Command::Shell(args) => run::shell(&args),
         Command::Wrap(args) => run::wrap(*args),
+        Command::Rollback(args) => rollback::rollback(&args.command),
+        Command::Undo(args) => undo::undo(&args),
+        Command::Redo(args) => undo::redo(&args),
         Command::Why(args) => why::why(&args),
         Command::Profile(args) => profile::profile(args.command),
         Command::Setup(args) => setup::setup(&args),

@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::sync::Arc;
 
-use nono::session::{self, Host, Session, SessionReport, SessionRequest};
+use nono::session::{self, Host, RunObserver, Session, SessionReport, SessionRequest};
 use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
 
-use super::dry_run;
+use super::{dry_run, tracked};
 use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::Failure;
 use crate::host::host;
@@ -45,14 +46,21 @@ fn execute(
     }
     ask_for_cwd(&mut request, &host, common)?;
     let explain = diagnostics.is_some_and(|args| !args.no_diagnostics);
-    let session =
-        session::plan(SessionRequest { policy: request, command, strategy, diagnostics: explain }, &host)?;
+    let rollback = common.tracking.request();
+    let request = SessionRequest { policy: request, command, strategy, diagnostics: explain, rollback };
+    let session = session::plan(request, &host)?;
     announce(&session, &host, strategy, common);
     if session.strategy == ExecStrategy::Direct {
         return Err(session::replace(session).into());
     }
-    let report = session::run(session)?;
-    Ok(conclude(&report, diagnostics, common))
+    let told: Arc<dyn RunObserver> = Arc::new(tracked::Told::new(common));
+    let mut report = session::run(session, &told)?;
+    let code = conclude(&report, diagnostics, common);
+    if let Some(rollback) = report.rollback.take() {
+        tracked::conclude(rollback, &host, common);
+    }
+    end_by_interrupt(&report);
+    Ok(code)
 }
 
 /// Flags that only a parent can hold are refused where there is none.
@@ -62,12 +70,18 @@ fn refuse_what_needs_a_parent(
     strategy: ExecStrategy,
     nested: bool,
 ) -> Result<(), Failure> {
+    if strategy == ExecStrategy::Monitor && common.tracking.rollback {
+        return Err(Failure::usage(
+            "--rollback needs a supervisor outside the sandbox, and --monitor confines it too",
+        ));
+    }
     if strategy != ExecStrategy::Direct && !nested {
         return Ok(());
     }
     let why =
         if nested { "inside a nono sandbox the command runs directly" } else { "wrap becomes the command" };
     let flags = [
+        ("--rollback", common.tracking.rollback),
         ("--max-time", common.max_time.is_some()),
         ("--max-memory", common.max_memory.is_some()),
         ("--diagnostics-json", diagnostics.is_some_and(|args| args.diagnostics_json)),
@@ -106,6 +120,9 @@ fn announce(session: &Session, host: &Host, asked: ExecStrategy, common: &Common
     if let Namespaces::Missing { reason } = &session.support.namespaces {
         message::line(&format!("weaker here: {reason}; `nono setup --check-only` lists what that changes"));
     }
+    if session.nothing_to_track {
+        message::line("no snapshots: nothing is granted for writing");
+    }
     if common.verbose {
         let policy = &session.policy;
         message::line(&format!(
@@ -136,12 +153,6 @@ fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common
             if common.verbose {
                 message::line(&format!("the command was ended by {}", nono::signal_name(signal)));
             }
-            // Ctrl-C and Ctrl-\\ went to the command's terminal, not to the loop or script around us.
-            if matches!(nono::signal_name(signal).as_str(), "SIGINT" | "SIGQUIT")
-                && std::io::stdin().is_terminal()
-            {
-                session::end_by(signal);
-            }
             u8::try_from(128 + signal).unwrap_or(u8::MAX)
         }
         Ended::Code(0) => 0,
@@ -149,6 +160,17 @@ fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common
             explain(report, code, diagnostics, common);
             u8::try_from(code).unwrap_or(1)
         }
+    }
+}
+
+/// Ctrl-C and Ctrl-\\ went to the command's terminal, not to the loop or script around us.
+fn end_by_interrupt(report: &SessionReport) {
+    if let Ended::Signal(signal) = report.ended
+        && report.limit.is_none()
+        && matches!(nono::signal_name(signal).as_str(), "SIGINT" | "SIGQUIT")
+        && std::io::stdin().is_terminal()
+    {
+        session::end_by(signal);
     }
 }
 

@@ -165,6 +165,8 @@ $ nono run -s -v -- true
 $ nono frob
 ! [nono] error: unrecognized subcommand 'frob'
 ! [nono]
+! [nono]   tip: a similar subcommand exists: 'rollback'
+! [nono]
 ! [nono] Usage: nono <COMMAND>
 ! [nono]
 ! [nono] For more information, try '--help'.

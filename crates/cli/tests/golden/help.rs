@@ -9,6 +9,19 @@ const COMMANDS: &[&str] = &[
     "run",
     "shell",
     "wrap",
+    "rollback",
+    "rollback list",
+    "rollback show",
+    "rollback restore",
+    "rollback undo",
+    "rollback review",
+    "rollback verify",
+    "rollback pin",
+    "rollback unpin",
+    "rollback cleanup",
+    "rollback recover",
+    "undo",
+    "redo",
     "why",
     "profile list",
     "profile show",
@@ -86,6 +99,65 @@ fn every_flag_is_there() {
     }
 }
 
+/// The flags of the commands that look at sessions and undo them.
+const ROLLBACK_FLAGS: &[(&str, &[&str])] = &[
+    ("list", &["--path <PATH>", "--recent <N>", "--all", "--json"]),
+    (
+        "show",
+        &[
+            "<ID> [PATH]...",
+            "--diff",
+            "--side-by-side",
+            "--stat",
+            "--full",
+            "--from <N>",
+            "--to <N>",
+            "--snapshots",
+            "--coverage",
+            "--json",
+        ],
+    ),
+    (
+        "restore",
+        &["<ID> [PATH]...", "--snapshot <N>", "--dry-run", "--merge", "--force", "-y, --yes", "--json"],
+    ),
+    ("undo", &["[ID]", "--dry-run", "-y, --yes", "--json"]),
+    ("review", &["<ID>"]),
+    ("verify", &["[ID]", "--json"]),
+    ("pin", &["<ID>"]),
+    ("unpin", &["<ID>"]),
+    (
+        "cleanup",
+        &[
+            "--keep <N>",
+            "--older-than <DAYS>",
+            "--max-size <SIZE>",
+            "--all",
+            "--dry-run",
+            "-y, --yes",
+            "--json",
+        ],
+    ),
+    ("recover", &["--json"]),
+];
+
+#[test]
+fn every_flag_of_rollback_is_there() {
+    let world = World::new();
+    for (command, flags) in ROLLBACK_FLAGS {
+        let help = world.sh(&format!("nono rollback {command} --help")).out();
+        for flag in *flags {
+            assert!(help.contains(flag), "rollback {command} {flag}: {help}");
+        }
+    }
+    for flag in ["[ID]", "--dry-run", "--merge", "--force", "-y, --yes", "--json"] {
+        assert!(world.sh("nono undo --help").out().contains(flag), "undo {flag}");
+    }
+    for flag in ["--dry-run", "-y, --yes", "--json"] {
+        assert!(world.sh("nono redo --help").out().contains(flag), "redo {flag}");
+    }
+}
+
 /// In every text of help each flag has its explanation.
 #[test]
 fn no_flag_without_a_word() {
@@ -113,6 +185,9 @@ Commands:
   run         Run a command in a sandbox, with a supervisor outside it
   shell       Start your shell in a sandbox
   wrap        Confine this process and become the command: no supervisor, smallest surface
+  rollback    Look at what sessions changed, put it back, check and remove them
+  undo        Undo what the last session in this directory did: shows the plan, and asks
+  redo        Take the last undo or restore back
   why         Explain whether a path or a host is open, by which rule, and what would open it
   profile     List, show, compare, check and start profiles
   setup       Show what this machine can enforce, and try it
@@ -138,6 +213,9 @@ $ nono
 !   run         Run a command in a sandbox, with a supervisor outside it
 !   shell       Start your shell in a sandbox
 !   wrap        Confine this process and become the command: no supervisor, smallest surface
+!   rollback    Look at what sessions changed, put it back, check and remove them
+!   undo        Undo what the last session in this directory did: shows the plan, and asks
+!   redo        Take the last undo or restore back
 !   why         Explain whether a path or a host is open, by which rule, and what would open it
 !   profile     List, show, compare, check and start profiles
 !   setup       Show what this machine can enforce, and try it
@@ -178,14 +256,14 @@ $ nono run --version
 fn flags_of_later_versions_are_refused_by_name() {
     World::new().golden(
         &[
-            "nono run --rollback -- true",
+            "nono run --checkpoints -- true",
             "nono run --allow-domain=example.org -- true",
             "nono wrap --ask -- true",
-            "nono run -- echo --rollback",
+            "nono run -- echo --ask",
         ],
         str![[r#"
-$ nono run --rollback -- true
-! [nono] error: --rollback is not part of this version of nono
+$ nono run --checkpoints -- true
+! [nono] error: --checkpoints is not part of this version of nono
 ! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
 = exit 2
 $ nono run --allow-domain=example.org -- true
@@ -196,8 +274,8 @@ $ nono wrap --ask -- true
 ! [nono] error: --ask is not part of this version of nono
 ! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
 = exit 2
-$ nono run -- echo --rollback
---rollback
+$ nono run -- echo --ask
+--ask
 
 "#]],
     );

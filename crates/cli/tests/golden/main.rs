@@ -12,6 +12,7 @@
 #![allow(clippy::needless_raw_string_hashes, clippy::format_collect, clippy::format_push_string)]
 
 mod process;
+mod sessions;
 mod world;
 
 mod bad_grants;
@@ -32,6 +33,14 @@ mod profile_errors;
 mod profile_init;
 mod profiles;
 mod protection;
+mod rollback_cleanup;
+mod rollback_errors;
+mod rollback_list;
+mod rollback_recover;
+mod rollback_restore;
+mod rollback_show;
+mod rollback_undo;
+mod rollback_verify;
 mod session_folder;
 mod setup;
 mod signals;

@@ -187,19 +187,14 @@ default        unusable: [TMP]/home/.config/nono/profiles/default.json uses the 
 fn what_a_later_version_will_do_is_not_ignored() {
     let world = World::new();
     world.profile("domain", r#"{"network": {"allow_domain": ["example.org"]}}"#);
-    world.profile("undo", r#"{"rollback": {"enabled": true}}"#);
     world.profile("ask", r#"{"security": {"capability_elevation": true}}"#);
     world.profile("hooks", r#"{"hooks": {"before": ["x"]}}"#);
-    let lines = ["domain", "undo", "ask", "hooks"].map(|name| format!("nono run -p {name} -- true"));
+    let lines = ["domain", "ask", "hooks"].map(|name| format!("nono run -p {name} -- true"));
     world.golden(
         &lines.each_ref().map(String::as_str),
         str![[r#"
 $ nono run -p domain -- true
 ! [nono] error: network.allow_domain in profile domain is not part of this version of nono
-! [nono] hint: remove it from the profile for now
-= exit 125
-$ nono run -p undo -- true
-! [nono] error: rollback.enabled in profile undo is not part of this version of nono
 ! [nono] hint: remove it from the profile for now
 = exit 125
 $ nono run -p ask -- true

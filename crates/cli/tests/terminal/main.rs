@@ -12,7 +12,9 @@ mod ends;
 mod flow;
 mod jobs;
 mod look;
+mod restore;
 mod screen;
+mod show;
 #[path = "../world/mod.rs"]
 mod world;
 

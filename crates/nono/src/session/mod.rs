@@ -3,12 +3,15 @@
 //! request and host -> [`plan`] -> [`Session`] (resolved, compiled, nothing started) -> [`run`] or [`replace`] ->
 //! [`SessionReport`]. Each stage consumes the one before; nobody reaches two stages back.
 
+mod capturing;
 pub mod check;
 mod folder;
+mod tracked;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nono_policy::{
     HostContext, HostFacts, MergedProfile, NetworkPolicy, PolicyData, PolicyError, ProfileError, ProfileRef,
@@ -23,9 +26,14 @@ use thiserror::Error;
 
 use crate::diagnostic::{Findings, diagnose};
 use crate::program::{self, ProgramError};
+use crate::rollback::RollbackError;
+use crate::rollback::tracking::{self, Baseline, RollbackReport};
 use crate::state_dir::{self, StateDirError};
+use capturing::Capturing;
 use check::CheckError;
 pub use folder::SessionFolder;
+pub use tracked::Rollback;
+use tracked::begin;
 
 /// What the edge knows about the machine and hands in.
 #[derive(Clone, Debug)]
@@ -49,6 +57,7 @@ pub struct SessionRequest {
     pub strategy: ExecStrategy,
     /// Listen to the command's errors for the diagnostic.
     pub diagnostics: bool,
+    pub rollback: Rollback,
 }
 
 /// Why a command was not run.
@@ -72,6 +81,18 @@ pub enum SessionError {
     Run(#[from] RunError),
     #[error("{key} in profile {profile} is not part of this version of nono")]
     NotYet { key: &'static str, profile: String },
+    #[error("no snapshot could be taken, so nothing was run: {0}")]
+    Rollback(#[from] RollbackError),
+    #[error("the profile wants snapshots (rollback.enabled), and {strategy} has nobody to take them")]
+    NeedsSupervisor { strategy: ExecStrategy },
+    #[error("{flag} says how snapshots are taken, but nothing asks for any")]
+    NotTracked { flag: &'static str },
+    #[error("{dest} is writable inside the sandbox: the command could change its own snapshots", dest = .dest.display())]
+    DestWritable { dest: PathBuf },
+    #[error("{dest} cannot hold sessions: {owner} is nono's own or another session's", dest = .dest.display(), owner = .owner.display())]
+    DestTaken { dest: PathBuf, owner: PathBuf },
+    #[error("interrupted by {} before the command started; nothing was left behind", nono_sys::wait::signal_name(*.signal))]
+    Interrupted { signal: i32 },
 }
 
 /// Everything resolved and compiled; nothing started.
@@ -81,14 +102,32 @@ pub struct Session {
     pub profile: MergedProfile,
     pub support: Support,
     pub strategy: ExecStrategy,
+    /// Snapshots are wanted, but nothing can be written.
+    pub nothing_to_track: bool,
     command: CommandSpec,
     options: Options,
     folder: SessionFolder,
     prepared: Prepared,
+    tracking: Option<tracking::Plan>,
+}
+
+/// Who is told what happens around the command.
+pub trait RunObserver: Send + Sync {
+    /// A capture goes on: so many files.
+    fn capturing(&self, files: u64);
+    /// The baseline is taken, and the command is about to start.
+    fn baseline(&self, baseline: &Baseline<'_>);
+}
+
+/// Nobody is told.
+impl RunObserver for () {
+    fn capturing(&self, _files: u64) {}
+
+    fn baseline(&self, _baseline: &Baseline<'_>) {}
 }
 
 /// What happened.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SessionReport {
     pub session_id: String,
     pub policy: ResolvedPolicy,
@@ -96,6 +135,8 @@ pub struct SessionReport {
     pub limit: Option<LimitHit>,
     pub memory_method: Option<MemoryMethod>,
     pub findings: Findings,
+    /// Where the run was tracked.
+    pub rollback: Option<RollbackReport>,
 }
 
 /// How long what the command leaves running has to end by itself.
@@ -113,7 +154,7 @@ pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, Mer
 
 /// Find the program, resolve the policy, make the folder, compile, and see once per boot that it holds.
 pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
-    let SessionRequest { mut policy, command, strategy, diagnostics } = request;
+    let SessionRequest { mut policy, command, strategy, diagnostics, rollback } = request;
     let file = find_program(&command, host)?;
     policy.program = Some(file.clone());
     let strategy = if host.nested { ExecStrategy::Direct } else { strategy };
@@ -126,7 +167,28 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let support = checked_support(host, &folder)?;
     inside.context.session_dir = Some(folder.dir.clone());
     inside.context.can_mask = matches!(support.namespaces, Namespaces::Available { .. });
-    let (resolved, profile) = resolve(&policy, &inside)?;
+    let rollback = rollback.placed(&host.context);
+    let (mut resolved, mut profile) = resolve(&policy, &inside)?;
+    let tracked = rollback.tracked(&resolved, &profile, &host.context.state_dir)?;
+    if let Some(dest) = tracked.as_ref().and_then(|wanted| tracked::readable_dest(wanted, &resolved)) {
+        policy.deny.push(tracked::make_dest(dest)?);
+        (resolved, profile) = resolve(&policy, &inside)?;
+    }
+    if tracked.is_some() && strategy != ExecStrategy::Supervised {
+        return Err(SessionError::NeedsSupervisor { strategy });
+    }
+    let roots = tracking::roots(&resolved, &folder.dir);
+    let nothing_to_track = tracked.is_some() && roots.is_empty();
+    let tracking = tracked.filter(|_| !nothing_to_track).map(|wanted| tracking::Plan {
+        id: folder.id.clone(),
+        name: policy.name.clone(),
+        command: command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
+        roots,
+        exclusion: tracking::exclusion(&wanted, &profile.rollback),
+        own: vec![host.context.state_dir.clone(), host.session_base.clone()],
+        state_dir: host.context.state_dir.clone(),
+        request: wanted,
+    });
     let blueprint = compile(&resolved, &support, strategy, &folder.paths())?;
     folder.describe(&resolved, policy.name.as_deref()).map_err(failed)?;
     let env = child_environment(&resolved, host, &folder);
@@ -138,15 +200,25 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         profile,
         support,
         strategy,
+        nothing_to_track,
         folder,
         prepared,
+        tracking,
     })
 }
 
 /// Run a supervised or monitored session to its end.
-pub fn run(session: Session) -> Result<SessionReport, SessionError> {
-    let Session { policy, command, options, folder, prepared, .. } = session;
-    let outcome = nono_supervisor::run(&prepared, &command, &options)?;
+pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionReport, SessionError> {
+    let Session { policy, command, options, folder, prepared, tracking, .. } = session;
+    // Before any thread is started: signals are data from here on, also while a snapshot is taken.
+    let signals = Arc::new(nono_supervisor::take_signals()?);
+    let tracked = tracking.map(|plan| begin(&plan, &signals, observer)).transpose()?;
+    let outcome = nono_supervisor::run(&prepared, &command, &options, &signals);
+    let rollback = tracked.map(|(watching, ending)| {
+        let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
+        ending.finish(watching, ended, Arc::new(Capturing::new(signals.clone(), observer.clone())))
+    });
+    let outcome = outcome?;
     let findings = diagnose(&outcome, &policy);
     Ok(SessionReport {
         session_id: folder.id.clone(),
@@ -155,7 +227,15 @@ pub fn run(session: Session) -> Result<SessionReport, SessionError> {
         limit: outcome.limit,
         memory_method: outcome.memory_method,
         findings,
+        rollback,
     })
+}
+
+fn exit_code(ended: Ended) -> i32 {
+    match ended {
+        Ended::Code(code) => code,
+        Ended::Signal(signal) => 128 + signal,
+    }
 }
 
 /// Become the command (Direct). Returns only if that failed; the caller must exit then.
@@ -234,9 +314,6 @@ fn refuse_later_keys(profile: &MergedProfile) -> Result<(), SessionError> {
     let not_yet = |key| Err(SessionError::NotYet { key, profile: profile.name().to_owned() });
     if !profile.network.allow_domain.is_empty() {
         return not_yet("network.allow_domain");
-    }
-    if profile.rollback.enabled == Some(true) {
-        return not_yet("rollback.enabled");
     }
     if profile.security.capability_elevation == Some(true) {
         return not_yet("security.capability_elevation");

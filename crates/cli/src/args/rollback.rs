@@ -1,0 +1,225 @@
+//! The grammar of `rollback`, `undo` and `redo`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::values;
+
+#[derive(Debug, Args)]
+pub(crate) struct RollbackArgs {
+    #[command(subcommand)]
+    pub(crate) command: RollbackCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RollbackCommand {
+    /// The sessions there are, by project, newest first
+    #[command(after_help = "Examples:\n  nono rollback list\n  nono rollback list --path . --recent 5")]
+    List(ListArgs),
+    /// What a session changed
+    #[command(
+        after_help = "Examples:\n  nono rollback show last\n  nono rollback show last --diff src/main.rs\n  \
+nono rollback show last --diff | git apply -R"
+    )]
+    Show(ShowArgs),
+    /// Put back what was there before a session, or at one of its snapshots
+    #[command(
+        after_help = "Examples:\n  nono rollback restore last --dry-run\n  nono rollback restore last src 'tests/*.rs'\n  \
+nono rollback restore 20260801-1015 --snapshot 3 --merge\n\n\
+Exit codes: 0 everything was restored; 1 something was kept or failed, or nobody said yes."
+    )]
+    Restore(RestoreArgs),
+    /// Take a restore back: the last one, a session's last one, or the one with this id
+    #[command(after_help = "Examples:\n  nono rollback undo\n  nono rollback undo last --dry-run")]
+    Undo(TakeBackArgs),
+    /// Look through a session on the full screen, and choose what to restore
+    #[command(after_help = "Example:\n  nono rollback review last")]
+    Review(SessionArg),
+    /// Check stored sessions against what was sealed when they ended
+    #[command(after_help = "Examples:\n  nono rollback verify\n  nono rollback verify last --json\n\n\
+Exit codes: 0 everything is as it was; 1 something is missing or altered.")]
+    Verify(VerifyArgs),
+    /// Keep a session: it is never removed to make room
+    #[command(after_help = "Example:\n  nono rollback pin last")]
+    Pin(SessionArg),
+    /// Let a pinned session be removed again when room is needed
+    #[command(after_help = "Example:\n  nono rollback unpin last")]
+    Unpin(SessionArg),
+    /// Remove old sessions and free what only they needed
+    #[command(
+        after_help = "Examples:\n  nono rollback cleanup --dry-run\n  nono rollback cleanup --keep 3 --older-than 30 --yes\n\n\
+Without a limit, those of [rollback] in config.toml hold. Running and pinned sessions are never removed."
+    )]
+    Cleanup(CleanupArgs),
+    /// Complete restores that were cut off
+    #[command(after_help = "Example:\n  nono rollback recover")]
+    Recover(RecoverArgs),
+}
+
+/// Which session.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArg {
+    /// A session: its id, the beginning of one, its name, `last`, or the path of its folder
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only sessions of the project that this path is in
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+    /// Only the newest N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) recent: Option<u32>,
+    /// Also folders that are no readable session, with the reason
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+    /// Only these files, directories or globs
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+    /// Show the differences; a patch for `git apply` where it does not go to a terminal
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// Show the differences in two columns
+    #[arg(long)]
+    pub(crate) side_by_side: bool,
+    /// Show how many lines changed in each file
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// Show whole files around the differences, and long lists to their end
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Compare from this snapshot (0 is the baseline)
+    #[arg(long, value_name = "N")]
+    pub(crate) from: Option<u32>,
+    /// Compare with this snapshot (the last one if none is given)
+    #[arg(long, value_name = "N")]
+    pub(crate) to: Option<u32>,
+    /// List the session's snapshots
+    #[arg(long)]
+    pub(crate) snapshots: bool,
+    /// List what the snapshots do not cover, and why
+    #[arg(long)]
+    pub(crate) coverage: bool,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Whether to ask, and how to answer.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ConsentArgs {
+    /// Show what would be done, and stop
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do it without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What to do with paths that somebody else changed after the session.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ConflictArgs {
+    /// Merge text files that somebody else changed after the session; what does not merge is kept
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) merge: bool,
+    /// With --merge: write conflict markers into files that do not merge
+    #[arg(long, requires = "merge")]
+    pub(crate) conflict_markers: bool,
+    /// Restore what somebody else changed after the session too; it can be undone
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+    /// Only these files, directories or globs
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+    /// Go back to this snapshot; 0 is the baseline
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) snapshot: u32,
+    #[command(flatten)]
+    pub(crate) conflicts: ConflictArgs,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TakeBackArgs {
+    /// A session, or the id that a restore printed
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// A session: its id, the beginning of one, its name, `last`, or the path of its folder; all if none is given
+    #[arg(value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CleanupArgs {
+    /// Keep the newest N sessions
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub(crate) keep: Option<usize>,
+    /// Remove sessions that are older than this many days
+    #[arg(long, value_name = "DAYS", conflicts_with = "all")]
+    pub(crate) older_than: Option<u32>,
+    /// Remove the oldest until everything together takes no more than this (500M, 2G)
+    #[arg(long, value_name = "SIZE", value_parser = values::size, conflicts_with = "all")]
+    pub(crate) max_size: Option<u64>,
+    /// Remove every session that is neither running nor pinned
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UndoArgs {
+    /// A session; the last one that worked in this directory if none is given
+    #[arg(value_name = "ID")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) conflicts: ConflictArgs,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RedoArgs {
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+}

@@ -1,0 +1,64 @@
+//! The flags of `run`, `shell` and `wrap` that have to do with snapshots.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use nono::rollback::RollbackRequest;
+use nono::session::Rollback;
+
+use super::values;
+
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[derive(Debug, Args)]
+pub(crate) struct TrackingArgs {
+    /// Snapshot everything writable before, while and after the command runs; review and undo it at the end
+    #[arg(long, alias = "undo", conflicts_with = "no_rollback", help_heading = "Rollback")]
+    pub(crate) rollback: bool,
+    /// Take no snapshots, whatever the profile says
+    #[arg(long, help_heading = "Rollback")]
+    no_rollback: bool,
+    /// Do not ask at the end
+    #[arg(long, help_heading = "Rollback")]
+    pub(crate) no_rollback_prompt: bool,
+    /// Ask in plain lines at the end, not full screen
+    #[arg(long, help_heading = "Rollback")]
+    pub(crate) no_tui: bool,
+    /// Leave this out of the snapshots: a name, a part of a path, or a glob on names
+    #[arg(long, value_name = "PATTERN", help_heading = "Rollback")]
+    rollback_exclude: Vec<String>,
+    /// Take this into the snapshots whatever other rules say
+    #[arg(long, value_name = "PATTERN", help_heading = "Rollback")]
+    rollback_include: Vec<String>,
+    /// Take everything: ignored files and build output too
+    #[arg(long, help_heading = "Rollback")]
+    rollback_all: bool,
+    /// Keep the session here; must not be writable by the command
+    #[arg(long, value_name = "DIR", help_heading = "Rollback")]
+    rollback_dest: Option<PathBuf>,
+    /// The longest time between snapshots while something changes (10s, 5m)
+    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Rollback")]
+    snapshot_interval: Option<Duration>,
+    /// Read every file for every snapshot, whatever its time stamps say
+    #[arg(long, help_heading = "Rollback")]
+    paranoid: bool,
+}
+
+impl TrackingArgs {
+    pub(crate) fn request(&self) -> Rollback {
+        let wanted = match (self.rollback, self.no_rollback) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        let request = RollbackRequest {
+            exclude: self.rollback_exclude.clone(),
+            include: self.rollback_include.clone(),
+            all: self.rollback_all,
+            dest: self.rollback_dest.clone(),
+            interval: self.snapshot_interval,
+            paranoid: self.paranoid,
+        };
+        Rollback { wanted, request }
+    }
+}

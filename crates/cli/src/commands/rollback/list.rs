@@ -1,0 +1,132 @@
+//! `nono rollback list`: sessions by project, newest first.
+
+use std::path::{Path, PathBuf};
+
+use nono::diagnostic::{escape, quote_all, shown};
+use nono::rollback::{RollbackError, SessionEntry, Status};
+
+use super::text::some;
+use super::{Place, json};
+use crate::age::ago;
+use crate::args::ListArgs;
+use crate::commands::tracked::counts;
+use crate::failure::Failure;
+use crate::message;
+
+/// A longer command is cut.
+const COMMAND: usize = 48;
+
+pub(super) fn list(args: &ListArgs, place: &Place) -> Result<u8, Failure> {
+    let (mut entries, problems) = place.catalogue.list()?;
+    if let Some(path) = &args.path {
+        let path = resolved(&place.cwd.join(path));
+        entries.retain(|entry| contains(entry, &path));
+    }
+    if let Some(recent) = args.recent {
+        entries.truncate(recent as usize);
+    }
+    if args.json {
+        let mut values = entries.iter().map(json::session).collect::<Result<Vec<_>, _>>()?;
+        values.extend(problems.iter().filter(|_| args.all).map(json::problem));
+        message::answer_json(&values)?;
+    } else {
+        message::answer(&text(&entries, args))?;
+    }
+    if !args.json || !args.all {
+        say(&problems, args.all);
+    }
+    Ok(0)
+}
+
+/// What cannot be read is never silently left out.
+fn say(problems: &[RollbackError], all: bool) {
+    if all {
+        for problem in problems {
+            message::line(&format!("warning: {}", escape(&problem.to_string())));
+        }
+    } else if !problems.is_empty() {
+        let some = some(problems.len(), "session");
+        message::line(&format!("warning: {some} cannot be read; --all says why"));
+    }
+}
+
+/// As far as it exists, without links in it.
+fn resolved(path: &Path) -> PathBuf {
+    for above in path.ancestors() {
+        if let (Ok(real), Ok(below)) = (above.canonicalize(), path.strip_prefix(above)) {
+            return if below == Path::new("") { real } else { real.join(below) };
+        }
+    }
+    path.to_owned()
+}
+
+fn contains(entry: &SessionEntry, path: &Path) -> bool {
+    let tracked = entry.metadata.tracked_paths.iter();
+    tracked.chain([&entry.project]).any(|root| path.starts_with(root))
+}
+
+fn text(entries: &[SessionEntry], args: &ListArgs) -> String {
+    if entries.is_empty() {
+        return match &args.path {
+            Some(path) => format!("no sessions of {}", shown(path)),
+            None => "no sessions; `nono run --rollback -- command` makes one".to_owned(),
+        };
+    }
+    let mut lines = Vec::new();
+    for (project, sessions) in projects(entries) {
+        lines.push(format!("{} ({})", shown(project), some(sessions.len(), "session")));
+        lines.extend(table(&sessions));
+    }
+    lines.join("\n")
+}
+
+/// In the order of their newest session.
+fn projects(entries: &[SessionEntry]) -> Vec<(&Path, Vec<&SessionEntry>)> {
+    let mut projects: Vec<(&Path, Vec<&SessionEntry>)> = Vec::new();
+    for entry in entries {
+        match projects.iter_mut().find(|(project, _)| *project == entry.project) {
+            Some((_, sessions)) => sessions.push(entry),
+            None => projects.push((&entry.project, vec![entry])),
+        }
+    }
+    projects
+}
+
+/// One line each; the columns of id, age and command line up.
+fn table(sessions: &[&SessionEntry]) -> Vec<String> {
+    let rows: Vec<[String; 4]> = sessions.iter().map(|entry| row(entry)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (id, age, command) = (width(0), width(1), width(2));
+    let line = |row: &[String; 4]| {
+        let line = format!("  {:<id$}  {:<age$}  {:<command$}  {}", row[0], row[1], row[2], row[3]);
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+fn row(entry: &SessionEntry) -> [String; 4] {
+    let metadata = &entry.metadata;
+    let mut command: String = quote_all(&metadata.command);
+    if command.chars().count() > COMMAND {
+        command = command.chars().take(COMMAND - 3).chain("...".chars()).collect();
+    }
+    let mut end: Vec<String> = metadata.changes.iter().map(counts).collect();
+    let marks = [
+        (entry.status == Status::Live, "[live]".to_owned()),
+        (entry.status == Status::Interrupted, "[interrupted]".to_owned()),
+        (entry.lacks_final(), "[no final snapshot]".to_owned()),
+        (entry.pinned, "[pinned]".to_owned()),
+        (entry.foreign, "[foreign]".to_owned()),
+    ];
+    end.extend(marks.into_iter().filter_map(|(is, mark)| is.then_some(mark)));
+    end.extend(metadata.name.iter().map(|name| format!("[name: {}]", escape(name))));
+    let left_out = metadata.coverage.as_ref().map_or(0, nono::snapshot::Coverage::entries_left_out);
+    end.extend((left_out > 0).then(|| format!("[not covered: {}]", crate::units::grouped(left_out))));
+    let end = match end.split_first() {
+        Some((first, marks)) if !first.starts_with('[') && !marks.is_empty() => {
+            format!("{first}  {}", marks.join(" "))
+        }
+        _ => end.join(" "),
+    };
+    [escape(&entry.id), ago(&metadata.started), command, end]
+}

@@ -1,0 +1,74 @@
+//! `nono rollback`: sessions that are over, looked at, undone, checked, removed. One file per command.
+
+mod cleanup;
+mod json;
+mod list;
+mod perform;
+mod recover;
+mod restore;
+mod show;
+mod text;
+mod verify;
+
+use std::path::PathBuf;
+
+use nono::rollback::{Catalogue, RollbackSession};
+use nono::session::SessionError;
+
+pub(super) use perform::{Task, perform};
+pub(super) use restore::conflicts;
+
+use crate::args::{RollbackCommand, SessionArg};
+use crate::failure::Failure;
+use crate::host::host;
+use crate::message;
+
+pub(crate) fn rollback(command: &RollbackCommand) -> Result<u8, Failure> {
+    let place = place()?;
+    match command {
+        RollbackCommand::List(args) => list::list(args, &place),
+        RollbackCommand::Restore(args) => restore::restore(args, &place),
+        RollbackCommand::Undo(args) => restore::take_back(args, &place),
+        RollbackCommand::Verify(args) => verify::verify(args, &place.catalogue),
+        RollbackCommand::Pin(arg) => pin(arg, &place.catalogue, true),
+        RollbackCommand::Unpin(arg) => pin(arg, &place.catalogue, false),
+        RollbackCommand::Cleanup(args) => cleanup::cleanup(args, &place),
+        RollbackCommand::Recover(args) => recover::recover(args, &place.catalogue),
+        RollbackCommand::Review(arg) => crate::review::review(place.open(arg)?),
+        RollbackCommand::Show(args) => show::show(args, &place),
+    }
+}
+
+/// Where sessions are looked for, and from where.
+pub(super) struct Place {
+    pub(super) catalogue: Catalogue,
+    pub(super) state_dir: PathBuf,
+    pub(super) cwd: PathBuf,
+}
+
+/// Nothing is made here: without a state folder there are no sessions.
+pub(super) fn place() -> Result<Place, Failure> {
+    let host = host(None)?;
+    if host.nested {
+        return Err(Failure::new("a nono inside a sandbox cannot look at or undo sessions outside"));
+    }
+    let state_dir = host.context.state_dir;
+    if state_dir.symlink_metadata().is_ok() {
+        nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
+    }
+    Ok(Place { catalogue: Catalogue::new(&state_dir), state_dir, cwd: host.context.cwd })
+}
+
+impl Place {
+    pub(super) fn open(&self, arg: &SessionArg) -> Result<RollbackSession, Failure> {
+        Ok(self.catalogue.open(self.catalogue.find(&arg.session)?)?)
+    }
+}
+
+fn pin(arg: &SessionArg, catalogue: &Catalogue, pinned: bool) -> Result<u8, Failure> {
+    let entry = catalogue.find(&arg.session)?;
+    catalogue.pin(&entry, pinned)?;
+    let what = if pinned { "is kept until it is unpinned" } else { "may be removed when room is needed" };
+    message::line(&format!("session {} {what}", entry.id));
+    Ok(0)
+}

@@ -1,0 +1,82 @@
+//! `nono rollback recover`: restores that were cut off are completed, in all sessions.
+
+use nono::diagnostic::escape;
+use nono::rollback::{Catalogue, Done, RollbackError, RollbackSession, SessionEntry, Status};
+use serde_json::Value;
+
+use super::json;
+use super::perform::{report, verdict};
+use crate::args::RecoverArgs;
+use crate::failure::{Failure, NOT_DONE, by_signal};
+use crate::message;
+use crate::progress::{Worked, attempt, watched};
+
+const DOING: &str = "completing a restore";
+
+pub(super) fn recover(args: &RecoverArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
+    let (entries, problems) = catalogue.list()?;
+    let mut code = if problems.is_empty() { 0 } else { NOT_DONE };
+    for problem in &problems {
+        message::line(&format!("error: {}", escape(&problem.to_string())));
+    }
+    let mut recovered: Vec<Value> = Vec::new();
+    // A running session looks after itself.
+    for entry in entries.into_iter().filter(|entry| entry.status != Status::Live) {
+        let id = entry.id.clone();
+        let (worked, signal) = complete(catalogue, entry, args.json)?;
+        match worked {
+            Ok(None) => {}
+            Ok(Some(done)) => {
+                code = code.max(verdict(&done));
+                recovered.push(json::done(&id, &done));
+            }
+            // The others are completed all the same.
+            Err(error) => {
+                code = NOT_DONE;
+                message::line(&format!("error: session {id}: {}", escape(&error.to_string())));
+            }
+        }
+        if let Some(signal) = signal {
+            message::line("interrupted; `nono rollback recover` completes what is left");
+            return Ok(by_signal(signal));
+        }
+    }
+    if args.json {
+        message::answer_json(&recovered)?;
+    } else if recovered.is_empty() && code == 0 {
+        message::line("no restore was cut off");
+    }
+    Ok(code)
+}
+
+type Recovered = Result<Option<Done>, RollbackError>;
+
+fn complete(
+    catalogue: &Catalogue,
+    entry: SessionEntry,
+    silent: bool,
+) -> Result<(Recovered, Option<i32>), Failure> {
+    let mut session = match catalogue.open(entry) {
+        Ok(session) => session,
+        Err(error) => return Ok((Err(error), None)),
+    };
+    let Worked { value, signal } = attempt(&mut session, DOING, RollbackSession::recover)?;
+    if let (Ok(Some(done)), false) = (&value, silent) {
+        say(&session, done)?;
+    }
+    Ok((value, signal))
+}
+
+fn say(session: &RollbackSession, done: &Done) -> Result<(), Failure> {
+    message::line(&format!("completed a restore of session {} that was cut off:", session.entry().id));
+    report(session, done, false)
+}
+
+/// Before anything else is done with a session's tree. An exit code where that was not to be completed.
+pub(super) fn first(session: &mut RollbackSession) -> Result<Option<u8>, Failure> {
+    let Worked { value, signal } = watched(session, DOING, RollbackSession::recover)?;
+    if let Some(done) = &value {
+        say(session, done)?;
+    }
+    Ok(signal.map(by_signal))
+}

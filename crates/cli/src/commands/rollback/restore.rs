@@ -1,0 +1,51 @@
+//! `nono rollback restore` and `undo`: to any snapshot, any part of it, and back from there.
+
+use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
+
+use super::{Place, Task, perform};
+use crate::args::{ConflictArgs, RestoreArgs, TakeBackArgs};
+use crate::failure::Failure;
+
+pub(super) fn restore(args: &RestoreArgs, place: &Place) -> Result<u8, Failure> {
+    let session = place.open(&args.session)?;
+    let snapshot = args.snapshot.into();
+    let paths = if args.paths.is_empty() {
+        Vec::new()
+    } else {
+        session.resolve_paths(&snapshot, &args.paths, &place.cwd)?
+    };
+    let conflicts = conflicts(args.conflicts);
+    let choice = RestoreChoice { snapshot, paths, conflicts, ..RestoreChoice::everything() };
+    perform(session, &Task::Restore(choice), args.consent)
+}
+
+pub(crate) fn conflicts(args: ConflictArgs) -> Conflicts {
+    match args {
+        ConflictArgs { force: true, .. } => Conflicts::Force,
+        ConflictArgs { merge: true, conflict_markers, .. } => Conflicts::Merge { markers: conflict_markers },
+        _ => Conflicts::Keep,
+    }
+}
+
+pub(super) fn take_back(args: &TakeBackArgs, place: &Place) -> Result<u8, Failure> {
+    let (session, undo) = restored(args.id.as_deref(), place)?;
+    perform(session, &Task::TakeBack(undo), args.consent)
+}
+
+/// The session that a restore was made with, and that restore's id if it was named: the session's, a point, a number.
+fn restored(id: Option<&str>, place: &Place) -> Result<(RollbackSession, Option<String>), Failure> {
+    let catalogue = &place.catalogue;
+    let Some(id) = id else { return Ok((catalogue.open(catalogue.last_restored()?)?, None)) };
+    let found = catalogue.find(id);
+    if let (Err(RollbackError::NotFound { .. }), Some((session, number))) = (&found, numbered(id)) {
+        let entry = catalogue.find(session)?;
+        let undo = format!("{}.{number}", entry.id);
+        return Ok((catalogue.open(entry)?, Some(undo)));
+    }
+    Ok((catalogue.open(found?)?, None))
+}
+
+fn numbered(id: &str) -> Option<(&str, u64)> {
+    let (session, number) = id.rsplit_once('.')?;
+    Some((session, number.parse().ok()?))
+}

@@ -1,0 +1,206 @@
+//! Plans and outcomes as lines for people. Names are escaped here, whoever writes the lines.
+
+use std::path::{Path, PathBuf};
+
+use nono::diagnostic::{escape, shown};
+use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan};
+use nono::snapshot::restore::{Skipped, Why};
+use nono::snapshot::{Change, ChangeType};
+
+use super::json::counts;
+use crate::units::grouped;
+
+/// So many lines of one list are shown before a question.
+const SOME: usize = 20;
+
+/// How much of a list is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    All,
+    Cut,
+}
+
+/// Paths below the one root that there is; with several roots, whole.
+pub(super) struct Below<'a> {
+    root: Option<&'a Path>,
+}
+
+impl<'a> Below<'a> {
+    pub(super) fn new(roots: &'a [PathBuf]) -> Below<'a> {
+        Below { root: if let [root] = roots { Some(root) } else { None } }
+    }
+
+    fn show(&self, path: &Path) -> String {
+        match self.root.and_then(|root| path.strip_prefix(root).ok()) {
+            Some(below) if below != Path::new("") => shown(below),
+            _ => shown(path),
+        }
+    }
+}
+
+/// `1 session`, `1,200 sessions`.
+pub(super) fn some(number: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
+}
+
+/// What would be done.
+pub(super) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !plan.changes.is_empty() {
+        lines.push(sentence(
+            &counts(&plan.changes),
+            &["bring back", "change", "remove", "set permissions of"],
+        ));
+        lines.extend(cut(&plan.changes, length, |change| change_line(change, below)));
+    } else if only_times(plan) {
+        lines.push(format!("set back times or links of {}", some(plan.steps, "path")));
+    }
+    let what = "merge with what somebody else changed";
+    lines.extend(merges(&written(&plan.merges, &plan.kept), below, length, what));
+    lines.extend(kept(&plan.kept, &plan.merges, below, length));
+    lines.extend(still_executes(&plan.still_executes, below));
+    lines.extend(notes(plan));
+    lines
+}
+
+/// Whether times, or names of one file, are all that differs. Where something is kept, the times of the folders around
+/// it are somebody else's too.
+pub(super) fn only_times(plan: &Plan) -> bool {
+    plan.steps > 0 && plan.changes.is_empty() && plan.kept.is_empty()
+}
+
+/// What should be known about a plan, whether it is asked for or not.
+pub(super) fn notes(plan: &Plan) -> Vec<String> {
+    let unknown = "the session has no final snapshot: what somebody else changed after it cannot be told apart, and is \
+restored too";
+    let unknown = plan.cannot_tell_conflicts.then(|| unknown.to_owned());
+    unknown.into_iter().chain(plan.notes.iter().map(|note| escape(note))).collect()
+}
+
+/// Those that are written; one that does not merge is kept, unless markers are wanted.
+pub(super) fn written<'a>(merges: &'a [Merge], kept: &[Skipped]) -> Vec<&'a Merge> {
+    merges.iter().filter(|merge| !kept.iter().any(|one| one.path == merge.path)).collect()
+}
+
+/// What was done.
+pub(super) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !done.changes.is_empty() {
+        let what = ["brought back", "changed", "removed", "set permissions of"];
+        lines.push(sentence(&counts(&done.changes), &what));
+    } else if done.undo.is_some() && !done.interrupted && written(&done.merged, &done.kept).is_empty() {
+        lines.push("set back times or links".to_owned());
+    }
+    let what = "merged with what somebody else changed";
+    lines.extend(merges(&written(&done.merged, &done.kept), below, length, what));
+    lines.extend(kept(&done.kept, &done.merged, below, length));
+    lines.extend(still_executes(&done.still_executes, below));
+    if !done.failed.is_empty() {
+        lines.push(format!("failed: {}", some(done.failed.len(), "path")));
+        let line = |(path, error): &(PathBuf, String)| format!("{}: {}", below.show(path), escape(error));
+        lines.extend(cut(&done.failed, length, line));
+    }
+    lines
+}
+
+/// `bring back 3, change 1`.
+fn sentence(counts: &ChangeCounts, words: &[&str; 4]) -> String {
+    let numbers = [counts.created, counts.modified, counts.deleted, counts.permissions_changed];
+    let parts = words.iter().zip(numbers).filter(|(_, number)| *number > 0);
+    parts.map(|(word, number)| format!("{word} {}", grouped(number))).collect::<Vec<_>>().join(", ")
+}
+
+fn change_line(change: &Change, below: &Below<'_>) -> String {
+    let mark = match change.change_type {
+        ChangeType::Created => '+',
+        ChangeType::Modified => '~',
+        ChangeType::Deleted => '-',
+        ChangeType::PermissionsChanged => 'M',
+    };
+    format!("{mark} {}", below.show(&change.path))
+}
+
+fn merges(merges: &[&Merge], below: &Below<'_>, length: Length, what: &str) -> Vec<String> {
+    if merges.is_empty() {
+        return Vec::new();
+    }
+    let line = |merge: &&Merge| {
+        format!("{}{}", below.show(&merge.path), if merge.clean { "" } else { ": with conflict markers" })
+    };
+    let mut lines = vec![format!("{what}: {}", some(merges.len(), "file"))];
+    lines.extend(cut(merges, length, line));
+    lines
+}
+
+fn kept(kept: &[Skipped], merges: &[Merge], below: &Below<'_>, length: Length) -> Vec<String> {
+    if kept.is_empty() {
+        return Vec::new();
+    }
+    let line = |one: &Skipped| {
+        let tried = merges.iter().any(|merge| merge.path == one.path);
+        let also = if tried { ", and it does not merge" } else { "" };
+        format!("{}: {}{also}", below.show(&one.path), escape(&one.why.to_string()))
+    };
+    let mut lines = vec![format!("kept as it is: {}", some(kept.len(), "path"))];
+    lines.extend(cut(kept, length, line));
+    lines
+}
+
+/// One line each, however many there are: none of them may be overlooked.
+fn still_executes(still: &[(PathBuf, Later)], below: &Below<'_>) -> Vec<String> {
+    let line = |(path, later): &(PathBuf, Later)| {
+        format!("warning: kept, and it will run: {} ({}: {})", below.show(path), later.what, later.why)
+    };
+    still.iter().map(line).collect()
+}
+
+/// How to restore what somebody else changed, if anything was kept for that.
+pub(super) fn hint(kept: &[Skipped]) -> Option<String> {
+    let conflict = kept.iter().any(|one| one.why == Why::ChangedSince);
+    let hint = "hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), \
+with --merge text files are merged";
+    conflict.then(|| hint.to_owned())
+}
+
+fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
+    // One line more costs no more than the line that would stand for it.
+    let shown = if length == Length::All || list.len() <= SOME + 1 { list.len() } else { SOME };
+    let mut lines: Vec<String> = list[..shown].iter().map(|one| format!("  {}", line(one))).collect();
+    if shown < list.len() {
+        lines.push(format!("  ... and {} more (--dry-run shows all)", grouped((list.len() - shown) as u64)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_cut_but_never_for_one_line() {
+        let list: Vec<usize> = (0..21).collect();
+        assert_eq!(cut(&list, Length::Cut, usize::to_string).len(), 21);
+        let list: Vec<usize> = (0..332).collect();
+        let lines = cut(&list, Length::Cut, usize::to_string);
+        assert_eq!(lines.len(), 21);
+        assert_eq!(lines[20], "  ... and 312 more (--dry-run shows all)");
+        assert_eq!(cut(&list, Length::All, usize::to_string).len(), 332);
+    }
+
+    #[test]
+    fn a_hint_is_given_only_where_it_helps() {
+        let kept = |why| [Skipped { path: PathBuf::from("/a"), why }];
+        assert!(hint(&kept(Why::ChangedSince)).is_some());
+        assert_eq!(hint(&kept(Why::HoldsOthers)), None);
+        assert_eq!(hint(&[]), None);
+    }
+
+    #[test]
+    fn paths_are_below_the_only_root() {
+        let one = [PathBuf::from("/a/b")];
+        let two = [PathBuf::from("/a/b"), PathBuf::from("/c")];
+        assert_eq!(Below::new(&one).show(Path::new("/a/b/c\u{1b}")), "c\\u{1b}");
+        assert_eq!(Below::new(&one).show(Path::new("/a/b")), "/a/b");
+        assert_eq!(Below::new(&two).show(Path::new("/a/b/c")), "/a/b/c");
+    }
+}

@@ -1,0 +1,99 @@
+//! `nono rollback verify`: stored sessions against what was sealed when they ended.
+
+use nono::diagnostic::escape;
+use nono::rollback::{Catalogue, RollbackSession, SessionEntry, Status, Verified};
+use serde_json::{Value, json};
+
+use super::text::some;
+use crate::args::VerifyArgs;
+use crate::failure::{Failure, NOT_DONE, by_signal};
+use crate::message;
+use crate::progress::{Worked, attempt};
+use crate::units::{bytes, grouped};
+
+/// One session, checked as far as that could be done.
+struct Checked {
+    id: String,
+    found: Verified,
+}
+
+pub(super) fn verify(args: &VerifyArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
+    let (entries, unreadable) = match &args.session {
+        Some(text) => (vec![catalogue.find(text)?], Vec::new()),
+        None => catalogue.list()?,
+    };
+    let mut good = unreadable.is_empty();
+    let mut values: Vec<Value> = Vec::new();
+    for problem in &unreadable {
+        values.push(json!({"session_id": null, "good": false, "problems": [problem.to_string()]}));
+        message::line(&format!("error: {}", escape(&problem.to_string())));
+    }
+    let none = entries.is_empty() && unreadable.is_empty();
+    for entry in entries {
+        if args.session.is_none() && entry.status == Status::Live {
+            // Its snapshots are being taken, and nothing is sealed yet.
+            message::line(&format!("session {} is running: not checked", entry.id));
+            continue;
+        }
+        let Worked { value: checked, signal } = check(catalogue, entry)?;
+        if let Some(signal) = signal {
+            message::line("interrupted; not everything was checked");
+            return Ok(by_signal(signal));
+        }
+        good &= checked.found.problems.is_empty();
+        values.push(checked.json());
+        if !args.json {
+            message::answer(&checked.text())?;
+        }
+    }
+    if args.json {
+        message::answer_json(&json!({"good": good, "sessions": values}))?;
+    } else if none {
+        message::answer("no sessions to check")?;
+    }
+    Ok(if good { 0 } else { NOT_DONE })
+}
+
+/// What keeps a session from being checked is one of its problems: the others are checked all the same.
+fn check(catalogue: &Catalogue, entry: SessionEntry) -> Result<Worked<Checked>, Failure> {
+    let id = entry.id.clone();
+    let worked = match catalogue.open(entry) {
+        Ok(mut session) => attempt(&mut session, "checking", RollbackSession::verify)?,
+        Err(error) => Worked { value: Err(error), signal: None },
+    };
+    let found = worked
+        .value
+        .unwrap_or_else(|error| Verified { problems: vec![error.to_string()], ..Verified::default() });
+    Ok(Worked { value: Checked { id, found }, signal: worked.signal })
+}
+
+impl Checked {
+    fn text(&self) -> String {
+        let found = &self.found;
+        let amount = format!(
+            "{}, {} objects, {}, {}",
+            some(found.snapshots, "snapshot"),
+            grouped(found.objects),
+            bytes(found.bytes),
+            if found.sealed { "sealed" } else { "not sealed" }
+        );
+        if found.problems.is_empty() {
+            return format!("{}: good ({amount})", self.id);
+        }
+        let problems = found.problems.iter().map(|problem| format!("\n  {}", escape(problem)));
+        format!("{}: NOT good ({amount}){}", self.id, problems.collect::<String>())
+    }
+
+    fn json(&self) -> Value {
+        let found = &self.found;
+        json!({
+            "session_id": self.id,
+            "good": found.problems.is_empty(),
+            "sealed": found.sealed,
+            "snapshots": found.snapshots,
+            "objects": found.objects,
+            "bytes": found.bytes,
+            "problems": found.problems,
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! What is said around a run that is tracked: the baseline before it, what changed after it, and the review.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use nono::diagnostic::{escape, shown};
+use nono::rollback::{Baseline, Catalogue, ChangeSet, RollbackReport};
+use nono::session::{Host, RunObserver};
+use nono::snapshot::{Cause, ChangeCounts, Coverage, Example};
+
+use crate::args::CommonArgs;
+use crate::message;
+use crate::progress::Bar;
+use crate::review::{self, How};
+use crate::units::{bytes, count, seconds};
+
+/// Tells the person what a run tells.
+pub(super) struct Told {
+    silent: bool,
+    everything: bool,
+    /// How far a snapshot is; gone when it is taken.
+    bar: Mutex<Option<Bar>>,
+}
+
+impl Told {
+    pub(super) fn new(common: &CommonArgs) -> Told {
+        let bar = Mutex::new(if common.silent { None } else { Bar::new("snapshot of files") });
+        Told { silent: common.silent, everything: common.tracking.request().request.all, bar }
+    }
+}
+
+impl RunObserver for Told {
+    fn capturing(&self, files: u64) {
+        // Whoever comes while another thread draws has nothing newer to say.
+        if let Ok(bar) = self.bar.try_lock()
+            && let Some(bar) = &*bar
+        {
+            bar.draw(files, 0);
+        }
+    }
+
+    fn baseline(&self, baseline: &Baseline<'_>) {
+        self.bar.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for warning in baseline.warnings {
+            message::line(&format!("warning: {}", escape(warning)));
+        }
+        if self.silent {
+            return;
+        }
+        let coverage = baseline.coverage;
+        let mut line = format!(
+            "snapshot 0: {}, {} in {}",
+            count(coverage.files, "file", "files").unwrap_or_else(|| "no files".to_owned()),
+            bytes(coverage.bytes),
+            seconds(baseline.took)
+        );
+        if let Some(left_out) = not_covered(coverage) {
+            let hint = if !self.everything
+                && coverage.left_out.iter().any(|left_out| is_included_by_all(left_out.cause))
+            {
+                " — --rollback-all to include"
+            } else {
+                ""
+            };
+            line = format!("{line}; not covered: {left_out}{hint}");
+        }
+        message::line(&line);
+        for note in &coverage.notes {
+            message::line(&escape(&note.to_string()));
+        }
+    }
+}
+
+/// The line after the run, and the review where somebody is there to look at it.
+pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs) {
+    for warning in &report.warnings {
+        message::line(&format!("warning: {}", escape(warning)));
+    }
+    if !common.silent
+        && let Some(line) = made_uncovered(&report.made_uncovered)
+    {
+        message::line(&line);
+    }
+    match report.changes {
+        Err(error) => {
+            let why = escape(&error.to_string());
+            message::line(&format!("error: the final snapshot could not be taken: {why}"));
+            message::line(&format!(
+                "hint: the baseline is there: nono rollback restore {} puts everything back",
+                report.id
+            ));
+        }
+        Ok(_) if common.silent => {}
+        Ok(changes) if changes.items.is_empty() => {
+            message::line(&format!("session {}: nothing changed", report.id));
+        }
+        Ok(changes) => {
+            let counts = counts(&changes.counts());
+            message::line(&format!("session {id}: {counts}; nono rollback show {id}", id = report.id));
+            if !common.tracking.no_rollback_prompt {
+                review(&report.id, changes, host, How { tui: !common.tracking.no_tui });
+            }
+        }
+    }
+}
+
+/// The command has run whatever comes of the review: what fails there is said, and changes no exit code.
+fn review(id: &str, changes: ChangeSet, host: &Host, how: How) {
+    if !message::can_ask() {
+        return;
+    }
+    let catalogue = Catalogue::new(&host.context.state_dir);
+    let opened = catalogue.find(id).and_then(|entry| catalogue.open(entry));
+    let reviewed = match opened {
+        Ok(session) => review::after_run(session, changes, how),
+        Err(error) => Err(error.into()),
+    };
+    if let Err(failure) = reviewed {
+        failure.report();
+    }
+}
+
+/// Whether `--rollback-all` would take it.
+fn is_included_by_all(cause: Cause) -> bool {
+    matches!(cause, Cause::Ignored | Cause::Artifact | Cause::LargePack)
+}
+
+/// What the command made and no snapshot holds.
+pub(crate) fn made_uncovered(made: &[Example]) -> Option<String> {
+    let named = made.iter().take(3).map(|one| format!("{}: {}", shown(&one.path), escape(&one.reason)));
+    let more = if made.len() > 3 { ", ..." } else { "" };
+    let named = named.collect::<Vec<_>>().join(", ");
+    (!made.is_empty()).then(|| format!("made and not covered, so a restore leaves it: {named}{more}"))
+}
+
+/// `+5 ~2 -1`, and what else there is.
+pub(crate) fn counts(counts: &ChangeCounts) -> String {
+    let parts = [("+", counts.created), ("~", counts.modified), ("-", counts.deleted)];
+    let mut words: Vec<String> = parts.iter().map(|(mark, count)| format!("{mark}{count}")).collect();
+    let more = [("renamed", counts.renamed), ("with other permissions", counts.permissions_changed)];
+    words
+        .extend(more.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("({count} {what})")));
+    words.join(" ")
+}
+
+/// What a snapshot does not hold, in a few words.
+pub(crate) fn not_covered(coverage: &Coverage) -> Option<String> {
+    let directories = coverage.left_out.iter().map(|left_out| left_out.directories).sum();
+    let entries: u64 = coverage.entries_left_out();
+    let example = |example: &nono::snapshot::Example| {
+        let name = example.path.file_name().map_or(&*example.path, Path::new);
+        format!("{}: {}", shown(name), escape(&example.reason))
+    };
+    let examples: Vec<String> =
+        coverage.left_out.iter().filter_map(|left_out| left_out.examples.first().map(example)).collect();
+    let counted: Vec<String> =
+        [count(directories, "directory", "directories"), count(entries - directories, "file", "files")]
+            .into_iter()
+            .flatten()
+            .collect();
+    let more = if entries > examples.len() as u64 { ", ..." } else { "" };
+    (entries > 0).then(|| format!("{} ({}{more})", counted.join(", "), examples.join(", ")))
+}

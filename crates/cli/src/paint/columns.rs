@@ -1,0 +1,108 @@
+//! Two columns: what was on the left, what is on the right. Long lines are broken, never cut.
+
+use nono::rollback::{Hunk, Line, LineKind};
+use unicode_width::UnicodeWidthChar;
+
+use super::{Span, Style, content, digits};
+
+/// Narrower columns than this would hold nothing.
+const LEAST: usize = 8;
+const BETWEEN: &str = " | ";
+
+/// The hunks' lines side by side in so many columns, with a line between each two hunks.
+pub(crate) fn side_by_side(hunks: &[Hunk], width: usize) -> impl Iterator<Item = Vec<Span>> + '_ {
+    let digits = digits(hunks.iter().flat_map(|hunk| &hunk.lines));
+    let text = (width.saturating_sub(BETWEEN.len()) / 2).saturating_sub(digits + 2).max(LEAST);
+    let layout = Layout { digits, text };
+    hunks.iter().enumerate().flat_map(move |(at, hunk)| {
+        let gap = (at > 0).then(|| vec![Span::new("  ...", Style::Faint)]);
+        let rows = pairs(&hunk.lines).into_iter().flat_map(move |(old, new)| layout.rows(old, new));
+        gap.into_iter().chain(rows)
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Layout {
+    digits: usize,
+    text: usize,
+}
+
+impl Layout {
+    /// One pair of lines, in as many rows as the longer one takes.
+    fn rows(self, old: Option<&Line>, new: Option<&Line>) -> Vec<Vec<Span>> {
+        let (left, right) = (self.half(old, true), self.half(new, false));
+        let rows = left.len().max(right.len());
+        let blank = || vec![Span::plain(" ".repeat(self.digits + 2 + self.text))];
+        let at = |half: &[Vec<Span>], row: usize| half.get(row).cloned().unwrap_or_else(blank);
+        let between = || Span::new(BETWEEN, Style::Faint);
+        (0..rows).map(|row| [at(&left, row), vec![between()], at(&right, row)].concat()).collect()
+    }
+
+    fn half(self, line: Option<&Line>, is_old: bool) -> Vec<Vec<Span>> {
+        let Some(line) = line else { return Vec::new() };
+        let number = if is_old { line.old_number } else { line.new_number };
+        let number = number.map(|number| number.to_string()).unwrap_or_default();
+        let sign = if line.kind == LineKind::Context {
+            ' '
+        } else if is_old {
+            '-'
+        } else {
+            '+'
+        };
+        let width = self.digits;
+        let broken = broken(content(line), self.text);
+        let row = |(at, spans): (usize, Vec<Span>)| {
+            let gutter = if at == 0 { format!("{number:>width$}{sign} ") } else { " ".repeat(width + 2) };
+            let filled = self.text.saturating_sub(spans.iter().map(Span::columns).sum());
+            let end = Span::plain(" ".repeat(filled));
+            [vec![Span::new(gutter, Style::Faint)], spans, vec![end]].concat()
+        };
+        broken.into_iter().enumerate().map(row).collect()
+    }
+}
+
+/// Lines that stand side by side: context with itself, removed ones with the added ones after them, in their order.
+fn pairs(lines: &[Line]) -> Vec<(Option<&Line>, Option<&Line>)> {
+    let mut pairs = Vec::new();
+    for run in lines.chunk_by(|a, b| (a.kind == LineKind::Context) == (b.kind == LineKind::Context)) {
+        if run[0].kind == LineKind::Context {
+            pairs.extend(run.iter().map(|line| (Some(line), Some(line))));
+            continue;
+        }
+        // Two replacements can meet without context between them: each begins with what it removes.
+        for block in run.chunk_by(|a, b| !(a.kind == LineKind::Added && b.kind == LineKind::Removed)) {
+            let (removed, added): (Vec<_>, Vec<_>) =
+                block.iter().partition(|line| line.kind == LineKind::Removed);
+            let rows = removed.len().max(added.len());
+            pairs.extend((0..rows).map(|row| (removed.get(row).copied(), added.get(row).copied())));
+        }
+    }
+    pairs
+}
+
+/// A line in pieces of so many columns; at least one, that may be empty.
+fn broken(spans: Vec<Span>, width: usize) -> Vec<Vec<Span>> {
+    let mut rows = vec![Vec::new()];
+    let mut used = 0;
+    for span in spans {
+        let mut piece = String::new();
+        for c in span.text.chars() {
+            let columns = c.width().unwrap_or(0);
+            if used + columns > width {
+                push(&mut rows, std::mem::take(&mut piece), span.style);
+                rows.push(Vec::new());
+                used = 0;
+            }
+            piece.push(c);
+            used += columns;
+        }
+        push(&mut rows, piece, span.style);
+    }
+    rows
+}
+
+fn push(rows: &mut [Vec<Span>], piece: String, style: Style) {
+    if let Some(row) = rows.last_mut().filter(|_| !piece.is_empty()) {
+        row.push(Span::new(piece, style));
+    }
+}

@@ -1,0 +1,30 @@
+//! One column: both line numbers, a sign, the line.
+
+use nono::rollback::{Hunk, Line, LineKind};
+
+use super::{Span, Style, content, digits, style};
+
+/// The hunks' lines, with a line between each two of them.
+pub(crate) fn unified(hunks: &[Hunk]) -> impl Iterator<Item = Vec<Span>> + '_ {
+    let width = digits(hunks.iter().flat_map(|hunk| &hunk.lines));
+    hunks.iter().enumerate().flat_map(move |(at, hunk)| {
+        let gap = (at > 0).then(|| vec![Span::new("  ...", Style::Faint)]);
+        gap.into_iter().chain(hunk.lines.iter().map(move |one| line(one, width)))
+    })
+}
+
+fn line(line: &Line, width: usize) -> Vec<Span> {
+    let number = |number: Option<usize>| number.map(|number| number.to_string()).unwrap_or_default();
+    let (old, new) = (number(line.old_number), number(line.new_number));
+    let sign = match line.kind {
+        LineKind::Context => " ",
+        LineKind::Removed => "-",
+        LineKind::Added => "+",
+    };
+    let mut spans = vec![
+        Span::new(format!("{old:>width$} {new:>width$} "), Style::Faint),
+        Span::new(sign, style(line.kind, false)),
+    ];
+    spans.extend(content(line));
+    spans
+}

@@ -1,0 +1,153 @@
+//! Long work on a session: how far it is, on a terminal, and Ctrl-C as a request that is looked at between two steps.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nono::interrupt::Interrupts;
+use nono::rollback::{RollbackError, RollbackSession};
+use nono::snapshot::{CaptureError, Observer, SnapshotError};
+
+use crate::failure::Failure;
+use crate::units::grouped;
+
+/// Work that is done sooner shows nothing.
+const PATIENCE: Duration = Duration::from_millis(300);
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// One line that is written over again, on stderr.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    doing: &'static str,
+    shown: Mutex<Shown>,
+}
+
+#[derive(Debug)]
+struct Shown {
+    next: Instant,
+    width: usize,
+}
+
+impl Bar {
+    /// None where nobody watches.
+    pub(crate) fn new(doing: &'static str) -> Option<Bar> {
+        let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+        let shown = Shown { next: Instant::now() + PATIENCE, width: 0 };
+        (capable && io::stderr().is_terminal()).then(|| Bar { doing, shown: Mutex::new(shown) })
+    }
+
+    pub(crate) fn draw(&self, done: u64, total: u64) {
+        // Whoever comes while another thread draws has nothing newer to say.
+        let Ok(mut shown) = self.shown.try_lock() else { return };
+        let now = Instant::now();
+        if now < shown.next {
+            return;
+        }
+        shown.next = now + BETWEEN;
+        shown.put(&line(self.doing, done, total));
+    }
+}
+
+impl Shown {
+    fn put(&mut self, text: &str) {
+        // A terminal that is gone is nobody to complain to.
+        let _ = write!(io::stderr(), "\r{text:<width$}", width = self.width);
+        self.width = text.len();
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        let shown = self.shown.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if shown.width > 0 {
+            shown.put("");
+            let _ = write!(io::stderr(), "\r");
+        }
+    }
+}
+
+/// The total is not always known.
+fn line(doing: &str, done: u64, total: u64) -> String {
+    const WIDTH: u64 = 24;
+    if total == 0 {
+        return format!("[nono] {doing}: {}", grouped(done));
+    }
+    let done = done.min(total);
+    let part = |of: u64| u64::try_from(u128::from(done) * u128::from(of) / u128::from(total)).unwrap_or(of);
+    let bar: String = (0..WIDTH).map(|at| if at < part(WIDTH) { '#' } else { '.' }).collect();
+    format!("[nono] {doing} [{bar}] {:>3}% of {}", part(100), grouped(total))
+}
+
+/// What the engine tells of its progress, and asks.
+#[derive(Debug)]
+struct Watcher {
+    bar: Option<Bar>,
+    interrupts: Arc<Interrupts>,
+}
+
+impl Observer for Watcher {
+    fn progress(&self, done: u64, total: u64) {
+        if let Some(bar) = &self.bar {
+            bar.draw(done, total);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.interrupts.requested().is_some()
+    }
+}
+
+/// What came of the work, and the signal that asked for its end.
+#[derive(Debug)]
+pub(crate) struct Worked<T> {
+    pub(crate) value: T,
+    pub(crate) signal: Option<i32>,
+}
+
+/// Do long work on a session, whatever comes of it.
+pub(crate) fn attempt<T>(
+    session: &mut RollbackSession,
+    doing: &'static str,
+    work: impl FnOnce(&mut RollbackSession) -> T,
+) -> io::Result<Worked<T>> {
+    let interrupts = Arc::new(Interrupts::block()?);
+    session.manager().observe(Watcher { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) });
+    let value = work(session);
+    // Clears the line; from here on only this function knows of the signals.
+    session.manager().observe(());
+    Ok(Worked { value, signal: interrupts.requested() })
+}
+
+/// The same, where an end that was asked for before anything was changed is a failure that says so.
+pub(crate) fn watched<T>(
+    session: &mut RollbackSession,
+    doing: &'static str,
+    work: impl FnOnce(&mut RollbackSession) -> Result<T, RollbackError>,
+) -> Result<Worked<T>, Failure> {
+    let Worked { value, signal } = attempt(session, doing, work)?;
+    match (value, signal) {
+        (Err(error), Some(signal)) if is_cancelled(&error) => Err(Failure::interrupted(signal)),
+        (Err(error), _) => Err(error.into()),
+        (Ok(value), signal) => Ok(Worked { value, signal }),
+    }
+}
+
+fn is_cancelled(error: &RollbackError) -> bool {
+    matches!(error, RollbackError::Snapshot(SnapshotError::Capture(CaptureError::Cancelled)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_it_is() {
+        assert_eq!(line("looking", 1234, 0), "[nono] looking: 1,234");
+        assert_eq!(line("restoring", 0, 10), "[nono] restoring [........................]   0% of 10");
+        assert_eq!(line("restoring", 5, 10), "[nono] restoring [############............]  50% of 10");
+        assert_eq!(
+            line("restoring", u64::MAX, u64::MAX - 1),
+            "[nono] restoring [########################] 100% of 18,446,744,073,709,551,614"
+        );
+    }
+}

@@ -1,0 +1,333 @@
+//! The review's state: what is looked at, what is marked, what is asked at the moment. Keys change it (`keys`), drawing
+//! shows it (`draw`), and what takes time is done in small steps while no key waits (`App::work`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use nono::rollback::{ChangeSet, Done, RestoreChoice, RollbackError, SnapshotInfo};
+use nono::snapshot::SnapshotId;
+
+use super::marks::{Marks, item_paths};
+use super::source::Source;
+use super::tree::{Row, Tree};
+use super::view::{Place, View, Views};
+use super::watch::undisturbed;
+use super::words::{self, Said};
+use crate::syntax::Syntax;
+
+/// A list that is moved through: the row that is chosen, the first that is seen, and how many are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Scroll {
+    pub(super) at: usize,
+    pub(super) top: usize,
+    pub(super) height: usize,
+}
+
+impl Scroll {
+    pub(super) fn go(&mut self, at: usize, length: usize) {
+        self.at = at.min(length.saturating_sub(1));
+        self.top = self.top.min(self.at).max((self.at + 1).saturating_sub(self.height.max(1)));
+    }
+
+    pub(super) fn by(&mut self, rows: isize, length: usize) {
+        self.go(self.at.saturating_add_signed(rows), length);
+    }
+
+    pub(super) fn page(&self) -> isize {
+        isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(isize::MAX)
+    }
+
+    /// The window has this height now.
+    pub(super) fn fit(&mut self, height: usize, length: usize) {
+        self.height = height;
+        self.go(self.at, length);
+        self.top = self.top.min(length.saturating_sub(height));
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Focus {
+    Tree,
+    Diff,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Search,
+    Filter,
+}
+
+/// What the keys mean now.
+#[derive(Debug)]
+pub(super) enum Mode {
+    Browse,
+    Input {
+        purpose: Purpose,
+        text: String,
+    },
+    /// The plan is being made.
+    Planning(RestoreChoice),
+    Plan {
+        choice: RestoreChoice,
+        said: Vec<Said>,
+        top: usize,
+    },
+    Restoring(RestoreChoice),
+    Done {
+        said: Vec<Said>,
+        top: usize,
+    },
+    Timeline {
+        snapshots: Vec<SnapshotInfo>,
+        scroll: Scroll,
+    },
+    Help {
+        top: usize,
+    },
+    /// There are marks, and somebody wants to leave.
+    Leave,
+}
+
+/// What a step of work came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Worked {
+    Nothing,
+    /// Something looks different now.
+    Changed,
+    /// Something is asked now that was not on the screen before: keys pressed until then are no answer to it.
+    Asked,
+}
+
+pub(super) struct App {
+    pub(super) source: Box<dyn Source>,
+    pub(super) set: ChangeSet,
+    pub(super) tree: Tree,
+    pub(super) marks: Marks,
+    pub(super) focus: Focus,
+    pub(super) list: Scroll,
+    pub(super) diff: Scroll,
+    /// The first column of the diff that is seen.
+    pub(super) column: usize,
+    /// Side by side, as somebody wants it; otherwise where there is room.
+    pub(super) wants_split: Option<bool>,
+    pub(super) is_split: bool,
+    pub(super) mode: Mode,
+    pub(super) message: Option<String>,
+    pub(super) search: Option<String>,
+    pub(super) restored: BTreeSet<usize>,
+    pub(super) finished: Vec<Done>,
+    pub(super) is_left: bool,
+    pub(super) binary: BTreeMap<usize, bool>,
+    pub(super) views: Views,
+    syntax: Syntax<Key>,
+    /// How often the change set was another one: answers about an old one are dropped.
+    generation: u64,
+}
+
+#[derive(Debug)]
+struct Key {
+    generation: u64,
+    item: usize,
+    hunk: usize,
+}
+
+impl App {
+    pub(super) fn new(source: Box<dyn Source>, set: ChangeSet) -> App {
+        App {
+            source,
+            tree: Tree::new(&set),
+            set,
+            marks: Marks::default(),
+            focus: Focus::Tree,
+            list: Scroll::default(),
+            diff: Scroll::default(),
+            column: 0,
+            wants_split: None,
+            is_split: false,
+            mode: Mode::Browse,
+            message: None,
+            search: None,
+            restored: BTreeSet::new(),
+            finished: Vec::new(),
+            is_left: false,
+            binary: BTreeMap::new(),
+            views: Views::default(),
+            syntax: Syntax::new(),
+            generation: 0,
+        }
+    }
+
+    pub(super) fn row(&self) -> Option<&Row> {
+        self.tree.seen(self.list.at)
+    }
+
+    pub(super) fn item(&self) -> Option<usize> {
+        self.row()?.item()
+    }
+
+    /// The change that is looked at, once it is there.
+    pub(super) fn view(&self) -> Option<&View> {
+        self.views.get(self.item()?)
+    }
+
+    pub(super) fn places(&self) -> &[Place] {
+        self.view().map_or(&[], |view| view.places(self.is_split))
+    }
+
+    /// Another row is looked at.
+    pub(super) fn select(&mut self, position: usize) {
+        let before = self.item();
+        self.list.go(position, self.tree.len());
+        if self.item() != before {
+            self.diff = Scroll { height: self.diff.height, ..Scroll::default() };
+            self.column = 0;
+        }
+    }
+
+    /// Whether something is on its way that will change the screen by itself.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.syntax.is_busy()
+    }
+
+    /// One small step of what takes time; called while no key waits.
+    pub(super) fn work(&mut self) -> Worked {
+        match std::mem::replace(&mut self.mode, Mode::Browse) {
+            Mode::Planning(choice) => return self.make_plan(choice),
+            Mode::Restoring(choice) => return self.restore(&choice),
+            mode => self.mode = mode,
+        }
+        if self.take_tints() || self.load_view() || self.look_at_one_content() {
+            return Worked::Changed;
+        }
+        self.ask_for_tints();
+        Worked::Nothing
+    }
+
+    fn take_tints(&mut self) -> bool {
+        let Some((Key { generation, item, hunk }, tints)) = self.syntax.answer() else { return false };
+        if generation == self.generation
+            && let Some(view) = self.views.get_mut(item)
+        {
+            view.tints[hunk] = Some(tints);
+        }
+        true
+    }
+
+    fn load_view(&mut self) -> bool {
+        let Some(item) = self.item().filter(|item| self.views.get(*item).is_none()) else { return false };
+        let diff = self.source.diff(&self.set.items[item]);
+        self.views.put(item, View::new(&self.set, &self.set.items[item], diff));
+        true
+    }
+
+    /// Whether the content is binary, for one of the rows that are seen.
+    fn look_at_one_content(&mut self) -> bool {
+        let seen = self.list.top..self.tree.len().min(self.list.top + self.list.height);
+        let mut items = seen.filter_map(|position| self.tree.seen(position)?.item());
+        let Some(item) = items.find(|item| !self.binary.contains_key(item)) else { return false };
+        // The mark is a help for the eye; what is wrong with the file is said where its diff would be.
+        let is_binary = self.source.is_binary(&self.set.items[item]).unwrap_or(false);
+        self.binary.insert(item, is_binary);
+        true
+    }
+
+    fn ask_for_tints(&mut self) {
+        if self.syntax.is_busy() {
+            return;
+        }
+        let places = self.places();
+        let seen =
+            &places[self.diff.top.min(places.len())..places.len().min(self.diff.top + self.diff.height)];
+        let Some(item) = self.item() else { return };
+        let generation = self.generation;
+        let job = self.view().and_then(|view| view.job(seen, |hunk| Key { generation, item, hunk }));
+        if let Some(job) = job {
+            self.syntax.ask(job);
+        }
+    }
+
+    pub(super) fn say(&mut self, text: impl Into<String>) {
+        self.message = Some(text.into());
+    }
+
+    pub(super) fn fail(&mut self, error: &RollbackError) {
+        self.say(format!("error: {}", nono::diagnostic::escape(&error.to_string())));
+    }
+
+    /// Begin to make the plan for what is marked.
+    pub(super) fn ask_for_plan(&mut self) {
+        if self.marks.is_empty() {
+            self.say("nothing is marked: space marks, a marks all");
+        } else {
+            self.mode = Mode::Planning(self.marks.choice(&self.set));
+        }
+    }
+
+    fn make_plan(&mut self, choice: RestoreChoice) -> Worked {
+        // What is not covered is an addition to the plan; without it the plan is as true.
+        let coverage = self.source.coverage(&choice.snapshot).ok();
+        match self.source.plan(&choice) {
+            Err(error) => self.fail(&error),
+            Ok(plan) => {
+                let said = words::plan(&self.set, &plan, &choice, coverage.as_ref());
+                self.mode = Mode::Plan { choice, said, top: 0 };
+            }
+        }
+        Worked::Asked
+    }
+
+    fn restore(&mut self, choice: &RestoreChoice) -> Worked {
+        match undisturbed(|| self.source.restore(choice)) {
+            Err(error) => self.fail(&error),
+            Ok(done) => {
+                self.note_restored(choice, &done);
+                let said = words::done(&self.set, &done);
+                self.finished.push(done);
+                self.marks.clear();
+                self.mode = Mode::Done { said, top: 0 };
+            }
+        }
+        Worked::Asked
+    }
+
+    fn note_restored(&mut self, choice: &RestoreChoice, done: &Done) {
+        let is_stuck = |path: &Path| {
+            done.failed.iter().any(|(failed, _)| failed == path)
+                || done.kept.iter().any(|kept| path.starts_with(&kept.path))
+        };
+        let marked = |item: &usize| self.marks.item(*item) == super::marks::Marked::Yes;
+        let fine = |item: &usize| !item_paths(&self.set.items[*item]).any(is_stuck);
+        debug_assert!(choice.snapshot == self.set.from);
+        self.restored.extend((0..self.set.items.len()).filter(marked).filter(fine));
+    }
+
+    pub(super) fn open_timeline(&mut self) {
+        match self.source.timeline() {
+            Err(error) => self.fail(&error),
+            Ok(snapshots) => {
+                let at = snapshots.iter().position(|snapshot| snapshot.id == self.set.from).unwrap_or(0);
+                self.mode = Mode::Timeline { snapshots, scroll: Scroll { at, ..Scroll::default() } };
+            }
+        }
+    }
+
+    /// Compare with another snapshot, and restore to it.
+    pub(super) fn compare_with(&mut self, id: &SnapshotId) {
+        match self.source.changes(id) {
+            Err(error) => self.fail(&error),
+            Ok(set) => {
+                self.generation += 1;
+                self.tree = Tree::new(&set);
+                self.set = set;
+                self.views = Views::default();
+                self.binary.clear();
+                self.restored.clear();
+                self.marks.clear();
+                self.list = Scroll { height: self.list.height, ..Scroll::default() };
+                self.diff = Scroll { height: self.diff.height, ..Scroll::default() };
+                self.focus = Focus::Tree;
+                self.say(format!("compared with {}", words::point(id)));
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What is marked for restore, and the choice that comes of it.
+//!
+//! A directory that is marked as a whole stays a directory in the choice, less what was taken out of it again: so its own
+//! times come back too, and ten thousand files are one path.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use nono::rollback::{ChangeSet, Conflicts, Item, ItemKind, RestoreChoice};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marked {
+    No,
+    /// Some hunks, or some of a directory.
+    Partly,
+    Yes,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    items: BTreeSet<usize>,
+    hunks: BTreeMap<usize, BTreeSet<usize>>,
+    /// Directories that were marked as such.
+    dirs: BTreeSet<PathBuf>,
+    /// All of it was marked as such.
+    everything: bool,
+}
+
+impl Marks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.hunks.is_empty()
+    }
+
+    /// Files, and hunks of other files.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.items.len(), self.hunks.values().map(BTreeSet::len).sum())
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Marks::default();
+    }
+
+    pub(super) fn item(&self, item: usize) -> Marked {
+        if self.items.contains(&item) {
+            Marked::Yes
+        } else if self.hunks.contains_key(&item) {
+            Marked::Partly
+        } else {
+            Marked::No
+        }
+    }
+
+    pub(super) fn of(&self, items: impl Iterator<Item = usize>) -> Marked {
+        let (mut some, mut all) = (false, true);
+        for item in items {
+            let marked = self.item(item);
+            some |= marked != Marked::No;
+            all &= marked == Marked::Yes;
+        }
+        match (some, all) {
+            (true, true) => Marked::Yes,
+            (true, false) => Marked::Partly,
+            (false, _) => Marked::No,
+        }
+    }
+
+    pub(super) fn has_hunk(&self, item: usize, hunk: usize) -> bool {
+        self.items.contains(&item) || self.hunks.get(&item).is_some_and(|hunks| hunks.contains(&hunk))
+    }
+
+    /// Mark these, or take the marks away where all have one.
+    pub(super) fn toggle(&mut self, items: &BTreeSet<usize>, dir: Option<&Path>) {
+        if self.of(items.iter().copied()) == Marked::Yes {
+            self.items.retain(|item| !items.contains(item));
+            if let Some(dir) = dir {
+                self.dirs.retain(|marked| !marked.starts_with(dir));
+            }
+            self.forget_if_empty();
+        } else {
+            self.add(items);
+            self.dirs.extend(dir.map(Path::to_owned));
+        }
+    }
+
+    pub(super) fn add(&mut self, items: &BTreeSet<usize>) {
+        self.hunks.retain(|item, _| !items.contains(item));
+        self.items.extend(items);
+    }
+
+    pub(super) fn everything(&mut self, count: usize) {
+        self.clear();
+        self.items = (0..count).collect();
+        self.everything = true;
+    }
+
+    /// Mark one hunk, or take its mark away. `count`: how many the file has.
+    pub(super) fn toggle_hunk(&mut self, item: usize, hunk: usize, count: usize) {
+        let hunks = if self.items.remove(&item) {
+            self.hunks.entry(item).or_insert_with(|| (0..count).collect())
+        } else {
+            self.hunks.entry(item).or_default()
+        };
+        if !hunks.remove(&hunk) {
+            hunks.insert(hunk);
+        }
+        if hunks.is_empty() {
+            self.hunks.remove(&item);
+        }
+        self.forget_if_empty();
+    }
+
+    fn forget_if_empty(&mut self) {
+        if self.items.is_empty() {
+            self.everything = false;
+            self.dirs.clear();
+        }
+    }
+
+    /// What all this means.
+    pub(super) fn choice(&self, set: &ChangeSet) -> RestoreChoice {
+        let covered = |item: &Item| self.everything || item_paths(item).all(|path| self.is_in_dir(path));
+        let marked = self.items.iter().map(|item| &set.items[*item]);
+        let mut paths: BTreeSet<PathBuf> = if self.everything {
+            // No paths beside hunks are only those hunks.
+            set.roots.iter().filter(|_| !self.hunks.is_empty()).cloned().collect()
+        } else {
+            let single = marked.clone().filter(|item| !covered(item)).flat_map(item_paths);
+            single.map(Path::to_owned).chain(self.used_dirs(set)).collect()
+        };
+        let is_below = |path: &PathBuf| path.ancestors().skip(1).any(|above| paths.contains(above));
+        let nested: Vec<_> = paths.iter().filter(|path| is_below(path)).cloned().collect();
+        paths.retain(|path| !nested.contains(path));
+        // What stands in a chosen directory without a mark of its own. A directory that holds marked things cannot be
+        // left out, because they would be left out with it.
+        let above_marked: BTreeSet<&Path> =
+            marked.flat_map(item_paths).flat_map(|path| path.ancestors().skip(1)).collect();
+        let is_chosen = |path: &Path| self.everything || path.ancestors().any(|above| paths.contains(above));
+        let is_left_out = |path: &&Path| is_chosen(path) && !above_marked.contains(path);
+        let kept =
+            (0..set.items.len()).filter(|item| !self.items.contains(item)).map(|item| &set.items[item]);
+        let except = kept.flat_map(item_paths).filter(is_left_out).map(Path::to_owned).collect();
+        let hunk = |(item, hunks): (&usize, &BTreeSet<usize>)| {
+            (set.items[*item].clone(), hunks.iter().copied().collect())
+        };
+        RestoreChoice {
+            snapshot: set.from.clone(),
+            paths: paths.into_iter().collect(),
+            except,
+            hunks: self.hunks.iter().map(hunk).collect(),
+            conflicts: Conflicts::Keep,
+        }
+    }
+
+    fn is_in_dir(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.dirs.contains(above))
+    }
+
+    /// The marked directories that still have something marked in them.
+    fn used_dirs<'a>(&'a self, set: &'a ChangeSet) -> impl Iterator<Item = PathBuf> + 'a {
+        let has_marked = |dir: &&PathBuf| {
+            self.items.iter().any(|item| item_paths(&set.items[*item]).any(|path| path.starts_with(dir)))
+        };
+        self.dirs.iter().filter(has_marked).cloned()
+    }
+}
+
+/// Where an item is, and where it was if that is somewhere else: taking back a rename is both.
+pub(super) fn item_paths(item: &Item) -> impl Iterator<Item = &Path> {
+    let from = match &item.kind {
+        ItemKind::Renamed { from } => Some(from.as_path()),
+        _ => None,
+    };
+    std::iter::once(item.path.as_path()).chain(from)
+}

@@ -1,0 +1,206 @@
+//! The review without a screen: a few questions, one line each.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, Write};
+
+use nono::interrupt::Interrupts;
+use nono::rollback::{ChangeSet, Done, LineKind, RestoreChoice};
+
+use super::marks::Marks;
+use super::source::Source;
+use super::tree::kind_mark;
+use super::view::{Place, View};
+use super::words::{Said, Weight};
+use super::{report, screen, text, words};
+use crate::failure::Failure;
+use crate::message;
+
+/// So many files that will execute later are named in the first line.
+const NAMED: usize = 3;
+/// So many lines of a plan are shown in a row.
+const LONG: usize = 40;
+
+/// Ask what to do with the changes. Nothing is done without a yes; the end of the input is a no.
+pub(super) fn ask(source: &mut dyn Source, set: &ChangeSet) -> Result<Option<Done>, Failure> {
+    message::line(&first_line(set));
+    screen::forget_typed()?;
+    loop {
+        let reply = question("Restore? [y/N/d/s]")?;
+        match reply.as_deref().unwrap_or("") {
+            "y" | "Y" | "yes" => return confirm(source, set, &all(set).choice(set)),
+            "d" | "D" => show_diff(source, set)?,
+            "s" | "S" => {
+                let marks = choose(set)?;
+                if !marks.is_empty() {
+                    return confirm(source, set, &marks.choice(set));
+                }
+            }
+            "" | "n" | "N" | "no" => {
+                let id = source.id();
+                message::line(&format!("everything kept; look again with: nono rollback review {id}"));
+                return Ok(None);
+            }
+            "?" | "h" => {
+                message::line("y: restore all; n: keep all; d: show a diff; s: choose what to restore");
+            }
+            _ => message::line("y, n, d or s"),
+        }
+    }
+}
+
+/// `12 changes (+5 ~6 -1), 1 will execute later: .git/hooks/pre-commit`.
+fn first_line(set: &ChangeSet) -> String {
+    let later: Vec<_> = set.items.iter().filter(|item| item.executes_later.is_some()).collect();
+    let line = words::summary(set);
+    if later.is_empty() {
+        line
+    } else {
+        let names: Vec<_> = later.iter().take(NAMED).map(|item| text::name(&set.shown(&item.path))).collect();
+        let more = if later.len() > NAMED { ", ..." } else { "" };
+        format!("{line}: {}{more}", names.join(", "))
+    }
+}
+
+fn all(set: &ChangeSet) -> Marks {
+    let mut marks = Marks::default();
+    marks.everything(set.items.len());
+    marks
+}
+
+fn confirm(
+    source: &mut dyn Source,
+    set: &ChangeSet,
+    choice: &RestoreChoice,
+) -> Result<Option<Done>, Failure> {
+    let plan = source.plan(choice)?;
+    // What is not covered is an addition to the plan; without it the plan is as true.
+    let coverage = source.coverage(&choice.snapshot).ok();
+    say_shortly(&words::plan(set, &plan, choice, coverage.as_ref()));
+    if !matches!(question("Do this? [y/N]")?.as_deref(), Some("y" | "Y" | "yes")) {
+        message::line("nothing was restored");
+        return Ok(None);
+    }
+    // A signal that comes meanwhile does its work when this is done and said.
+    let _held = Interrupts::block()?;
+    let done = source.restore(choice)?;
+    report(set, &done);
+    Ok(Some(done))
+}
+
+/// Long lists are cut; what stays and why is not.
+fn say_shortly(said: &[Said]) {
+    for part in said.chunk_by(|a, b| a.weight == b.weight) {
+        let shown = if part[0].weight == Weight::Plain { LONG.min(part.len()) } else { part.len() };
+        part[..shown].iter().for_each(|said| message::line(&said.text));
+        if shown < part.len() {
+            message::line(&format!("... and {} more", part.len() - shown));
+        }
+    }
+}
+
+/// A question and its answer; none at the end of the input.
+fn question(words: &str) -> io::Result<Option<String>> {
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "[nono] {words} ")?;
+    stderr.flush()?;
+    let mut reply = Vec::new();
+    if io::stdin().lock().read_until(b'\n', &mut reply)? == 0 {
+        writeln!(stderr)?;
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8_lossy(&reply).trim().to_owned()))
+}
+
+fn list(set: &ChangeSet) {
+    for (number, item) in set.items.iter().enumerate() {
+        let later = if item.executes_later.is_some() { "!" } else { " " };
+        let name = text::name(&set.shown(&item.path));
+        message::line(&format!("{:>4} {}{later} {name}", number + 1, kind_mark(&item.kind)));
+    }
+}
+
+fn show_diff(source: &dyn Source, set: &ChangeSet) -> Result<(), Failure> {
+    list(set);
+    let Some(reply) = question("The diff of which? (a number)")? else { return Ok(()) };
+    let Ok(items) = numbers(&reply, set.items.len()) else {
+        message::line("that is none of these numbers");
+        return Ok(());
+    };
+    for item in items {
+        let item = &set.items[item];
+        for line in diff_lines(&View::new(set, item, source.diff(item))) {
+            message::line(&line);
+        }
+    }
+    Ok(())
+}
+
+fn diff_lines(view: &View) -> Vec<String> {
+    let line = |place: &Place| match *place {
+        Place::Note(note) => view.notes[note].clone(),
+        Place::Header(hunk) => view.headers[hunk].clone(),
+        Place::One(hunk, line) => {
+            let line = &view.hunks[hunk][line];
+            let sign = match line.kind {
+                LineKind::Context => ' ',
+                LineKind::Removed => '-',
+                LineKind::Added => '+',
+            };
+            format!("{sign}{}", line.shown)
+        }
+        Place::Two(..) => String::new(),
+    };
+    view.places(false).iter().map(line).collect()
+}
+
+/// Which items; none when it was thought better of.
+fn choose(set: &ChangeSet) -> Result<Marks, Failure> {
+    list(set);
+    loop {
+        let Some(reply) = question("Restore which? (2 5-7, all; nothing: none)")? else {
+            return Ok(Marks::default());
+        };
+        match numbers(&reply, set.items.len()) {
+            Ok(items) if items.len() == set.items.len() => return Ok(all(set)),
+            Ok(items) => {
+                let mut marks = Marks::default();
+                marks.add(&items);
+                return Ok(marks);
+            }
+            Err(word) => message::line(&format!("{word} is none of 1-{}", set.items.len())),
+        }
+    }
+}
+
+/// `2 5-7`, `2,5-7` or `all` as positions from 0; the word that is none.
+fn numbers(reply: &str, count: usize) -> Result<BTreeSet<usize>, String> {
+    let mut chosen = BTreeSet::new();
+    for word in reply.split([' ', ',']).filter(|word| !word.is_empty()) {
+        if word == "all" {
+            chosen.extend(0..count);
+            continue;
+        }
+        let (from, to) = word.split_once('-').unwrap_or((word, word));
+        match (from.parse::<usize>(), to.parse::<usize>()) {
+            (Ok(from), Ok(to)) if 1 <= from && from <= to && to <= count => chosen.extend(from - 1..to),
+            _ => return Err(word.to_owned()),
+        }
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_ranges() {
+        assert_eq!(numbers("2 5-7", 9), Ok([1, 4, 5, 6].into()));
+        assert_eq!(numbers("1,3", 3), Ok([0, 2].into()));
+        assert_eq!(numbers("all", 2), Ok([0, 1].into()));
+        assert_eq!(numbers("", 2), Ok(BTreeSet::new()));
+        for wrong in ["0", "4", "2-4", "3-2", "x", "-1", "1-", "99999999999999999999"] {
+            assert_eq!(numbers(wrong, 3), Err(wrong.to_owned()));
+        }
+    }
+}

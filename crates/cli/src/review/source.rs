@@ -1,0 +1,60 @@
+//! What the review looks at: a session, seen through the few questions that are asked of it.
+
+use nono::rollback::restore::CONTEXT;
+use nono::rollback::{
+    ChangeSet, Done, FileDiff, Item, Plan, RestoreChoice, RollbackError, RollbackSession, SnapshotInfo,
+};
+use nono::snapshot::{Coverage, SnapshotId};
+
+pub(super) trait Source {
+    fn id(&self) -> String;
+    /// Every snapshot of the run, oldest first.
+    fn timeline(&self) -> Result<Vec<SnapshotInfo>, RollbackError>;
+    /// From that snapshot to the last one.
+    fn changes(&self, from: &SnapshotId) -> Result<ChangeSet, RollbackError>;
+    fn diff(&self, item: &Item) -> Result<FileDiff, RollbackError>;
+    fn is_binary(&self, item: &Item) -> Result<bool, RollbackError>;
+    fn coverage(&self, id: &SnapshotId) -> Result<Coverage, RollbackError>;
+    fn plan(&mut self, choice: &RestoreChoice) -> Result<Plan, RollbackError>;
+    fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError>;
+}
+
+impl Source for RollbackSession {
+    fn id(&self) -> String {
+        self.entry().id.clone()
+    }
+
+    fn timeline(&self) -> Result<Vec<SnapshotInfo>, RollbackError> {
+        let mut snapshots = self.snapshots()?;
+        snapshots.retain(|snapshot| matches!(snapshot.id, SnapshotId::Number(_)));
+        Ok(snapshots)
+    }
+
+    fn changes(&self, from: &SnapshotId) -> Result<ChangeSet, RollbackError> {
+        RollbackSession::changes(self, from, &self.last()?)
+    }
+
+    fn diff(&self, item: &Item) -> Result<FileDiff, RollbackError> {
+        self.file_diff(item, CONTEXT)
+    }
+
+    fn is_binary(&self, item: &Item) -> Result<bool, RollbackError> {
+        RollbackSession::is_binary(self, item)
+    }
+
+    fn coverage(&self, id: &SnapshotId) -> Result<Coverage, RollbackError> {
+        RollbackSession::coverage(self, id)
+    }
+
+    fn plan(&mut self, choice: &RestoreChoice) -> Result<Plan, RollbackError> {
+        let mut plan = RollbackSession::plan(self, choice)?;
+        if self.take_recovered().is_some() {
+            plan.notes.push("a restore that was cut off has been completed first".to_owned());
+        }
+        Ok(plan)
+    }
+
+    fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
+        RollbackSession::restore(self, choice)
+    }
+}

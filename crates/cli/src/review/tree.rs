@@ -1,0 +1,378 @@
+//! The changes as a tree: all rows are built once, in order, each directory knowing where its last row is. Folding and
+//! filtering only choose which of them are seen.
+
+use std::path::{Path, PathBuf};
+
+use nono::rollback::{ChangeCounts, ChangeSet, Item, ItemKind};
+
+use super::text;
+
+/// With more rows than this, directories begin folded.
+const MANY: usize = 400;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The items that will execute later, before the tree; they stand in the tree once more.
+    Later,
+    /// A directory with what changed in it, and its own change if there is one.
+    Dir {
+        path: PathBuf,
+        own: Option<usize>,
+    },
+    Item(usize),
+}
+
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) what: What,
+    /// Escaped.
+    pub(super) label: String,
+    pub(super) depth: usize,
+    /// The row after the last one below this.
+    pub(super) end: usize,
+    pub(super) open: bool,
+    /// Of what is below, itself included.
+    pub(super) counts: ChangeCounts,
+}
+
+#[derive(Debug)]
+pub(super) struct Tree {
+    rows: Vec<Row>,
+    /// The rows that are seen, by number.
+    seen: Vec<usize>,
+    filter: Filter,
+    /// Which items the filter leaves.
+    passing: Vec<bool>,
+    /// Items that stood somewhere else, with where that was.
+    renamed: Vec<(usize, PathBuf)>,
+}
+
+impl Tree {
+    pub(super) fn new(set: &ChangeSet) -> Tree {
+        let mut rows = later_rows(set);
+        let first = rows.len();
+        Builder { set, rows: &mut rows, open: Vec::new() }.build();
+        let is_small = rows.len() <= MANY;
+        let count = rows.len();
+        for (number, row) in rows.iter_mut().enumerate() {
+            // A single directory at the top tells nothing when it is folded.
+            row.open = is_small || number < first || (number == first && row.end == count);
+        }
+        let origin = |(number, item): (usize, &Item)| match &item.kind {
+            ItemKind::Renamed { from } => Some((number, from.clone())),
+            _ => None,
+        };
+        let renamed = set.items.iter().enumerate().filter_map(origin).collect();
+        let mut tree = Tree {
+            rows,
+            seen: Vec::new(),
+            filter: Filter::default(),
+            passing: vec![true; set.items.len()],
+            renamed,
+        };
+        tree.look_again();
+        tree
+    }
+
+    /// How many rows are seen.
+    pub(super) fn len(&self) -> usize {
+        self.seen.len()
+    }
+
+    pub(super) fn seen(&self, position: usize) -> Option<&Row> {
+        self.seen.get(position).map(|number| &self.rows[*number])
+    }
+
+    /// The items of a seen row: its own, or all below it that pass the filter. What was moved out of a directory counts
+    /// too: going back brings it there again.
+    pub(super) fn items(&self, position: usize) -> impl Iterator<Item = usize> {
+        let number = self.seen.get(position).copied();
+        let rows = number.map_or(&[][..], |number| &self.rows[number..self.rows[number].end]);
+        let dir = match rows.first().map(|row| &row.what) {
+            Some(What::Dir { path, .. }) => Some(path),
+            _ => None,
+        };
+        let moved = self.renamed.iter().filter(move |(_, from)| dir.is_some_and(|dir| from.starts_with(dir)));
+        let all = rows.iter().filter_map(Row::item).chain(moved.map(|(item, _)| *item));
+        all.filter(|item| self.passes(*item))
+    }
+
+    /// All that pass the filter.
+    pub(super) fn passing_items(&self) -> impl Iterator<Item = usize> {
+        (0..self.passing.len()).filter(|item| self.passing[*item])
+    }
+
+    /// Whether a filter hides some of what is below.
+    pub(super) fn is_filtered(&self) -> bool {
+        !self.filter.text.is_empty()
+    }
+
+    pub(super) fn filter_text(&self) -> &str {
+        &self.filter.text
+    }
+
+    /// Fold or unfold; whether there was anything to do.
+    pub(super) fn fold(&mut self, position: usize, open: bool) -> bool {
+        let Some(&number) = self.seen.get(position) else { return false };
+        let row = &mut self.rows[number];
+        if row.is_leaf() || row.open == open {
+            return false;
+        }
+        row.open = open;
+        self.look_again();
+        true
+    }
+
+    /// The position of the directory that a seen row is in.
+    pub(super) fn parent(&self, position: usize) -> Option<usize> {
+        let depth = self.seen(position)?.depth;
+        (0..position).rev().find(|above| self.seen(*above).is_some_and(|row| row.depth < depth))
+    }
+
+    pub(super) fn set_filter(&mut self, text: &str, set: &ChangeSet) {
+        self.filter = Filter::parse(text);
+        self.passing = set.items.iter().map(|item| self.filter.passes(set, item)).collect();
+        if self.is_filtered() {
+            for row in &mut self.rows {
+                row.open = true;
+            }
+        }
+        self.look_again();
+    }
+
+    /// The next row, in that direction and around the ends, whose name has this text; unfolded to be seen.
+    pub(super) fn search(&mut self, needle: &str, from: usize, back: bool) -> Option<usize> {
+        let here = self.seen.get(from).copied().unwrap_or(0);
+        let count = self.rows.len();
+        let needle = needle.to_lowercase();
+        let number = (1..=count)
+            .map(|step| if back { (here + count - step) % count } else { (here + step) % count })
+            .find(|number| self.matches(*number, &needle))?;
+        for above in self.rows[..number].iter_mut().filter(|row| row.end > number) {
+            above.open = true;
+        }
+        self.look_again();
+        self.seen.iter().position(|seen| *seen == number)
+    }
+
+    fn passes(&self, item: usize) -> bool {
+        self.passing.get(item).copied().unwrap_or(false)
+    }
+
+    fn matches(&self, number: usize, needle: &str) -> bool {
+        let row = &self.rows[number];
+        let passes = row.item().is_none_or(|item| self.passes(item));
+        passes && row.what != What::Later && row.label.to_lowercase().contains(needle)
+    }
+
+    fn look_again(&mut self) {
+        let passes = self.passing_rows();
+        self.seen.clear();
+        let mut number = 0;
+        while number < self.rows.len() {
+            let row = &self.rows[number];
+            if passes.as_ref().is_none_or(|passes| passes[number]) {
+                self.seen.push(number);
+            }
+            number = if row.open { number + 1 } else { row.end };
+        }
+    }
+
+    /// Which rows the filter leaves: items that pass, and what they are in. None: all of them.
+    fn passing_rows(&self) -> Option<Vec<bool>> {
+        if !self.is_filtered() {
+            return None;
+        }
+        let mut passes = vec![false; self.rows.len()];
+        let mut last_passing = usize::MAX;
+        for (number, row) in self.rows.iter().enumerate().rev() {
+            let own = row.item().is_some_and(|item| self.passes(item));
+            passes[number] = own || last_passing < row.end;
+            if passes[number] {
+                last_passing = number;
+            }
+        }
+        Some(passes)
+    }
+}
+
+impl Row {
+    /// The change that this row is itself.
+    pub(super) fn item(&self) -> Option<usize> {
+        match self.what {
+            What::Item(item) => Some(item),
+            What::Dir { own, .. } => own,
+            What::Later => None,
+        }
+    }
+
+    pub(super) fn is_leaf(&self) -> bool {
+        matches!(self.what, What::Item(_))
+    }
+}
+
+fn later_rows(set: &ChangeSet) -> Vec<Row> {
+    let later = || (0..set.items.len()).filter(|item| set.items[*item].executes_later.is_some());
+    let mut rows = Vec::new();
+    let leaves = later().enumerate().map(|(below, item)| Row {
+        what: What::Item(item),
+        label: text::name(&set.shown(&set.items[item].path)),
+        depth: 1,
+        end: below + 2,
+        open: true,
+        counts: ChangeCounts::default(),
+    });
+    let leaves: Vec<_> = leaves.collect();
+    if !leaves.is_empty() {
+        let mut counts = ChangeCounts::default();
+        later().for_each(|item| count(&mut counts, &set.items[item]));
+        rows.push(Row {
+            what: What::Later,
+            label: "will execute later".to_owned(),
+            depth: 0,
+            end: leaves.len() + 1,
+            open: true,
+            counts,
+        });
+        rows.extend(leaves);
+    }
+    rows
+}
+
+fn count(counts: &mut ChangeCounts, item: &Item) {
+    *match item.kind {
+        ItemKind::Created => &mut counts.created,
+        ItemKind::Modified => &mut counts.modified,
+        ItemKind::Deleted => &mut counts.deleted,
+        ItemKind::PermissionsChanged => &mut counts.permissions_changed,
+        ItemKind::Renamed { .. } => &mut counts.renamed,
+    } += 1;
+}
+
+struct Builder<'a> {
+    set: &'a ChangeSet,
+    rows: &'a mut Vec<Row>,
+    /// The directories that the next row may still be in: shown path, and row.
+    open: Vec<(PathBuf, usize)>,
+}
+
+impl Builder<'_> {
+    fn build(mut self) {
+        let shown = |item: &Item| self.set.shown(&item.path);
+        let mut order: Vec<(PathBuf, usize)> =
+            self.set.items.iter().map(shown).enumerate().map(|(item, path)| (path, item)).collect();
+        order.sort();
+        for (at, (path, item)) in order.iter().enumerate() {
+            self.close(path);
+            let has_more = order.get(at + 1).is_some_and(|(next, _)| next != path && next.starts_with(path));
+            self.directories(path, *item);
+            if has_more {
+                self.directory(path, self.set.items[*item].path.clone(), Some(*item));
+            } else {
+                self.row(path, What::Item(*item));
+            }
+            self.count(*item);
+        }
+        self.close(Path::new(""));
+    }
+
+    /// End the directories that this path is not in.
+    fn close(&mut self, path: &Path) {
+        while let Some((_, row)) = self.open.pop_if(|(dir, _)| !path.starts_with(dir)) {
+            self.rows[row].end = self.rows.len();
+        }
+    }
+
+    /// Begin those that it is in and that are not there yet.
+    fn directories(&mut self, path: &Path, item: usize) {
+        let known = self.open.last().map_or(0, |(dir, _)| dir.components().count());
+        let total = path.components().count();
+        for length in known + 1..total {
+            let dir: PathBuf = path.components().take(length).collect();
+            let absolute = self.set.items[item].path.ancestors().nth(total - length);
+            self.directory(&dir, absolute.unwrap_or(Path::new("/")).to_owned(), None);
+        }
+    }
+
+    fn directory(&mut self, dir: &Path, path: PathBuf, own: Option<usize>) {
+        let row = self.rows.len();
+        self.row(dir, What::Dir { path, own });
+        self.open.push((dir.to_owned(), row));
+    }
+
+    fn row(&mut self, path: &Path, what: What) {
+        let name = path.file_name().map_or(path, Path::new);
+        let slash = if matches!(what, What::Dir { .. }) { "/" } else { "" };
+        self.rows.push(Row {
+            what,
+            label: format!("{}{slash}", text::name(name)),
+            depth: self.open.len(),
+            end: self.rows.len() + 1,
+            open: true,
+            counts: ChangeCounts::default(),
+        });
+    }
+
+    fn count(&mut self, item: usize) {
+        for (_, row) in &self.open {
+            count(&mut self.rows[*row].counts, &self.set.items[item]);
+        }
+    }
+}
+
+/// Which items are seen: those of these kinds whose path has all of these words.
+#[derive(Debug, Default)]
+struct Filter {
+    text: String,
+    marks: Vec<char>,
+    words: Vec<String>,
+}
+
+impl Filter {
+    /// Marks (`+ ~ - M R !`) or their names choose kinds, everything else is part of the path.
+    fn parse(text: &str) -> Filter {
+        let mut filter = Filter { text: text.trim().to_owned(), ..Filter::default() };
+        for word in text.split_whitespace() {
+            let mark = match word {
+                "created" | "new" | "+" => '+',
+                "modified" | "changed" | "~" => '~',
+                "deleted" | "-" => '-',
+                "mode" | "M" => 'M',
+                "renamed" | "rename" | "R" => 'R',
+                "later" | "!" => '!',
+                _ => {
+                    filter.words.push(word.to_lowercase());
+                    continue;
+                }
+            };
+            filter.marks.push(mark);
+        }
+        filter
+    }
+
+    fn passes(&self, set: &ChangeSet, item: &Item) -> bool {
+        let is_kind = |mark: &char| match mark {
+            '!' => item.executes_later.is_some(),
+            mark => *mark == kind_mark(&item.kind),
+        };
+        if !self.marks.is_empty() && !self.marks.iter().any(is_kind) {
+            return false;
+        }
+        if self.words.is_empty() {
+            return true;
+        }
+        let path = set.shown(&item.path).to_string_lossy().to_lowercase();
+        self.words.iter().all(|word| path.contains(word))
+    }
+}
+
+/// The letter of a kind of change.
+pub(super) fn kind_mark(kind: &ItemKind) -> char {
+    match kind {
+        ItemKind::Created => '+',
+        ItemKind::Modified => '~',
+        ItemKind::Deleted => '-',
+        ItemKind::PermissionsChanged => 'M',
+        ItemKind::Renamed { .. } => 'R',
+    }
+}

@@ -1,0 +1,63 @@
+//! Numbers as people read them.
+
+use std::time::Duration;
+
+/// `78,622`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1.3 GB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB", "PB"];
+    #[allow(clippy::cast_precision_loss, reason = "it is rounded anyway")]
+    let mut number = bytes as f64;
+    if number < 999.5 {
+        return format!("{bytes} bytes");
+    }
+    let mut unit = "";
+    for larger in units {
+        if number >= 999.5 {
+            number /= 1000.0;
+            unit = larger;
+        }
+    }
+    format!("{number:.1} {unit}")
+}
+
+/// `0.2 s`.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// `1 file`, `2,000 files`; nothing for none.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> Option<String> {
+    match number {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{} {many}", grouped(number))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(
+            [0, 999, 1000, 78_622, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "78,622", "1,234,567"]
+        );
+        let sizes = [0, 999, 1000, 999_960, 1_300_000_000].map(bytes);
+        assert_eq!(sizes, ["0 bytes", "999 bytes", "1.0 kB", "1.0 MB", "1.3 GB"]);
+    }
+}

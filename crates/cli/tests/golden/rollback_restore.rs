@@ -1,0 +1,456 @@
+//! `nono rollback restore`: the plan, the consent, the outcome, and what is kept.
+
+use std::fs;
+
+use snapbox::str;
+
+use crate::process::finish;
+use crate::sessions::Sessions;
+
+/// One session that changed, removed and made something.
+fn changed() -> Sessions {
+    let sessions = Sessions::new();
+    let world = &sessions.world;
+    world.file("work/changed", "before\n");
+    world.file("work/removed", "before\n");
+    world.file("work/dir/mode", "before\n");
+    sessions.run("echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file");
+    sessions
+}
+
+#[test]
+fn a_dry_run_shows_everything_and_does_nothing() {
+    let sessions = changed();
+    sessions.golden(
+        &["nono rollback restore last --dry-run", "cat changed; ls", "nono undo --dry-run"],
+        str![[r#"
+$ nono rollback restore last --dry-run
+back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]):
+bring back 1, change 1, remove 1, set permissions of 1
+  ~ changed
+  M dir/mode
+  - new/file
+  + removed
+$ cat changed; ls
+after
+changed
+dir
+new
+$ nono undo --dry-run
+back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]):
+bring back 1, change 1, remove 1, set permissions of 1
+  ~ changed
+  M dir/mode
+  - new/file
+  + removed
+
+"#]],
+    );
+    let plan = sessions.json("nono rollback restore [1] --dry-run --json", 0);
+    assert_eq!(plan["dry_run"], true);
+    assert_eq!(plan["session_id"], sessions.id(1));
+    assert_eq!(plan["counts"]["created"], 1, "{plan}");
+    assert_eq!(plan["counts"]["deleted"], 1, "{plan}");
+    assert_eq!(plan["changes"].as_array().unwrap().len(), 4, "{plan}");
+    assert_eq!(sessions.sh("cat changed").out(), "after\n");
+}
+
+#[test]
+fn without_a_terminal_and_a_yes_nothing_is_done() {
+    let sessions = changed();
+    sessions.golden(
+        &[
+            "nono rollback restore last",
+            "nono rollback restore last --json",
+            "nono undo",
+            "cat changed",
+            "nono rollback restore last --yes",
+            "nono rollback undo",
+            "nono redo",
+            "cat changed",
+        ],
+        str![[r#"
+$ nono rollback restore last
+! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] hint: --dry-run shows what would be done, --yes does it without asking
+= exit 1
+$ nono rollback restore last --json
+! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] hint: --dry-run shows what would be done, --yes does it without asking
+= exit 1
+$ nono undo
+! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] hint: --dry-run shows what would be done, --yes does it without asking
+= exit 1
+$ cat changed
+after
+$ nono rollback restore last --yes
+! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono] undo this with: nono rollback undo [1].1
+$ nono rollback undo
+! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] hint: --dry-run shows what would be done, --yes does it without asking
+= exit 1
+$ nono redo
+! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] hint: --dry-run shows what would be done, --yes does it without asking
+= exit 1
+$ cat changed
+before
+
+"#]],
+    );
+}
+
+#[test]
+fn everything_back_and_forth() {
+    let sessions = changed();
+    sessions.golden(
+        &[
+            "nono rollback restore last --yes",
+            "cat changed removed; stat -c %a dir/mode; ls",
+            "nono rollback restore last --yes",
+            "nono rollback undo --yes",
+            "cat changed; stat -c %a dir/mode; ls",
+            "nono rollback undo --yes",
+        ],
+        str![[r#"
+$ nono rollback restore last --yes
+! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono] undo this with: nono rollback undo [1].1
+$ cat changed removed; stat -c %a dir/mode; ls
+before
+before
+644
+changed
+dir
+removed
+$ nono rollback restore last --yes
+! [nono] there is nothing to restore
+$ nono rollback undo --yes
+! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono] undo this with: nono rollback undo [1].2
+$ cat changed; stat -c %a dir/mode; ls
+after
+600
+changed
+dir
+new
+$ nono rollback undo --yes
+! [nono] error: there is no restore that was not undone
+= exit 1
+
+"#]],
+    );
+}
+
+#[test]
+fn the_outcome_as_json() {
+    let sessions = changed();
+    let done = sessions.json("nono rollback restore [1] --yes --json", 0);
+    assert_eq!(done["dry_run"], false);
+    assert_eq!(done["counts"]["modified"], 1, "{done}");
+    assert_eq!(done["kept"].as_array().unwrap().len(), 0, "{done}");
+    let undo = done["undo"].as_str().unwrap();
+    assert!(undo.starts_with(&sessions.id(1)), "{done}");
+    let back = sessions.json(&format!("nono rollback undo {undo} --yes --json"), 0);
+    assert_eq!(back["counts"]["modified"], 1, "{back}");
+    assert_eq!(sessions.sh("cat changed").out(), "after\n");
+}
+
+#[test]
+fn parts_of_it() {
+    let sessions = changed();
+    sessions.golden(
+        &[
+            "nono rollback restore last changed --yes",
+            "cat changed; ls",
+            "cd dir && nono rollback restore last ../re* mode --yes",
+            "ls; stat -c %a dir/mode",
+            "nono rollback restore last new --dry-run",
+            "nono rollback restore last new --yes",
+            "ls",
+            "nono rollback restore last nowhere --yes",
+            "nono rollback restore last /etc --yes",
+        ],
+        str![[r#"
+$ nono rollback restore last changed --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].1
+$ cat changed; ls
+before
+changed
+dir
+new
+$ cd dir && nono rollback restore last ../re* mode --yes
+! [nono] brought back 1, set permissions of 1
+! [nono] undo this with: nono rollback undo [1].2
+$ ls; stat -c %a dir/mode
+changed
+dir
+new
+removed
+644
+$ nono rollback restore last new --dry-run
+back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]):
+remove 1
+  - new/file
+$ nono rollback restore last new --yes
+! [nono] removed 1
+! [nono] undo this with: nono rollback undo [1].3
+$ ls
+changed
+dir
+removed
+$ nono rollback restore last nowhere --yes
+! [nono] error: [TMP]/work/nowhere is neither in the session nor in its roots
+! [nono] hint: `nono rollback show ID` lists what the session changed
+= exit 125
+$ nono rollback restore last /etc --yes
+! [nono] error: /etc is neither in the session nor in its roots
+! [nono] hint: `nono rollback show ID` lists what the session changed
+= exit 125
+
+"#]],
+    );
+}
+
+#[test]
+fn what_somebody_else_changed_is_kept_forced_or_merged() {
+    let sessions = Sessions::new();
+    let world = &sessions.world;
+    let text = |first: &str, last: &str| format!("{first}\n2\n3\n4\n5\n6\n7\n{last}\n");
+    world.file("work/apart", text("1", "8"));
+    world.file("work/same", "one\n");
+    sessions.run("sed -i s/1/agent/ apart; echo agent > same");
+    world.file("work/apart", text("agent", "mine"));
+    world.file("work/same", "mine\n");
+    world.file("work/mine", "mine\n");
+    sessions.golden(
+        &[
+            "nono rollback restore last --dry-run",
+            "nono rollback restore last --yes",
+            "nono rollback restore last --merge --yes",
+            "cat apart same",
+            "nono rollback undo --yes",
+            "cat apart same",
+            "nono rollback restore last --merge --conflict-markers --yes same",
+            "cat same",
+            "nono rollback undo --yes",
+            "nono rollback restore last --force --yes",
+            "cat apart same; ls",
+            "nono rollback undo --yes",
+            "cat apart same",
+            "nono rollback restore last --conflict-markers --yes",
+            "nono rollback restore last --force --merge --yes",
+        ],
+        str![[r#"
+$ nono rollback restore last --dry-run
+back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]):
+there is nothing to restore
+kept as it is: 3 paths
+  apart: somebody else changed it
+  mine: somebody else changed it
+  same: somebody else changed it
+hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
+$ nono rollback restore last --yes
+! [nono] kept as it is: 3 paths
+! [nono]  apart: somebody else changed it
+! [nono]  mine: somebody else changed it
+! [nono]  same: somebody else changed it
+! [nono] hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
+= exit 1
+$ nono rollback restore last --merge --yes
+! [nono] changed 1
+! [nono] merged with what somebody else changed: 1 file
+! [nono]  apart
+! [nono] kept as it is: 2 paths
+! [nono]  mine: somebody else changed it
+! [nono]  same: somebody else changed it, and it does not merge
+! [nono] undo this with: nono rollback undo [1].1
+! [nono] hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
+= exit 1
+$ cat apart same
+1
+2
+3
+4
+5
+6
+7
+mine
+mine
+$ nono rollback undo --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].2
+$ cat apart same
+agent
+2
+3
+4
+5
+6
+7
+mine
+mine
+$ nono rollback restore last --merge --conflict-markers --yes same
+! [nono] changed 1
+! [nono] merged with what somebody else changed: 1 file
+! [nono]  same: with conflict markers
+! [nono] undo this with: nono rollback undo [1].3
+$ cat same
+<<<<<<< now
+mine
+||||||| what the session left
+agent
+=======
+one
+>>>>>>> snapshot 0
+$ nono rollback undo --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].4
+$ nono rollback restore last --force --yes
+! [nono] changed 2, removed 1
+! [nono] undo this with: nono rollback undo [1].5
+$ cat apart same; ls
+1
+2
+3
+4
+5
+6
+7
+8
+one
+apart
+same
+$ nono rollback undo --yes
+! [nono] brought back 1, changed 2
+! [nono] undo this with: nono rollback undo [1].6
+$ cat apart same
+agent
+2
+3
+4
+5
+6
+7
+mine
+mine
+$ nono rollback restore last --conflict-markers --yes
+! [nono] error: the following required arguments were not provided:
+! [nono]  --merge
+! [nono]
+! [nono] Usage: nono rollback restore --merge --conflict-markers --yes <ID> [PATH]...
+! [nono]
+! [nono] For more information, try '--help'.
+= exit 2
+$ nono rollback restore last --force --merge --yes
+! [nono] error: the argument '--force' cannot be used with '--merge'
+! [nono]
+! [nono] Usage: nono rollback restore --force --yes <ID> [PATH]...
+! [nono]
+! [nono] For more information, try '--help'.
+= exit 2
+
+"#]],
+    );
+}
+
+#[test]
+fn a_snapshot_that_there_is_and_one_that_there_is_not() {
+    let sessions = changed();
+    sessions.golden(
+        &[
+            "nono rollback restore last --yes > /dev/null",
+            "nono rollback restore last --snapshot 1 --yes",
+            "cat changed; ls",
+            "nono rollback restore last --snapshot 7 --yes",
+            "nono rollback restore last --snapshot x --yes",
+            "nono rollback restore last --snapshot -1 --yes",
+        ],
+        str![[r#"
+$ nono rollback restore last --yes > /dev/null
+! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono] undo this with: nono rollback undo [1].1
+$ nono rollback restore last --snapshot 1 --yes
+! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono] undo this with: nono rollback undo [1].2
+$ cat changed; ls
+after
+changed
+dir
+new
+$ nono rollback restore last --snapshot 7 --yes
+! [nono] error: session [1] has no snapshot 7
+! [nono] hint: `nono rollback show [1] --snapshots` lists them
+= exit 125
+$ nono rollback restore last --snapshot x --yes
+! [nono] error: invalid value 'x' for '--snapshot <N>': invalid digit found in string
+! [nono]
+! [nono] For more information, try '--help'.
+= exit 2
+$ nono rollback restore last --snapshot -1 --yes
+! [nono] error: unexpected argument '-1' found
+! [nono]
+! [nono]  tip: to pass '-1' as a value, use '-- -1'
+! [nono]
+! [nono] Usage: nono rollback restore [OPTIONS] <ID> [PATH]...
+! [nono]
+! [nono] For more information, try '--help'.
+= exit 2
+
+"#]],
+    );
+}
+
+#[test]
+fn a_session_by_the_beginning_of_its_id_its_name_or_its_folder() {
+    let sessions = Sessions::new();
+    sessions.world.file("work/file", "before\n");
+    sessions.run_with("--allow . --name mine", "echo 1 > file");
+    let id = sessions.id(1);
+    let day = &id[..8];
+    for name in [id.as_str(), &id[..id.len() - 1], "mine", "last", sessions.folder(1).to_str().unwrap(), day]
+    {
+        let outcome = sessions.sh(&format!("nono rollback restore {name} --dry-run"));
+        outcome.quiet(0);
+        assert!(outcome.out().contains("~ file"), "{name}: {outcome:?}");
+    }
+    sessions.run_with("--allow . --name other", "echo 2 > file");
+    let outcome = sessions.sh("nono rollback restore 2 --dry-run");
+    assert!(outcome.err().contains("2 is not one session"), "{outcome:?}");
+    assert!(
+        outcome.err().contains(&sessions.id(1)) && outcome.err().contains(&sessions.id(2)),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.code(), Some(125));
+}
+
+/// The names come from the tree, so they may be anything.
+#[test]
+fn names_of_any_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let sessions = Sessions::new();
+    let name = std::ffi::OsStr::from_bytes(b"a\xff\n\x1b[31m");
+    let path = sessions.world.path("work").join(name);
+    finish(sessions.world.command("touch").arg(&path)).quiet(0);
+    sessions.run("rm a*");
+    let plan = sessions.json("nono rollback restore last --dry-run --json", 0);
+    let hex = plan["changes"][0]["path"]["hex"].as_str().unwrap();
+    assert!(hex.ends_with("2f61ff0a1b5b33316d"), "{plan}");
+    sessions.golden(
+        &["nono rollback restore last --dry-run", "nono rollback restore last --yes"],
+        str![[r#"
+$ nono rollback restore last --dry-run
+back to before session [1] (sh -c 'rm a*', [AGE]):
+bring back 1
+  + a�\u{a}\u{1b}[31m
+$ nono rollback restore last --yes
+! [nono] brought back 1
+! [nono] undo this with: nono rollback undo [1].1
+
+"#]],
+    );
+    assert_eq!(fs::read(&path).unwrap(), b"");
+}

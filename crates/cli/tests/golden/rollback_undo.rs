@@ -1,0 +1,169 @@
+//! `nono undo`, `nono redo` and `nono rollback undo`: the short way, and the way back from there.
+
+use snapbox::str;
+
+use crate::sessions::Sessions;
+
+#[test]
+fn what_the_last_session_here_did() {
+    let sessions = Sessions::new();
+    let world = &sessions.world;
+    world.file("work/a/file", "before\n");
+    world.file("work/b/file", "before\n");
+    sessions.run_with("--allow a", "echo first > a/file");
+    sessions.run_with("--allow b", "echo second > b/file");
+    sessions.golden(
+        &[
+            "cd a && nono undo --yes",
+            "cat a/file b/file",
+            "cd a && nono undo --yes",
+            "nono redo --yes",
+            "cat a/file b/file",
+            "nono undo --yes",
+            "cat a/file b/file",
+            "nono redo --dry-run",
+            "nono redo --yes",
+            "nono undo [1] --yes",
+            "cat a/file b/file",
+            "cd ../home && nono undo --yes",
+            "cat b/file",
+        ],
+        str![[r#"
+$ cd a && nono undo --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].1
+$ cat a/file b/file
+before
+second
+$ cd a && nono undo --yes
+! [nono] there is nothing to restore
+$ nono redo --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].2
+$ cat a/file b/file
+first
+second
+$ nono undo --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [2].1
+$ cat a/file b/file
+first
+before
+$ nono redo --dry-run
+take back the restore of session [2] (sh -c 'echo second > b/file', [AGE]):
+change 1
+  ~ file
+$ nono redo --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [2].2
+$ nono undo [1] --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].3
+$ cat a/file b/file
+before
+second
+$ cd ../home && nono undo --yes
+! [nono] error: no session worked in [TMP]/home
+! [nono] hint: the last one, [2], worked in [TMP]/work/b: nono undo [2]
+= exit 1
+$ cat b/file
+second
+
+"#]],
+    );
+}
+
+#[test]
+fn a_restore_by_its_id_its_session_or_as_the_last_one() {
+    let sessions = Sessions::new();
+    sessions.world.file("work/file", "before\n");
+    sessions.world.file("work/other", "before\n");
+    sessions.run("echo after > file; echo after > other");
+    sessions.golden(
+        &[
+            "nono rollback undo --yes",
+            "nono rollback undo [1] --yes",
+            "nono rollback restore last file --yes",
+            "nono rollback restore last other --yes",
+            "nono rollback undo [1].1 --dry-run",
+            "nono rollback undo [1].1 --yes",
+            "cat file other",
+            "nono rollback undo [1].1 --yes",
+            "nono rollback undo last --yes",
+            "cat file other",
+            "nono rollback undo [1].99 --yes",
+            "nono rollback undo nobody.1 --yes",
+            "nono rollback undo nobody --yes",
+        ],
+        str![[r#"
+$ nono rollback undo --yes
+! [nono] error: there is no restore that was not undone
+= exit 1
+$ nono rollback undo [1] --yes
+! [nono] error: there is no restore to undo in session [1]
+= exit 1
+$ nono rollback restore last file --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].1
+$ nono rollback restore last other --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].2
+$ nono rollback undo [1].1 --dry-run
+take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]):
+change 1
+  ~ file
+$ nono rollback undo [1].1 --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].3
+$ cat file other
+after
+before
+$ nono rollback undo [1].1 --yes
+! [nono] error: restore [1].1 was undone already
+= exit 1
+$ nono rollback undo last --yes
+! [nono] changed 1
+! [nono] undo this with: nono rollback undo [1].4
+$ cat file other
+after
+after
+$ nono rollback undo [1].99 --yes
+! [nono] error: there is no restore [1].99
+= exit 125
+$ nono rollback undo nobody.1 --yes
+! [nono] error: there is no session nobody
+! [nono] hint: `nono rollback list` shows the sessions there are
+= exit 125
+$ nono rollback undo nobody --yes
+! [nono] error: there is no session nobody
+! [nono] hint: `nono rollback list` shows the sessions there are
+= exit 125
+
+"#]],
+    );
+}
+
+#[test]
+fn edits_after_a_restore_survive_its_undo() {
+    let sessions = Sessions::new();
+    sessions.world.file("work/file", "before\n");
+    sessions.world.file("work/other", "before\n");
+    sessions.run("echo after > file; echo after > other");
+    sessions.sh("nono undo --yes");
+    sessions.world.file("work/file", "mine\n");
+    sessions.golden(
+        &["nono redo --yes", "cat file other"],
+        str![[r#"
+$ nono redo --yes
+! [nono] changed 1
+! [nono] kept as it is: 1 path
+! [nono]  file: somebody else changed it
+! [nono] undo this with: nono rollback undo [1].2
+= exit 1
+$ cat file other
+mine
+after
+
+"#]],
+    );
+}

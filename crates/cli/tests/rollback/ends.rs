@@ -1,0 +1,185 @@
+//! How a tracked run can end, and be ended.
+
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::kit::{Kit, end, has_children, wait_for};
+use crate::oracle::same;
+
+fn signal(child: &std::process::Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn the_commands_own_exit_code() {
+    let kit = Kit::with_tree();
+    let before = kit.look();
+    kit.run("rm closed; exit 37").code(37);
+    kit.restored(&before);
+    kit.run("rm closed; kill -9 $$").code(137);
+    kit.restored(&before);
+}
+
+#[test]
+fn a_signal_to_the_run() {
+    let kit = Kit::with_tree();
+    let before = kit.look();
+    let run = kit.start(&[], "rm closed; echo > started; sleep 1000");
+    wait_for("the command", || kit.tree().join("started").exists().then_some(()));
+    signal(&run, Signal::TERM);
+    end(run).code(143);
+    kit.restored(&before);
+}
+
+/// Enough files that a signal comes in time.
+fn many(kit: &Kit) {
+    kit.bare("for d in $(seq 1 60); do mkdir many$d; (cd many$d; seq 1 200 | xargs touch; for f in *; do echo $d $f > $f; done); done");
+}
+
+#[test]
+fn an_interrupt_during_the_baseline_leaves_nothing() {
+    let kit = Kit::with_tree();
+    many(&kit);
+    let before = kit.look();
+    let run = kit.start(&[], "echo > started");
+    wait_for("the session's folder", || (!kit.sessions().is_empty()).then_some(()));
+    signal(&run, Signal::INT);
+    let said = end(run);
+    if said.code == Some(130) {
+        assert!(kit.sessions().is_empty(), "left behind: {:?}", kit.sessions());
+        assert!(!kit.tree().join("started").exists(), "the command was run");
+        assert!(said.err.contains("nothing was left behind"), "{said:?}");
+    } else {
+        panic!("the signal came too late: {said:?}");
+    }
+    same(&before, &kit.look());
+}
+
+#[test]
+fn an_interrupt_during_the_final_snapshot_keeps_the_baseline() {
+    let kit = Kit::with_tree();
+    let before = kit.look();
+    let script = "for d in $(seq 1 60); do mkdir many$d; for f in $(seq 1 200); do echo $d $f > many$d/$f; done; done; exit 7";
+    let run = kit.start(&["--snapshot-interval", "1h"], script);
+    kit.session();
+    wait_for("the command's start", || kit.tree().join("many1").exists().then_some(()));
+    wait_for("the command's end", || (!has_children(run.id())).then_some(()));
+    signal(&run, Signal::INT);
+    let said = end(run).code(7);
+    if said.err.contains("final snapshot could not be taken") {
+        assert!(said.err.contains("nono rollback restore"), "{said:?}");
+    }
+    kit.restored(&before);
+}
+
+#[test]
+fn an_interrupt_during_a_restore_is_completed_later() {
+    let kit = Kit::with_tree();
+    many(&kit);
+    let before = kit.look();
+    kit.run("rm -rf many*; echo x > closed").ok();
+    let mut command = kit.command(&["rollback", "restore", "last", "--yes"]);
+    let restore = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let journal = kit.session().join("restore.journal");
+    wait_for("the journal", || journal.exists().then_some(()));
+    signal(&restore, Signal::INT);
+    let said = end(restore);
+    assert!(matches!(said.code, Some(0 | 130)), "{said:?}");
+    kit.nono(&["rollback", "recover"]).ok();
+    assert!(!journal.exists());
+    same(&before, &kit.look());
+}
+
+#[test]
+fn a_killed_restore_is_completed_by_the_next_command() {
+    let kit = Kit::with_tree();
+    many(&kit);
+    let before = kit.look();
+    kit.run("rm -rf many*; echo x > closed").ok();
+    let mut restore = kit.command(&["rollback", "restore", "last", "--yes"]).spawn().unwrap();
+    let journal = kit.session().join("restore.journal");
+    wait_for("the journal", || journal.exists().then_some(()));
+    restore.kill().unwrap();
+    restore.wait().unwrap();
+    kit.nono(&["rollback", "recover"]).ok();
+    same(&before, &kit.look());
+    assert!(!journal.exists());
+}
+
+#[test]
+fn a_run_completes_what_was_cut_off_before_it_begins() {
+    let kit = Kit::with_tree();
+    many(&kit);
+    let before = kit.look();
+    kit.run("rm -rf many*; echo x > closed").ok();
+    let mut restore = kit.command(&["rollback", "restore", "last", "--yes"]).spawn().unwrap();
+    let journal = kit.session().join("restore.journal");
+    wait_for("the journal", || journal.exists().then_some(()));
+    restore.kill().unwrap();
+    restore.wait().unwrap();
+    let cut_off = journal.exists();
+    let said = kit.run("true").ok();
+    assert_eq!(said.err.contains("completed first"), cut_off, "{said:?}");
+    same(&before, &kit.look());
+}
+
+#[test]
+fn nobody_begins_while_a_restore_is_under_way() {
+    let kit = Kit::with_tree();
+    kit.run("echo one > one").ok();
+    let id = kit.session().file_name().unwrap().to_str().unwrap().to_owned();
+    kit.nono(&["run", "--rollback", "--allow", ".", "--name", "other", "--", "touch", "two"]).ok();
+    // As a restore of the first session would.
+    let mut flock = kit.world.command("flock");
+    flock.arg(kit.session().join("restores.lock")).args(["sh", "-c", "echo locked; cat"]);
+    let mut held = flock.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut reply = [0; 6];
+    held.stdout.as_mut().unwrap().read_exact(&mut reply).unwrap();
+    let said = kit.run("touch three").code(125);
+    assert!(said.err.contains(&id) && said.err.contains("under way"), "{said:?}");
+    assert_eq!(kit.sessions().len(), 2, "nothing is left of it");
+    let said = kit.nono(&["rollback", "restore", "other", "--yes", "--force"]);
+    assert!(said.code != Some(0) && said.err.contains(&id), "{said:?}");
+    assert!(kit.tree().join("two").exists() && !kit.tree().join("three").exists());
+    drop(held.stdin.take());
+    held.wait().unwrap();
+    kit.nono(&["rollback", "restore", "other", "--yes", "--force"]).ok();
+    assert!(!kit.tree().join("two").exists());
+}
+
+#[test]
+fn a_final_snapshot_that_fails_keeps_code_and_baseline() {
+    let kit = Kit::with_tree();
+    let before = kit.look();
+    let run = kit.start(&[], "rm closed; echo > started; until [ -e go ]; do sleep 0.02; done; exit 9");
+    wait_for("the command", || kit.tree().join("started").exists().then_some(()));
+    // Somebody puts a file where the snapshot's manifest would go.
+    let manifests = kit.session().join("snapshots");
+    fs::rename(&manifests, manifests.with_extension("away")).unwrap();
+    fs::write(&manifests, "in the way").unwrap();
+    kit.bare("echo > go");
+    let said = end(run).code(9);
+    assert!(said.err.contains("final snapshot could not be taken"), "{said:?}");
+    fs::remove_file(&manifests).unwrap();
+    fs::rename(manifests.with_extension("away"), &manifests).unwrap();
+    kit.restored(&before);
+}
+
+#[test]
+fn where_nobody_stands_outside_it_is_refused() {
+    let kit = Kit::with_tree();
+    for args in [
+        ["wrap", "--rollback"].as_slice(),
+        &["run", "--monitor", "--rollback"],
+        &["run", "--exec", "--rollback"],
+    ] {
+        let said = kit.nono(&[args, &["--allow", ".", "--", "touch", "x"]].concat()).code(2);
+        assert!(said.err.contains("--rollback needs a supervisor"), "{said:?}");
+        assert!(!kit.tree().join("x").exists());
+    }
+    let said = kit.nono(&["run", "--paranoid", "--allow", ".", "--", "touch", "x"]).code(2);
+    assert!(said.err.contains("--paranoid"), "{said:?}");
+}

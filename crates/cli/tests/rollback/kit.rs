@@ -1,0 +1,183 @@
+//! A world with a tree in `work`, runs in it, and waiting for something to be there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::oracle::{Oracle, look, same};
+use crate::world::World;
+
+/// Nothing here takes that long; a test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Kit {
+    pub(crate) world: World,
+}
+
+/// What a command came to.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    pub(crate) fn of(output: &Output) -> Said {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Said { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    #[track_caller]
+    pub(crate) fn ok(self) -> Said {
+        self.code(0)
+    }
+
+    #[track_caller]
+    pub(crate) fn code(self, code: i32) -> Said {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
+        self
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
+    }
+}
+
+impl Kit {
+    pub(crate) fn new() -> Kit {
+        Kit { world: World::new() }
+    }
+
+    /// With a tree of many kinds of things.
+    pub(crate) fn with_tree() -> Kit {
+        let kit = Kit::new();
+        kit.bare(
+            "mkdir -p src/deep/er docs empty .hidden
+             echo 'fn main() {}' > src/main.rs; echo deep > src/deep/er/file
+             printf 'no newline' > docs/plain; : > docs/nothing; echo '*.log' > .gitignore
+             echo secret > closed; chmod 600 closed; printf '#!/bin/sh\\n' > run.sh; chmod 755 run.sh
+             ln -s src/main.rs link; ln -s /nowhere dangling; ln src/main.rs hard
+             echo x > \"$(printf 'new\\nline')\"; echo y > \"$(printf 'esc\\033[31m')\"
+             mkfifo fifo; chmod 750 .hidden; touch -d '2001-02-03 04:05:06.789' docs/plain src/deep
+             head -c 300000 /dev/urandom > binary",
+        );
+        kit
+    }
+
+    /// A line of shell in the tree, as the user and without nono.
+    #[track_caller]
+    pub(crate) fn bare(&self, script: &str) {
+        let mut command = self.world.command("bash");
+        command.args(["-ec", script]);
+        Kit::wait(&mut command).ok();
+    }
+
+    pub(crate) fn tree(&self) -> PathBuf {
+        self.world.path("work")
+    }
+
+    pub(crate) fn look(&self) -> Oracle {
+        look(&self.tree())
+    }
+
+    /// `nono` with these arguments, in the tree.
+    pub(crate) fn nono(&self, args: &[&str]) -> Said {
+        Kit::wait(&mut self.command(args))
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.world.command("nono");
+        command.args(args);
+        command
+    }
+
+    /// A tracked run of a script, with the tree granted.
+    pub(crate) fn run(&self, script: &str) -> Said {
+        self.nono(&["run", "--rollback", "--allow", ".", "--", "bash", "-c", script])
+    }
+
+    /// The same, started.
+    pub(crate) fn start(&self, flags: &[&str], script: &str) -> Child {
+        let mut command = self.command(&["run", "--rollback", "--allow", "."]);
+        command.args(flags).args(["--", "bash", "-c", script]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    /// In bounded time.
+    fn wait(command: &mut Command) -> Said {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        end(child.unwrap())
+    }
+
+    /// Back to the baseline, and the tree is what it was.
+    #[track_caller]
+    pub(crate) fn restored(&self, before: &Oracle) {
+        // From elsewhere: nobody could be in a tree that is closed.
+        let mut command = self.command(&["rollback", "restore", "last", "--yes"]);
+        let said = Kit::wait(command.current_dir("/")).ok();
+        same(before, &self.look());
+        assert!(!said.err.contains('\x1b') && !said.out.contains('\x1b'), "escape codes in {said:?}");
+        self.nono(&["rollback", "verify"]).ok();
+    }
+
+    /// The folders of all sessions.
+    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.world.path("state/rollbacks")) else { return Vec::new() };
+        let mut all: Vec<PathBuf> =
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+        all.sort();
+        all
+    }
+
+    /// The one session's folder, once its baseline is there.
+    pub(crate) fn session(&self) -> PathBuf {
+        wait_for("a session", || self.sessions().into_iter().find(|dir| dir.join("session.json").exists()))
+    }
+
+    /// So many numbered snapshots were taken.
+    pub(crate) fn wait_for_snapshots(&self, count: usize) {
+        let session = self.session();
+        wait_for("a snapshot", || {
+            let record = fs::read_to_string(session.join("record.json")).ok()?;
+            (record.matches("\"number\":").count() >= count).then_some(())
+        });
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.tree().join(name)).unwrap()
+    }
+}
+
+/// Until it is there.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Processes whose parent this is.
+pub(crate) fn has_children(pid: u32) -> bool {
+    let children = Path::new("/proc").join(format!("{pid}/task/{pid}/children"));
+    fs::read_to_string(children).is_ok_and(|text| !text.trim().is_empty())
+}
+
+/// Its end, in bounded time.
+pub(crate) fn end(child: Child) -> Said {
+    let pid = rustix::process::Pid::from_child(&child);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let output = receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        panic!("it does not end");
+    });
+    Said::of(&output.unwrap())
+}

@@ -1,0 +1,19 @@
+//! Runs that are tracked, and what is done with them later: the real binary as an ordinary user, real trees, and
+//! programs that are not ours to say what a tree is.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod attack;
+mod bounds;
+mod edits;
+mod ends;
+mod hostile;
+mod kit;
+mod live;
+#[allow(dead_code, reason = "shared with the tests of the engine")]
+#[path = "../../../snapshot/tests/common/oracle.rs"]
+mod oracle;
+mod trees;
+mod watching;
+#[path = "../world/mod.rs"]
+mod world;

@@ -1,0 +1,309 @@
+//! The sessions there are, and one of them opened.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::session::SessionError;
+use nono_snapshot::{Coverage, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager};
+
+use super::error::RollbackError;
+use super::restore::Done;
+use super::{folder, prune, seals};
+
+/// Finds sessions below nono's state folder: `rollbacks/<id>/`, with one store for all of them in `store/`.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    pub(super) state_dir: PathBuf,
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It runs now.
+    Live,
+    Finished,
+    /// Its supervisor was killed: the last snapshots may be missing, everything else is there.
+    Interrupted,
+}
+
+/// One session in a list.
+#[derive(Clone, Debug)]
+pub struct SessionEntry {
+    pub id: String,
+    pub dir: PathBuf,
+    pub status: Status,
+    pub pinned: bool,
+    pub metadata: SessionMetadata,
+    /// The project it belongs to: the first tracked path that is a folder.
+    pub project: PathBuf,
+    /// Made by the library or by Python: not below nono's state folder, never pruned.
+    pub foreign: bool,
+}
+
+impl SessionEntry {
+    /// It ended, and its last snapshot could not be taken: what it changed is not known.
+    pub fn lacks_final(&self) -> bool {
+        self.status == Status::Finished && !self.foreign && self.metadata.final_snapshot.is_none()
+    }
+}
+
+/// One snapshot of a session, for its timeline.
+#[derive(Clone, Debug)]
+pub struct SnapshotInfo {
+    pub id: SnapshotId,
+    pub timestamp: String,
+    /// Its content was given up to make room in time.
+    pub thinned: bool,
+    pub durable: bool,
+}
+
+/// A session that is opened.
+#[derive(Debug)]
+pub struct RollbackSession {
+    pub(super) entry: SessionEntry,
+    pub(super) manager: SnapshotManager,
+    pub(super) catalogue: Catalogue,
+    /// What completing a restore that was cut off did, until somebody asks.
+    pub(super) recovered: Option<Done>,
+}
+
+impl Catalogue {
+    pub fn new(state_dir: impl Into<PathBuf>) -> Catalogue {
+        Catalogue { state_dir: state_dir.into() }
+    }
+
+    pub fn store_dir(&self) -> PathBuf {
+        self.state_dir.join("store")
+    }
+
+    pub fn sessions_dir(&self) -> PathBuf {
+        self.state_dir.join("rollbacks")
+    }
+
+    /// All of them, newest first. A folder that cannot be read is an entry of `problems`, not the end of the list.
+    pub fn list(&self) -> Result<(Vec<SessionEntry>, Vec<RollbackError>), RollbackError> {
+        let (mut sessions, mut problems) = (Vec::new(), Vec::new());
+        for place in self.places()? {
+            match read_place(&place) {
+                Ok(entry) => sessions.push(entry),
+                // It was pruned while the list was made.
+                Err(_) if place.symlink_metadata().is_err() => {}
+                Err(error) => problems.push(error),
+            }
+        }
+        sessions.sort_by_cached_key(|entry| std::cmp::Reverse(age(entry)));
+        Ok((sessions, problems))
+    }
+
+    /// What stands in `rollbacks/`, without our own files there, by name.
+    fn places(&self) -> Result<Vec<PathBuf>, RollbackError> {
+        let dir = self.sessions_dir();
+        let entries = match std::fs::read_dir(&dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(RollbackError::io(&dir))?,
+        };
+        let mut places = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(RollbackError::io(&dir))?;
+            let name = entry.file_name();
+            if !is_ours(&name) {
+                places.push(entry.path());
+            }
+        }
+        places.sort();
+        Ok(places)
+    }
+
+    /// A full id, a unique beginning of one, a name, `last`, or the path of a session folder made by anybody.
+    pub fn find(&self, text: &str) -> Result<SessionEntry, RollbackError> {
+        if text.contains('/') {
+            return self.at(Path::new(text));
+        }
+        let (sessions, problems) = self.list()?;
+        if text == "last" {
+            return newest(sessions, problems);
+        }
+        let exact = sessions.iter().position(|entry| entry.id == text);
+        let named = || sessions.iter().position(|entry| entry.metadata.name.as_deref() == Some(text));
+        if let Some(at) = exact.or_else(named) {
+            return sessions.into_iter().nth(at).ok_or(RollbackError::NoSessions);
+        }
+        // A session that is there and cannot be read: the reason, not that it is missing.
+        let dir = self.sessions_dir();
+        if let Some(place) = self.places()?.into_iter().find(|place| *place == dir.join(text)) {
+            return read_place(&place);
+        }
+        let folder = Path::new(text);
+        let missing = || RollbackError::NotFound { text: text.to_owned() };
+        let beginning = |entry: &SessionEntry| !text.is_empty() && entry.id.starts_with(text);
+        let mut found: Vec<SessionEntry> = sessions.into_iter().filter(beginning).collect();
+        match found.len() {
+            0 if folder.join(folder::RECORD).is_file() => self.at(folder),
+            0 | 1 => found.pop().ok_or_else(missing),
+            _ => {
+                let ids = found.into_iter().map(|entry| entry.id).collect();
+                Err(RollbackError::Ambiguous { text: text.to_owned(), ids })
+            }
+        }
+    }
+
+    /// The session in this folder, wherever it is.
+    fn at(&self, path: &Path) -> Result<SessionEntry, RollbackError> {
+        let dir = path.canonicalize().map_err(RollbackError::io(path))?;
+        if !dir.is_dir() {
+            return Err(RollbackError::NoSession { path: dir, what: "it is no folder" });
+        }
+        let ours = self.sessions_dir().canonicalize().is_ok_and(|ours| dir.parent() == Some(&ours));
+        if ours {
+            return read_place(&dir);
+        }
+        // The place of a session that was put elsewhere knows it by its id.
+        let known = dir.file_name().map(|name| self.sessions_dir().join(name));
+        let known = known.filter(|place| {
+            folder::follow(place).is_ok_and(|there| there.canonicalize().ok().as_ref() == Some(&dir))
+        });
+        known.map_or_else(|| folder::read_session(&dir, None), |place| read_place(&place))
+    }
+
+    /// The last session that tracked something around or below `dir`; without one, the last of all.
+    pub fn last_for(&self, dir: &Path) -> Result<SessionEntry, RollbackError> {
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        let (sessions, problems) = self.list()?;
+        let around =
+            |entry: &&SessionEntry| entry.metadata.tracked_paths.iter().any(|path| overlap(path, &dir));
+        match sessions.iter().find(around).cloned() {
+            Some(entry) => Ok(entry),
+            None => newest(sessions, problems),
+        }
+    }
+
+    pub fn open(&self, entry: SessionEntry) -> Result<RollbackSession, RollbackError> {
+        let options = ManagerOptions {
+            store: Some(self.store_of(&entry)),
+            own: vec![self.state_dir.clone()],
+            ..ManagerOptions::default()
+        };
+        let manager = SnapshotManager::resume(&entry.dir, options)?;
+        Ok(RollbackSession { entry, manager, catalogue: self.clone(), recovered: None })
+    }
+
+    /// The store of a session that has none of its own: ours, or the one beside it.
+    fn store_of(&self, entry: &SessionEntry) -> PathBuf {
+        let beside = entry.dir.parent().map(|parent| parent.join("store"));
+        let elsewhere = !self.is_home(&entry.dir);
+        beside.filter(|store| elsewhere && store.is_dir()).unwrap_or_else(|| self.store_dir())
+    }
+
+    /// Whether this folder is below nono's own, and not put elsewhere.
+    pub(super) fn is_home(&self, dir: &Path) -> bool {
+        let parent = dir.parent().map(Path::canonicalize);
+        matches!((parent, self.sessions_dir().canonicalize()), (Some(Ok(parent)), Ok(home)) if parent == home)
+    }
+
+    pub fn pin(&self, entry: &SessionEntry, pinned: bool) -> Result<(), RollbackError> {
+        folder::set_pinned(&entry.dir, pinned)
+    }
+
+    /// The running session, if any, that tracks something around or below one of `roots`.
+    pub(super) fn live_on(&self, roots: &[PathBuf]) -> Result<Option<(String, PathBuf)>, RollbackError> {
+        for place in self.places()? {
+            let dir = folder::follow(&place).unwrap_or_else(|_| place.clone());
+            if !super::live::is_live(&dir) {
+                continue;
+            }
+            let id = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // What it tracks is not known for a moment after it began, or if it is damaged: then it is taken for all.
+            let Ok(entry) = read_place(&place) else { return Ok(Some((id, dir))) };
+            let mut tracked = entry.metadata.tracked_paths.into_iter();
+            if let Some(root) = tracked.find(|path| roots.iter().any(|root| overlap(path, root))) {
+                return Ok(Some((id, root)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The session of a place in `rollbacks/`.
+fn read_place(place: &Path) -> Result<SessionEntry, RollbackError> {
+    let strange = |what| RollbackError::NoSession { path: place.to_owned(), what };
+    let meta = place.symlink_metadata().map_err(RollbackError::io(place))?;
+    if !meta.is_dir() {
+        return Err(strange("it is no folder"));
+    }
+    let id = place.file_name().and_then(OsStr::to_str).ok_or_else(|| strange("its name is no text"))?;
+    folder::read_session(&folder::follow(place)?, Some(id))
+}
+
+/// Files of our own in `rollbacks/`, and what a removal left that was cut off.
+fn is_ours(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name == seals::FILE.as_bytes()
+        || name == prune::LOCK.as_bytes()
+        || name.starts_with(prune::ASIDE.as_bytes())
+}
+
+/// Equal, above or below.
+pub(super) fn overlap(a: &Path, b: &Path) -> bool {
+    a.starts_with(b) || b.starts_with(a)
+}
+
+fn newest(sessions: Vec<SessionEntry>, problems: Vec<RollbackError>) -> Result<SessionEntry, RollbackError> {
+    // With nothing but damaged sessions, the damage is the answer.
+    sessions
+        .into_iter()
+        .next()
+        .ok_or_else(|| problems.into_iter().next().unwrap_or(RollbackError::NoSessions))
+}
+
+/// In the order sessions began. Those of one second by the numbers in their ids, which rise with the processes.
+fn age(entry: &SessionEntry) -> (String, Vec<u64>, String) {
+    let numbers = entry.id.split('-').map(|part| part.parse().unwrap_or(0)).collect();
+    (entry.metadata.started.clone(), numbers, entry.id.clone())
+}
+
+impl RollbackSession {
+    pub fn entry(&self) -> &SessionEntry {
+        &self.entry
+    }
+
+    pub fn manager(&mut self) -> &mut SnapshotManager {
+        &mut self.manager
+    }
+
+    pub fn snapshots(&self) -> Result<Vec<SnapshotInfo>, RollbackError> {
+        let record = self.record()?;
+        let info = |recorded: nono_snapshot::session::Recorded| SnapshotInfo {
+            id: recorded.snapshot(),
+            timestamp: recorded.timestamp,
+            thinned: recorded.thinned,
+            durable: recorded.durable,
+        };
+        Ok(record.snapshots.into_iter().map(info).collect())
+    }
+
+    /// The last numbered snapshot; the baseline where there is no other.
+    pub fn last(&self) -> Result<SnapshotId, RollbackError> {
+        Ok(SnapshotId::Number(self.record()?.last_number().unwrap_or(0)))
+    }
+
+    pub fn coverage(&self, id: &SnapshotId) -> Result<Coverage, RollbackError> {
+        let manifest = self.manager.load(id).map_err(|error| self.no_snapshot(error))?;
+        Ok(manifest.coverage)
+    }
+
+    pub(super) fn record(&self) -> Result<nono_snapshot::session::Record, RollbackError> {
+        let dir = self.entry.dir.clone();
+        let missing = || RollbackError::NoSession { path: dir, what: "it has no record of snapshots" };
+        self.manager.session().record()?.ok_or_else(missing)
+    }
+
+    /// A snapshot that is not there, in the session's words.
+    pub(super) fn no_snapshot(&self, error: SnapshotError) -> RollbackError {
+        match error {
+            SnapshotError::Session(SessionError::NoSnapshot { id: snapshot, .. }) => {
+                RollbackError::NoSnapshot { id: self.entry.id.clone(), snapshot }
+            }
+            other => other.into(),
+        }
+    }
+}

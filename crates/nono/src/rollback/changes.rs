@@ -1,0 +1,162 @@
+//! What changed between two snapshots, as people see it: renames found, what will execute later marked and listed first.
+
+mod json;
+mod names;
+mod renames;
+
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::diff::{FileKind, Version};
+use nono_snapshot::{Change, ChangeCounts, ChangeType, SnapshotId, SnapshotManager};
+use serde::Serialize;
+
+use super::catalogue::RollbackSession;
+use super::error::RollbackError;
+use super::later::{self, Later};
+
+pub use json::JsonText;
+pub(in crate::rollback) use renames::similarity;
+
+/// All differences between two snapshots.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChangeSet {
+    #[serde(serialize_with = "json::snapshot")]
+    pub from: SnapshotId,
+    #[serde(serialize_with = "json::snapshot")]
+    pub to: SnapshotId,
+    #[serde(skip)]
+    pub roots: Vec<PathBuf>,
+    /// What will execute later first, then by path.
+    pub items: Vec<Item>,
+}
+
+/// One difference.
+#[derive(Clone, Debug, Serialize)]
+pub struct Item {
+    /// Absolute: where it is, or was if it is gone.
+    #[serde(serialize_with = "json::path")]
+    pub path: PathBuf,
+    #[serde(flatten)]
+    pub kind: ItemKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<Version>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<Version>,
+    pub size_delta: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executes_later: Option<Later>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "change_type")]
+pub enum ItemKind {
+    Created,
+    Modified,
+    Deleted,
+    PermissionsChanged,
+    /// The same or a similar content stood there before.
+    Renamed {
+        #[serde(rename = "renamed_from", serialize_with = "json::path")]
+        from: PathBuf,
+    },
+}
+
+impl ChangeSet {
+    /// What changed from one snapshot to another. Renames are found among files that came and went: by content hash
+    /// first, then by similarity where both are small.
+    pub fn between(
+        manager: &SnapshotManager,
+        from: &SnapshotId,
+        to: &SnapshotId,
+    ) -> Result<ChangeSet, RollbackError> {
+        let items = manager.diff(from, to)?.into_iter().map(Item::from).collect();
+        let mut items = renames::find(manager, items);
+        for item in &mut items {
+            item.executes_later = runs_later(manager, item);
+        }
+        // Stable: what went from a path stays before what came in its place.
+        items.sort_by(|a, b| {
+            (a.executes_later.is_none(), &a.path).cmp(&(b.executes_later.is_none(), &b.path))
+        });
+        Ok(ChangeSet { from: from.clone(), to: to.clone(), roots: manager.roots().to_vec(), items })
+    }
+
+    pub fn counts(&self) -> ChangeCounts {
+        let mut counts = ChangeCounts::default();
+        for item in &self.items {
+            let count = match item.kind {
+                ItemKind::Created => &mut counts.created,
+                ItemKind::Modified => &mut counts.modified,
+                ItemKind::Deleted => &mut counts.deleted,
+                ItemKind::PermissionsChanged => &mut counts.permissions_changed,
+                ItemKind::Renamed { .. } => &mut counts.renamed,
+            };
+            *count += 1;
+        }
+        counts
+    }
+
+    /// The path below its root, for people; with several roots each begins with its root's name.
+    pub fn shown(&self, path: &Path) -> PathBuf {
+        names::below_root(&self.roots, path)
+    }
+}
+
+impl Item {
+    /// Where the old version stood.
+    pub fn old_path(&self) -> &Path {
+        match &self.kind {
+            ItemKind::Renamed { from } => from,
+            _ => &self.path,
+        }
+    }
+}
+
+impl From<Change> for Item {
+    fn from(change: Change) -> Item {
+        let kind = match change.change_type {
+            ChangeType::Created => ItemKind::Created,
+            ChangeType::Modified => ItemKind::Modified,
+            ChangeType::Deleted => ItemKind::Deleted,
+            ChangeType::PermissionsChanged => ItemKind::PermissionsChanged,
+        };
+        Item {
+            path: change.path,
+            kind,
+            old: change.old,
+            new: change.new,
+            size_delta: change.size_delta,
+            executes_later: None,
+        }
+    }
+}
+
+impl RollbackSession {
+    /// What changed from one snapshot to another; see [`ChangeSet::between`].
+    pub fn changes(&self, from: &SnapshotId, to: &SnapshotId) -> Result<ChangeSet, RollbackError> {
+        ChangeSet::between(&self.manager, from, to)
+    }
+}
+
+/// Files that a rule looks into are small; one that is larger is marked unseen.
+const LOOK_INTO: u64 = 1 << 20;
+
+fn runs_later(manager: &SnapshotManager, item: &Item) -> Option<Later> {
+    let new = item.new.as_ref().filter(|new| matches!(new.kind, FileKind::File | FileKind::Symlink))?;
+    if item.kind == ItemKind::PermissionsChanged && !became_executable(item) {
+        return None;
+    }
+    // What cannot be read is marked unseen: a damaged object must neither hide the list nor unmark a line of it.
+    let content = || manager.content(new.hash?, LOOK_INTO).ok().flatten();
+    later::executes_later(&item.path, new.mode, &content)
+}
+
+fn became_executable(item: &Item) -> bool {
+    let executable = |side: &Option<Version>| side.as_ref().is_some_and(|version| version.mode & 0o111 != 0);
+    executable(&item.new) && !executable(&item.old)
+}
+
+#[cfg(test)]
+pub(in crate::rollback) mod testing;
+#[cfg(test)]
+mod tests;

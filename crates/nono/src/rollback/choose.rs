@@ -1,0 +1,183 @@
+//! From what a person types to the paths of a session.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use nono_snapshot::node::{Kind, Node};
+use nono_snapshot::state::SnapshotState;
+use nono_snapshot::store::Key;
+use nono_snapshot::{SnapshotError, SnapshotId};
+
+use super::catalogue::RollbackSession;
+use super::error::RollbackError;
+use super::glob::{self, Pattern};
+
+impl RollbackSession {
+    /// Files, directories and globs as a person types them in `cwd`, as paths of this session. Globs match the paths of
+    /// the snapshot and of what the session left.
+    pub fn resolve_paths(
+        &self,
+        snapshot: &SnapshotId,
+        typed: &[OsString],
+        cwd: &Path,
+    ) -> Result<Vec<PathBuf>, RollbackError> {
+        let last = self.last()?;
+        let mut all: Option<BTreeSet<PathBuf>> = None;
+        let mut chosen = BTreeSet::new();
+        for one in typed {
+            let path = plain(&cwd.join(one));
+            let found = self.named(&path, snapshot, &last)?;
+            if !found.is_empty() {
+                chosen.extend(found);
+                continue;
+            }
+            let mut matched = Vec::new();
+            if glob::is_special(one.as_bytes()) {
+                let paths = match all.take() {
+                    Some(paths) => paths,
+                    None => self.all_paths(snapshot, &last)?,
+                };
+                matched = self.matching(one, cwd, &paths)?;
+                all = Some(paths);
+            }
+            if matched.is_empty() {
+                return Err(RollbackError::NoSuchPath { path });
+            }
+            chosen.extend(matched);
+        }
+        Ok(topmost(chosen))
+    }
+
+    /// A path that is in the session or in its roots; for a folder above roots, those. The links above it are followed
+    /// only if it is nothing as it stands: roots are known by their real paths.
+    fn named(
+        &self,
+        path: &Path,
+        snapshot: &SnapshotId,
+        last: &SnapshotId,
+    ) -> Result<Vec<PathBuf>, RollbackError> {
+        for path in [Some(path.to_owned()), real(path)].into_iter().flatten() {
+            let roots = self.manager.roots();
+            let below: Vec<PathBuf> = roots.iter().filter(|root| root.starts_with(&path)).cloned().collect();
+            if !below.is_empty() {
+                return Ok(below);
+            }
+            if !roots.iter().any(|root| path.starts_with(root)) {
+                continue;
+            }
+            let in_snapshot = |id| self.manager.entry(id, &path).map_err(|error| self.no_snapshot(error));
+            if in_snapshot(snapshot)?.is_some()
+                || in_snapshot(last)?.is_some()
+                || path.symlink_metadata().is_ok()
+            {
+                return Ok(vec![path]);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn matching(
+        &self,
+        typed: &OsStr,
+        cwd: &Path,
+        all: &BTreeSet<PathBuf>,
+    ) -> Result<Vec<PathBuf>, RollbackError> {
+        let wrong = |what| RollbackError::Pattern { pattern: typed.to_string_lossy().into_owned(), what };
+        let mut matched = Vec::new();
+        for one in glob::expand(typed.as_bytes()).map_err(wrong)? {
+            let one = Path::new(OsStr::from_bytes(&one));
+            // Up to the first component that is more than a name it is a place.
+            let special = |component: &Component<'_>| glob::is_special(component.as_os_str().as_bytes());
+            let start: PathBuf = one.components().take_while(|component| !special(component)).collect();
+            let rest: Vec<Component<'_>> =
+                one.components().skip_while(|component| !special(component)).collect();
+            let start = plain(&cwd.join(start));
+            let roots = self.manager.roots();
+            let inside = roots.iter().any(|root| super::catalogue::overlap(root, &start));
+            let start = if inside { start } else { start.canonicalize().unwrap_or(start) };
+            let pattern = Pattern::parse(rest.iter().map(|component| component.as_os_str().as_bytes()))
+                .map_err(wrong)?;
+            matched.extend(all.iter().filter(|path| below(path, &start, &pattern)).cloned());
+        }
+        Ok(matched)
+    }
+
+    /// Everything in both snapshots, directories too.
+    fn all_paths(&self, a: &SnapshotId, b: &SnapshotId) -> Result<BTreeSet<PathBuf>, RollbackError> {
+        let mut all = BTreeSet::new();
+        for id in [a, b] {
+            let manifest = self.manager.load(id).map_err(|error| self.no_snapshot(error))?;
+            self.walk(&manifest.state, &mut all)?;
+            if a == b {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    fn walk(&self, state: &SnapshotState, all: &mut BTreeSet<PathBuf>) -> Result<(), RollbackError> {
+        let mut waiting = Vec::new();
+        for root in &state.roots {
+            let Some(entry) = root.content.entry() else { continue };
+            all.insert(root.path.clone());
+            if let Kind::Dir { tree, .. } = entry.kind {
+                waiting.push((root.path.clone(), tree));
+            }
+        }
+        while let Some((dir, tree)) = waiting.pop() {
+            let store = self.manager.store();
+            let bytes = store.read(Key::from(tree)).map_err(SnapshotError::from)?;
+            let node = Node::decode(&bytes).map_err(|what| RollbackError::damaged(store.dir(), what))?;
+            for entry in node.entries {
+                let path = dir.join(OsStr::from_bytes(entry.name.as_bytes()));
+                if let Kind::Dir { tree, .. } = entry.kind {
+                    waiting.push((path.clone(), tree));
+                }
+                all.insert(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Without `.` and `..`, as it is written.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// With the links above it followed; its own name stays, which may be a link that is meant itself.
+fn real(path: &Path) -> Option<PathBuf> {
+    let above = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let (above, real) = above?;
+    Some(real.join(path.strip_prefix(above).ok()?))
+}
+
+fn below(path: &Path, start: &Path, pattern: &Pattern) -> bool {
+    let Ok(rest) = path.strip_prefix(start) else { return false };
+    let names: Vec<&[u8]> = rest.components().map(|component| component.as_os_str().as_bytes()).collect();
+    // Braces may leave a plain path, which is the start itself; a pattern never is.
+    (names.is_empty() == pattern.is_empty()) && pattern.matches(&names)
+}
+
+/// What is in a directory that is chosen itself needs no mention.
+fn topmost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let mut top: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if !top.last().is_some_and(|last| path.starts_with(last)) {
+            top.push(path);
+        }
+    }
+    top
+}

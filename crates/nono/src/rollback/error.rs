@@ -1,0 +1,64 @@
+//! What can go wrong with a session that is looked at or undone.
+
+use std::io;
+use std::path::PathBuf;
+
+use nono_snapshot::session::SessionError;
+use nono_snapshot::{SnapshotError, SnapshotId};
+use nono_sys::errno;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum RollbackError {
+    #[error("there is no session {text}")]
+    NotFound { text: String },
+    #[error("there are no sessions yet")]
+    NoSessions,
+    #[error("{text} is not one session: {}", .ids.join(", "))]
+    Ambiguous { text: String, ids: Vec<String> },
+    #[error("session {id} is running on {}", root.display())]
+    Live { id: String, root: PathBuf },
+    #[error("a restore of session {id} is under way on {}", root.display())]
+    Restoring { id: String, root: PathBuf },
+    #[error("there is no restore to undo in session {id}")]
+    NothingToUndo { id: String },
+    #[error("there is no restore that was not undone")]
+    NoRestores,
+    #[error("there is no restore {undo}")]
+    NoSuchRestore { undo: String },
+    #[error("restore {undo} was undone already")]
+    UndoneAlready { undo: String },
+    #[error("{} is neither in the session nor in its roots", path.display())]
+    NoSuchPath { path: PathBuf },
+    #[error("the pattern {pattern} cannot be used: {what}")]
+    Pattern { pattern: String, what: &'static str },
+    #[error("session {id} has no snapshot {snapshot}")]
+    NoSnapshot { id: String, snapshot: SnapshotId },
+    #[error("{}: {}", path.display(), errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("{} is no session: {what}", path.display())]
+    NoSession { path: PathBuf, what: &'static str },
+    #[error("{}: {what}", path.display())]
+    Settings { path: PathBuf, what: String },
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+}
+
+impl From<SessionError> for RollbackError {
+    fn from(error: SessionError) -> RollbackError {
+        RollbackError::Snapshot(error.into())
+    }
+}
+
+impl RollbackError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> RollbackError {
+        let path = path.into();
+        move |source| RollbackError::Io { path, source }
+    }
+
+    pub(crate) fn damaged(path: impl Into<PathBuf>, what: impl std::fmt::Display) -> RollbackError {
+        RollbackError::Damaged { path: path.into(), what: format!("{what}") }
+    }
+}

@@ -1,0 +1,145 @@
+//! One session's folder, read: whose it is, where it is, how it ended.
+//!
+//! Nothing here is believed: whatever stands in `rollbacks/` may be damaged, half made or somebody else's.
+
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::SessionMetadata;
+use nono_snapshot::session::{Record, RecordedId, Session};
+use rustix::fs::OFlags;
+
+use super::catalogue::{SessionEntry, Status};
+use super::error::RollbackError;
+use super::live::is_live;
+
+/// In a session's place below the state folder: where the session is instead.
+pub(crate) const ELSEWHERE: &str = "elsewhere";
+pub(crate) const METADATA: &str = "session.json";
+pub(crate) const RECORD: &str = "record.json";
+const PINNED: &str = "pinned";
+
+/// A whole file of ours; never through a link, never anything but a regular file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same; `None` where there is no such file.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RollbackError> {
+    match read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(RollbackError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Whether this folder is a session's own.
+pub(crate) fn is_session(dir: &Path) -> bool {
+    [RECORD, METADATA].iter().any(|name| dir.join(name).symlink_metadata().is_ok())
+        && dir.join("snapshots").is_dir()
+}
+
+/// Where the session of this place is: there, or where the place says.
+pub(crate) fn follow(place: &Path) -> Result<PathBuf, RollbackError> {
+    let note = place.join(ELSEWHERE);
+    let Some(bytes) = read_if_there(&note)? else { return Ok(place.to_owned()) };
+    let dir = PathBuf::from(std::ffi::OsString::from_vec(bytes));
+    if !dir.is_absolute() {
+        return Err(RollbackError::damaged(note, "it should hold the path of a session"));
+    }
+    if !dir.is_dir() {
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        return Err(RollbackError::Io { path: dir, source });
+    }
+    Ok(dir)
+}
+
+/// Read a session's folder. `id`: the name that it must have; any for a folder that was made by somebody else.
+pub(crate) fn read_session(dir: &Path, id: Option<&str>) -> Result<SessionEntry, RollbackError> {
+    let path = dir.join(METADATA);
+    let metadata = match read_if_there(&path)? {
+        Some(bytes) => {
+            serde_json::from_slice(&bytes).map_err(|error| RollbackError::damaged(&path, error))?
+        }
+        None => made_up(dir, id)?,
+    };
+    let foreign = id.is_none();
+    let id = match id {
+        Some(id) if metadata.session_id == id => id.to_owned(),
+        Some(_) => {
+            let what = format!("it is of session {}", metadata.session_id);
+            return Err(RollbackError::damaged(path, what));
+        }
+        None => metadata.session_id.clone(),
+    };
+    Ok(SessionEntry {
+        status: status(dir, &metadata),
+        pinned: is_pinned(dir),
+        project: project(&metadata.tracked_paths),
+        dir: dir.to_owned(),
+        id,
+        metadata,
+        foreign,
+    })
+}
+
+fn status(dir: &Path, metadata: &SessionMetadata) -> Status {
+    if is_live(dir) {
+        return Status::Live;
+    }
+    if metadata.ended.is_some() { Status::Finished } else { Status::Interrupted }
+}
+
+/// What the record says of a session that nobody described. Its last snapshot is taken for its end, if there is more
+/// than the baseline: what came later is somebody else's.
+fn made_up(dir: &Path, id: Option<&str>) -> Result<SessionMetadata, RollbackError> {
+    let nothing = RollbackError::NoSession { path: dir.to_owned(), what: "it has no record of snapshots" };
+    let record = Session::new(dir).record()?.ok_or(nothing)?;
+    let name = dir.file_name().unwrap_or(OsStr::new("session")).to_string_lossy();
+    let mut metadata = SessionMetadata::new(id.unwrap_or(&name), Vec::new(), record.roots.clone());
+    let numbered = numbered(&record);
+    metadata.started = numbered.first().map(|recorded| recorded.timestamp.clone()).unwrap_or_default();
+    if numbered.len() > 1 {
+        metadata.ended = numbered.last().map(|recorded| recorded.timestamp.clone());
+        metadata.final_snapshot = record.last_number();
+    }
+    metadata.snapshot_count = u32::try_from(numbered.len()).unwrap_or(u32::MAX);
+    metadata.merkle_roots = numbered.iter().map(|recorded| recorded.merkle_root).collect();
+    Ok(metadata)
+}
+
+/// The snapshots that have numbers, in order; safety snapshots have none.
+pub(crate) fn numbered(record: &Record) -> Vec<&nono_snapshot::session::Recorded> {
+    record.snapshots.iter().filter(|recorded| matches!(recorded.id, RecordedId::Number(_))).collect()
+}
+
+fn project(tracked: &[PathBuf]) -> PathBuf {
+    let folder = tracked.iter().find(|path| path.is_dir());
+    folder.or(tracked.first()).cloned().unwrap_or_default()
+}
+
+pub(crate) fn is_pinned(dir: &Path) -> bool {
+    dir.join(PINNED).symlink_metadata().is_ok()
+}
+
+pub(crate) fn set_pinned(dir: &Path, pinned: bool) -> Result<(), RollbackError> {
+    let path = dir.join(PINNED);
+    let done = if pinned { nono_sys::fs::make_file(&path, 0o600, b"") } else { std::fs::remove_file(&path) };
+    match done {
+        // It is as it should be already.
+        Err(error) if pinned && error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if !pinned && error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(RollbackError::io(path)),
+    }
+}

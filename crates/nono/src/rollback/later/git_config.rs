@@ -1,0 +1,129 @@
+//! Which settings of git run a command.
+
+/// Keys that run a command, or that take in settings from elsewhere, in lower case. `*` stands for a name between two
+/// dots that may be anything.
+const RUN: &[&str] = &[
+    "core.fsmonitor",
+    "core.hookspath",
+    "core.sshcommand",
+    "core.gitproxy",
+    "core.editor",
+    "core.pager",
+    "core.askpass",
+    "core.alternaterefscommand",
+    "core.attributesfile",
+    "sequence.editor",
+    "pager.*",
+    "gpg.program",
+    "gpg.*.program",
+    "gpg.ssh.defaultkeycommand",
+    "credential.helper",
+    "credential.*.helper",
+    "diff.external",
+    "diff.*.command",
+    "diff.*.textconv",
+    "difftool.*.cmd",
+    "difftool.*.path",
+    "filter.*.clean",
+    "filter.*.smudge",
+    "filter.*.process",
+    "merge.*.driver",
+    "mergetool.*.cmd",
+    "mergetool.*.path",
+    "include.path",
+    "includeif.*.path",
+    "interactive.difffilter",
+    "uploadpack.packobjectshook",
+    "remote.*.uploadpack",
+    "remote.*.receivepack",
+    "remote.*.vcs",
+    "receive.procreceiverefs",
+    "protocol.ext.allow",
+    "url.*.insteadof",
+    "url.*.pushinsteadof",
+    "sendemail.smtpserver",
+    "sendemail.tocmd",
+    "sendemail.cccmd",
+    "web.browser",
+    "browser.*.cmd",
+    "man.*.cmd",
+    "help.browser",
+    "hook.*.command",
+    "trailer.*.command",
+    "trailer.*.cmd",
+    "tar.*.command",
+    "init.templatedir",
+];
+/// Keys whose value runs as a command when it begins with `!`.
+const RUN_WITH_BANG: &[&str] = &["alias.*", "submodule.*.update"];
+
+/// A file of settings has a key that runs a command.
+pub(super) fn runs_commands(config: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(config);
+    let mut section = String::new();
+    logical_lines(&text).any(|line| {
+        let mut line = line.trim_start();
+        // A section, and possibly a key after it.
+        if let Some(rest) = line.strip_prefix('[') {
+            let Some(end) = end_of_section(rest) else { return false };
+            section = section_name(&rest[..end]);
+            line = rest[end + 1..].trim_start();
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        let key = format!("{section}.{}", key.trim().to_lowercase());
+        let value = value.trim().trim_start_matches('"');
+        RUN.iter().any(|pattern| key_matches(pattern, &key))
+            || (value.starts_with('!') && RUN_WITH_BANG.iter().any(|pattern| key_matches(pattern, &key)))
+    })
+}
+
+/// A file of attributes sends contents through a filter, a driver or a converter.
+pub(super) fn names_a_driver(attributes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(attributes);
+    let lines = text.lines().map(str::trim_start).filter(|line| !line.starts_with('#'));
+    let mut words = lines.flat_map(|line| line.split_whitespace().skip(1));
+    words.any(|word| ["filter=", "diff=", "merge="].iter().any(|driver| word.starts_with(driver)))
+}
+
+/// Lines with those joined that end in a backslash, without comments.
+fn logical_lines(text: &str) -> impl Iterator<Item = String> {
+    let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
+    let lines: Vec<String> = joined.lines().map(str::to_owned).collect();
+    lines.into_iter().filter(|line| !line.trim_start().starts_with(['#', ';']))
+}
+
+/// The bracket that closes a section: not one in its quoted name.
+fn end_of_section(text: &str) -> Option<usize> {
+    let mut quoted = false;
+    let mut escaped = false;
+    text.char_indices().find_map(|(at, sign)| {
+        match sign {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            ']' if !quoted => return Some(at),
+            _ => {}
+        }
+        None
+    })
+}
+
+/// `remote "origin"` is `remote.origin`.
+fn section_name(text: &str) -> String {
+    match text.split_once('"') {
+        Some((section, name)) => {
+            format!("{}.{}", section.trim().to_lowercase(), name.trim_end().trim_end_matches('"'))
+        }
+        None => text.trim().to_lowercase(),
+    }
+}
+
+/// The name in the middle may hold dots itself, so the ends are compared.
+fn key_matches(pattern: &str, key: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((before, after)) => {
+            key.len() > before.len() + after.len() && key.starts_with(before) && key.ends_with(after)
+        }
+        None => key == pattern,
+    }
+}

@@ -1,0 +1,100 @@
+//! Merging three texts, with markers that say where each side comes from.
+
+use diffy::{IncompleteHunkStyle, MergeOptions};
+
+/// A three-way merge.
+pub(super) struct Merged {
+    pub(super) bytes: Vec<u8>,
+    pub(super) clean: bool,
+}
+
+/// The three sides of a conflict, as their markers call them.
+pub(super) struct Labels<'a> {
+    pub(super) now: &'a str,
+    pub(super) base: &'a str,
+    pub(super) target: &'a str,
+}
+
+/// As long as the markers that everybody knows.
+const LENGTH: usize = 7;
+/// Markers are written longer first, so that no line of the texts can be taken for one.
+const LONGER: std::ops::RangeInclusive<usize> = LENGTH + 1..=64;
+const MARKS: &[u8] = b"<|=>";
+
+/// Merge what `now` and `target` made of `base`. None: the texts are full of lines like markers.
+pub(super) fn merge(base: &[u8], now: &[u8], target: &[u8], labels: &Labels<'_>) -> Option<Merged> {
+    let taken: Vec<usize> =
+        [base, now, target].iter().flat_map(|text| lines(text)).filter_map(marks).collect();
+    let length = LONGER.into_iter().find(|length| !taken.contains(length))?;
+    let mut options = MergeOptions::new();
+    options.set_conflict_marker_length(length).set_incomplete_hunk_style(IncompleteHunkStyle::Git);
+    Some(match options.merge_bytes(base, now, target) {
+        Ok(bytes) => Merged { bytes, clean: true },
+        Err(bytes) => Merged { bytes: relabel(&bytes, length, labels), clean: false },
+    })
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n')
+}
+
+/// How many marks of one kind a line begins with, if that could be a marker.
+fn marks(line: &[u8]) -> Option<usize> {
+    let first = line.first().filter(|first| MARKS.contains(first))?;
+    Some(line.iter().take_while(|byte| *byte == first).count()).filter(|count| LONGER.contains(count))
+}
+
+fn relabel(merged: &[u8], length: usize, labels: &Labels<'_>) -> Vec<u8> {
+    let mut all = Vec::with_capacity(merged.len());
+    for line in lines(merged) {
+        if marks(line) != Some(length) {
+            all.extend_from_slice(line);
+            continue;
+        }
+        let label = match line[0] {
+            b'<' => labels.now,
+            b'|' => labels.base,
+            b'>' => labels.target,
+            _ => "",
+        };
+        all.extend_from_slice(&line[..LENGTH]);
+        if !label.is_empty() {
+            all.push(b' ');
+            all.extend_from_slice(label.as_bytes());
+        }
+        all.push(b'\n');
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LABELS: Labels<'_> = Labels { now: "now", base: "what was left", target: "snapshot 0" };
+
+    fn merged(base: &str, now: &str, target: &str) -> (String, bool) {
+        let merged = merge(base.as_bytes(), now.as_bytes(), target.as_bytes(), &LABELS).unwrap();
+        (String::from_utf8(merged.bytes).unwrap(), merged.clean)
+    }
+
+    #[test]
+    fn each_side_has_its_name() {
+        let text = "<<<<<<< now\nb\n||||||| what was left\na\n=======\nc\n>>>>>>> snapshot 0\n";
+        assert_eq!(merged("a\n", "b\n", "c\n"), (text.to_owned(), false));
+        // Without a line's end, a marker still has a line of its own.
+        assert_eq!(merged("a", "b", "c"), (text.to_owned(), false));
+        assert_eq!(merged("a\n", "b\n", "a\n"), ("b\n".to_owned(), true));
+    }
+
+    #[test]
+    fn lines_like_markers_stay_as_they_are() {
+        let like = "<<<<<<< ours\n<<<<<<<< ours\n========\n>>>>>>>>> theirs\n";
+        let side = |line: &str| format!("{like}{line}\n");
+        let (text, clean) = merged(&side("a"), &side("b"), &side("c"));
+        let tail = "<<<<<<< now\nb\n||||||| what was left\na\n=======\nc\n>>>>>>> snapshot 0\n";
+        assert_eq!((text, clean), (format!("{like}{tail}"), false));
+        let full: String = LONGER.map(|length| "=".repeat(length) + "\n").collect();
+        assert!(merge(full.as_bytes(), b"", b"a", &LABELS).is_none());
+    }
+}

@@ -1,0 +1,48 @@
+//! Sessions that can be looked at and undone: what a supervised run with rollback leaves behind, and what is done with it
+//! later.
+//!
+//! A run is [`tracking`]: roots, baseline, watcher, final snapshot, `session.json`. Everything later starts from the
+//! [`Catalogue`], which finds sessions, and a [`RollbackSession`], which is one of them opened: what changed
+//! ([`changes`]), how it looks as text ([`patch`]), putting it back ([`restore`]), checking it ([`verify`]).
+//! Nothing here prints or asks: plans and outcomes are values.
+
+pub mod catalogue;
+pub mod changes;
+mod choose;
+mod conflicts;
+pub mod error;
+mod estimate;
+mod executing;
+pub(crate) mod folder;
+mod git_index;
+mod glob;
+mod history;
+mod json_path;
+pub mod later;
+pub mod live;
+mod merge;
+pub mod patch;
+pub mod prune;
+mod repositories;
+pub mod restore;
+mod room;
+pub mod seals;
+pub mod settings;
+mod thinning;
+pub mod tracking;
+mod under_way;
+mod undo;
+pub mod verify;
+pub(crate) mod watching;
+
+pub use catalogue::{Catalogue, RollbackSession, SessionEntry, SnapshotInfo, Status};
+pub use changes::{ChangeSet, Item, ItemKind};
+pub use error::RollbackError;
+pub use later::Later;
+pub use nono_snapshot::ChangeCounts;
+pub use patch::{Body, FileDiff, Hunk, Line, LineKind, Segment};
+pub use prune::{Pruned, Retention};
+pub use restore::{Conflicts, Done, Merge, Plan, RestoreChoice};
+pub use settings::Settings;
+pub use tracking::{Baseline, RollbackReport, RollbackRequest};
+pub use verify::Verified;

@@ -1,0 +1,259 @@
+//! A change as text: hunks with the words that differ, and a patch that `git apply` and `patch -p1` take.
+
+mod binary;
+mod git;
+mod hunks;
+mod names;
+mod words;
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use nono_snapshot::diff::{FileKind, Version};
+use nono_snapshot::{ContentHash, SnapshotManager};
+
+use super::catalogue::RollbackSession;
+use super::changes::{ChangeSet, Item, ItemKind};
+use super::error::RollbackError;
+
+/// One file's change, to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDiff {
+    /// Old and new permission bits, where they differ or one side is missing.
+    pub old_mode: Option<u32>,
+    pub new_mode: Option<u32>,
+    pub body: Body,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    Text(Vec<Hunk>),
+    Binary {
+        old: Option<Blob>,
+        new: Option<Blob>,
+    },
+    /// Too large to be compared line by line here.
+    Large {
+        old: Option<Blob>,
+        new: Option<Blob>,
+    },
+    Symlink {
+        old: Option<Vec<u8>>,
+        new: Option<Vec<u8>>,
+    },
+    /// Only attributes changed, or it is an empty directory, a FIFO, …: what it is, in words.
+    Other(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blob {
+    pub size: u64,
+    pub hash: ContentHash,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk {
+    /// From 1, as in a unified diff (0 for an empty side).
+    pub old_start: usize,
+    pub old_count: usize,
+    pub new_start: usize,
+    pub new_count: usize,
+    pub lines: Vec<Line>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub kind: LineKind,
+    pub old_number: Option<usize>,
+    pub new_number: Option<usize>,
+    /// The bytes without the line's end, cut where words begin or end to differ.
+    pub segments: Vec<Segment>,
+    /// There is no line end (the last line of a file without one).
+    pub unterminated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKind {
+    Context,
+    Removed,
+    Added,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    pub text: Vec<u8>,
+    /// This word is what differs.
+    pub differs: bool,
+}
+
+/// More than this on a side is not compared line by line, to be shown.
+const SHOWN_BYTES: u64 = 2 << 20;
+const SHOWN_LINES: usize = 50_000;
+/// Where git looks for the zero byte that makes a file binary.
+const BINARY_PREFIX: usize = 8000;
+/// A file over this is not read to see whether it is binary.
+const LOOKED_INTO: u64 = 64 << 20;
+
+impl RollbackSession {
+    /// One file's change as text. `context`: lines around each hunk; `usize::MAX` for the whole file.
+    pub fn file_diff(&self, item: &Item, context: usize) -> Result<FileDiff, RollbackError> {
+        file_diff(&self.manager, item, context)
+    }
+
+    /// The new content with these hunks (numbers in `file_diff(item, context)`) taken back.
+    pub fn without_hunks(
+        &self,
+        item: &Item,
+        context: usize,
+        hunks: &[usize],
+    ) -> Result<Vec<u8>, RollbackError> {
+        without_hunks(&self.manager, item, context, hunks)
+    }
+
+    /// Whether the item's content is binary, by its first bytes. One that is too large to be looked into counts as such.
+    pub fn is_binary(&self, item: &Item) -> Result<bool, RollbackError> {
+        is_binary(&self.manager, item)
+    }
+
+    /// A patch for `git apply` and `patch -p1` in the root that the items stand in. With several roots, their names are
+    /// the first folders: it fits a folder that holds them all. What a patch cannot say, and what git refuses to patch
+    /// (its own `.git`), stands in it as a comment.
+    pub fn write_patch(
+        &self,
+        set: &ChangeSet,
+        items: &[&Item],
+        out: &mut dyn io::Write,
+    ) -> Result<(), RollbackError> {
+        git::write(&self.manager, set, items, out)
+    }
+}
+
+/// A text has no zero byte where git looks for one.
+pub(in crate::rollback) fn looks_binary(bytes: &[u8]) -> bool {
+    bytes[..bytes.len().min(BINARY_PREFIX)].contains(&0)
+}
+
+fn is_binary(manager: &SnapshotManager, item: &Item) -> Result<bool, RollbackError> {
+    for version in [&item.new, &item.old].into_iter().flatten() {
+        let Some(hash) = version.hash else { continue };
+        if manager.content(hash, LOOKED_INTO)?.is_none_or(|bytes| looks_binary(&bytes)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn file_diff(manager: &SnapshotManager, item: &Item, context: usize) -> Result<FileDiff, RollbackError> {
+    let mode = |side: &Option<Version>| side.as_ref().map(|version| version.mode);
+    let (old_mode, new_mode) = (mode(&item.old), mode(&item.new));
+    let (old_mode, new_mode) = if old_mode == new_mode { (None, None) } else { (old_mode, new_mode) };
+    Ok(FileDiff { old_mode, new_mode, body: body(manager, item, context)? })
+}
+
+fn body(manager: &SnapshotManager, item: &Item, context: usize) -> Result<Body, RollbackError> {
+    let (old, new) = (item.old.as_ref(), item.new.as_ref());
+    if let (Some(old), Some(new)) = (old, new)
+        && old.kind != new.kind
+    {
+        return Ok(Body::Other(format!("was {}, is {} now", what(old), what(new))));
+    }
+    match new.or(old).map(|version| version.kind) {
+        Some(_) if item.kind == ItemKind::PermissionsChanged => Ok(Body::Other(permissions(old, new).into())),
+        Some(FileKind::File) => file_body(manager, old, new, context),
+        Some(FileKind::Symlink) => Ok(Body::Symlink { old: old.map(target), new: new.map(target) }),
+        _ => Ok(Body::Other(new.or(old).map(what).unwrap_or_default())),
+    }
+}
+
+fn permissions(old: Option<&Version>, new: Option<&Version>) -> &'static str {
+    if old.map(|old| old.mode) == new.map(|new| new.mode) {
+        "only its owner or its extended attributes changed"
+    } else {
+        "only its permissions changed"
+    }
+}
+
+/// What it is, in words.
+fn what(version: &Version) -> String {
+    match version.kind {
+        FileKind::File => format!("a file of {} bytes", version.size.unwrap_or(0)),
+        FileKind::Symlink => {
+            format!("a symbolic link to {}", String::from_utf8_lossy(&target(version)))
+        }
+        FileKind::Directory => "an empty directory".to_owned(),
+        FileKind::Fifo => "a FIFO".to_owned(),
+        FileKind::Socket => "a socket".to_owned(),
+        FileKind::CharDevice => "a character device".to_owned(),
+        FileKind::BlockDevice => "a block device".to_owned(),
+    }
+}
+
+fn target(version: &Version) -> Vec<u8> {
+    version.target.as_ref().map(|target| target.as_os_str().as_bytes().to_vec()).unwrap_or_default()
+}
+
+/// Both sides, where both can be compared line by line.
+enum Sides {
+    Text { old: Vec<u8>, new: Vec<u8> },
+    Binary,
+    Large,
+}
+
+fn sides(
+    manager: &SnapshotManager,
+    old: Option<&Version>,
+    new: Option<&Version>,
+) -> Result<Sides, RollbackError> {
+    let read = |version: Option<&Version>| match version.and_then(|version| version.hash) {
+        Some(hash) => manager.content(hash, SHOWN_BYTES),
+        None => Ok(Some(Vec::new())),
+    };
+    let (old, new) = (read(old)?, read(new)?);
+    if [&old, &new].into_iter().flatten().any(|bytes| looks_binary(bytes)) {
+        return Ok(Sides::Binary);
+    }
+    let fits = |bytes: &Vec<u8>| bytes.split(|byte| *byte == b'\n').count() <= SHOWN_LINES;
+    match (old.filter(fits), new.filter(fits)) {
+        (Some(old), Some(new)) => Ok(Sides::Text { old, new }),
+        _ => Ok(Sides::Large),
+    }
+}
+
+fn file_body(
+    manager: &SnapshotManager,
+    old: Option<&Version>,
+    new: Option<&Version>,
+    context: usize,
+) -> Result<Body, RollbackError> {
+    if old.is_some_and(|old| new.is_some_and(|new| old.hash == new.hash)) {
+        return Ok(Body::Text(Vec::new()));
+    }
+    let blob = |version: &Version| Some(Blob { size: version.size.unwrap_or(0), hash: version.hash? });
+    let blobs = (old.and_then(blob), new.and_then(blob));
+    Ok(match sides(manager, old, new)? {
+        Sides::Text { old, new } => Body::Text(hunks::hunks(&old, &new, context)),
+        Sides::Binary => Body::Binary { old: blobs.0, new: blobs.1 },
+        Sides::Large => Body::Large { old: blobs.0, new: blobs.1 },
+    })
+}
+
+fn without_hunks(
+    manager: &SnapshotManager,
+    item: &Item,
+    context: usize,
+    taken_back: &[usize],
+) -> Result<Vec<u8>, RollbackError> {
+    let is_file = |side: &Option<Version>| side.as_ref().is_none_or(|version| version.kind == FileKind::File);
+    if is_file(&item.old)
+        && is_file(&item.new)
+        && let Sides::Text { old, new } = sides(manager, item.old.as_ref(), item.new.as_ref())?
+        && let Some(bytes) = hunks::without(&old, &new, context, taken_back)
+    {
+        return Ok(bytes);
+    }
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "it has no such hunks");
+    Err(RollbackError::io(&item.path)(source))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,366 @@
+//! Keeping the number of sessions and the size of the store within bounds. Never what is live, pinned, foreign, put
+//! elsewhere, or just being restored.
+//!
+//! A session goes in one rename, so that it is there as a whole or not at all; what a killed process left of that is
+//! finished by the next one. Its objects go with a collection of the store, as far as no other session needs them.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nono_snapshot::store::Store;
+use nono_snapshot::{SnapshotError, gc};
+use nono_sys::fs as sys;
+
+use super::catalogue::{Catalogue, SessionEntry, Status};
+use super::error::RollbackError;
+use super::estimate::Estimate;
+use super::live::{Live, is_live};
+use super::{folder, history, restore};
+
+/// In `rollbacks/`: held by the one who prunes, and shared by those who begin a session.
+pub(super) const LOCK: &str = ".lock";
+/// How the name of a session begins that is being removed.
+pub(super) const ASIDE: &str = ".removing-";
+
+/// What may stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Pinned sessions are not counted.
+    pub max_sessions: Option<usize>,
+    pub max_bytes: Option<u64>,
+    pub older_than: Option<Duration>,
+    /// Everything that may be removed goes.
+    pub all: bool,
+    /// Leave what nobody needs any more in the store, as long as that takes less than half of `max_bytes`: a collection
+    /// looks at everything, which is much for the beginning and the end of each run.
+    pub lazy: bool,
+}
+
+/// What was, or would be, removed.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    pub removed: Vec<SessionEntry>,
+    /// Bytes on disk of the whole store and all sessions, before and after (an estimate in a dry run).
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+    /// The budget does not hold even so: what is live or pinned needs more.
+    pub over_budget: bool,
+    /// What could not be removed, or not be freed.
+    pub problems: Vec<RollbackError>,
+}
+
+impl Catalogue {
+    /// Oldest first, until everything holds.
+    pub fn prune(&self, retention: &Retention, dry_run: bool) -> Result<Pruned, RollbackError> {
+        if !self.sessions_dir().is_dir() {
+            let bytes = self.usage()?;
+            let over_budget = retention.max_bytes.is_some_and(|max| bytes > max);
+            return Ok(Pruned { bytes_before: bytes, bytes_after: bytes, over_budget, ..Pruned::default() });
+        }
+        let _alone = if dry_run { None } else { Some(self.lock(false)?) };
+        let bytes = self.usage()?;
+        let mut pruned = Pruned { bytes_before: bytes, bytes_after: bytes, ..Pruned::default() };
+        let (mut sessions, _) = self.list()?;
+        sessions.reverse();
+        let (now, later) = self.choose(sessions.clone(), retention);
+        if dry_run {
+            return self.foresee(&sessions, now, later, retention, pruned);
+        }
+        let left = self.finish_removals(&mut pruned)?;
+        for entry in now {
+            self.remove(entry, &mut pruned);
+        }
+        let over = |pruned: &Pruned| retention.max_bytes.is_some_and(|max| pruned.bytes_after > max);
+        // A collection looks at all there is, so it is worth it only where something went, or room is needed.
+        let mut freed = true;
+        let roomy = retention.lazy && retention.max_bytes.is_some_and(|max| pruned.bytes_after < max / 2);
+        if !roomy && (left || over(&pruned) || !pruned.removed.is_empty()) {
+            freed = self.collect(&mut pruned)?;
+        }
+        // By size: one at a time, because only a collection tells what is shared; without one nothing would be won.
+        for entry in later {
+            if !freed || !over(&pruned) {
+                break;
+            }
+            self.remove(entry, &mut pruned);
+            freed = self.collect(&mut pruned)?;
+        }
+        pruned.over_budget = over(&pruned);
+        Ok(pruned)
+    }
+
+    /// Of sessions from the oldest on: those that go by number or age, and those that may go by size.
+    fn choose(
+        &self,
+        sessions: Vec<SessionEntry>,
+        retention: &Retention,
+    ) -> (Vec<SessionEntry>, Vec<SessionEntry>) {
+        let counted = sessions.iter().filter(|entry| !entry.pinned && self.is_home(&entry.dir)).count();
+        let mut excess = retention.max_sessions.map_or(0, |max| counted.saturating_sub(max));
+        let may_go = sessions.into_iter().filter(|entry| self.may_go(entry));
+        may_go.partition(|entry| {
+            let goes = retention.all || excess > 0 || is_older(entry, retention.older_than);
+            excess = excess.saturating_sub(usize::from(goes));
+            goes
+        })
+    }
+
+    fn may_go(&self, entry: &SessionEntry) -> bool {
+        entry.status != Status::Live && !entry.pinned && !entry.foreign && self.is_home(&entry.dir)
+    }
+
+    fn foresee(
+        &self,
+        sessions: &[SessionEntry],
+        now: Vec<SessionEntry>,
+        later: Vec<SessionEntry>,
+        retention: &Retention,
+        mut pruned: Pruned,
+    ) -> Result<Pruned, RollbackError> {
+        let mut estimate = Estimate::new(self, sessions, disk_bytes(&self.store_dir())?);
+        let mut take = |entry: SessionEntry, pruned: &mut Pruned| -> Result<(), RollbackError> {
+            let freed = estimate.remove(&entry.id).saturating_add(disk_bytes(&entry.dir)?);
+            pruned.bytes_after = pruned.bytes_after.saturating_sub(freed);
+            pruned.removed.push(entry);
+            Ok(())
+        };
+        for entry in now {
+            take(entry, &mut pruned)?;
+        }
+        for entry in later {
+            if retention.max_bytes.is_none_or(|max| pruned.bytes_after <= max) {
+                break;
+            }
+            take(entry, &mut pruned)?;
+        }
+        pruned.over_budget = retention.max_bytes.is_some_and(|max| pruned.bytes_after > max);
+        Ok(pruned)
+    }
+
+    /// Remove one session, unless somebody is just doing something with it. A failure is no reason to keep the others.
+    fn remove(&self, entry: SessionEntry, pruned: &mut Pruned) {
+        match self.set_aside(&entry) {
+            Ok(None) => {}
+            Ok(Some(aside)) => {
+                let removed = sys::remove_tree(&aside).map_err(RollbackError::io(aside));
+                pruned.problems.extend(removed.err());
+                pruned.removed.push(entry);
+            }
+            Err(error) => pruned.problems.push(error),
+        }
+    }
+
+    fn set_aside(&self, entry: &SessionEntry) -> Result<Option<PathBuf>, RollbackError> {
+        let dir = &entry.dir;
+        let locks = [try_lock(&dir.join("lock"))?, try_lock(&dir.join(history::LOCK))?];
+        let cut_off = dir.join(restore::JOURNAL).symlink_metadata().is_ok();
+        if locks.contains(&Tried::Busy) || cut_off || is_live(dir) || folder::is_pinned(dir) {
+            return Ok(None);
+        }
+        let aside = self.sessions_dir().join(format!("{ASIDE}{}", entry.id));
+        std::fs::rename(dir, &aside).map_err(RollbackError::io(dir))?;
+        Ok(Some(aside))
+    }
+
+    /// What killed processes left: removals that were cut off, and places that never became a session.
+    /// Says whether there was something.
+    fn finish_removals(&self, pruned: &mut Pruned) -> Result<bool, RollbackError> {
+        let dir = self.sessions_dir();
+        let mut found = false;
+        for entry in std::fs::read_dir(&dir).map_err(RollbackError::io(&dir))? {
+            let entry = entry.map_err(RollbackError::io(&dir))?;
+            let path = entry.path();
+            let aside = entry.file_name().as_encoded_bytes().starts_with(ASIDE.as_bytes());
+            if aside || is_unused(&path) {
+                found = true;
+                if let Some(there) = folder::follow(&path).ok().filter(|there| !aside && *there != path) {
+                    pruned.problems.extend(sys::remove_tree(&there).map_err(RollbackError::io(there)).err());
+                }
+                pruned.problems.extend(sys::remove_tree(&path).map_err(RollbackError::io(path)).err());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Free what no session needs any more. What cannot be freed now stays until the next time. Says whether it could.
+    fn collect(&self, pruned: &mut Pruned) -> Result<bool, RollbackError> {
+        let dir = self.store_dir();
+        let mut problem = None;
+        if dir.is_dir() {
+            problem = Store::open(&dir).map_err(SnapshotError::from).and_then(|store| gc(&store)).err();
+        }
+        let freed = problem.is_none();
+        pruned.problems.extend(problem.map(RollbackError::from));
+        pruned.bytes_after = self.usage()?;
+        Ok(freed)
+    }
+
+    /// Bytes on disk of the store and all sessions.
+    pub fn usage(&self) -> Result<u64, RollbackError> {
+        Ok(disk_bytes(&self.store_dir())?.saturating_add(disk_bytes(&self.sessions_dir())?))
+    }
+
+    /// Make the place of a new session, and mark it as live in the same moment: nobody who prunes sees it before that.
+    pub fn begin_session(&self, id: &str) -> Result<(PathBuf, Live), RollbackError> {
+        let dir = self.sessions_dir();
+        match sys::make_dir(&dir, 0o700) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => other.map_err(RollbackError::io(&dir))?,
+        }
+        let _begin = self.lock(true)?;
+        let place = dir.join(id);
+        sys::make_dir(&place, 0o700).map_err(RollbackError::io(&place))?;
+        let live = Live::begin(&place).map_err(RollbackError::io(&place))?;
+        Ok((place, live))
+    }
+
+    fn lock(&self, shared: bool) -> Result<Locked, RollbackError> {
+        let path = self.sessions_dir().join(LOCK);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(RollbackError::io(&path))?;
+        let locked = if shared { file.lock_shared() } else { file.lock() };
+        locked.map_err(RollbackError::io(&path))?;
+        Ok(Locked(file))
+    }
+}
+
+#[derive(Debug)]
+#[must_use]
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is just being forked has the descriptor until it executes.
+        let _ = self.0.unlock();
+    }
+}
+
+#[derive(Debug)]
+enum Tried {
+    Busy,
+    /// Held, or nobody ever held it.
+    Free(#[allow(dead_code, reason = "held until it is dropped")] Option<Locked>),
+}
+
+impl PartialEq for Tried {
+    fn eq(&self, other: &Tried) -> bool {
+        matches!((self, other), (Tried::Busy, Tried::Busy) | (Tried::Free(_), Tried::Free(_)))
+    }
+}
+
+fn try_lock(path: &Path) -> Result<Tried, RollbackError> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Tried::Free(None)),
+        other => other.map_err(RollbackError::io(path))?,
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Tried::Free(Some(Locked(file)))),
+        Err(TryLockError::WouldBlock) => Ok(Tried::Busy),
+        Err(TryLockError::Error(source)) => Err(RollbackError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// A place that never became a session: its process was killed before a baseline was recorded, so no command ran and
+/// there is nothing to restore. Anything in it that such a process cannot have left keeps it.
+fn is_unused(place: &Path) -> bool {
+    let is_dir = place.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    // The mark first: it goes only when the session, or the note where it is, is complete.
+    if !is_dir || is_live(place) {
+        return false;
+    }
+    let Ok(dir) = folder::follow(place) else { return false };
+    let own = ["live", "lock", "snapshots", "safety", folder::ELSEWHERE];
+    !is_live(&dir)
+        && holds_only(place, &own)
+        && holds_only(&dir, &own)
+        && holds_only(&dir.join("snapshots"), &["000.json"])
+        && holds_only(&dir.join("safety"), &[])
+}
+
+/// Whether nothing is there but these names, and files that were not put in place yet.
+fn holds_only(dir: &Path, known: &[&str]) -> bool {
+    let expected = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        known.contains(&&*name) || name.contains(".tmp-")
+    };
+    match std::fs::read_dir(dir) {
+        Ok(mut names) => names.all(|name| name.is_ok_and(|name| expected(&name.file_name()))),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Allocated blocks, as `du` counts; nothing for what is not there.
+fn disk_bytes(path: &Path) -> Result<u64, RollbackError> {
+    let mut bytes = 0u64;
+    let mut waiting = vec![path.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let mut read = || -> io::Result<()> {
+            let meta = path.symlink_metadata()?;
+            bytes = bytes.saturating_add(meta.blocks() * 512);
+            if meta.is_dir() {
+                for entry in std::fs::read_dir(&path)? {
+                    waiting.push(entry?.path());
+                }
+            }
+            Ok(())
+        };
+        match read() {
+            // Files come and go while others work.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => other.map_err(RollbackError::io(&path))?,
+        }
+    }
+    Ok(bytes)
+}
+
+fn is_older(entry: &SessionEntry, than: Option<Duration>) -> bool {
+    let ended = entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started);
+    // A time that cannot be read is no reason to remove anything.
+    let (Some(than), Some(ended)) = (than, seconds(ended)) else { return false };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    now.saturating_sub(ended) > than.as_secs()
+}
+
+/// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SSZ`.
+fn seconds(iso: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| iso.get(from..to)?.parse::<u64>().ok();
+    let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":"), (19, "Z")];
+    if iso.len() != 20 || !marks.iter().all(|(at, mark)| iso.get(*at..=*at) == Some(mark)) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years begin in March here, so that a leap day is the last of its year.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    Some((days - 719_468) * 86_400 + number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn known_moments() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-02-28T23:59:59Z", Some(951_782_399)),
+            ("2000-02-29T00:00:00Z", Some(951_782_400)),
+            ("2000-03-01T00:00:00Z", Some(951_868_800)),
+            ("2024-12-31T23:59:59Z", Some(1_735_689_599)),
+            ("2100-03-01T00:00:00Z", Some(4_107_542_400)),
+            ("1969-12-31T23:59:59Z", None),
+            ("2024-13-01T00:00:00Z", None),
+            ("yesterday", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! The snapshots of a run: baseline, what the watcher sees, final.
+//!
+//! `Tracking::begin` takes the baseline or leaves nothing behind. While the command runs, `watching` takes snapshots in a
+//! thread of its own. `Ending::finish` takes the last one when everything is dead and closes the record; if that fails,
+//! the baseline stays what it is, and the report says so. All of them leave out what the baseline's rules leave out: a
+//! command that writes an ignore file hides nothing.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nono_policy::profile::RollbackSection;
+use nono_policy::{ResolvedPolicy, is_within};
+use nono_snapshot::exclusion::LargePacks;
+use nono_snapshot::node::Reason;
+use nono_snapshot::{
+    CaptureOptions, Coverage, Example, ExclusionConfig, Limits, ManagerOptions, Manifest, Next, Observer,
+    SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
+};
+
+use nono_sys::{errno, process};
+
+use super::catalogue::{Catalogue, RollbackSession, SessionEntry, Status};
+use super::changes::ChangeSet;
+use super::error::RollbackError;
+use super::live::Live;
+use super::room::{Room, make_room, usage_of};
+use super::settings::Settings;
+use super::watching::{Watched, Watching};
+use super::{folder, seals};
+use crate::state_dir;
+
+/// How a run is tracked.
+#[derive(Clone, Debug, Default)]
+pub struct RollbackRequest {
+    pub exclude: Vec<String>,
+    pub include: Vec<String>,
+    /// Ignored files and build output too.
+    pub all: bool,
+    /// Where the session lives, instead of nono's state folder.
+    pub dest: Option<PathBuf>,
+    /// The longest time between two snapshots while something changes.
+    pub interval: Option<Duration>,
+    pub paranoid: bool,
+}
+
+impl RollbackRequest {
+    /// The flag of something that was asked for.
+    pub(crate) fn named(&self) -> Option<&'static str> {
+        let asked = [
+            ("--rollback-exclude", !self.exclude.is_empty()),
+            ("--rollback-include", !self.include.is_empty()),
+            ("--rollback-all", self.all),
+            ("--rollback-dest", self.dest.is_some()),
+            ("--snapshot-interval", self.interval.is_some()),
+            ("--paranoid", self.paranoid),
+        ];
+        asked.into_iter().find_map(|(flag, asked)| asked.then_some(flag))
+    }
+}
+
+/// What tracking a run came to.
+#[derive(Debug)]
+pub struct RollbackReport {
+    pub id: String,
+    pub dir: PathBuf,
+    /// Of the baseline.
+    pub coverage: Coverage,
+    /// What was made since then and is in no snapshot: the first of them.
+    pub made_uncovered: Vec<Example>,
+    pub snapshots: u32,
+    /// From the baseline to the end; an error where the final snapshot could not be taken.
+    pub changes: Result<ChangeSet, RollbackError>,
+    /// What went wrong on the way and did not end the run.
+    pub warnings: Vec<String>,
+}
+
+/// What is known before the first snapshot.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) command: Vec<String>,
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) exclusion: ExclusionConfig,
+    pub(crate) request: RollbackRequest,
+    /// Folders of nono's own.
+    pub(crate) own: Vec<PathBuf>,
+    pub(crate) state_dir: PathBuf,
+}
+
+/// A run whose baseline is taken.
+#[derive(Debug)]
+pub(crate) struct Tracking {
+    catalogue: Catalogue,
+    session_dir: PathBuf,
+    metadata: SessionMetadata,
+    settings: Settings,
+    interval: Option<Duration>,
+    manager: SnapshotManager,
+    baseline: Manifest,
+    live: Live,
+    dest: Option<PathBuf>,
+    warnings: Vec<String>,
+}
+
+/// The baseline, as it is told before the command starts.
+#[derive(Debug)]
+pub struct Baseline<'a> {
+    pub id: &'a str,
+    pub coverage: &'a Coverage,
+    pub took: Duration,
+    /// What was pruned to stay within bounds, or could not be.
+    pub warnings: &'a [String],
+}
+
+/// The grants that are tracked: everything that can be written, files and directories. Devices and what the kernel
+/// shows as files have no state to come back to; nono's own folder for this session goes with it.
+pub(crate) fn roots(policy: &ResolvedPolicy, session_dir: &Path) -> Vec<PathBuf> {
+    let kernel = [Path::new("/dev"), Path::new("/proc"), Path::new("/sys")];
+    let mut roots: Vec<PathBuf> = policy
+        .grants
+        .iter()
+        .filter(|grant| grant.access.writes())
+        .map(|grant| grant.resolved.clone())
+        .filter(|path| !is_within(path, session_dir) && !kernel.iter().any(|dir| is_within(path, dir)))
+        .filter(|path| !fs::symlink_metadata(path).is_ok_and(|meta| is_device(meta.file_type())))
+        .collect();
+    roots.sort();
+    roots.dedup();
+    roots
+}
+
+fn is_device(kind: fs::FileType) -> bool {
+    kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket()
+}
+
+/// The rules of a run: flags, then what the profile adds.
+pub(crate) fn exclusion(request: &RollbackRequest, profile: &RollbackSection) -> ExclusionConfig {
+    let is_glob = |pattern: &&String| pattern.contains(['*', '?', '[']);
+    let (globs, patterns): (Vec<&String>, Vec<&String>) = request.exclude.iter().partition(is_glob);
+    let both = |from: &[String], more: Vec<&String>| from.iter().chain(more).cloned().collect();
+    ExclusionConfig {
+        use_gitignore: !request.all && profile.use_gitignore.unwrap_or(true),
+        exclude_patterns: both(&profile.exclude_patterns, patterns),
+        exclude_globs: both(&profile.exclude_globs, globs),
+        force_include: both(&profile.force_include, request.include.iter().collect()),
+        artifacts: !request.all,
+        large_git_packs: if request.all { LargePacks::Take } else { LargePacks::LeaveOut },
+    }
+}
+
+impl Tracking {
+    /// Make room, take the baseline. On an error nothing of the session is left.
+    pub(crate) fn begin(plan: &Plan, observer: SharedObserver) -> Result<Tracking, RollbackError> {
+        let catalogue = Catalogue::new(&plan.state_dir);
+        let settings = Settings::load(&plan.state_dir.join("config.toml"))?;
+        let mut warnings = Vec::new();
+        let used = match &plan.request.dest {
+            None => make_room(&catalogue, &settings, &mut warnings)?,
+            Some(dest) => usage_of(dest)?,
+        };
+        for id in catalogue.complete_restores(&plan.roots)? {
+            warnings.push(format!("a restore of session {id} was cut off before; it was completed first"));
+        }
+        let (session_dir, live) = place(&catalogue, plan)?;
+        let made = (session_dir.clone(), live);
+        let began = Tracking::baseline(plan, catalogue.clone(), settings, used, made, observer);
+        match began {
+            Ok(tracking) => Ok(Tracking { warnings, ..tracking }),
+            Err(error) => {
+                // Whatever cannot be removed is no session without its session.json, and goes with the next prune.
+                let _ = fs::remove_dir_all(&session_dir);
+                let _ = fs::remove_dir_all(catalogue.sessions_dir().join(&plan.id));
+                Err(error)
+            }
+        }
+    }
+
+    fn baseline(
+        plan: &Plan,
+        catalogue: Catalogue,
+        settings: Settings,
+        used: u64,
+        (session_dir, live): (PathBuf, Live),
+        observer: SharedObserver,
+    ) -> Result<Tracking, RollbackError> {
+        // This session is marked as live: a restore that begins now sees it, and one that began before is seen.
+        catalogue.refuse_restoring(&plan.roots, &session_dir)?;
+        let store = match &plan.request.dest {
+            Some(dest) => dest.join("store"),
+            None => catalogue.store_dir(),
+        };
+        let options = ManagerOptions {
+            store: Some(store),
+            capture: CaptureOptions {
+                paranoid: plan.request.paranoid,
+                cross_mounts: false,
+                budget: Some(settings.max_bytes().saturating_sub(used)),
+            },
+            own: plan.own.clone(),
+            settle_by_hand: false,
+        };
+        let mut manager = SnapshotManager::with_options(
+            &session_dir,
+            &plan.roots,
+            plan.exclusion.clone(),
+            Limits::NONE,
+            options,
+        )?;
+        manager.observe(Shared(observer));
+        let baseline = manager.create_baseline()?;
+        manager.observe(());
+        let mut metadata = SessionMetadata::new(&plan.id, plan.command.clone(), manager.roots().to_vec());
+        metadata.name.clone_from(&plan.name);
+        metadata.snapshot_count = 1;
+        metadata.merkle_roots = vec![baseline.merkle_root];
+        metadata.coverage = Some(baseline.coverage.clone());
+        manager.save_session_metadata(&metadata)?;
+        Ok(Tracking {
+            catalogue,
+            session_dir,
+            metadata,
+            settings,
+            interval: plan.request.interval,
+            manager,
+            baseline,
+            live,
+            dest: plan.request.dest.clone(),
+            warnings: Vec::new(),
+        })
+    }
+
+    pub(crate) fn told(&self, took: Duration) -> Baseline<'_> {
+        Baseline {
+            id: &self.metadata.session_id,
+            coverage: &self.baseline.coverage,
+            took,
+            warnings: &self.warnings,
+        }
+    }
+
+    /// Take snapshots from now on, whenever something changed and it is quiet again.
+    pub(crate) fn watch(self) -> Result<(Watching, Ending), RollbackError> {
+        let room = Room {
+            catalogue: self.catalogue.clone(),
+            max: self.settings.max_bytes(),
+            dest: self.dest.clone(),
+        };
+        let watching =
+            Watching::start(self.manager, self.baseline.clone(), room.clone().ask(), self.interval)
+                .map_err(RollbackError::io(&self.session_dir))?;
+        let ending = Ending {
+            catalogue: self.catalogue,
+            session_dir: self.session_dir,
+            metadata: self.metadata,
+            settings: self.settings,
+            baseline: self.baseline,
+            live: self.live,
+            elsewhere: self.dest.is_some(),
+            room,
+            warnings: self.warnings,
+        };
+        Ok((watching, ending))
+    }
+}
+
+/// What is left to do when the command has ended.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    catalogue: Catalogue,
+    session_dir: PathBuf,
+    metadata: SessionMetadata,
+    settings: Settings,
+    baseline: Manifest,
+    live: Live,
+    elsewhere: bool,
+    room: Room,
+    warnings: Vec<String>,
+}
+
+impl Ending {
+    /// The last snapshot, the record, and the bounds. The record is complete before the session stops to be live: from
+    /// then on others may restore or prune it.
+    pub(crate) fn finish(
+        mut self,
+        watching: Watching,
+        exit_code: Option<i32>,
+        observer: SharedObserver,
+    ) -> RollbackReport {
+        self.metadata.end(exit_code);
+        let changes = self.last(watching, observer);
+        let Ending {
+            catalogue,
+            session_dir,
+            metadata,
+            settings,
+            baseline,
+            live,
+            elsewhere,
+            mut warnings,
+            ..
+        } = self;
+        // While it is live, this session is not what makes room.
+        if !elsewhere && let Err(error) = make_room(&catalogue, &settings, &mut warnings) {
+            warnings.push(error.to_string());
+        }
+        if let Err(error) = live.end(&session_dir) {
+            warnings.push(format!("{}: {}", session_dir.display(), errno::describe(&error)));
+        }
+        RollbackReport {
+            id: metadata.session_id,
+            dir: session_dir,
+            coverage: baseline.coverage,
+            made_uncovered: metadata.made_uncovered,
+            snapshots: metadata.snapshot_count,
+            changes,
+            warnings,
+        }
+    }
+
+    fn last(&mut self, watching: Watching, observer: SharedObserver) -> Result<ChangeSet, RollbackError> {
+        let mut manager = if let Some(Watched { manager, problems }) = watching.stop() {
+            self.warnings.extend(problems);
+            manager
+        } else {
+            // What it had taken is recorded, and the rules are those of the baseline: somebody else can go on.
+            self.warnings.push("the thread that takes snapshots ended by itself".to_owned());
+            self.resume()?
+        };
+        manager.observe(Shared(observer));
+        manager.set_budget(Some(self.room.left()));
+        let taken = manager.create_next(Next { open_closed: true, first_rules: true, if_changed: false });
+        manager.observe(());
+        if let Ok(Some((manifest, _))) = &taken {
+            self.metadata.final_snapshot = Some(manifest.number);
+            // Whatever it comes to, the record is closed.
+            match made_uncovered(&self.baseline, manifest) {
+                Ok(made) => self.metadata.made_uncovered = made,
+                Err(error) => self.warnings.push(error.to_string()),
+            }
+        }
+        let changes = self.close(manager);
+        taken?;
+        changes
+    }
+
+    fn resume(&self) -> Result<SnapshotManager, RollbackError> {
+        let options = ManagerOptions {
+            store: Some(self.room.store()),
+            own: vec![self.room.catalogue.state_dir.clone()],
+            ..ManagerOptions::default()
+        };
+        Ok(SnapshotManager::resume(&self.session_dir, options)?)
+    }
+
+    /// Write the record: with what changed, if that can be told.
+    fn close(&mut self, manager: SnapshotManager) -> Result<ChangeSet, RollbackError> {
+        let record = manager.session().record().map_err(SnapshotError::from)?.unwrap_or_default();
+        let numbered = record.snapshots.iter().filter(|one| matches!(one.snapshot(), SnapshotId::Number(_)));
+        self.metadata.merkle_roots = numbered.map(|one| one.merkle_root).collect();
+        self.metadata.snapshot_count = manager.snapshot_count()?;
+        let entry = SessionEntry {
+            id: self.metadata.session_id.clone(),
+            dir: self.session_dir.clone(),
+            status: Status::Live,
+            pinned: false,
+            metadata: self.metadata.clone(),
+            project: PathBuf::new(),
+            foreign: false,
+        };
+        let session = RollbackSession { entry, manager, catalogue: self.catalogue.clone(), recovered: None };
+        let last = SnapshotId::Number(self.metadata.final_snapshot.unwrap_or(0));
+        let changes = session.changes(&SnapshotId::Number(0), &last);
+        // Without a last snapshot nothing is known of the end, which is not the same as nothing changed.
+        let known = changes.as_ref().ok().filter(|_| self.metadata.final_snapshot.is_some());
+        self.metadata.changes = known.map(ChangeSet::counts);
+        session.manager.save_session_metadata(&self.metadata)?;
+        seals::seal(&self.catalogue, &self.metadata.session_id, &self.session_dir)?;
+        changes
+    }
+}
+
+/// Where the session lives: made, private, and live.
+fn place(catalogue: &Catalogue, plan: &Plan) -> Result<(PathBuf, Live), RollbackError> {
+    let (own, live) = catalogue.begin_session(&plan.id)?;
+    let Some(dest) = &plan.request.dest else { return Ok((own, live)) };
+    let placed = place_at(dest, &own, plan);
+    match placed {
+        Ok(_) => live.end(&own).map_err(RollbackError::io(&own))?,
+        // Whatever cannot be removed goes with the next prune.
+        Err(_) => drop(fs::remove_dir_all(&own)),
+    }
+    placed
+}
+
+/// The session's folder in `dest`, and the note that leads to it from its place in the state folder, `own`.
+fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), RollbackError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dest);
+    made.map_err(RollbackError::io(dest))?;
+    // What was checked is what is used.
+    if dest.canonicalize().map_err(RollbackError::io(dest))? != *dest {
+        let source = io::Error::other("somebody else just put something there");
+        return Err(RollbackError::Io { path: dest.to_owned(), source });
+    }
+    // Whoever can put another store or session in place of ours decides what a restore brings back.
+    let meta = fs::metadata(dest).map_err(RollbackError::io(dest))?;
+    let others = meta.mode() & 0o002 != 0 && meta.mode() & 0o1000 == 0;
+    if others || ![0, process::uid()].contains(&meta.uid()) {
+        let source = io::Error::other("others can replace what is in it");
+        return Err(RollbackError::Io { path: dest.to_owned(), source });
+    }
+    let store = dest.join("store");
+    state_dir::ensure(&store).map_err(|error| RollbackError::io(&store)(io::Error::other(error)))?;
+    let dir = dest.join(&plan.id);
+    fs::DirBuilder::new().mode(0o700).create(&dir).map_err(RollbackError::io(&dir))?;
+    let there = Live::begin(&dir).map_err(RollbackError::io(&dir))?;
+    let note = own.join(folder::ELSEWHERE);
+    let text = dir.as_os_str().as_encoded_bytes();
+    nono_sys::fs::write_atomic(&note, text).map_err(RollbackError::io(&note))?;
+    Ok((dir, there))
+}
+
+/// What the last snapshot leaves out and the first did not know of. Looking through both costs as much as taking one, so
+/// it is done only where their coverage tells of a difference.
+fn made_uncovered(first: &Manifest, last: &Manifest) -> Result<Vec<Example>, RollbackError> {
+    if first.coverage.left_out == last.coverage.left_out {
+        return Ok(Vec::new());
+    }
+    let known: HashSet<PathBuf> =
+        first.left_out().map_err(SnapshotError::from)?.into_iter().map(|(path, _)| path).collect();
+    let made = last.left_out().map_err(SnapshotError::from)?.into_iter();
+    let made = made.filter(|(path, reason)| !known.contains(path) && *reason != Reason::OwnState);
+    Ok(made.take(MADE).map(|(path, reason)| Example { path, reason: reason.to_string() }).collect())
+}
+
+/// So many are named.
+const MADE: usize = 20;
+
+/// Somebody who watches a capture, shared with it.
+pub(crate) type SharedObserver = Arc<dyn Observer + Send>;
+
+struct Shared(SharedObserver);
+
+impl Observer for Shared {
+    fn progress(&self, done: u64, total: u64) {
+        self.0.progress(done, total);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}

@@ -1,0 +1,50 @@
+//! Restores that are under way on some roots, or were cut off there. Whoever is about to capture or restore the same
+//! roots waits for nobody: what is under way refuses them, what was cut off is completed first.
+
+use std::path::{Path, PathBuf};
+
+use super::catalogue::{Catalogue, SessionEntry, Status, overlap};
+use super::error::RollbackError;
+use super::history;
+
+impl Catalogue {
+    /// Sessions that track something around or below one of `roots`.
+    fn around(&self, roots: &[PathBuf]) -> Result<Vec<(SessionEntry, PathBuf)>, RollbackError> {
+        // A session that cannot be read cannot be restored either.
+        let (sessions, _) = self.list()?;
+        let shared = |entry: &SessionEntry| {
+            let mut tracked = entry.metadata.tracked_paths.iter();
+            tracked.find(|path| roots.iter().any(|root| overlap(path, root))).cloned()
+        };
+        Ok(sessions.into_iter().filter_map(|entry| shared(&entry).map(|root| (entry, root))).collect())
+    }
+
+    /// Nobody else restores there now. `own`: the session of the one who asks.
+    pub(super) fn refuse_restoring(&self, roots: &[PathBuf], own: &Path) -> Result<(), RollbackError> {
+        for (entry, root) in self.around(roots)?.into_iter().filter(|(entry, _)| entry.dir != own) {
+            if history::is_locked(&entry.dir)? {
+                return Err(RollbackError::Restoring { id: entry.id, root });
+            }
+        }
+        Ok(())
+    }
+
+    /// Complete the restores that were cut off there; the sessions they belong to.
+    pub(super) fn complete_restores(&self, roots: &[PathBuf]) -> Result<Vec<String>, RollbackError> {
+        let mut completed = Vec::new();
+        for (entry, root) in self.around(roots)?.into_iter().filter(|(entry, _)| entry.status != Status::Live)
+        {
+            let id = entry.id.clone();
+            if history::is_locked(&entry.dir)? {
+                return Err(RollbackError::Restoring { id, root });
+            }
+            if entry.dir.join(super::restore::JOURNAL).symlink_metadata().is_ok() {
+                self.open(entry)?.recover()?;
+                completed.push(id);
+            } else if super::restore::left_open(&entry.dir) {
+                self.open(entry)?.recover()?;
+            }
+        }
+        Ok(completed)
+    }
+}

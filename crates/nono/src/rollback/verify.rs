@@ -1,0 +1,120 @@
+//! Checking a session against what was sealed when it ended.
+
+use std::path::PathBuf;
+
+use nono_snapshot::hash::content_hash;
+use nono_snapshot::session::Record;
+use nono_snapshot::{SessionMetadata, VerifyReport};
+
+use super::catalogue::{RollbackSession, Status};
+use super::error::RollbackError;
+use super::folder::{self, METADATA};
+use super::seals::{Ledger, snapshots_digest};
+
+/// What a check found. `problems` is empty when everything is as it was.
+#[derive(Debug, Default)]
+pub struct Verified {
+    pub snapshots: usize,
+    pub objects: u64,
+    pub bytes: u64,
+    /// The session was sealed when it ended, and the seal fits.
+    pub sealed: bool,
+    pub problems: Vec<String>,
+}
+
+impl RollbackSession {
+    /// Recompute every tree and object, and compare with the roots in `session.json` and in the ledger of seals.
+    pub fn verify(&mut self) -> Result<Verified, RollbackError> {
+        let report = self.manager.verify()?;
+        let mut verified = Verified {
+            objects: report.store.objects,
+            bytes: report.store.bytes,
+            problems: engine_problems(&report),
+            ..Verified::default()
+        };
+        // A record that cannot be read is among the engine's problems already.
+        if let Ok(Some(record)) = self.manager.session().record() {
+            verified.snapshots = record.snapshots.iter().filter(|recorded| !recorded.thinned).count();
+            let metadata = self.metadata_now()?;
+            verified
+                .problems
+                .extend(metadata.iter().flat_map(|(_, metadata)| self.compare(metadata, &record)));
+            self.check_seal(metadata.as_ref().map(|(bytes, _)| bytes.as_slice()), &record, &mut verified)?;
+        }
+        Ok(verified)
+    }
+
+    /// `session.json` as it is on the disk now; a session of the library may have none.
+    fn metadata_now(&self) -> Result<Option<(Vec<u8>, SessionMetadata)>, RollbackError> {
+        let path = self.metadata_path();
+        let Some(bytes) = folder::read_if_there(&path)? else { return Ok(None) };
+        let parsed = serde_json::from_slice(&bytes).map_err(|error| RollbackError::damaged(path, error))?;
+        Ok(Some((bytes, parsed)))
+    }
+
+    fn metadata_path(&self) -> PathBuf {
+        self.entry.dir.join(METADATA)
+    }
+
+    /// The roots that `session.json` names are those of the record.
+    fn compare(&self, metadata: &SessionMetadata, record: &Record) -> Vec<String> {
+        let path = self.metadata_path();
+        let numbered = folder::numbered(record);
+        let mut problems = Vec::new();
+        for (number, root) in metadata.merkle_roots.iter().enumerate() {
+            match numbered.get(number) {
+                Some(recorded) if recorded.merkle_root == *root => {}
+                Some(_) => problems.push(format!(
+                    "snapshot {number}: its root in {} is another than in the record",
+                    path.display()
+                )),
+                None => problems
+                    .push(format!("snapshot {number}: {} names it, the record does not", path.display())),
+            }
+        }
+        problems
+    }
+
+    fn check_seal(
+        &self,
+        metadata: Option<&[u8]>,
+        record: &Record,
+        verified: &mut Verified,
+    ) -> Result<(), RollbackError> {
+        if self.entry.foreign {
+            return Ok(());
+        }
+        let ledger = Ledger::read(&self.catalogue)?;
+        let before = verified.problems.len();
+        verified.problems.extend(ledger.problems.iter().cloned());
+        let id = &self.entry.id;
+        let Some(seal) = ledger.of(id) else {
+            if self.entry.status == Status::Finished {
+                verified.problems.push(format!("session {id} has ended, but there is no seal of it"));
+            }
+            return Ok(());
+        };
+        if metadata.map(content_hash) != Some(seal.metadata) {
+            let path = self.metadata_path();
+            verified.problems.push(format!("{} is not what was sealed", path.display()));
+        }
+        if snapshots_digest(record) != seal.snapshots {
+            verified.problems.push(format!("the snapshots of session {id} are not those that were sealed"));
+        }
+        verified.sealed = verified.problems.len() == before;
+        Ok(())
+    }
+}
+
+fn engine_problems(report: &VerifyReport) -> Vec<String> {
+    let store = report.store.problems.iter().map(|problem| match &problem.object {
+        Some(object) => format!("{}: {object}: {}", problem.file.display(), problem.what),
+        None => format!("{}: {}", problem.file.display(), problem.what),
+    });
+    let snapshots = report.snapshots.iter().map(|problem| match &problem.id {
+        Some(id) => format!("snapshot {id}: {}", problem.what),
+        None => problem.what.clone(),
+    });
+    let caches = report.caches.iter().map(|cache| format!("{}: a damaged cache", cache.path.display()));
+    store.chain(snapshots).chain(caches).collect()
+}

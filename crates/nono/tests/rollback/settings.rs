@@ -1,0 +1,41 @@
+//! `config.toml`.
+
+use std::fs;
+
+use nono::rollback::{RollbackError, Settings};
+
+#[test]
+fn settings_are_read_and_mistakes_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.toml");
+    assert_eq!(Settings::load(&file).unwrap(), Settings::default());
+    for (text, sessions, storage) in [
+        ("", 10, 5.0),
+        ("[other]\nmax_sessions = 'x'\n", 10, 5.0),
+        ("[rollback]\nmax_sessions = 3\n", 3, 5.0),
+        ("[rollback]\nmax_storage_gb = 2\n", 10, 2.0),
+        ("[rollback]\nmax_storage_gb = 0.5\nmax_sessions = 1\n", 1, 0.5),
+    ] {
+        fs::write(&file, text).unwrap();
+        let settings = Settings::load(&file).unwrap();
+        assert_eq!(settings, Settings { max_sessions: sessions, max_storage_gb: storage }, "{text}");
+    }
+    fs::write(&file, "[rollback]\nmax_storage_gb = 0.5\n").unwrap();
+    assert_eq!(Settings::load(&file).unwrap().max_bytes(), 1 << 29);
+    for (text, named) in [
+        ("[rollback]\nmax_sesions = 3\n", "rollback.max_sesions"),
+        ("[rollback]\nmax_sessions = 0\n", "rollback.max_sessions"),
+        ("[rollback]\nmax_sessions = 1.5\n", "rollback.max_sessions"),
+        ("[rollback]\nmax_sessions = -1\n", "rollback.max_sessions"),
+        ("[rollback]\nmax_storage_gb = 'much'\n", "rollback.max_storage_gb"),
+        ("[rollback]\nmax_storage_gb = nan\n", "rollback.max_storage_gb"),
+        ("rollback = 1\n", "rollback"),
+        ("[rollback\n", "config.toml"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let error = Settings::load(&file).unwrap_err();
+        assert!(matches!(error, RollbackError::Settings { .. }), "{text}");
+        let said = error.to_string();
+        assert!(said.contains(named) && said.contains("config.toml"), "{said}");
+    }
+}
