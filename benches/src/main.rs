@@ -6,6 +6,7 @@
 
 mod measure;
 mod options;
+mod rollback;
 mod sandbox;
 mod snapshot;
 mod world;
@@ -36,6 +37,9 @@ fn main() -> ExitCode {
     if options.wants(Part::Snapshot) {
         snapshot::rows(&options, &mut table);
     }
+    if options.wants(Part::Rollback) {
+        rollback::rows(&options, &mut table);
+    }
     ExitCode::SUCCESS
 }
 
@@ -45,6 +49,8 @@ fn helper(args: &[OsString]) -> bool {
     let paths: Vec<PathBuf> = rest.iter().map(PathBuf::from).collect();
     match first.to_str() {
         Some("open-loop") => println!("{}", measure::open_loop(&paths[0])),
+        Some("build") => rollback::build(&paths[0], paths[1].to_string_lossy().parse().expect("a number")),
+        Some("compile") => rollback::compile(&paths[0]),
         Some("snapshot") => snapshot::child(&paths),
         Some("compress") => snapshot::compress(&paths[0], &paths[1]),
         Some("decompress") => snapshot::decompress(&paths[0]),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandbox|snapshot] [--fs tmpfs|disk] [--tree DIR] \
+pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandbox|snapshot|rollback] [--fs tmpfs|disk] [--tree DIR] \
                                 [--rounds N]";
 
 /// A part of the table.
@@ -11,6 +11,7 @@ pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandb
 pub(crate) enum Part {
     Sandbox,
     Snapshot,
+    Rollback,
 }
 
 /// Where trees and stores are.
@@ -54,6 +55,7 @@ impl Options {
         match (flag, value.to_str()) {
             ("--only", Some("sandbox")) => self.only = Some(Part::Sandbox),
             ("--only", Some("snapshot")) => self.only = Some(Part::Snapshot),
+            ("--only", Some("rollback")) => self.only = Some(Part::Rollback),
             ("--fs", Some("tmpfs")) => self.fs = Some(Place::Tmpfs),
             ("--fs", Some("disk")) => self.fs = Some(Place::Disk),
             ("--tree", _) => self.tree = Some(value.into()),

@@ -2,12 +2,12 @@
 //! (`--quick`: on generated files), with warm caches, on tmpfs and on a disk.
 
 mod child;
-mod ground;
+pub(crate) mod ground;
 mod reference;
 mod rounds;
 mod scale;
 mod trace;
-mod tree;
+pub(crate) mod tree;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,10 +23,7 @@ use rounds::Rounds;
 use tree::Source;
 
 pub(crate) fn rows(options: &Options, table: &mut Table) {
-    let folder = tempfile::Builder::new().prefix("nono-bench-").tempdir().expect("a temporary folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
-    let helper = folder.path().join("helper");
-    fs::copy(std::env::current_exe().expect("this program"), &helper).expect("a copy of this program");
+    let (_folder, helper) = helper_folder();
     let tools = Tools { helper, calm: !options.quick };
     let disk = disk();
     let source = Source::find(options, &disk);
@@ -59,6 +56,15 @@ pub(crate) fn rows(options: &Options, table: &mut Table) {
     }
 }
 
+/// This program where the ordinary user can run it, and the folder it is in.
+pub(crate) fn helper_folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::Builder::new().prefix("nono-bench-").tempdir().expect("a temporary folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+    let helper = folder.path().join("helper");
+    fs::copy(std::env::current_exe().expect("this program"), &helper).expect("a copy of this program");
+    (folder, helper)
+}
+
 /// Is it there, with so many megabytes free?
 fn has_room(memory: &Path, megabytes: u64) -> bool {
     let free = || ground::df(memory, "avail").parse::<u64>().unwrap_or(0) / 1000;
@@ -70,7 +76,7 @@ fn has_room(memory: &Path, megabytes: u64) -> bool {
 }
 
 /// Where temporary files are; where that is memory, where this program is.
-fn disk() -> PathBuf {
+pub(crate) fn disk() -> PathBuf {
     let here = std::env::current_dir().expect("a folder");
     let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), here];
     let on_disk = |place: &&PathBuf| place.is_dir() && ground::df(place, "fstype") != "tmpfs";
