@@ -425,10 +425,10 @@ fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), Rol
     Ok((dir, there))
 }
 
-/// What the last snapshot leaves out and the first did not know of. Looking through both costs as much as taking one, so
-/// it is done only where their coverage tells of a difference.
+/// What the last snapshot leaves out and the first did not know of. Looking through both costs something, so it is done
+/// only where something changed at all.
 fn made_uncovered(first: &Manifest, last: &Manifest) -> Result<Vec<Example>, RollbackError> {
-    if first.coverage.left_out == last.coverage.left_out {
+    if first.state == last.state {
         return Ok(Vec::new());
     }
     let known: HashSet<PathBuf> =

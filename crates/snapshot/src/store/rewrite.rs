@@ -114,6 +114,11 @@ fn jobs(inputs: &[Arc<Pack>], wanted: &dyn Fn(Key) -> bool) -> Vec<(usize, Entry
 impl Work<'_> {
     /// On two threads, one of them the caller's.
     fn run(&self, watch: &Watch<'_>) -> Result<(), StoreError> {
+        // The other thread may do all of a small batch before this one looks again.
+        if (watch.cancel)() {
+            self.stop.store(true, Ordering::SeqCst);
+            return Ok(());
+        }
         std::thread::scope(|scope| {
             let other = scope.spawn(|| self.work(None));
             let mine = self.work(Some(watch));
