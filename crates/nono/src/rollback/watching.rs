@@ -129,6 +129,8 @@ impl Watch {
         // What changed before everything was watched is seen by a first look.
         let mut dirty = true;
         loop {
+            // A capture needs some tens of megabytes for a moment; then nothing may happen for long.
+            process::give_back_memory();
             if !dirty && self.idle(&watcher, stop).map_err(failed)? {
                 return Ok(());
             }
