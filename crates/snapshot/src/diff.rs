@@ -14,13 +14,14 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::walk::{Depth, EntryRef, Pair, Slot, Visit, walk};
 use crate::hash::ContentHash;
 use crate::node::{Entry, Kind};
+use crate::paths;
 use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
 
 /// One difference, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// Absolute.
-    #[serde(with = "path_text")]
+    #[serde(with = "paths")]
     pub path: PathBuf,
     pub change_type: ChangeType,
     /// Bytes of regular files: new less old.
@@ -54,7 +55,7 @@ pub struct Version {
     #[serde(default)]
     pub mode: u32,
     /// Where a link leads.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "path_text::option")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "paths::option")]
     pub target: Option<PathBuf>,
 }
 
@@ -290,77 +291,4 @@ impl Visit for Lister<'_> {
 
 pub(crate) fn os_str(bytes: &[u8]) -> &std::ffi::OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(bytes)
-}
-
-/// Paths in JSON: a text where they are UTF-8, else their bytes in hexadecimal digits, so that none is lost or mixed up.
-pub(crate) mod path_text {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    use std::path::{Path, PathBuf};
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(untagged)]
-    enum Text {
-        Plain(String),
-        Bytes { hex: String },
-    }
-
-    pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = match path.to_str() {
-            Some(text) => Text::Plain(text.into()),
-            None => Text::Bytes { hex: to_hex(path.as_os_str().as_bytes()) },
-        };
-        text.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-        let bytes = match Text::deserialize(deserializer)? {
-            Text::Plain(text) => text.into_bytes(),
-            Text::Bytes { hex } => {
-                from_hex(hex.as_bytes()).ok_or_else(|| serde::de::Error::custom("not hexadecimal digits"))?
-            }
-        };
-        Ok(std::ffi::OsString::from_vec(bytes).into())
-    }
-
-    /// The same where there may be none.
-    pub(crate) mod option {
-        use std::path::PathBuf;
-
-        use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-        #[derive(Serialize, Deserialize)]
-        struct One(#[serde(with = "super")] PathBuf);
-
-        #[allow(clippy::ref_option, reason = "as serde calls it")]
-        pub(crate) fn serialize<S: Serializer>(
-            path: &Option<PathBuf>,
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
-            path.clone().map(One).serialize(serializer)
-        }
-
-        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-            deserializer: D,
-        ) -> Result<Option<PathBuf>, D::Error> {
-            Ok(Option::<One>::deserialize(deserializer)?.map(|One(path)| path))
-        }
-    }
-
-    fn to_hex(bytes: &[u8]) -> String {
-        let digit = |digit: u8| char::from_digit(u32::from(digit), 16).unwrap_or('0');
-        bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-    }
-
-    fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let pairs = digits.chunks(2);
-        pairs
-            .map(|pair| match pair {
-                [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-                _ => None,
-            })
-            .collect()
-    }
 }

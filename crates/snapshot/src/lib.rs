@@ -67,7 +67,7 @@ mod mapped;
 mod metadata;
 pub mod node;
 mod objects;
-mod paths;
+pub mod paths;
 mod pool;
 mod read;
 mod record;
@@ -77,7 +77,7 @@ pub mod session;
 mod stat;
 pub mod state;
 pub mod store;
-mod time;
+pub mod time;
 mod unlock;
 
 pub use bytes::Malformed;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(crate) fn from_bytes(bytes: &[u8]) -> &Path {
+pub fn from_bytes(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-pub(crate) fn bytes(path: &Path) -> &[u8] {
+pub fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
@@ -35,7 +35,7 @@ fn path(form: Form) -> Option<PathBuf> {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a string cannot fail.
@@ -44,35 +44,51 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-pub(crate) fn unhex(hex: &str) -> Option<Vec<u8>> {
-    if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
+pub fn unhex(hex: &str) -> Option<Vec<u8>> {
+    if !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) || !hex.len().is_multiple_of(2) {
         return None;
     }
     let pairs = (0..hex.len()).step_by(2);
     pairs.map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect()
 }
 
-pub(crate) fn serialize<S: Serializer>(value: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn serialize<S: Serializer>(value: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     form(value).serialize(serializer)
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     path(Form::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a path"))
 }
 
 /// Lists of paths.
-pub(crate) mod list {
+pub mod list {
     use super::{Form, PathBuf, form, path};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(value: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(value: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
         value.iter().map(|one| form(one)).collect::<Vec<Form>>().serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
         let all: Option<Vec<PathBuf>> =
             Vec::<Form>::deserialize(deserializer)?.into_iter().map(path).collect();
         all.ok_or_else(|| serde::de::Error::custom("not a path"))
+    }
+}
+
+/// A path that may be missing.
+pub mod option {
+    use super::{Form, PathBuf, form, path};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[allow(clippy::ref_option, reason = "serde hands it in so")]
+    pub fn serialize<S: Serializer>(value: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.as_deref().map(form).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+        let wrong = || serde::de::Error::custom("not a path");
+        Option::<Form>::deserialize(deserializer)?.map(|form| path(form).ok_or_else(wrong)).transpose()
     }
 }
 
@@ -90,6 +106,8 @@ mod tests {
             let json = serde_json::to_string(&one).unwrap();
             assert_eq!(serde_json::from_str::<One>(&json).unwrap(), one);
         }
-        assert!(serde_json::from_str::<One>(r#"{"hex":"0"}"#).is_err());
+        for wrong in [r#"{"hex":"0"}"#, r#"{"hex":"+1"}"#, r#"{"hex":"\u00e9"}"#, "1"] {
+            assert!(serde_json::from_str::<One>(wrong).is_err(), "{wrong}");
+        }
     }
 }

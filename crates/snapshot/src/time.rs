@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `YYYY-MM-DDTHH:MM:SSZ` of now.
-pub(crate) fn now_iso() -> String {
+pub fn now_iso() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     iso(now)
 }
@@ -22,6 +22,25 @@ fn iso(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
 }
 
+/// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SSZ`, perhaps with a fraction; none for what is no such moment.
+pub fn seconds(moment: &str) -> Option<u64> {
+    let (date, time) = moment.strip_suffix('Z')?.split_once('T')?;
+    let [year, month, day] = numbers(date, '-')?;
+    let [hours, minutes, seconds] = numbers(time.split('.').next()?, ':')?;
+    let sane = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !sane || hours > 23 || minutes > 59 || seconds > 60 {
+        return None;
+    }
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    Some((days - 719_468) * 86_400 + hours * 3600 + minutes * 60 + seconds)
+}
+
+fn numbers(text: &str, between: char) -> Option<[u64; 3]> {
+    let parts: Option<Vec<u64>> = text.split(between).map(|part| part.parse().ok()).collect();
+    parts?.try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +56,13 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
             assert_eq!(iso(seconds), text);
+            assert_eq!(super::seconds(text), Some(seconds));
+        }
+        assert_eq!(super::seconds("1970-01-01T00:01:00.5Z"), Some(60));
+        for wrong in
+            ["", "Z", "2024-12-31", "2024-12-31T23:59Z", "1969-12-31T23:59:59Z", "2024-13-01T00:00:00Z"]
+        {
+            assert_eq!(super::seconds(wrong), None, "{wrong}");
         }
     }
 }

@@ -7,8 +7,9 @@ use ratatui::text::{Line, Span};
 
 use super::app::{App, Focus, Mode, Purpose};
 use super::marks::Marked;
-use super::tree::{Row, What, kind_mark};
+use super::tree::{Row, What};
 use super::{diff_pane, popup, text, words};
+use crate::paint;
 
 /// With less than this, only one pane is seen at a time.
 const TWO_PANES: u16 = 60;
@@ -169,7 +170,7 @@ pub(super) fn check_box(marked: Marked, is_restored: bool) -> Span<'static> {
 /// The marks of an item, and a blank after them.
 fn signs(app: &App, item: usize) -> Vec<Span<'static>> {
     let Some(change) = app.set.items.get(item) else { return Vec::new() };
-    let mark = kind_mark(&change.kind);
+    let mark = paint::mark(&change.kind);
     let colour = match mark {
         '+' => Color::Green,
         '-' => Color::Red,

@@ -8,12 +8,12 @@ use nono::rollback::{ChangeSet, Done, LineKind, RestoreChoice};
 
 use super::marks::Marks;
 use super::source::Source;
-use super::tree::kind_mark;
 use super::view::{Place, View};
 use super::words::{Said, Weight};
 use super::{report, screen, text, words};
 use crate::failure::Failure;
 use crate::message;
+use crate::paint;
 
 /// So many files that will execute later are named in the first line.
 const NAMED: usize = 3;
@@ -115,7 +115,7 @@ fn list(set: &ChangeSet) {
     for (number, item) in set.items.iter().enumerate() {
         let later = if item.executes_later.is_some() { "!" } else { " " };
         let name = text::name(&set.shown(&item.path));
-        message::line(&format!("{:>4} {}{later} {name}", number + 1, kind_mark(&item.kind)));
+        message::line(&format!("{:>4} {}{later} {name}", number + 1, paint::mark(&item.kind)));
     }
 }
 

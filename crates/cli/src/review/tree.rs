@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use nono::rollback::{ChangeCounts, ChangeSet, Item, ItemKind};
 
 use super::text;
+use crate::paint;
 
 /// With more rows than this, directories begin folded.
 const MANY: usize = 400;
@@ -353,7 +354,7 @@ impl Filter {
     fn passes(&self, set: &ChangeSet, item: &Item) -> bool {
         let is_kind = |mark: &char| match mark {
             '!' => item.executes_later.is_some(),
-            mark => *mark == kind_mark(&item.kind),
+            mark => *mark == paint::mark(&item.kind),
         };
         if !self.marks.is_empty() && !self.marks.iter().any(is_kind) {
             return false;
@@ -363,16 +364,5 @@ impl Filter {
         }
         let path = set.shown(&item.path).to_string_lossy().to_lowercase();
         self.words.iter().all(|word| path.contains(word))
-    }
-}
-
-/// The letter of a kind of change.
-pub(super) fn kind_mark(kind: &ItemKind) -> char {
-    match kind {
-        ItemKind::Created => '+',
-        ItemKind::Modified => '~',
-        ItemKind::Deleted => '-',
-        ItemKind::PermissionsChanged => 'M',
-        ItemKind::Renamed { .. } => 'R',
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::kit::{Kit, end, has_children, wait_for};
-use crate::oracle::same;
+use crate::oracle::{Oracle, same};
 
 fn signal(child: &std::process::Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
@@ -93,8 +94,8 @@ fn an_interrupt_during_a_restore_is_completed_later() {
     same(&before, &kit.look());
 }
 
-#[test]
-fn a_killed_restore_is_completed_by_the_next_command() {
+/// A restore that was killed, most likely in its middle; the tree as it should be after it, and its journal.
+fn killed_restore() -> (Kit, Oracle, PathBuf) {
     let kit = Kit::with_tree();
     many(&kit);
     let before = kit.look();
@@ -104,6 +105,12 @@ fn a_killed_restore_is_completed_by_the_next_command() {
     wait_for("the journal", || journal.exists().then_some(()));
     restore.kill().unwrap();
     restore.wait().unwrap();
+    (kit, before, journal)
+}
+
+#[test]
+fn a_killed_restore_is_completed_by_the_next_command() {
+    let (kit, before, journal) = killed_restore();
     kit.nono(&["rollback", "recover"]).ok();
     same(&before, &kit.look());
     assert!(!journal.exists());
@@ -111,15 +118,7 @@ fn a_killed_restore_is_completed_by_the_next_command() {
 
 #[test]
 fn a_run_completes_what_was_cut_off_before_it_begins() {
-    let kit = Kit::with_tree();
-    many(&kit);
-    let before = kit.look();
-    kit.run("rm -rf many*; echo x > closed").ok();
-    let mut restore = kit.command(&["rollback", "restore", "last", "--yes"]).spawn().unwrap();
-    let journal = kit.session().join("restore.journal");
-    wait_for("the journal", || journal.exists().then_some(()));
-    restore.kill().unwrap();
-    restore.wait().unwrap();
+    let (kit, before, journal) = killed_restore();
     let cut_off = journal.exists();
     let said = kit.run("true").ok();
     assert_eq!(said.err.contains("completed first"), cut_off, "{said:?}");

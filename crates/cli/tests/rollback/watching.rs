@@ -5,6 +5,11 @@ use crate::oracle::same;
 
 const WAIT: &str = "wait_for() { until [ -e $1 ]; do sleep 0.02; done; }; ";
 
+/// A run that is looked at ten times a second.
+fn quickly(kit: &Kit, script: &str) -> crate::kit::Said {
+    end(kit.start(&["--snapshot-interval", "100ms"], script))
+}
+
 #[test]
 fn each_quiet_moment_is_a_point_to_go_back_to() {
     let kit = Kit::with_tree();
@@ -33,18 +38,7 @@ fn nothing_changed_is_no_snapshot() {
     let kit = Kit::with_tree();
     kit.bare("echo > log.log; git init -q .");
     let script = "for i in $(seq 1 40); do echo $i >> log.log; cat src/main.rs > /dev/null; sleep 0.02; done";
-    let said = kit.nono(&[
-        "run",
-        "--rollback",
-        "--allow",
-        ".",
-        "--snapshot-interval",
-        "100ms",
-        "--",
-        "bash",
-        "-c",
-        script,
-    ]);
+    let said = quickly(&kit, script);
     assert_eq!(said.code, Some(0), "{said:?}");
     let shown = kit.nono(&["rollback", "show", "last", "--snapshots", "--json"]).ok().json();
     assert_eq!(shown["snapshots"].as_array().unwrap().len(), 2, "{shown}");
@@ -56,20 +50,7 @@ fn a_flood_is_not_missed() {
     let kit = Kit::with_tree();
     let before = kit.look();
     let script = "for r in 1 2 3; do for i in $(seq 1 3000); do : > f$i; done; for i in $(seq 1 3000); do rm f$i; done; done; echo last > last";
-    let said = kit
-        .nono(&[
-            "run",
-            "--rollback",
-            "--allow",
-            ".",
-            "--snapshot-interval",
-            "100ms",
-            "--",
-            "bash",
-            "-c",
-            script,
-        ])
-        .ok();
+    let said = quickly(&kit, script).ok();
     assert!(!said.err.contains("error") && !said.err.contains("warning"), "{said:?}");
     let shown = kit.nono(&["rollback", "show", "last", "--json"]).ok().json();
     assert_eq!(shown["changes"].as_array().unwrap().len(), 1, "{shown}");

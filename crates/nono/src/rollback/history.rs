@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nono_snapshot::hash::content_hash;
+use nono_snapshot::paths;
 use nono_snapshot::session::{Record, RecordedId};
 use nono_snapshot::{ContentHash, SnapshotId};
 use serde::{Deserialize, Serialize};
 
 use super::error::RollbackError;
-use super::{folder, json_path};
+use super::folder;
 
 const FILE: &str = "restores.json";
 const NEW: &str = "restores.json.new";
@@ -63,9 +64,9 @@ pub(super) struct Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Scope {
     /// Everything when empty.
-    #[serde(with = "json_path")]
+    #[serde(with = "paths::list")]
     pub(super) paths: Vec<PathBuf>,
-    #[serde(with = "json_path")]
+    #[serde(with = "paths::list")]
     pub(super) except: Vec<PathBuf>,
     /// What files were given that hunks were taken from, in the order of `paths`: a content that no snapshot of the
     /// session's own has.

@@ -17,7 +17,6 @@ pub(crate) mod folder;
 mod git_index;
 mod glob;
 mod history;
-mod json_path;
 pub mod later;
 pub mod live;
 mod merge;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nono_snapshot::store::Store;
+use nono_snapshot::time::seconds;
 use nono_snapshot::{SnapshotError, gc};
 use nono_sys::fs as sys;
 
@@ -324,43 +325,4 @@ fn is_older(entry: &SessionEntry, than: Option<Duration>) -> bool {
     let (Some(than), Some(ended)) = (than, seconds(ended)) else { return false };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     now.saturating_sub(ended) > than.as_secs()
-}
-
-/// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SSZ`.
-fn seconds(iso: &str) -> Option<u64> {
-    let number = |from: usize, to: usize| iso.get(from..to)?.parse::<u64>().ok();
-    let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":"), (19, "Z")];
-    if iso.len() != 20 || !marks.iter().all(|(at, mark)| iso.get(*at..=*at) == Some(mark)) {
-        return None;
-    }
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Years begin in March here, so that a leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    Some((days - 719_468) * 86_400 + number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::seconds;
-
-    #[test]
-    fn known_moments() {
-        for (text, expected) in [
-            ("1970-01-01T00:00:00Z", Some(0)),
-            ("2000-02-28T23:59:59Z", Some(951_782_399)),
-            ("2000-02-29T00:00:00Z", Some(951_782_400)),
-            ("2000-03-01T00:00:00Z", Some(951_868_800)),
-            ("2024-12-31T23:59:59Z", Some(1_735_689_599)),
-            ("2100-03-01T00:00:00Z", Some(4_107_542_400)),
-            ("1969-12-31T23:59:59Z", None),
-            ("2024-13-01T00:00:00Z", None),
-            ("yesterday", None),
-        ] {
-            assert_eq!(seconds(text), expected, "{text}");
-        }
-    }
 }

@@ -1,9 +1,9 @@
 //! Sessions, plans and outcomes as JSON. Field names are stable.
 
-use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use nono::rollback::changes::JsonText;
 use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan, RollbackError, SessionEntry, Status};
 use nono::snapshot::restore::Skipped;
 use nono::snapshot::{Change, ChangeType};
@@ -13,16 +13,7 @@ use crate::failure::Failure;
 
 /// A path of any bytes: text where it is text, else its bytes in hexadecimal digits, as in `session.json`.
 pub(super) fn path(path: &Path) -> Value {
-    if let Some(text) = path.to_str() {
-        return json!(text);
-    }
-    let bytes = path.as_os_str().as_bytes();
-    let hex = bytes.iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    });
-    json!({"hex": hex})
+    json!(JsonText(path.as_os_str().as_bytes()))
 }
 
 pub(super) fn status(status: Status) -> &'static str {

@@ -1,11 +1,10 @@
 //! Paths of any bytes and snapshot ids in JSON: a text where it is one, else the bytes in hexadecimal digits, so that
 //! none is lost or mixed up. The same form as in the records of sessions.
 
-use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use nono_snapshot::SnapshotId;
+use nono_snapshot::{SnapshotId, paths};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Bytes that are text most of the time.
@@ -18,7 +17,7 @@ impl Serialize for JsonText<'_> {
             return serializer.serialize_str(text);
         }
         let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry("hex", &hex(self.0))?;
+        map.serialize_entry("hex", &paths::hex(self.0))?;
         map.end()
     }
 }
@@ -33,12 +32,4 @@ pub(super) fn snapshot<S: Serializer>(id: &SnapshotId, serializer: S) -> Result<
         SnapshotId::Number(number) => serializer.serialize_u32(*number),
         SnapshotId::Safety(name) => serializer.serialize_str(name),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
