@@ -4,6 +4,7 @@
 //! alike. Everything runs as an ordinary user. Nothing is asserted about speed: the table is for people, with the goal
 //! beside each ratio.
 
+mod asking;
 mod measure;
 mod options;
 mod rollback;
@@ -34,6 +35,9 @@ fn main() -> ExitCode {
     if options.wants(Part::Sandbox) {
         sandbox::rows(&options, &mut table);
     }
+    if options.wants(Part::Asking) {
+        asking::rows(&options, &mut table);
+    }
     if options.wants(Part::Snapshot) {
         snapshot::rows(&options, &mut table);
     }
@@ -50,6 +54,8 @@ fn helper(args: &[OsString]) -> bool {
     match first.to_str() {
         Some("open-loop") => println!("{}", measure::open_loop(&paths[0])),
         Some("build") => rollback::build(&paths[0], paths[1].to_string_lossy().parse().expect("a number")),
+        Some("call-at") => asking::call_at(&paths[0], &paths[1]),
+        Some("spew") => asking::spew(paths[0].to_string_lossy().parse().expect("a number")),
         Some("compile") => rollback::compile(&paths[0]),
         Some("snapshot") => snapshot::child(&paths),
         Some("compress") => snapshot::compress(&paths[0], &paths[1]),

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandbox|snapshot|rollback] [--fs tmpfs|disk] [--tree DIR] \
+pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandbox|asking|snapshot|rollback] [--fs tmpfs|disk] [--tree DIR] \
                                 [--rounds N]";
 
 /// A part of the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Sandbox,
+    Asking,
     Snapshot,
     Rollback,
 }
@@ -54,6 +55,7 @@ impl Options {
     fn set(&mut self, flag: &str, value: &OsString) -> Result<(), String> {
         match (flag, value.to_str()) {
             ("--only", Some("sandbox")) => self.only = Some(Part::Sandbox),
+            ("--only", Some("asking")) => self.only = Some(Part::Asking),
             ("--only", Some("snapshot")) => self.only = Some(Part::Snapshot),
             ("--only", Some("rollback")) => self.only = Some(Part::Rollback),
             ("--fs", Some("tmpfs")) => self.fs = Some(Place::Tmpfs),

@@ -1,8 +1,11 @@
 //! Moments as people read them: how long ago.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nono::snapshot::time::seconds;
+
+/// From here on the day says more.
+const LONG_AGO: Duration = Duration::from_secs(60 * 86_400);
 
 /// How long ago `2026-08-01T10:15:00Z` was: `just now`, `5m ago`, `3h ago`, `2d ago`; the day itself when it is long ago.
 pub(crate) fn ago(moment: &str) -> String {
@@ -12,12 +15,17 @@ pub(crate) fn ago(moment: &str) -> String {
 
 fn since(moment: &str, now: u64) -> String {
     let Some(then) = seconds(moment) else { return moment.to_owned() };
-    match now.saturating_sub(then) {
+    let passed = Duration::from_secs(now.saturating_sub(then));
+    if passed < LONG_AGO { self::passed(passed) } else { moment.chars().take(10).collect() }
+}
+
+/// The same for a time that has passed.
+pub(crate) fn passed(time: Duration) -> String {
+    match time.as_secs() {
         0..60 => "just now".to_owned(),
         passed @ 60..3600 => format!("{}m ago", passed / 60),
         passed @ 3600..86_400 => format!("{}h ago", passed / 3600),
-        passed @ 86_400..5_184_000 => format!("{}d ago", passed / 86_400),
-        _ => moment.chars().take(10).collect(),
+        passed => format!("{}d ago", passed / 86_400),
     }
 }
 

@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use nono::control::ControlError;
+use nono::request::RequestError;
 use nono::rollback::RollbackError;
 use nono::session::SessionError;
 use nono::{PolicyError, ProfileError, StateError};
@@ -12,8 +14,8 @@ use crate::message;
 
 /// The command was not run.
 pub(crate) const NOT_RUN: u8 = 125;
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) const USAGE: u8 = 2;
 /// It was asked for, and not done, or not all of it.
 pub(crate) const NOT_DONE: u8 = 1;
@@ -39,7 +41,7 @@ impl Failure {
         Failure { hint: Some(hint.into()), ..self }
     }
 
-    fn code(self, code: u8) -> Failure {
+    pub(crate) fn code(self, code: u8) -> Failure {
         Failure { code, ..self }
     }
 
@@ -136,6 +138,10 @@ impl From<SessionError> for Failure {
             SessionError::NeedsSupervisor { .. } => {
                 Failure::usage(text).hint("use `nono run`, or add --no-rollback")
             }
+            SessionError::AskNeedsSupervisor { .. } => Failure::usage(text).hint("use `nono run`"),
+            SessionError::AskNeedsTerminal => {
+                Failure::usage(text).hint("leave --ask out, or take `interactive` out of the profile")
+            }
             SessionError::NotTracked { .. } => Failure::usage(text).hint("add --rollback"),
             SessionError::DestWritable { .. } => {
                 Failure::usage(text).hint("choose a folder outside the write grants")
@@ -185,6 +191,30 @@ impl From<RollbackError> for Failure {
             | RollbackError::Io { .. }
             | RollbackError::Snapshot(_) => Failure::new(text),
         }
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Failure {
+        let text = nono::diagnostic::escape(&error.to_string());
+        match error {
+            ControlError::NotFound { .. } | ControlError::Ambiguous { .. } => {
+                Failure::new(text).hint("`nono ps` shows the sessions that run")
+            }
+            ControlError::NoAnswer { .. } => {
+                Failure::new(text).hint("it may be taking a snapshot before or after its command")
+            }
+            ControlError::NoSessions
+            | ControlError::Io { .. }
+            | ControlError::Damaged { .. }
+            | ControlError::WrongAnswer { .. } => Failure::new(text),
+        }
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Failure {
+        Failure::new(nono::diagnostic::escape(&error.to_string()))
     }
 }
 

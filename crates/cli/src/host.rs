@@ -54,6 +54,11 @@ pub(crate) fn cap_file() -> Option<PathBuf> {
     absolute("NONO_CAP_FILE").filter(|path| path.is_file())
 }
 
+/// Where the supervisor of the sandbox around this process takes requests, if it does.
+pub(crate) fn request_socket() -> Option<PathBuf> {
+    absolute("NONO_REQUEST_SOCK")
+}
+
 /// A variable that has to be an absolute path to count.
 fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())

@@ -2,6 +2,8 @@
 
 mod age;
 mod args;
+mod ask;
+mod asking;
 mod commands;
 mod failure;
 mod host;
@@ -18,11 +20,19 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Not part of the grammar: no help, no completion, nobody is meant to type it.
+    if std::env::args_os().nth(1).is_some_and(|first| first == asking::HELPER) {
+        return conclude(commands::webhook::serve());
+    }
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return args::usage(&error),
     };
-    match commands::dispatch(cli.command) {
+    conclude(commands::dispatch(cli.command))
+}
+
+fn conclude(result: Result<u8, failure::Failure>) -> ExitCode {
+    match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => failure.report(),
     }

@@ -24,7 +24,7 @@ pub(crate) fn canvas() -> Canvas {
     Canvas { colours, width }
 }
 
-fn is_dumb() -> bool {
+pub(crate) fn is_dumb() -> bool {
     env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 

@@ -14,18 +14,26 @@
 //!
 //! [`session::run`] is the other way in: the whole of a run, from a request to a report, as one page of stages.
 //! [`rollback`] is what a run with snapshots leaves behind: sessions that can be looked at, restored, undone and checked.
+//! [`control`] is what runs now: which sessions there are, and their end. [`request`] is how a program inside one asks for
+//! more. [`learn`] proposes a profile from what a command did.
 //! [`snapshot`] is the engine below it, which keeps the state of folders and puts it back.
 //! Nothing here prints, prompts, exits, or reads the environment or the home folder: the edge hands these in.
 
+pub mod approval;
+pub mod control;
 pub mod diagnostic;
+mod glob;
 pub mod interrupt;
+pub mod learn;
+mod pick;
 pub mod program;
+pub mod request;
 pub mod rollback;
 mod sandbox;
 pub mod session;
 pub mod state_dir;
 
-pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit};
+pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
 pub use nono_policy::profile::{DiffChange, ProfilePath};
 pub use nono_policy::{
     AccessMode, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource, ClosedBy, ClosedHow,
@@ -41,6 +49,8 @@ pub use nono_sandbox::{
 };
 /// Snapshots of folders, comparison, restore: the engine, as a library of its own.
 pub use nono_snapshot as snapshot;
-pub use nono_supervisor::{Canary, LimitHit, MemoryMethod};
+pub use nono_supervisor::channel::{Counts as RequestCounts, SessionInfo, Status as SessionStatus};
+pub use nono_supervisor::report::{Attempt, MediationReport, Refused};
+pub use nono_supervisor::{Canary, LimitHit, MemoryMethod, recorded, report, stage};
 pub use nono_sys::wait::{Ended, signal_name};
 pub use sandbox::{ApplyError, Sandbox};

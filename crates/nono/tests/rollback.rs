@@ -6,6 +6,8 @@
 mod catalogue;
 #[path = "rollback/conflicts.rs"]
 mod conflicts;
+#[path = "rollback/late.rs"]
+mod late;
 #[path = "rollback/prune.rs"]
 mod prune;
 #[path = "rollback/recover.rs"]

@@ -12,7 +12,7 @@ pub mod environment;
 pub mod error;
 mod expand;
 pub mod facts;
-mod path_serde;
+pub mod path_serde;
 pub mod profile;
 pub mod query;
 pub mod request;

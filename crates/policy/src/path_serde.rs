@@ -23,7 +23,7 @@ enum Read {
     Raw { bytes: Vec<u8> },
 }
 
-pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(text) => Written::Text(text),
         None => Written::Raw { bytes: path.as_os_str().as_bytes() },
@@ -31,7 +31,7 @@ pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::
     .serialize(serializer)
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Ok(match Read::deserialize(deserializer)? {
         Read::Text(text) => PathBuf::from(text),
         Read::Raw { bytes } => PathBuf::from(OsString::from_vec(bytes)),

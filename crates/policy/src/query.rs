@@ -45,7 +45,7 @@ impl QueryResult {
 }
 
 /// Why a path is closed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum DeniedReason {
     NotGranted,

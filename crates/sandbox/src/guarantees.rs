@@ -10,9 +10,22 @@ use crate::strategy::ExecStrategy;
 pub struct Guarantee {
     pub what: &'static str,
     pub with_namespaces: Held,
-    /// The same in `wrap`, which has no pid namespace.
+    /// The same in `wrap`, which has no pid namespace and nobody who answers for it.
     pub direct: Held,
     pub without_namespaces: Held,
+    /// Where a supervisor answers for it: what holds without one.
+    pub unanswered: Option<Unanswered>,
+}
+
+/// What holds where no supervisor answers trapped calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// In `run --monitor`, whose parent is confined as well.
+    pub monitored: Held,
+    /// In `wrap` and `run --monitor` where there are no namespaces.
+    pub bare: Held,
+    /// In `run` where the kernel cannot put calls to a supervisor: with namespaces, and without.
+    pub no_listener: (Held, Held),
 }
 
 /// Whether a guarantee holds, and how.
@@ -28,9 +41,22 @@ pub enum Held {
 impl Guarantee {
     /// How it stands on this machine.
     pub fn here(&self, support: &Support, strategy: ExecStrategy) -> Held {
-        match (&support.namespaces, strategy) {
-            (Namespaces::Missing { .. }, _) => self.without_namespaces,
-            (_, ExecStrategy::Direct) => self.direct,
+        let bare = matches!(support.namespaces, Namespaces::Missing { .. });
+        let Some(without) = self.unanswered else { return self.usual(bare, strategy) };
+        match strategy {
+            ExecStrategy::Supervised if support.notify.is_ok() => self.usual(bare, strategy),
+            ExecStrategy::Supervised if bare => without.no_listener.1,
+            ExecStrategy::Supervised => without.no_listener.0,
+            _ if bare => without.bare,
+            ExecStrategy::Direct => self.direct,
+            ExecStrategy::Monitor => without.monitored,
+        }
+    }
+
+    fn usual(&self, bare: bool, strategy: ExecStrategy) -> Held {
+        match strategy {
+            _ if bare => self.without_namespaces,
+            ExecStrategy::Direct => self.direct,
             _ => self.with_namespaces,
         }
     }
@@ -39,13 +65,26 @@ impl Guarantee {
 use Held::{By, Open, Refused};
 
 const fn always(what: &'static str, how: &'static str) -> Guarantee {
-    Guarantee { what, with_namespaces: By(how), direct: By(how), without_namespaces: By(how) }
+    Guarantee {
+        what,
+        with_namespaces: By(how),
+        direct: By(how),
+        without_namespaces: By(how),
+        unanswered: None,
+    }
 }
 
 /// The table.
 pub const fn guarantees() -> &'static [Guarantee] {
     TABLE
 }
+
+const MASKED: &str = "/run is replaced, every other bound socket is masked; one bound later, or in another network namespace, is open";
+const NO_UNIX_SOCKETS: &str = "no unix socket at all, except pairs";
+const ON_LOOPBACK: &str =
+    "the supervisor connects itself, to loopback addresses alone, and listens itself, on granted ports";
+const BY_PORT: &str = "Landlock judges the port, not the address";
+const NO_PORTS: &str = "ports cannot be opened one by one, unless --accept-weaker is given";
 
 const TABLE: &[Guarantee] = &[
     always("reading, listing, executing files outside the grants", "Landlock"),
@@ -71,7 +110,15 @@ const TABLE: &[Guarantee] = &[
         what: "changing modes, owners, times or attributes outside the write grants",
         with_namespaces: By("read-only mounts"),
         direct: By("read-only mounts"),
-        without_namespaces: Open("metadata of the user's own files can be changed; contents cannot"),
+        without_namespaces: By("the supervisor makes such changes itself, inside the write grants"),
+        unanswered: Some(Unanswered {
+            monitored: By("read-only mounts"),
+            bare: Open("metadata of the user's own files can be changed; contents cannot"),
+            no_listener: (
+                By("read-only mounts"),
+                Refused("the run is refused, unless --accept-weaker is given"),
+            ),
+        }),
     },
     Guarantee {
         what: "a denied path inside a granted tree",
@@ -80,6 +127,7 @@ const TABLE: &[Guarantee] = &[
         ),
         direct: By("mask mount; a name that somebody outside replaces while the command runs is open"),
         without_namespaces: Refused("the run is refused"),
+        unanswered: None,
     },
     always(
         "protected files and nono's own state below a granted home folder",
@@ -90,34 +138,43 @@ const TABLE: &[Guarantee] = &[
         with_namespaces: By("a network namespace with only its own loopback"),
         direct: By("a network namespace with only its own loopback"),
         without_namespaces: By("no internet socket at all"),
+        unanswered: None,
     },
     Guarantee {
         what: "unix sockets of services outside",
         with_namespaces: By(
-            "/run is replaced, every other bound socket is masked; one bound later, or in another network namespace, is open",
+            "the supervisor connects itself, to granted sockets and to those of the sandbox; /run is replaced, sockets bound before the start are masked",
         ),
-        direct: By(
-            "/run is replaced, every other bound socket is masked; one bound later, or in another network namespace, is open",
+        direct: By(MASKED),
+        without_namespaces: By(
+            "the supervisor connects itself, to granted sockets and to those of the sandbox",
         ),
-        without_namespaces: By("no unix socket at all, except pairs"),
+        unanswered: Some(Unanswered {
+            monitored: By(MASKED),
+            bare: By(NO_UNIX_SOCKETS),
+            no_listener: (By(NO_UNIX_SOCKETS), By(NO_UNIX_SOCKETS)),
+        }),
     },
     Guarantee {
         what: "shared memory, semaphores and queues of others",
         with_namespaces: By("an ipc namespace and its own /dev/shm"),
         direct: By("an ipc namespace and its own /dev/shm"),
         without_namespaces: By("seccomp refuses System V and POSIX queues; /dev/shm is not granted"),
+        unanswered: None,
     },
     Guarantee {
         what: "limits, priorities and scheduling of processes outside",
         with_namespaces: By("a pid namespace: they cannot be named"),
         direct: By("seccomp: a process can name only itself"),
         without_namespaces: By("seccomp: a process can name only itself"),
+        unanswered: None,
     },
     Guarantee {
         what: "seeing other processes",
         with_namespaces: By("a pid namespace with its own /proc"),
         direct: Open("names, arguments and states of other processes can be read in /proc"),
         without_namespaces: Open("names, arguments and states of other processes can be read in /proc"),
+        unanswered: None,
     },
     Guarantee {
         what: "outliving the command, or a killed nono",
@@ -126,6 +183,7 @@ const TABLE: &[Guarantee] = &[
         without_namespaces: By(
             "a sweep by init; if init itself is killed with -9, what is left lives on, confined",
         ),
+        unanswered: None,
     },
     Guarantee {
         what: "other terminals of the user",
@@ -134,17 +192,73 @@ const TABLE: &[Guarantee] = &[
         without_namespaces: By(
             "Landlock: /dev/pts is not granted, so there are no terminals of its own either",
         ),
+        unanswered: None,
     },
     Guarantee {
         what: "watching files outside by inotify; reading metadata (stat, readlink) outside",
         with_namespaces: Open("names, sizes and times can be seen, except below closed paths and /run"),
         direct: Open("names, sizes and times can be seen, except below closed paths and /run"),
         without_namespaces: Open("names, sizes and times can be seen"),
+        unanswered: None,
     },
     Guarantee {
         what: "other addresses on a port opened with --allow-connect-port; listening without bind",
-        with_namespaces: Open("Landlock judges the port, not the address"),
-        direct: Open("Landlock judges the port, not the address"),
-        without_namespaces: Open("Landlock judges the port, not the address"),
+        with_namespaces: By(ON_LOOPBACK),
+        direct: Open(BY_PORT),
+        without_namespaces: By(ON_LOOPBACK),
+        unanswered: Some(Unanswered {
+            monitored: Open(BY_PORT),
+            bare: Open(BY_PORT),
+            no_listener: (Refused(NO_PORTS), Refused(NO_PORTS)),
+        }),
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NotifySupport;
+
+    fn support(namespaces: bool, listener: bool) -> Support {
+        Support {
+            kernel: "test".to_owned(),
+            landlock: Ok(7),
+            seccomp_notify: listener,
+            notify: if listener {
+                Ok(NotifySupport { wait_killable: true, sync_wake_up: true })
+            } else {
+                Err("there is none".to_owned())
+            },
+            namespaces: if namespaces {
+                Namespaces::Available { user: true }
+            } else {
+                Namespaces::Missing { reason: "test".to_owned() }
+            },
+            ptrace_scope: None,
+        }
+    }
+
+    fn open(support: &Support, strategy: ExecStrategy) -> Vec<&'static str> {
+        let is_open = |row: &&Guarantee| matches!(row.here(support, strategy), Open(_));
+        guarantees().iter().filter(is_open).map(|row| row.what.split(' ').next().unwrap_or("")).collect()
+    }
+
+    #[test]
+    fn what_a_supervisor_answers_for_is_open_without_one() {
+        let here = support(true, true);
+        assert_eq!(open(&here, ExecStrategy::Supervised), ["watching"]);
+        assert_eq!(open(&here, ExecStrategy::Monitor), ["watching", "other"]);
+        let bare = support(false, true);
+        assert_eq!(open(&bare, ExecStrategy::Supervised), ["seeing", "watching"]);
+        assert_eq!(open(&bare, ExecStrategy::Monitor), ["changing", "seeing", "watching", "other"]);
+        assert_eq!(open(&bare, ExecStrategy::Direct), open(&bare, ExecStrategy::Monitor));
+    }
+
+    #[test]
+    fn without_a_listener_a_supervised_run_is_closed_or_refused() {
+        for namespaces in [true, false] {
+            let open_with = open(&support(namespaces, true), ExecStrategy::Supervised);
+            assert_eq!(open(&support(namespaces, false), ExecStrategy::Supervised), open_with);
+        }
+    }
+}

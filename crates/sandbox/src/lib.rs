@@ -11,9 +11,9 @@ mod refusal;
 mod strategy;
 
 pub use backend::{
-    Blueprint, Command, KernelRule, Layers, MountStep, Namespaces, PlanError, Prepared, SessionPaths,
-    Support, apply, compile, probe_plan, support,
+    Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MountStep, Namespaces, NotifySupport,
+    PlanError, Prepared, SessionPaths, Support, apply, compile, probe_plan, support, try_notify,
 };
-pub use guarantees::{Guarantee, Held, guarantees};
+pub use guarantees::{Guarantee, Held, Unanswered, guarantees};
 pub use refusal::Refusal;
 pub use strategy::ExecStrategy;

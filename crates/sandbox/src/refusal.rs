@@ -19,6 +19,8 @@ pub enum Refusal {
     CannotLimitProcesses { reason: String },
     #[error("unix sockets can only be opened one by one with a mount namespace ({reason})")]
     CannotOpenSocket { reason: String },
+    #[error("{what} needs trapped system calls, which cannot be had here: {reason}")]
+    CannotMediate { what: &'static str, reason: String },
     #[error("this process has {threads} threads, and this kernel can confine only one of them")]
     Threads { threads: usize },
     #[error("{path} cannot be opened for a rule: {error}", path = .path.display())]
@@ -49,6 +51,10 @@ impl Refusal {
                 "leave --max-procs out, or run as an ordinary user".to_owned()
             }
             Refusal::CannotOpenSocket { .. } => "leave --allow-unix-socket out".to_owned(),
+            Refusal::CannotMediate { .. } => {
+                "`nono setup --check-only` shows what the kernel has; --accept-weaker goes on without it, except for asking"
+                    .to_owned()
+            }
             Refusal::Threads { .. } => {
                 "call it before other threads start, or start a sandboxed process instead".to_owned()
             }

@@ -53,6 +53,8 @@ pub(crate) enum RulesFrom<'a> {
 pub(crate) struct Request<'a> {
     pub(crate) store: &'a Store,
     pub(crate) roots: &'a [PathBuf],
+    /// All roots, these among them: where one stands in another, it is captured by itself.
+    pub(crate) all_roots: &'a [PathBuf],
     pub(crate) rules: RulesFrom<'a>,
     pub(crate) options: CaptureOptions,
     pub(crate) max_entries: u64,
@@ -125,14 +127,14 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
     let writer = request.store.writer(options)?;
     let mapped = Mapped::now();
     let own: Vec<_> = request.own.iter().filter_map(|path| inode(path)).collect();
-    let roots: Vec<_> = nested(request.roots).filter_map(|path| inode(path)).collect();
     let mut workers = Vec::new();
     for _ in 0..pool::threads() {
         workers.push(Worker::new(writer.appender()?));
     }
     let mut all = Totals::default();
     for (at, path) in request.roots.iter().enumerate() {
-        let root = OneRoot { request, at, path, mapped: &mapped, own: &own, roots: &roots };
+        let inner = below(path, request.all_roots);
+        let root = OneRoot { request, at, path, mapped: &mapped, own: &own, inner: &inner };
         workers = match root.capture(workers, &mut all) {
             Err(CaptureError::Store(StoreError::OverBudget { .. })) if !compress => return Ok(None),
             other => other?,
@@ -176,7 +178,7 @@ struct OneRoot<'a> {
     path: &'a Path,
     mapped: &'a Mapped,
     own: &'a [((u32, u32), u64)],
-    roots: &'a [((u32, u32), u64)],
+    inner: &'a [Vec<u8>],
 }
 
 /// A scan of a whole root.
@@ -217,7 +219,12 @@ impl OneRoot<'_> {
         let known = self.request.previous.and_then(|previous| previous.root(self.path));
         let was_there = known
             .is_some_and(|known| matches!(known.content, RootContent::Captured(_) | RootContent::Absent));
-        let gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        // A link on the way to it, where that is another root's business: there is nothing at this path itself.
+        let around = |root: &RootState| root.path != self.path && self.path.starts_with(&root.path);
+        let inside = self.request.previous.is_some_and(|previous| previous.roots.iter().any(around));
+        let link = rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP);
+        let gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+            || (inside && link);
         if gone && was_there {
             return self.add(RootContent::Absent, None, all);
         }
@@ -421,7 +428,7 @@ impl OneRoot<'_> {
             session_start: self.request.session_start,
             mapped: self.mapped,
             own: self.own,
-            roots: self.roots,
+            inner: self.inner,
             mount: found.mount,
             cross_mounts: self.request.options.cross_mounts,
             unlock: opened_up.as_ref(),
@@ -467,9 +474,11 @@ impl OneRoot<'_> {
     }
 }
 
-/// The roots that stand inside another one.
-fn nested(roots: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
-    roots.iter().filter(|root| roots.iter().any(|other| *root != other && root.starts_with(other)))
+/// The roots that stand inside this one, by their paths from there. By path and not by inode: what is put in the place
+/// of one is still that root's business, and another name of the same file is not.
+fn below(root: &Path, all: &[PathBuf]) -> Vec<Vec<u8>> {
+    let inside = all.iter().filter_map(|other| other.strip_prefix(root).ok());
+    inside.map(|path| paths::bytes(path).to_vec()).filter(|path| !path.is_empty()).collect()
 }
 
 fn inode(path: &Path) -> Option<((u32, u32), u64)> {

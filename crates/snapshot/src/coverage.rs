@@ -184,6 +184,35 @@ impl Coverage {
         self.others += counts.others;
     }
 
+    /// With the coverage of other roots.
+    pub(crate) fn join(&mut self, other: Coverage) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.directories += other.directories;
+        self.others += other.others;
+        for mut more in other.left_out {
+            match self.left_out.iter_mut().find(|left_out| left_out.cause == more.cause) {
+                None => self.left_out.push(more),
+                Some(left_out) => {
+                    left_out.entries += more.entries;
+                    left_out.directories += more.directories;
+                    left_out.examples.append(&mut more.examples);
+                    left_out.examples.truncate(EXAMPLES);
+                }
+            }
+        }
+        for note in other.notes {
+            let linked = self.notes.iter_mut().find_map(|known| match known {
+                Note::LinkedOutside { files } => Some(files),
+                _ => None,
+            });
+            match (linked, note) {
+                (Some(files), Note::LinkedOutside { files: more }) => *files += more,
+                (_, note) => self.notes.push(note),
+            }
+        }
+    }
+
     /// Names that were left out, whatever the cause.
     pub fn entries_left_out(&self) -> u64 {
         self.left_out.iter().map(|left_out| left_out.entries).sum()

@@ -94,7 +94,7 @@ pub use manager::{
     SnapshotError, SnapshotManager, SnapshotProblem, VerifyReport, gc,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
-pub use metadata::{ChangeCounts, SessionMetadata};
+pub use metadata::{ChangeCounts, Checkpoint, SessionMetadata};
 pub use restore::RestoreOutcome;
 pub use scan::Counts;
 pub use state::{ObjectError, Observer, RootContent, RootState, SnapshotState};

@@ -5,6 +5,7 @@
 
 mod background;
 mod edit;
+mod late;
 mod look;
 mod next;
 mod open;
@@ -98,6 +99,10 @@ pub enum SnapshotError {
     Root { path: PathBuf, source: std::io::Error },
     #[error("{} cannot be tracked: it has no name of its own", path.display())]
     NoName { path: PathBuf },
+    #[error("{} cannot be tracked: {reason}", path.display())]
+    NotCaptured { path: PathBuf, reason: String },
+    #[error("{} cannot be tracked: it is nono's own state", path.display())]
+    OwnState { path: PathBuf },
     #[error("there is no snapshot yet in {}: take a baseline first", dir.display())]
     NoBaseline { dir: PathBuf },
     #[error("{} has snapshots of other paths: {}", dir.display(), roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "))]
@@ -254,22 +259,45 @@ impl SnapshotManager {
     ) -> Result<Captured, SnapshotError> {
         let set_aside: Vec<PathBuf> = before.map(set_aside_roots).unwrap_or_default();
         let rules = RulesFrom::Live { config: &self.exclusion.clone(), set_aside: &set_aside, known };
-        self.capture(rules, before.map(|sheet| &sheet.state), self.limits, unlock)
+        let roots = self.roots.clone();
+        self.capture(&roots, rules, before.map(|sheet| &sheet.state), self.limits, unlock)
     }
 
+    /// Capture these roots.
     fn capture(
         &mut self,
+        roots: &[PathBuf],
         rules: RulesFrom<'_>,
         previous: Option<&SnapshotState>,
         limits: Limits,
         unlock: bool,
     ) -> Result<Captured, SnapshotError> {
+        self.capture_of(roots, roots, rules, previous, limits, unlock)
+    }
+
+    /// Folders that are never captured.
+    fn own(&self) -> Vec<PathBuf> {
         let mut own = vec![self.session.dir().to_owned(), self.store.dir().to_owned()];
         own.extend(self.options.own.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())));
+        own
+    }
+
+    /// Capture some of the roots.
+    fn capture_of(
+        &mut self,
+        roots: &[PathBuf],
+        all_roots: &[PathBuf],
+        rules: RulesFrom<'_>,
+        previous: Option<&SnapshotState>,
+        limits: Limits,
+        unlock: bool,
+    ) -> Result<Captured, SnapshotError> {
+        let own = self.own();
         let unlock = unlock.then(|| UnlockLog::new(self.session.unlocked_path()));
         let request = Request {
             store: &self.store,
-            roots: &self.roots,
+            roots,
+            all_roots,
             options: self.options.capture,
             max_entries: limits.max_entries,
             max_bytes: limits.max_bytes,
@@ -335,16 +363,17 @@ impl SnapshotManager {
 
     /// The frozen rules of a snapshot, in the order of its roots.
     fn frozen_rules(&self, sheet: &Sheet) -> Result<Vec<Option<FrozenRules>>, SnapshotError> {
-        let read = |hash: &Option<ContentHash>| {
-            let Some(hash) = hash else { return Ok(None) };
-            let bytes = self.store.read(Key::rules(*hash))?;
-            let frozen = FrozenRules::decode(&bytes).map_err(|error| SnapshotError::FrozenRules {
-                id: sheet.id.clone(),
-                what: error.to_string(),
-            })?;
-            Ok(Some(frozen))
-        };
+        let read = |hash: &Option<ContentHash>| hash.map(|hash| self.frozen(&sheet.id, hash)).transpose();
         sheet.rules.iter().map(read).collect()
+    }
+
+    fn frozen(&self, id: &SnapshotId, hash: ContentHash) -> Result<FrozenRules, SnapshotError> {
+        let bytes = self.store.read(Key::rules(hash))?;
+        let wrong = |error: crate::bytes::Malformed| SnapshotError::FrozenRules {
+            id: id.clone(),
+            what: error.to_string(),
+        };
+        FrozenRules::decode(&bytes).map_err(wrong)
     }
 }
 

@@ -38,6 +38,9 @@ pub struct SessionMetadata {
     /// What was made since the baseline and is in no snapshot, so that a restore leaves it: the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_uncovered: Vec<Example>,
+    /// The snapshots that were asked for while it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<Checkpoint>,
     /// What differs between the baseline and the end, in numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangeCounts>,
@@ -64,6 +67,7 @@ impl SessionMetadata {
             name: None,
             coverage: None,
             made_uncovered: Vec::new(),
+            checkpoints: Vec::new(),
             changes: None,
         }
     }
@@ -81,6 +85,14 @@ impl SessionMetadata {
     pub fn from_json(json: &str) -> Result<SessionMetadata, serde_json::Error> {
         serde_json::from_str(json)
     }
+}
+
+/// A snapshot that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    pub snapshot: u32,
+    /// As it was given, cut off where it is long: whoever shows it escapes it.
+    pub why: String,
 }
 
 /// How many paths differ, by how they do.

@@ -17,10 +17,12 @@
 mod apply;
 mod build;
 mod displace;
+mod entered;
 mod found;
 mod journal;
 mod links;
 mod meta;
+mod nested;
 mod open;
 mod plan;
 mod preflight;

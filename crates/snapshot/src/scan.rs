@@ -39,8 +39,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) mapped: &'a Mapped,
     /// Directories of nono's own: device and inode.
     pub(crate) own: &'a [((u32, u32), u64)],
-    /// Tracked paths, which are captured by themselves.
-    pub(crate) roots: &'a [((u32, u32), u64)],
+    /// Tracked paths below this root, which are captured by themselves.
+    pub(crate) inner: &'a [Vec<u8>],
     pub(crate) mount: u64,
     pub(crate) cross_mounts: bool,
     /// Open up what is closed to its own owner; directories are, for the time of the scan.

@@ -79,11 +79,25 @@ pub struct Record {
     pub roots: Vec<PathBuf>,
     /// When the session began: seconds and nanoseconds. Files changed since then are read at each capture.
     pub(crate) started: (i64, u32),
+    /// Those of the roots that the first snapshot does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<LateRoot>,
     pub snapshots: Vec<Recorded>,
     checksum: String,
 }
 
+/// A root that joined a session that was under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateRoot {
+    #[serde(with = "paths")]
+    pub path: PathBuf,
+    /// The first snapshot that has it.
+    pub first: u32,
+}
+
+/// Without late roots, and with some.
 const FORMAT: u32 = 1;
+const FORMAT_LATE: u32 = 2;
 
 impl Record {
     pub(crate) fn new(roots: Vec<PathBuf>, started: Time) -> Record {
@@ -98,6 +112,12 @@ impl Record {
         self.snapshots.iter().find(|recorded| recorded.snapshot() == *id)
     }
 
+    /// The roots of the first snapshot.
+    pub(crate) fn first_roots(&self) -> Vec<PathBuf> {
+        let late = |root: &&PathBuf| self.late.iter().any(|late| late.path == **root);
+        self.roots.iter().filter(|root| !late(root)).cloned().collect()
+    }
+
     /// The last numbered snapshot.
     pub fn last_number(&self) -> Option<u32> {
         let number = |recorded: &Recorded| match recorded.id {
@@ -108,7 +128,8 @@ impl Record {
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let mut record = Record { checksum: String::new(), ..self.clone() };
+        let format = if self.late.is_empty() { FORMAT } else { FORMAT_LATE };
+        let mut record = Record { format, checksum: String::new(), ..self.clone() };
         record.checksum = content_hash(&serde_json::to_vec(&record)?).hex();
         let mut bytes = serde_json::to_vec_pretty(&record)?;
         bytes.push(b'\n');
@@ -118,11 +139,14 @@ impl Record {
     /// There is one form only; anything else is damage.
     fn decode(bytes: &[u8]) -> Result<Record, String> {
         let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if record.format != FORMAT {
+        if ![FORMAT, FORMAT_LATE].contains(&record.format) {
             return Err(format!("its format {} is not known", record.format));
         }
         if !record.snapshots.iter().all(|recorded| is_manifest_name(&recorded.file)) {
             return Err("it names a file that is no manifest".to_owned());
+        }
+        if !record.late.iter().all(|late| record.roots.contains(&late.path)) {
+            return Err("it names a late root that is none of its roots".to_owned());
         }
         match record.encode() {
             Ok(encoded) if encoded == bytes => Ok(record),

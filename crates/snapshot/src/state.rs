@@ -22,6 +22,10 @@ impl SnapshotState {
     pub fn root(&self, path: &std::path::Path) -> Option<&RootState> {
         self.roots.iter().find(|root| root.path == path)
     }
+
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.roots.iter().map(|root| root.path.clone()).collect()
+    }
 }
 
 /// One root: an entry in its parent directory.

@@ -28,6 +28,8 @@ mod forged;
 mod kill;
 #[path = "faults/lab.rs"]
 mod lab;
+#[path = "faults/late.rs"]
+mod late;
 #[path = "faults/mapped.rs"]
 mod mapped;
 #[path = "faults/mounts.rs"]

@@ -17,6 +17,8 @@ mod deep;
 mod exclusion;
 #[path = "laws/interface.rs"]
 mod interface;
+#[path = "laws/late.rs"]
+mod late;
 #[path = "laws/links.rs"]
 mod links;
 #[path = "laws/next.rs"]

@@ -4,10 +4,21 @@
 //! init's notices, the terminal, the tapped output and the clocks of the limits. It returns what happened as a value
 //! and prints nothing. [`replace`] is the same without a parent. [`Watcher`] says when a tree changes.
 
+pub mod approval;
 mod canary;
+pub mod channel;
+mod edge;
+mod hardened;
+mod lending;
 mod limits;
+pub mod mediate;
+mod mirror;
+mod pipes;
 mod pump;
+pub mod recorded;
+pub mod report;
 mod run;
+pub mod stage;
 mod tap;
 mod terminal;
 mod watcher;

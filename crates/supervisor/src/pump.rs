@@ -20,11 +20,13 @@ pub(crate) struct Pump {
     from: Option<File>,
     to: File,
     pending: VecDeque<u8>,
+    /// So many of the last bytes wait for what follows them.
+    held: usize,
 }
 
 impl Pump {
     pub(crate) fn new(from: OwnedFd, to: OwnedFd) -> Pump {
-        Pump { from: Some(from.into()), to: to.into(), pending: VecDeque::new() }
+        Pump { from: Some(from.into()), to: to.into(), pending: VecDeque::new(), held: 0 }
     }
 
     /// What to poll for: the source, unless it ended or enough is waiting.
@@ -33,7 +35,29 @@ impl Pump {
     }
 
     pub(crate) fn sink(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        (!self.pending.is_empty()).then(|| (self.to.as_fd(), true))
+        (!self.is_flushed()).then(|| (self.to.as_fd(), true))
+    }
+
+    /// Nothing is left that may be given on now.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.ready() == 0
+    }
+
+    /// How much may be given on now. What a source said last waits for nothing.
+    fn ready(&self) -> usize {
+        self.pending.len() - self.from.as_ref().map_or(0, |_| self.held.min(self.pending.len()))
+    }
+
+    /// Keep so many of the last bytes back.
+    pub(crate) fn hold(&mut self, held: usize) {
+        self.held = held;
+    }
+
+    /// Give these on before what is kept back.
+    pub(crate) fn insert(&mut self, bytes: &[u8]) {
+        let held = self.pending.split_off(self.ready());
+        self.pending.extend(bytes);
+        self.pending.extend(held);
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -59,7 +83,7 @@ impl Pump {
     /// Give on one chunk.
     pub(crate) fn flush(&mut self) {
         let (front, _) = self.pending.as_slices();
-        let chunk = &front[..front.len().min(CHUNK)];
+        let chunk = &front[..front.len().min(CHUNK).min(self.ready())];
         match self.to.write(chunk) {
             Ok(n) => drop(self.pending.drain(..n)),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}

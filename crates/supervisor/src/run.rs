@@ -4,20 +4,30 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nono_policy::resolved::Limits;
 use nono_sandbox::{Command, ExecStrategy, PlanError, Prepared};
-use nono_sys::launch::{self, LaunchError, Launched, Notice};
+use nono_sys::errno;
+use nono_sys::launch::{self, HandedOver, LaunchError, Launched, Notice};
 use nono_sys::process::{self, Signals};
 use nono_sys::wait::{self, Ended};
-use nono_sys::{errno, terminal as tty};
 use thiserror::Error;
 
+use crate::channel::{Channels, Closed, Reception};
+use crate::hardened::Hardened;
+use crate::lending::{self, Lending};
 use crate::limits::{self, LimitHit, MemoryMethod, Watch};
+use crate::mediate::behalf::RequestDoor;
+use crate::mediate::{Handed, Mediate, Mediating, Mediator};
+use crate::pipes::Pipes;
 use crate::pump::Pump;
+use crate::recorded::Recorded;
+use crate::report::{MediationReport, Office};
+use crate::stage::Stage;
 use crate::tap::{Complaint, Tap};
 use crate::terminal::Caller;
 
@@ -34,8 +44,13 @@ pub struct CommandSpec {
 pub struct Options {
     /// Keep the caller's terminal: no pty.
     pub interactive: bool,
+    /// The person may be asked, on their terminal, which the command never gets then. Leases can be had from the stage
+    /// while [`run`] goes on. Not together with `interactive`.
+    pub asking: Option<Stage>,
     /// Listen to the error output for the diagnostic.
     pub listen: bool,
+    /// What the command says on its output, where that is no terminal, goes where its errors go.
+    pub output_aside: bool,
     /// How long what the command leaves behind has between TERM and KILL.
     pub grace_ms: u32,
 }
@@ -49,6 +64,12 @@ pub struct Outcome {
     pub complaints: Vec<Complaint>,
     /// What it said ended without a line's end.
     pub unfinished_line: bool,
+    /// What it was refused and granted while it ran.
+    pub mediation: MediationReport,
+    /// What it did, where that was to be recorded.
+    pub recorded: Option<Recorded>,
+    /// Somebody outside wanted it to end.
+    pub stopped: bool,
 }
 
 /// The command was not run, or could not be watched.
@@ -99,9 +120,14 @@ pub fn run(
     command: &CommandSpec,
     options: &Options,
     signals: &Signals,
+    mediate: Mediate,
+    channels: Option<Channels>,
 ) -> Result<Outcome, RunError> {
-    let caller = Caller::new(options.interactive).map_err(supervising("look at the terminal"))?;
-    let pipes = Pipes::new(&caller, options.listen).map_err(supervising("make a pipe"))?;
+    let caller = if options.asking.is_some() { Caller::asking() } else { Caller::new(options.interactive) };
+    let caller = caller.map_err(supervising("look at the terminal"))?;
+    let lending = options.asking.as_ref().map(Lending::new);
+    let pipes =
+        Pipes::new(&caller, options.listen, options.output_aside).map_err(supervising("make a pipe"))?;
     let mut plan = prepared.plan(Command {
         program: command.program.clone(),
         argv: command.argv.clone(),
@@ -122,6 +148,11 @@ pub fn run(
     if prepared.blueprint().strategy == ExecStrategy::Monitor {
         prepared.confine_self()?;
     }
+    let mediated = prepared.blueprint().mediated().any();
+    let Beside { mediating, reception, terminal } =
+        Beside::new(&launched, mediated, mediate, options.asking.clone(), channels)?;
+    // Dropped before the mediator, which waits for whoever waits for the terminal.
+    let lending = lending;
     let limits = &prepared.blueprint().limits;
     if limits.memory.is_some() && !limits::can_measure(launched.pid) {
         return Err(RunError::CannotMeasure);
@@ -129,78 +160,72 @@ pub fn run(
     let watch = Watch::new(limits, launched.pid);
     caller.enter().map_err(supervising("set up the terminal"))?;
     let outputs = pipes.into_pumps();
-    let state = Loop {
+    let mut state = Loop {
         signals,
         caller: &caller,
         launched,
+        stop: reception.as_ref().map(Reception::stop_wanted),
         master: None,
         outputs,
         input: None,
+        lending,
         watch,
         tap: Tap::default(),
+        mediator: mediating.as_ref(),
     };
+    if let Some(terminal) = terminal {
+        state.connect(terminal).map_err(supervising("connect the terminal"))?;
+    }
     let result = state.turn();
     // While `signals` blocks SIGTTOU: taking the terminal back is a background group's call.
     caller.leave();
+    // Requests in words end before those who answer them.
+    drop(reception);
+    let (mediation, recorded) = mediating.map(Mediating::finish).unzip();
     let mut outcome = result.map_err(supervising("watch the command"))?;
+    outcome.mediation = mediation.unwrap_or_default();
+    outcome.recorded = recorded.flatten();
     outcome.memory_method = limits::memory_method(limits);
     outcome.limit = outcome.limit.or_else(|| file_size_hit(outcome.ended, limits));
     Ok(outcome)
 }
 
+/// Those who stand beside the loop in threads of their own: who answers trapped calls, and who takes requests in words.
+struct Beside {
+    mediating: Option<Mediating>,
+    reception: Option<Reception>,
+    terminal: Option<OwnedFd>,
+}
+
+impl Beside {
+    fn new(
+        launched: &Launched,
+        mediated: bool,
+        mediate: Mediate,
+        stage: Option<Stage>,
+        channels: Option<Channels>,
+    ) -> Result<Beside, RunError> {
+        let init = launched.pid.unsigned_abs();
+        let attend = |channels, office: Arc<dyn Office>| {
+            Reception::open(channels, office, init).map_err(supervising("serve the session's sockets"))
+        };
+        if !mediated {
+            let reception = channels.map(|channels| attend(channels, Arc::new(Closed))).transpose()?;
+            return Ok(Beside { mediating: None, reception, terminal: None });
+        }
+        let HandedOver { listener, root, socket_list, terminal } =
+            launched.hand_over().map_err(supervising("take over the trapped calls"))?;
+        let handed = Handed { listener, root, socket_list, init: launched.pid };
+        let mediator = Mediator::new(mediate, handed, stage).map_err(supervising("answer trapped calls"))?;
+        let reception = channels.map(|channels| attend(channels, mediator.office())).transpose()?;
+        let door = reception.as_ref().map(|reception| Arc::new(reception.door()) as Arc<dyn RequestDoor>);
+        let mediating = mediator.start(door).map_err(supervising("answer trapped calls"))?;
+        Ok(Beside { mediating: Some(mediating), reception, terminal })
+    }
+}
+
 fn file_size_hit(ended: Ended, limits: &Limits) -> Option<LimitHit> {
     (ended == Ended::Signal(libc::SIGXFSZ)).then_some(limits.file_size.map(LimitHit::FileSize)).flatten()
-}
-
-/// While a command runs nobody of the same user may look into its supervisor.
-struct Hardened {
-    was_dumpable: bool,
-}
-
-impl Hardened {
-    fn new() -> io::Result<Hardened> {
-        process::forbid_core_dumps()?;
-        Ok(Hardened { was_dumpable: process::set_dumpable(false)? })
-    }
-}
-
-impl Drop for Hardened {
-    fn drop(&mut self) {
-        // A library's host process gets its setting back; failing that, it stays on the safe side.
-        let _ = process::set_dumpable(self.was_dumpable);
-    }
-}
-
-/// The descriptors between the command's output and the caller's.
-struct Pipes {
-    stdio: [RawFd; 3],
-    /// (our end, where it goes), and the child's end, open until the fork.
-    tapped: Option<(OwnedFd, OwnedFd)>,
-    _childs: Option<OwnedFd>,
-}
-
-impl Pipes {
-    /// Errors are listened to through a pipe, unless they go to a terminal: then the command would notice, and with a
-    /// pty we see them anyway. Where both outputs are one file they stay one pipe, so that their order is kept. Errors
-    /// that were sent elsewhere go there, pty or not.
-    fn new(caller: &Caller, listen: bool) -> io::Result<Pipes> {
-        let stderr = io::stderr();
-        let shared = matches!(caller, Caller::Shared { .. });
-        let elsewhere = !tty::is_terminal(stderr.as_fd());
-        if !listen || !elsewhere {
-            let kept = if elsewhere { stderr.as_raw_fd() } else { -1 };
-            return Ok(Pipes { stdio: [-1, -1, kept], tapped: None, _childs: None });
-        }
-        let (ours, childs) = launch::output_pipe()?;
-        let one_file = shared && process::same_open_file(1, 2);
-        let stdio = [-1, if one_file { childs.as_raw_fd() } else { -1 }, childs.as_raw_fd()];
-        let sink = stderr.as_fd().try_clone_to_owned()?;
-        Ok(Pipes { stdio, tapped: Some((ours, sink)), _childs: Some(childs) })
-    }
-
-    fn into_pumps(self) -> Vec<Pump> {
-        self.tapped.into_iter().map(|(from, to)| Pump::new(from, to)).collect()
-    }
 }
 
 /// The loop's state. With a pty: its master, what the command says there among `outputs`, what the caller types in
@@ -209,11 +234,15 @@ struct Loop<'a> {
     signals: &'a Signals,
     caller: &'a Caller,
     launched: Launched,
+    /// Readable when somebody outside wants the command to end; heard once.
+    stop: Option<BorrowedFd<'a>>,
     master: Option<OwnedFd>,
     outputs: Vec<Pump>,
     input: Option<Pump>,
+    lending: Option<Lending>,
     watch: Watch,
     tap: Tap,
+    mediator: Option<&'a Mediating>,
 }
 
 /// How often a job in the background looks whether it was brought to the foreground.
@@ -227,8 +256,9 @@ impl Loop<'_> {
     fn turn(mut self) -> io::Result<Outcome> {
         let mut ended = None;
         let mut limit = None;
+        let mut stopped = false;
         let mut init_gone = false;
-        while !(init_gone && self.output_done()) {
+        while !(init_gone && self.output_done() && !self.is_lent()) {
             let ready = self.wait(init_gone, limit.is_none() && ended.is_none())?;
             // Everything that was started is dead; what keeps the output open is somebody outside who was handed it.
             if init_gone && !ready.contains(&true) {
@@ -239,18 +269,33 @@ impl Loop<'_> {
             }
             if ready[1] && !init_gone {
                 match self.launched.control.receive()? {
-                    None => init_gone = true,
+                    None => {
+                        init_gone = true;
+                        self.lending.iter_mut().for_each(Lending::over);
+                    }
                     Some(Notice::Terminal(fd)) => self.connect(fd)?,
                     Some(Notice::Stopped(signal)) => {
                         self.stopped(signal)?;
                         // What was readable before the stop may be somebody else's now.
                         continue;
                     }
-                    Some(Notice::Continued) => {}
+                    // What is handed over comes before the loop.
+                    Some(
+                        Notice::Continued | Notice::Root(_) | Notice::SocketList(_) | Notice::Listener(_),
+                    ) => {}
                     Some(Notice::Ended(status)) => ended = Some(wait::decode(status)),
                 }
             }
-            self.pump(&ready[2..]);
+            if ready[2] && self.stop.take().is_some() && !init_gone {
+                stopped = ended.is_none();
+                unless_gone(self.launched.control.end_all())?;
+            }
+            if ready[3] && self.mediator.take().is_some_and(|mediator| !mediator.ended_well()) {
+                // Nobody answers trapped calls any more, and whoever makes one would wait for ever.
+                unless_gone(self.launched.control.kill_all())?;
+            }
+            self.pump(&ready[5..]);
+            self.attend(ready[4], init_gone);
             if self.caller.waits_for_foreground() {
                 self.resume()?;
             }
@@ -267,7 +312,16 @@ impl Loop<'_> {
         // Without a last word init was killed from outside, and everything with it.
         let ended = ended.unwrap_or(Ended::Signal(libc::SIGKILL));
         let unfinished_line = self.tap.in_line();
-        Ok(Outcome { ended, limit, memory_method: None, complaints: self.tap.finish(), unfinished_line })
+        Ok(Outcome {
+            ended,
+            limit,
+            memory_method: None,
+            complaints: self.tap.finish(),
+            unfinished_line,
+            mediation: MediationReport::default(),
+            recorded: None,
+            stopped,
+        })
     }
 
     /// What the command said is through; what the caller might still type is of no interest.
@@ -277,10 +331,13 @@ impl Loop<'_> {
 
     fn wait(&self, init_gone: bool, watching: bool) -> io::Result<Vec<bool>> {
         let control = (!init_gone).then(|| (self.launched.control.as_fd(), false));
-        let mut fds = vec![Some((self.signals.as_fd(), false)), control];
-        fds.extend(self.outputs.iter().flat_map(|pump| [pump.source(), pump.sink()]));
+        let stop = self.stop.map(|stop| (stop, false));
+        let mediator = self.mediator.filter(|_| !init_gone).map(|mediator| (mediator.ended(), false));
+        let bell = self.lending.as_ref().map(|lending| (lending.bell(), false));
+        let mut fds = vec![Some((self.signals.as_fd(), false)), control, stop, mediator, bell];
+        fds.extend(self.polled_outputs());
         if let Some(input) = &self.input {
-            fds.extend([input.source().filter(|_| self.caller.listens()), input.sink()]);
+            fds.extend([input.source().filter(|_| self.listens()), input.sink()]);
         }
         let timeout = if watching { self.watch.timeout() } else { None };
         let look = self.caller.waits_for_foreground().then_some(LOOK);
@@ -288,17 +345,46 @@ impl Loop<'_> {
         wait::poll(&fds, timeout.into_iter().chain(look).chain(last_words).min())
     }
 
+    /// While somebody else has the terminal, what the command says there waits in its own.
+    fn polled_outputs(&self) -> impl Iterator<Item = Option<(BorrowedFd<'_>, bool)>> {
+        let screen = self.screen();
+        let paused = self.lending.as_ref().is_some_and(Lending::pauses);
+        self.outputs.iter().enumerate().flat_map(move |(index, pump)| {
+            [pump.source().filter(|_| !(paused && Some(index) == screen)), pump.sink()]
+        })
+    }
+
+    /// Which of the outputs goes to the person's screen.
+    fn screen(&self) -> Option<usize> {
+        self.master.as_ref().and_then(|_| self.outputs.len().checked_sub(1))
+    }
+
+    fn listens(&self) -> bool {
+        self.caller.listens() && !self.lending.as_ref().is_some_and(Lending::pauses)
+    }
+
+    fn is_lent(&self) -> bool {
+        self.lending.as_ref().is_some_and(Lending::is_lent)
+    }
+
     fn pump(&mut self, ready: &[bool]) {
-        let outputs = self.outputs.len();
+        let (outputs, screen, listens) = (self.outputs.len(), self.screen(), self.listens());
         let pumps = self.outputs.iter_mut().chain(&mut self.input);
         for (index, (pump, ready)) in pumps.zip(ready.chunks(2)).enumerate() {
-            if ready[0] && (index < outputs || self.caller.listens()) {
-                // Only what the command says is listened to, not what the person types.
+            if ready[0] && (index < outputs || listens) {
+                let mut held = 0;
                 pump.fill(|bytes| {
+                    // Only what the command says is listened to, not what the person types.
                     if index < outputs {
                         self.tap.listen(bytes);
                     }
+                    match &mut self.lending {
+                        Some(lending) if Some(index) == screen => held = lending.follow(bytes),
+                        Some(lending) if index >= outputs => lending.typed(),
+                        _ => {}
+                    }
                 });
+                pump.hold(held);
             }
             if ready[1] {
                 pump.flush();
@@ -313,7 +399,7 @@ impl Loop<'_> {
     /// Everything the command said before it stopped belongs on the screen before the shell's prompt.
     fn drain(&mut self) -> io::Result<()> {
         loop {
-            let fds: Vec<_> = self.outputs.iter().flat_map(|pump| [pump.source(), pump.sink()]).collect();
+            let fds: Vec<_> = self.polled_outputs().collect();
             let waiting = self.outputs.iter().any(|pump| pump.sink().is_some());
             let ready = wait::poll(&fds, Some(if waiting { LOOK } else { Duration::ZERO }))?;
             if !ready.contains(&true) {
@@ -326,36 +412,61 @@ impl Loop<'_> {
     /// The command's pty is there: connect it to the caller's terminal both ways.
     fn connect(&mut self, master: OwnedFd) -> io::Result<()> {
         self.caller.resize(master.as_fd())?;
-        let input = io::stdin().as_fd().try_clone_to_owned()?;
-        let output = io::stdout().as_fd().try_clone_to_owned()?;
+        let (input, output) = self.caller.ends()?;
         self.outputs.push(Pump::new(master.try_clone()?, output));
         self.input = Some(Pump::new(input, master.try_clone()?));
         self.master = Some(master);
         Ok(())
     }
 
+    /// Hand the terminal to a question that waits, or go on after one.
+    fn attend(&mut self, rung: bool, over: bool) {
+        let screen = self.screen();
+        let Some(lending) = &mut self.lending else { return };
+        if rung {
+            lending.listen();
+        }
+        if over {
+            lending.over();
+        }
+        let again = lending.go_on(screen.map(|at| &mut self.outputs[at]));
+        lending.hand_over(screen.map(|at| &self.outputs[at]), self.master.as_ref().map(AsFd::as_fd));
+        if let Some(again) = again {
+            if again.resize {
+                self.resize();
+            } else if let Some(master) = self.master.as_ref().filter(|_| again.nudge) {
+                lending::nudge(master.as_fd());
+            }
+        }
+    }
+
     fn stopped(&mut self, signal: i32) -> io::Result<()> {
         self.drain()?;
+        self.lending.iter().for_each(Lending::set_aside);
         self.caller.stopped(signal, &self.launched.control)?;
+        self.lending.iter().for_each(Lending::take_up);
         self.resize();
         Ok(())
     }
 
     /// Continued, or brought to the foreground: the terminal may have another size and other settings by now.
-    fn resume(&self) -> io::Result<()> {
+    fn resume(&mut self) -> io::Result<()> {
         self.caller.enter()?;
+        self.lending.iter().for_each(Lending::take_up);
         self.resize();
         Ok(())
     }
 
-    fn resize(&self) {
-        if let Some(master) = &self.master {
+    fn resize(&mut self) {
+        if let Some(master) = &self.master
+            && self.lending.as_mut().is_none_or(Lending::resize)
+        {
             // A terminal that is gone has no size; its end is noticed elsewhere.
             let _ = self.caller.resize(master.as_fd());
         }
     }
 
-    fn pass_signals(&self) -> io::Result<()> {
+    fn pass_signals(&mut self) -> io::Result<()> {
         while let Some(received) = self.signals.next() {
             match (received.signal, &self.master) {
                 (libc::SIGWINCH, Some(_)) => self.resize(),
@@ -375,10 +486,14 @@ impl Loop<'_> {
     }
 
     fn pass(&self, signal: i32) -> io::Result<()> {
-        match self.launched.control.signal(signal) {
-            // It ended a moment ago.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => Ok(()),
-            result => result,
-        }
+        unless_gone(self.launched.control.signal(signal))
+    }
+}
+
+/// Init may have ended a moment ago.
+fn unless_gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => Ok(()),
+        result => result,
     }
 }

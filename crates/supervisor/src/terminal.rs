@@ -3,6 +3,8 @@
 //! With a terminal on both ends the command gets a pty of its own, and the caller's terminal passes bytes through
 //! untouched until the end. Otherwise it keeps the caller's descriptors, in a process group of its own, which becomes
 //! the foreground group when it wants to read from the terminal.
+//! Where questions may be put to the person, the command never has the caller's terminal: it gets a pty in the place of
+//! each descriptor that is one, or no terminal at all.
 
 use std::cell::Cell;
 use std::io;
@@ -16,20 +18,37 @@ use nono_sys::terminal::{self, Settings};
 #[derive(Debug)]
 pub(crate) enum Caller {
     /// The command has its own pty; these are the settings to put back. `raw`: the bytes pass through now, which they
-    /// do only while this job has the terminal.
-    Raw { tty: OwnedFd, settings: Settings, raw: Cell<bool> },
+    /// do only while this job has the terminal. `reads`: what is typed is for the command; if that is not so from the
+    /// start, it is once it wants to read from its terminal.
+    Raw { tty: OwnedFd, settings: Settings, raw: Cell<bool>, reads: Cell<bool> },
     /// The command shares what there is. `lent`: its group has the terminal, and we take it back.
     Shared { tty: Option<OwnedFd>, lent: Cell<bool> },
+    /// The command has no terminal.
+    None,
 }
 
 impl Caller {
+    /// For a command whose wishes the person may be asked about. Without a terminal to ask on there is none to keep
+    /// from the command.
+    pub(crate) fn asking() -> io::Result<Caller> {
+        let Some(tty) = terminal::controlling() else { return Caller::new(false) };
+        let streams = [0, 1, 2].map(is_terminal);
+        if !streams.contains(&true) {
+            return Ok(Caller::None);
+        }
+        let settings = Settings::of(tty.as_fd())?;
+        // In a pipeline the keys may be somebody else's, such as a pager's.
+        let reads = streams[0] && streams[1];
+        Ok(Caller::Raw { tty, settings, raw: Cell::new(false), reads: Cell::new(reads) })
+    }
+
     pub(crate) fn new(interactive: bool) -> io::Result<Caller> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let both = terminal::is_terminal(stdin.as_fd()) && terminal::is_terminal(stdout.as_fd());
         if both && !interactive && terminal::in_foreground(stdin.as_fd()) {
             let tty = stdin.as_fd().try_clone_to_owned()?;
             let settings = Settings::of(tty.as_fd())?;
-            return Ok(Caller::Raw { tty, settings, raw: Cell::new(false) });
+            return Ok(Caller::Raw { tty, settings, raw: Cell::new(false), reads: Cell::new(true) });
         }
         let tty = terminal::controlling();
         let lend =
@@ -40,9 +59,12 @@ impl Caller {
     /// What the child's plan says.
     pub(crate) fn plan(&self) -> io::Result<launch::Terminal> {
         Ok(match self {
-            Caller::Raw { tty, settings, .. } => {
-                launch::Terminal::Pty { settings: settings.for_pty(), size: terminal::size(tty.as_fd())? }
-            }
+            Caller::Raw { tty, settings, reads, .. } => launch::Terminal::Pty {
+                settings: settings.for_pty(),
+                size: terminal::size(tty.as_fd())?,
+                foreground: reads.get(),
+            },
+            Caller::None => launch::Terminal::Detached,
             Caller::Shared { tty, lent } => launch::Terminal::Inherit {
                 tty: tty.as_ref().map_or(-1, AsRawFd::as_raw_fd),
                 foreground: lent.get(),
@@ -52,8 +74,8 @@ impl Caller {
 
     /// Begin passing bytes through, if this job has the terminal; a background job leaves it alone.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        if let Caller::Raw { tty, settings, raw } = self {
-            raw.set(terminal::in_foreground(tty.as_fd()));
+        if let Caller::Raw { tty, settings, raw, reads } = self {
+            raw.set(reads.get() && terminal::in_foreground(tty.as_fd()));
             if raw.get() {
                 settings.raw().apply(tty.as_fd())?;
             }
@@ -65,7 +87,7 @@ impl Caller {
     pub(crate) fn leave(&self) {
         // A terminal that is gone needs nothing back.
         let _ = match self {
-            Caller::Raw { tty, settings, raw } if raw.replace(false) => settings.apply(tty.as_fd()),
+            Caller::Raw { tty, settings, raw, .. } if raw.replace(false) => settings.apply(tty.as_fd()),
             Caller::Shared { tty: Some(tty), lent } if lent.replace(false) => {
                 terminal::take_foreground(tty.as_fd())
             }
@@ -87,14 +109,14 @@ impl Caller {
 
     /// Whether the command has a pty while this job is in the background: nobody tells when that changes.
     pub(crate) fn waits_for_foreground(&self) -> bool {
-        matches!(self, Caller::Raw { raw, .. } if !raw.get())
+        matches!(self, Caller::Raw { raw, reads, .. } if reads.get() && !raw.get())
     }
 
     /// Pass a changed window size on.
     pub(crate) fn resize(&self, master: BorrowedFd<'_>) -> io::Result<()> {
         match self {
             Caller::Raw { tty, .. } => terminal::set_size(master, terminal::size(tty.as_fd())?),
-            Caller::Shared { .. } => Ok(()),
+            Caller::Shared { .. } | Caller::None => Ok(()),
         }
     }
 
@@ -115,14 +137,36 @@ impl Caller {
         control.signal(libc::SIGCONT)
     }
 
-    /// Hand a shared terminal to the command, if it is ours to give.
+    /// Hand a shared terminal to the command, or let it read from its own, if the person's is ours to give.
     fn lend(&self, control: &launch::Control) -> io::Result<bool> {
-        let Caller::Shared { tty: Some(tty), lent } = self else { return Ok(false) };
+        let (tty, lent) = match self {
+            Caller::Shared { tty: Some(tty), lent } => (tty, lent),
+            Caller::Raw { tty, reads, .. } if !reads.get() => (tty, reads),
+            _ => return Ok(false),
+        };
         let ours = terminal::in_foreground(tty.as_fd());
         if ours {
             control.foreground()?;
             lent.set(true);
+            self.enter()?;
         }
         Ok(ours)
+    }
+
+    /// Where the command's own terminal is connected to: what is typed, and what is seen.
+    pub(crate) fn ends(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        let (stdin, stdout) = (io::stdin(), io::stdout());
+        let tty = if let Caller::Raw { tty, .. } = self { tty.as_fd() } else { stdin.as_fd() };
+        let seen = if is_terminal(1) { stdout.as_fd() } else { tty };
+        Ok((tty.try_clone_to_owned()?, seen.try_clone_to_owned()?))
+    }
+}
+
+/// Whether a standard stream of this process is a terminal.
+pub(crate) fn is_terminal(stream: i32) -> bool {
+    match stream {
+        0 => terminal::is_terminal(io::stdin().as_fd()),
+        1 => terminal::is_terminal(io::stdout().as_fd()),
+        _ => terminal::is_terminal(io::stderr().as_fd()),
     }
 }

@@ -5,15 +5,23 @@
 //! names of its own steps, and no `cfg(target_os)` above this crate except in `nono-sandbox`'s backend folder.
 
 #[cfg(target_os = "linux")]
+pub mod diag;
+#[cfg(target_os = "linux")]
+pub mod foreign;
+#[cfg(target_os = "linux")]
 pub mod landlock;
 #[cfg(target_os = "linux")]
 pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod notify;
 #[cfg(target_os = "linux")]
 pub mod process;
 #[cfg(target_os = "linux")]
 mod raw;
 #[cfg(target_os = "linux")]
 pub mod seccomp;
+#[cfg(target_os = "linux")]
+pub mod socket;
 #[cfg(target_os = "linux")]
 pub mod terminal;
 #[cfg(target_os = "linux")]

@@ -63,6 +63,19 @@ pub fn kernel_release() -> String {
     }
 }
 
+/// Give the calling thread a umask (and a working directory and root) of its own.
+pub fn own_umask() -> io::Result<()> {
+    // SAFETY: no memory is passed; what std knows of this thread does not change.
+    if unsafe { libc::unshare(libc::CLONE_FS) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether the kernel is at least this version; `None` where its name does not begin with one.
+pub fn kernel_at_least(major: u32, minor: u32) -> Option<bool> {
+    let release = kernel_release();
+    let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().ok());
+    Some((parts.next()??, parts.next()??) >= (major, minor))
+}
+
 /// How many threads this process has. Asked of the folder's link count, which a sandbox without `/proc` still tells.
 pub fn thread_count() -> io::Result<usize> {
     use std::os::unix::fs::MetadataExt;

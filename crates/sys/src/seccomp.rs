@@ -1,6 +1,7 @@
 //! Installing a compiled seccomp program, and asking what the kernel's seccomp can do.
 
 use std::io;
+use std::os::fd::RawFd;
 
 use crate::raw::{Errno, io_error, sys};
 
@@ -23,6 +24,8 @@ struct Program {
 const SET_MODE_FILTER: u32 = 1;
 const GET_ACTION_AVAIL: u32 = 2;
 const FILTER_FLAG_TSYNC: u32 = 1;
+const FILTER_FLAG_NEW_LISTENER: u32 = 1 << 3;
+const FILTER_FLAG_WAIT_KILLABLE_RECV: u32 = 1 << 5;
 /// `SECCOMP_RET_USER_NOTIF`
 const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 
@@ -33,13 +36,26 @@ pub fn install(program: &[Instruction], all_threads: bool) -> io::Result<()> {
 }
 
 pub(crate) fn install_raw(program: &[Instruction], all_threads: bool) -> Result<(), Errno> {
-    let len = u16::try_from(program.len()).map_err(|_| libc::E2BIG)?;
-    let prog = Program { len, filter: program.as_ptr() };
-    let flags = if all_threads { FILTER_FLAG_TSYNC } else { 0 };
-    // SAFETY: prog and the instructions it points to live across the call; the kernel copies them.
-    let result = unsafe { sys!(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const prog) }?;
+    let result = set_filter(program, if all_threads { FILTER_FLAG_TSYNC } else { 0 })?;
     // With TSYNC a positive result names the thread that could not be synchronised.
     if result == 0 { Ok(()) } else { Err(libc::ESRCH) }
+}
+
+/// Install `program` on the calling thread and return the descriptor that its notifications arrive at. Where the kernel
+/// knows how, a call that was received waits for its answer through everything but a fatal signal.
+pub(crate) fn install_with_listener(program: &[Instruction]) -> Result<RawFd, Errno> {
+    let listener = match set_filter(program, FILTER_FLAG_NEW_LISTENER | FILTER_FLAG_WAIT_KILLABLE_RECV) {
+        Err(libc::EINVAL) => set_filter(program, FILTER_FLAG_NEW_LISTENER)?,
+        result => result?,
+    };
+    RawFd::try_from(listener).map_err(|_| libc::EMFILE)
+}
+
+fn set_filter(program: &[Instruction], flags: u32) -> Result<isize, Errno> {
+    let len = u16::try_from(program.len()).map_err(|_| libc::E2BIG)?;
+    let prog = Program { len, filter: program.as_ptr() };
+    // SAFETY: prog and the instructions it points to live across the call; the kernel copies them.
+    unsafe { sys!(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const prog) }
 }
 
 /// Whether a supervisor could be asked by the kernel (`SECCOMP_RET_USER_NOTIF`).

@@ -51,9 +51,21 @@ impl Settings {
         raw
     }
 
+    /// Whether input is given to programs line by line. One that turned this off looks at single keys.
+    pub fn by_line(&self) -> bool {
+        self.0.c_lflag & libc::ICANON != 0
+    }
+
     pub fn for_pty(&self) -> Box<libc::termios> {
         Box::new(self.0)
     }
+}
+
+/// Throw away what was typed and not read yet.
+pub fn discard_input(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: only numbers are passed.
+    check_int(unsafe { libc::tcflush(fd.as_raw_fd(), libc::TCIFLUSH) }).map_err(io_error)?;
+    Ok(())
 }
 
 pub fn size(fd: BorrowedFd<'_>) -> io::Result<libc::winsize> {

@@ -43,7 +43,7 @@ fn replaced(text: &str, table: &str) -> Option<String> {
 }
 
 const HEAD: &str =
-    "| what a command cannot do | `run`, `shell` | `wrap` | where user namespaces are forbidden |
+    "| what a command cannot do | `run`, `shell` | `wrap` | `run` where user namespaces are forbidden |
 |---|---|---|---|
 ";
 
@@ -54,7 +54,11 @@ fn table() -> String {
 
 fn row(guarantee: &Guarantee) -> String {
     let held = [guarantee.with_namespaces, guarantee.direct, guarantee.without_namespaces];
-    format!("| {} | {} |", escaped(guarantee.what), held.map(cell).join(" | "))
+    let mut cells = held.map(cell);
+    if let Some(without) = guarantee.unanswered {
+        cells[2] = format!("{}; in `wrap` there: {}", cells[2], cell(without.bare));
+    }
+    format!("| {} | {} |", escaped(guarantee.what), cells.join(" | "))
 }
 
 fn cell(held: Held) -> String {

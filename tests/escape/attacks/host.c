@@ -1,11 +1,15 @@
 /* Helpers of the harness. They run outside the sandbox, as the same user: victims, accomplices, observers. */
 #include "attack.h"
+#include <arpa/inet.h>
 #include <grp.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -80,11 +84,16 @@ static void giver(char **a) {
 }
 
 /* A server of its own kind: bound `near`, by a relative name from inside its folder, or bound under a passing name
- * that was then `linked` or `renamed` to the lasting one. The kernel's list of sockets knows none of the three paths. */
+ * that was then `linked` or `renamed` to the lasting one. The kernel's list of sockets knows none of the three paths.
+ * One that is `apart` is in a network namespace of its own, and on no list at all. */
 static void listener(char **a) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int visits = 0, door = need(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), "socket"), near = !strcmp(a[0], "near");
     char path[4096];
+    if (!strcmp(a[0], "apart")) {
+        need(unshare(CLONE_NEWUSER | CLONE_NEWNET), "unshare");
+        door = need(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), "socket");
+    }
     need(chdir(a[1]), "chdir");
     snprintf(path, sizeof path, near ? "%s" : "%s/%s.tmp", near ? a[2] : a[1], a[2]);
     if (strlen(path) >= sizeof at.sun_path) errno = ENAMETOOLONG, broken("socket path");
@@ -92,7 +101,7 @@ static void listener(char **a) {
     need(bind(door, (void *)&at, sizeof at), "bind");
     need(listen(door, 16), "listen");
     if (!strcmp(a[0], "linked")) need(link(path, a[2]), "link"), need(unlink(path), "unlink");
-    if (!strcmp(a[0], "renamed")) need(rename(path, a[2]), "rename");
+    if (!strcmp(a[0], "renamed") || !strcmp(a[0], "apart")) need(rename(path, a[2]), "rename");
     printf("READY door=%s/%s\n", a[1], a[2]);
     for (char line[16]; fgets(line, sizeof line, stdin); printf("STATE visits %d\n", visits))
         while (accept(door, NULL, NULL) >= 0) visits++;
@@ -170,6 +179,35 @@ static void mounted(char **a) {
     execv(a[3], a + 3);
     broken("exec");
 }
+/* Started by root: a network of its own where the loopback has a second address, and a server on all of them; the
+ * command becomes the user's. */
+static void addressed(char **a) {
+    struct ifreq second = {.ifr_name = "lo:1"}, up = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(atoi(a[1])), .sin6_addr = in6addr_any};
+    struct sockaddr_in *address = (void *)&second.ifr_addr;
+    int status = 0, user = atoi(a[2]);
+    need(unshare(CLONE_NEWNET), "unshare");
+    int fd = need(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket");
+    need(ioctl(fd, SIOCSIFFLAGS, &up), "loopback up");
+    address->sin_family = AF_INET;
+    if (inet_pton(AF_INET, a[0], &address->sin_addr) != 1) broken("address");
+    need(ioctl(fd, SIOCSIFADDR, &second), "second address");
+    int door = need(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+    need(bind(door, (void *)&any, sizeof any), "bind");
+    need(listen(door, 4096), "listen");
+    pid_t server = need(fork(), "fork");
+    if (server == 0)
+        for (prctl(PR_SET_PDEATHSIG, SIGKILL);;) close(accept(door, NULL, NULL));
+    need(setgroups(0, NULL), "setgroups"), need(setgid(user), "setgid"), need(setuid(user), "setuid");
+    pid_t pid = need(fork(), "fork");
+    if (pid == 0) {
+        execv(a[3], a + 3);
+        _exit(127);
+    }
+    close(0);
+    waitpid(pid, &status, 0);
+    exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
 /* Prepares the ground before an attack: a private file with its folders, an attribute to lose. */
 static void plant(char **a) {
     for (char *slash = a[0]; (slash = strchr(slash + 1, '/'));) {
@@ -234,6 +272,7 @@ const struct step host_steps[] = {
     {"on-tty", WRAPS, on_tty},
     {"launch", WRAPS, launch},
     {"mounted", WRAPS, mounted},
+    {"addressed", WRAPS, addressed},
     {"lock-free", 2, lock_free},
     {"own-tty", 0, own_tty},
     {"plant", 2, plant},

@@ -1,8 +1,10 @@
 /* The network: reaching a listener of the host by every kind of socket, and using the own loopback. */
 #include "attack.h"
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -21,6 +23,7 @@ static socklen_t local(union address *to, int family, int port) {
     to->v4.sin_port = htons(port), to->v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return sizeof to->v4;
 }
+static int family_of_host(const char *host) { return strchr(host, ':') ? AF_INET6 : AF_INET; }
 static int family_of(const char *word) { return strchr(word, '6') ? AF_INET6 : AF_INET; }
 
 static void dial(int fd, int family, int port, const char *what) {
@@ -32,6 +35,62 @@ static void dial(int fd, int family, int port, const char *what) {
 static void tcp(char **a) {
     int family = family_of(a[0]);
     dial(must(socket(family, SOCK_STREAM, 0), "socket"), family, atoi(a[1]), a[0]);
+}
+static socklen_t parsed(union address *to, const char *host, int port) {
+    socklen_t size = local(to, family_of_host(host), port);
+    void *at = to->any.sa_family == AF_INET6 ? (void *)&to->v6.sin6_addr : (void *)&to->v4.sin_addr;
+    if (inet_pton(to->any.sa_family, host, at) != 1) broken("address");
+    return size;
+}
+/* A server on a certain address, not just on this machine. */
+static void tcp_at(char **a) {
+    union address to;
+    socklen_t size = parsed(&to, a[0], atoi(a[1]));
+    int fd = must(socket(to.any.sa_family, SOCK_STREAM, 0), "socket");
+    must(connect(fd, &to.any, size), "connect");
+    escaped("connected to %s", a[0]);
+}
+/* A thread changes the address while it is looked at; who answered is asked of the kernel. */
+static union address racing, sides[2];
+static volatile int raced, stop_racing;
+static void *changer(void *none) {
+    for (; !stop_racing; raced++) racing.v4.sin_addr = sides[raced % 2].v4.sin_addr;
+    return none;
+}
+static void tcp_race(char **a) {
+    pthread_t thread;
+    socklen_t size = parsed(&sides[0], a[0], atoi(a[2]));
+    parsed(&sides[1], a[1], atoi(a[2]));
+    racing = sides[0];
+    errno = pthread_create(&thread, NULL, changer, NULL);
+    if (errno) broken("thread");
+    for (int i = 0; i < 2000 || raced < 100000; i++) {
+        union address peer;
+        socklen_t peer_size = sizeof peer;
+        int fd = must(socket(AF_INET, SOCK_STREAM, 0), "socket");
+        if (connect(fd, &racing.any, size) == 0 && getpeername(fd, &peer.any, &peer_size) == 0 &&
+            peer.v4.sin_addr.s_addr == sides[1].v4.sin_addr.s_addr)
+            escaped("connected to %s after %d tries", a[1], i);
+        close(fd);
+    }
+    errno = EACCES;
+    blocked("connect, whatever the address was");
+}
+/* A way that packets are to take, whatever address they are for. */
+static void segment_route(char **a) {
+    struct {
+        unsigned char head[8];
+        struct in6_addr hops[2];
+    } route = {{0, 4, 4 /* segment routing */, 1, 1}, {IN6ADDR_LOOPBACK_INIT}};
+    int fd = must(socket(AF_INET6, SOCK_STREAM, 0), "socket");
+    if (inet_pton(AF_INET6, a[0], &route.hops[1]) != 1) broken("address");
+    must(setsockopt(fd, IPPROTO_IPV6, IPV6_RTHDR, &route, sizeof route), "IPV6_RTHDR");
+    escaped("packets go by %s first", a[0]);
+}
+static void bind_device(char **a) {
+    int fd = must(socket(AF_INET, SOCK_STREAM, 0), "socket");
+    must(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, a[0], strlen(a[0])), "SO_BINDTODEVICE");
+    escaped("packets leave by %s", a[0]);
 }
 static void mptcp(char **a) {
     int fd = must(socket(AF_INET, SOCK_STREAM, 262 /* IPPROTO_MPTCP */), "socket MPTCP");
@@ -74,11 +133,12 @@ static void udp(char **a) {
     else must(sendto(fd, "pwned", 5, 0, &to.any, size), "sendto");
     tried("sent a datagram");
 }
-/* Serves on a port of the host's loopback until stdin ends; somebody outside must not get in. */
+/* Serves on a port of the host's loopback (`bound`: any, `unbound`: the kernel's choice, or a number) until stdin ends; somebody outside must not get in. */
 static void serve(char **a) {
     union address at;
     socklen_t size = local(&at, AF_INET, 0);
     int fd = must(socket(AF_INET, SOCK_STREAM, 0), "socket");
+    if (atoi(a[0])) at.v4.sin_port = htons(atoi(a[0]));
     if (strcmp(a[0], "unbound")) must(bind(fd, &at.any, size), "bind");
     must(listen(fd, 1), "listen");
     need(getsockname(fd, &at.any, &size), "getsockname");
@@ -120,6 +180,10 @@ static void own_udp(char **a) {
 
 const struct step inet_steps[] = {
     {"tcp", 2, tcp},
+    {"tcp-at", 2, tcp_at},
+    {"tcp-race", 3, tcp_race},
+    {"segment-route", 1, segment_route},
+    {"bind-device", 1, bind_device},
     {"mptcp", 1, mptcp},
     {"wide-tcp", 1, wide_tcp},
     {"fast-open", 1, fast_open},

@@ -1,6 +1,7 @@
 /* Changing a file without opening it for writing: modes, owners, times, attributes, flags. */
 #include "attack.h"
 #include <linux/fs.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -55,6 +56,30 @@ static int rmxattr_by(const char *route, const char *path) {
     return syscall(NR_removexattrat, AT_FDCWD, path, 0, "user.kept");
 }
 
+/* A thread rewrites the path while the kernel, and whoever checks before it, read it. Each stands a moment: a path that
+ * is half one and half the other leads nowhere. */
+static char racing[4200];
+static const char *faces[2];
+static volatile int turns, stop;
+static void *rewriter(void *none) {
+    for (; !stop; turns++) {
+        memcpy(racing, faces[turns % 2], strlen(faces[turns % 2]) + 1);
+        for (volatile int moment = 0; moment < 200; moment++) {
+        }
+    }
+    return none;
+}
+static void meta_race(char **a) {
+    pthread_t thread;
+    faces[0] = a[1], faces[1] = a[2];
+    strcpy(racing, a[1]);
+    errno = pthread_create(&thread, NULL, rewriter, NULL);
+    if (errno) broken("thread");
+    for (int i = 0; i < 2000 || turns < 100000; i++) chmod(racing, 0640 | i % 8);
+    stop = 1;
+    tried("raced");
+}
+
 static void meta(char **a) {
     static const struct {
         const char *name;
@@ -105,6 +130,7 @@ static void set_version(char **a) {
 
 const struct step meta_steps[] = {
     {"meta", 3, meta},
+    {"meta-race", 3, meta_race},
     {"set-flags", 2, set_flags},
     {"set-fsx", 2, set_fsx},
     {"set-attr", 1, set_attr},

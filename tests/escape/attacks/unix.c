@@ -1,5 +1,6 @@
 /* Unix sockets: talking to servers outside by path or abstract name, by every type and detour. */
 #include "attack.h"
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -64,7 +65,8 @@ static void *rewriter(void *none) {
     for (; !stop; turns++) memcpy(shared.sun_path, faces[turns % 2], strlen(faces[turns % 2]) + 1);
     return none;
 }
-static void dial_race(char **a) {
+/* A server of its own, and a thread that does `work` from now on. */
+static void begin_race(char **a, void *(*work)(void *)) {
     struct sockaddr_un own;
     pthread_t thread;
     socklen_t size = name(&own, a[0]);
@@ -72,15 +74,61 @@ static void dial_race(char **a) {
     need(bind(door, (void *)&own, size), "bind");
     need(listen(door, 4096), "listen");
     shared = own, faces[0] = a[0], faces[1] = a[1];
-    errno = pthread_create(&thread, NULL, rewriter, NULL);
+    errno = pthread_create(&thread, NULL, work, NULL);
     if (errno) broken("thread");
-    for (int before = 0, i = 0; i < 500; i += turns != before, before = turns) {
+}
+/* At least 500 connections, and 10^5 changes of the address meanwhile. */
+static void dial_race(char **a) {
+    begin_race(a, rewriter);
+    for (int before = 0, i = 0; i < 500 || turns < 100000; i += turns != before, before = turns) {
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
         if (connect(fd, (void *)&shared, sizeof shared) == 0) send(fd, "pwned", 5, MSG_NOSIGNAL);
         close(fd);
     }
     stop = 1;
     tried("raced");
+}
+/* The descriptor is now a socket of one family, now of another, and so is the address. */
+static int swapped;
+static void *swapper(void *none) {
+    union {
+        struct sockaddr_un path;
+        struct sockaddr_in inet;
+    } to[2] = {{.inet = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}}};
+    name(&to[1].path, faces[1]);
+    for (; !stop; turns++) {
+        int fresh = socket(turns % 2 ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        memcpy(&shared, &to[turns % 2], sizeof shared);
+        dup2(fresh, swapped);
+        close(fresh);
+    }
+    return none;
+}
+static void swap_race(char **a) {
+    swapped = need(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), "socket");
+    begin_race(a, swapper);
+    for (int before = 0, i = 0; i < 2000 || turns < 10000; i += turns != before, before = turns)
+        if (connect(swapped, (void *)&shared, sizeof shared) == 0) send(swapped, "pwned", 5, MSG_NOSIGNAL);
+    stop = 1;
+    tried("raced");
+}
+/* Waits for a word from outside: what comes next happens later. */
+static void pause_here(char **a) {
+    char line[16];
+    (void)a;
+    printf("WAITING\n");
+    if (!fgets(line, sizeof line, stdin)) broken("nobody said a word");
+    worked("went on");
+}
+/* Binds and listens, and lets go of the name, not of the socket. */
+static void bind_away(char **a) {
+    struct sockaddr_un own;
+    socklen_t size = name(&own, a[0]);
+    int door = must(socket(AF_UNIX, SOCK_STREAM, 0), "socket");
+    must(bind(door, (void *)&own, size), "bind");
+    must(listen(door, 16), "listen");
+    must(unlink(a[0]), "unlink");
+    worked("bound and gone");
 }
 static void receive_fd(char **a) {
     struct sockaddr_un to;
@@ -126,6 +174,9 @@ const struct step unix_steps[] = {
     {"dial-fd", 2, dial_fd},
     {"dial-near", 2, dial_near},
     {"dial-race", 2, dial_race},
+    {"swap-race", 2, swap_race},
+    {"bind-away", 1, bind_away},
+    {"pause", 0, pause_here},
     {"receive-fd", 2, receive_fd},
     {"own-unix", 2, own},
     {"own-pair", 1, own_pair},

@@ -1,5 +1,8 @@
 //! The command line's grammar. Help texts are part of the product: each command has an example.
 
+mod asking;
+mod control;
+mod learn;
 mod rollback;
 mod run;
 mod tracking;
@@ -11,6 +14,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+pub(crate) use asking::{Approver, AskArgs};
+pub(crate) use control::{InspectArgs, PsArgs, RequestArgs, StopArgs};
+pub(crate) use learn::LearnArgs;
 pub(crate) use rollback::{
     CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, RecoverArgs, RedoArgs, RestoreArgs, RollbackArgs,
     RollbackCommand, SessionArg, ShowArgs, TakeBackArgs, UndoArgs, VerifyArgs,
@@ -64,6 +70,34 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
 nono why --self --path /etc/shadow"
     )]
     Why(Box<WhyArgs>),
+    /// List the sessions that run now
+    #[command(after_help = "Example:\n  nono ps --json")]
+    Ps(PsArgs),
+    /// Show what a running session does: what it was refused, granted and asked
+    #[command(after_help = "Examples:\n  nono inspect last\n  nono inspect my-session --json")]
+    Inspect(InspectArgs),
+    /// End a running session and everything it started
+    #[command(
+        after_help = "Examples:\n  nono stop last\n  nono stop my-session --dry-run\n\nEverything gets SIGTERM first, and \
+SIGKILL a second later. Exit codes: 0 it is being ended; 125 there is no such session, or it does not answer."
+    )]
+    Stop(StopArgs),
+    /// From inside a sandbox: ask for a file or a folder that was not granted
+    #[command(
+        after_help = "Examples:\n  nono request --read ~/notes.txt --reason 'the task mentions it' > notes.txt\n  \
+nono request --write /srv/report.txt --reason 'to leave the report' -- sh -c 'date >&3'\n\n\
+What is granted is an open file, and it ends with the process that has it. So: with a command, the command runs with it \
+as descriptor 3 (NONO_FD=3); without one, --read copies the file to stdout, as cat would, and the others only say what \
+the answer was.\nExit codes: 0 granted (or the command's own); 1 denied; 125 not inside a sandbox, or nobody answers."
+    )]
+    Request(RequestArgs),
+    /// Run a command, watch what it does, and propose the smallest profile for it
+    #[command(after_help = "Examples:\n  nono learn -- ./build.sh > profile.json\n  \
+nono learn --allow-all --rollback --save build -- ./build.sh\n  nono run -p build -- ./build.sh\n\n\
+Nobody is asked, and nothing is open that the profile and the flags do not open, unless --allow-all is given. The \
+proposal goes to stdout, and what the command says there to stderr; with --save the command keeps its stdout. Exit \
+codes: as `nono run`.")]
+    Learn(Box<LearnArgs>),
     /// List, show, compare, check and start profiles
     #[command(after_help = "Examples:\n  nono profile list\n  nono profile show rust-dev")]
     Profile(ProfileArgs),
@@ -98,6 +132,9 @@ pub(crate) struct WhyArgs {
     /// The port on that host
     #[arg(long, value_name = "PORT", requires = "host", conflicts_with = "path")]
     pub(crate) port: Option<u16>,
+    /// Say also which rule of this file would answer: policy:FILE
+    #[arg(long, value_name = "WHO", value_parser = asking::approver, requires = "path", conflicts_with = "inside")]
+    pub(crate) approve: Option<Approver>,
     /// Answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -206,9 +243,6 @@ pub(crate) struct ManArgs {
 const LATER: &[&str] = &[
     "--checkpoints",
     "--no-checkpoints",
-    "--capability-elevation",
-    "--ask",
-    "--approve",
     "--allow-domain",
     "--no-audit",
     "--audit-integrity",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use nono::{AccessMode, EnvRequest, GrantKind, GrantRequest, Limits, NetworkPolicy, ProfileRef, RunRequest};
 
+use super::asking::AskArgs;
 use super::tracking::TrackingArgs;
 use super::values;
 use crate::failure::Failure;
@@ -103,6 +104,8 @@ pub(crate) struct CommonArgs {
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,
+    #[command(flatten)]
+    pub(crate) asking: AskArgs,
     /// End the command after this time (30s, 10m, 2h); exit 124
     #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Limits")]
     pub(crate) max_time: Option<Duration>,

@@ -1,14 +1,20 @@
 //! One file per command.
 
+mod control;
 mod dry_run;
 mod generate;
+mod granted;
+mod learn;
 mod profile;
+mod request;
 mod rollback;
 mod run;
 mod setup;
 pub(crate) mod tracked;
 mod undo;
+pub(crate) mod webhook;
 mod why;
+mod why_rules;
 
 use crate::args::Command;
 use crate::failure::Failure;
@@ -22,6 +28,11 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
         Command::Why(args) => why::why(&args),
+        Command::Ps(args) => control::ps(&args),
+        Command::Inspect(args) => control::inspect(&args),
+        Command::Stop(args) => control::stop(&args),
+        Command::Request(args) => request::request(&args),
+        Command::Learn(args) => learn::learn(*args),
         Command::Profile(args) => profile::profile(args.command),
         Command::Setup(args) => setup::setup(&args),
         Command::Completion(args) => generate::completion(args.shell),

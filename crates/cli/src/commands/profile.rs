@@ -191,19 +191,24 @@ fn init(
         message::answer(text.trim_end())?;
         return Ok(0);
     }
-    let failed = |error: std::io::Error| Failure::new(format!("{}: {}", shown(&file), words(&error)));
-    std::fs::create_dir_all(dir).map_err(failed)?;
-    std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&file)
-        .and_then(|mut out| std::io::Write::write_all(&mut out, text.as_bytes()))
-        .map_err(failed)?;
+    write_new(&file, &text)?;
     message::answer(&format!("{}\nuse it with: nono run -p {name} -- command", shown(&file)))?;
     Ok(0)
 }
 
-fn check_new_name(store: &ProfileStore, name: &str, file: &Path) -> Result<(), Failure> {
+/// Write a profile that is not there yet.
+pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::new(format!("{}: {}", shown(file), words(&error)));
+    std::fs::create_dir_all(file.parent().unwrap_or(file)).map_err(failed)?;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(file)
+        .and_then(|mut out| std::io::Write::write_all(&mut out, text.as_bytes()))
+        .map_err(failed)
+}
+
+pub(super) fn check_new_name(store: &ProfileStore, name: &str, file: &Path) -> Result<(), Failure> {
     let usable = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if !usable {
         return Err(Failure::usage(format!(

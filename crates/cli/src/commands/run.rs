@@ -4,14 +4,15 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use nono::session::{self, Host, RunObserver, Session, SessionReport, SessionRequest};
+use nono::session::{self, Asking, Host, RunObserver, Session, SessionReport, SessionRequest};
 use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
 
-use super::{dry_run, tracked};
+use super::{dry_run, granted, tracked};
 use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
-use crate::failure::Failure;
+use crate::failure::{Failure, words};
 use crate::host::host;
 use crate::message;
+use crate::{ask, asking};
 
 pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
     let strategy = match (args.monitor, args.exec) {
@@ -47,7 +48,17 @@ fn execute(
     ask_for_cwd(&mut request, &host, common)?;
     let explain = diagnostics.is_some_and(|args| !args.no_diagnostics);
     let rollback = common.tracking.request();
-    let request = SessionRequest { policy: request, command, strategy, diagnostics: explain, rollback };
+    let asking = who_answers(common, &request, &host)?;
+    let request = SessionRequest {
+        policy: request,
+        command,
+        strategy,
+        diagnostics: explain,
+        rollback,
+        asking,
+        learning: None,
+    };
+    let used = request.policy.profile.clone();
     let session = session::plan(request, &host)?;
     announce(&session, &host, strategy, common);
     if session.strategy == ExecStrategy::Direct {
@@ -56,11 +67,37 @@ fn execute(
     let told: Arc<dyn RunObserver> = Arc::new(tracked::Told::new(common));
     let mut report = session::run(session, &told)?;
     let code = conclude(&report, diagnostics, common);
+    ask::save(host.profile_dir.as_deref(), used.as_ref(), &report.mediation.expansions);
     if let Some(rollback) = report.rollback.take() {
         tracked::conclude(rollback, &host, common);
     }
     end_by_interrupt(&report);
     Ok(code)
+}
+
+/// Who answers what the command asks for while it runs, if it may ask.
+fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result<Asking, Failure> {
+    let args = &common.asking;
+    let (wanted, accept_weaker) = (args.capability_elevation.then_some(true), args.accept_weaker);
+    let Some(flag) = args.given() else {
+        // Where a profile asks for it.
+        return Ok(Asking {
+            wanted: None,
+            backend: asking::whoever_is_there(),
+            accept_weaker,
+            own: Vec::new(),
+        });
+    };
+    let (policy, profile) = session::resolve(request, host)?;
+    if wanted.or(profile.security.capability_elevation) != Some(true) {
+        return Err(Failure::usage(format!("{flag} says who answers, but nothing asks")).hint("add --ask"));
+    }
+    Ok(Asking {
+        wanted,
+        backend: asking::backend(args, host, &policy)?,
+        accept_weaker,
+        own: asking::files(args)?,
+    })
 }
 
 /// Flags that only a parent can hold are refused where there is none.
@@ -70,10 +107,13 @@ fn refuse_what_needs_a_parent(
     strategy: ExecStrategy,
     nested: bool,
 ) -> Result<(), Failure> {
-    if strategy == ExecStrategy::Monitor && common.tracking.rollback {
-        return Err(Failure::usage(
-            "--rollback needs a supervisor outside the sandbox, and --monitor confines it too",
-        ));
+    if strategy == ExecStrategy::Monitor {
+        let rollback = common.tracking.rollback.then_some("--rollback");
+        if let Some(flag) = rollback.or(common.asking.given()) {
+            return Err(Failure::usage(format!(
+                "{flag} needs a supervisor outside the sandbox, and --monitor confines it too"
+            )));
+        }
     }
     if strategy != ExecStrategy::Direct && !nested {
         return Ok(());
@@ -86,8 +126,9 @@ fn refuse_what_needs_a_parent(
         ("--max-memory", common.max_memory.is_some()),
         ("--diagnostics-json", diagnostics.is_some_and(|args| args.diagnostics_json)),
     ];
-    match flags.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Failure::usage(format!("{flag} needs a supervisor, and {why}"))),
+    let first = flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
+    match first.or(common.asking.given()) {
+        Some(flag) => Err(Failure::usage(format!("{flag} needs a supervisor, and {why}"))),
         None => Ok(()),
     }
 }
@@ -109,7 +150,7 @@ fn ask_for_cwd(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Re
 }
 
 /// What has to be said before the command starts, because it changes what is promised.
-fn announce(session: &Session, host: &Host, asked: ExecStrategy, common: &CommonArgs) {
+pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, common: &CommonArgs) {
     if common.silent {
         return;
     }
@@ -124,6 +165,9 @@ fn announce(session: &Session, host: &Host, asked: ExecStrategy, common: &Common
         message::line("no snapshots: nothing is granted for writing");
     }
     if common.verbose {
+        if let Some(error) = session.unlisted() {
+            message::line(&format!("`nono ps` will not show this session: {}", words(error)));
+        }
         let policy = &session.policy;
         message::line(&format!(
             "{asked}: {} grants, {} closed paths, network {}",
@@ -135,10 +179,22 @@ fn announce(session: &Session, host: &Host, asked: ExecStrategy, common: &Common
 }
 
 /// Messages after the end, and the exit code.
-fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common: &CommonArgs) -> u8 {
+pub(super) fn conclude(
+    report: &SessionReport,
+    diagnostics: Option<&DiagnosticArgs>,
+    common: &CommonArgs,
+) -> u8 {
     let silent = report.ended == Ended::Code(0) && report.limit.is_none();
-    if report.findings.unfinished_line && !silent {
+    let asked = if common.silent || is_json(report, diagnostics) {
+        Vec::new()
+    } else {
+        granted::lines(report, common.verbose)
+    };
+    if report.findings.unfinished_line && (!silent || !asked.is_empty()) {
         message::raw_error("");
+    }
+    for line in asked {
+        message::line(&line);
     }
     if let Some(limit) = report.limit {
         message::line(&limit_words(limit, report.memory_method));
@@ -148,6 +204,9 @@ fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common
             LimitHit::FileSize(_) => {}
         }
     }
+    if report.stopped && !common.silent {
+        message::line("the command was ended by `nono stop`");
+    }
     match report.ended {
         Ended::Signal(signal) => {
             if common.verbose {
@@ -156,6 +215,7 @@ fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common
             u8::try_from(128 + signal).unwrap_or(u8::MAX)
         }
         Ended::Code(0) => 0,
+        Ended::Code(code) if report.stopped => u8::try_from(code).unwrap_or(1),
         Ended::Code(code) => {
             explain(report, code, diagnostics, common);
             u8::try_from(code).unwrap_or(1)
@@ -163,8 +223,13 @@ fn conclude(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>, common
     }
 }
 
+/// A failure is explained to a program, which gets it all in one piece.
+fn is_json(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>) -> bool {
+    report.ended != Ended::Code(0) && diagnostics.is_some_and(|args| args.diagnostics_json)
+}
+
 /// Ctrl-C and Ctrl-\\ went to the command's terminal, not to the loop or script around us.
-fn end_by_interrupt(report: &SessionReport) {
+pub(super) fn end_by_interrupt(report: &SessionReport) {
     if let Ended::Signal(signal) = report.ended
         && report.limit.is_none()
         && matches!(nono::signal_name(signal).as_str(), "SIGINT" | "SIGQUIT")
@@ -181,7 +246,8 @@ fn explain(
     common: &CommonArgs,
 ) {
     let Some(args) = diagnostics.filter(|args| !args.no_diagnostics && !common.silent) else { return };
-    let formatter = DiagnosticFormatter { exit_code, policy: &report.policy, findings: &report.findings };
+    let (policy, findings) = (&report.policy, &report.findings);
+    let formatter = DiagnosticFormatter { exit_code, policy, findings, verbose: common.verbose };
     if args.diagnostics_json {
         message::raw_error(&format!("{:#}", formatter.json()));
     } else {

@@ -84,6 +84,23 @@ fn as_text(support: &SandboxSupport, canary: &Result<Canary, String>) -> String 
     }
     let yes_no = |yes| if yes { "available" } else { "missing" };
     lines.push(format!("seccomp user notification: {}", yes_no(support.seccomp_notify)));
+    match &support.notify {
+        Ok(notify) => {
+            let mark = |yes| if yes { "+" } else { "-" };
+            lines.push("  + trapped calls can be answered with descriptors (5.14): --ask works".to_owned());
+            lines.push(format!(
+                "  {} a call waits for its answer through signals (5.19)",
+                mark(notify.wait_killable)
+            ));
+            lines.push(format!(
+                "  {} both sides take turns on one processor (6.6)",
+                mark(notify.sync_wake_up)
+            ));
+        }
+        Err(reason) => {
+            lines.push(format!("  - no trapped calls, no --ask: {}", nono::diagnostic::escape(reason)));
+        }
+    }
     lines.push(match &support.namespaces {
         Namespaces::Available { user: true } => "namespaces: available, through a user namespace".to_owned(),
         Namespaces::Available { user: false } => "namespaces: available, as root".to_owned(),
@@ -98,6 +115,14 @@ fn as_text(support: &SandboxSupport, canary: &Result<Canary, String>) -> String 
         lines.push(format!("what `nono {title}` holds here:"));
         for guarantee in guarantees() {
             let (mark, how) = held_words(guarantee.here(support, strategy));
+            lines.push(format!("  {mark} {}: {how}", guarantee.what));
+        }
+    }
+    lines.push("where `nono run --monitor` holds less than `nono run`:".to_owned());
+    for guarantee in guarantees() {
+        let monitored = guarantee.here(support, ExecStrategy::Monitor);
+        if monitored != guarantee.here(support, ExecStrategy::Supervised) {
+            let (mark, how) = held_words(monitored);
             lines.push(format!("  {mark} {}: {how}", guarantee.what));
         }
     }
@@ -144,11 +169,14 @@ fn as_json(support: &SandboxSupport, canary: &Result<Canary, String>) -> Value {
         "kernel": support.kernel,
         "landlock_abi": support.landlock.as_ref().ok(),
         "seccomp_notify": support.seccomp_notify,
+        "notify": support.notify.as_ref().ok(),
+        "notify_missing": support.notify.as_ref().err(),
         "namespaces": matches!(support.namespaces, Namespaces::Available { .. }),
         "ptrace_scope": support.ptrace_scope,
         "canary_held": matches!(canary, Ok(canary) if canary.held()),
         "canary": canary_words(canary),
         "run": table(ExecStrategy::Supervised),
         "wrap": table(ExecStrategy::Direct),
+        "monitor": table(ExecStrategy::Monitor),
     })
 }

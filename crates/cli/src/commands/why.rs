@@ -7,6 +7,7 @@ use nono::{
 };
 use serde_json::{Value, json};
 
+use super::why_rules;
 use crate::args::{Operation, WhyArgs, here};
 use crate::failure::{Failure, words as words_of};
 use crate::host::{cap_file, host};
@@ -18,7 +19,16 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
         (Some(path), _) => {
             let op = operation(args.op);
             let result = query_path_on(&policy, &HostFacts, &here()?, path, op);
-            (result.is_allowed(), path_text(path, op, &result), path_json(path, op, &result))
+            let (mut text, mut json) = (path_text(path, op, &result), path_json(path, op, &result));
+            if let Some(approver) = &args.approve {
+                let host = host(args.policy.workdir.as_deref())?;
+                let asked = why_rules::Asked { path, op, result: &result };
+                if let Some((lines, approval)) = why_rules::explain(approver, &host, &policy, &asked)? {
+                    text = format!("{text}\n{lines}");
+                    json["approval"] = approval;
+                }
+            }
+            (result.is_allowed(), text, json)
         }
         (None, Some(name)) => {
             let result = query_network(&policy, Some(name), args.port);

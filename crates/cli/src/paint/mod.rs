@@ -45,6 +45,15 @@ impl Span {
         Span::new(text, Style::Plain)
     }
 
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Other text that looks the same.
+    pub(crate) fn with(&self, text: String) -> Span {
+        Span::new(text, self.style)
+    }
+
     fn columns(&self) -> usize {
         text::columns(&self.text)
     }

@@ -24,19 +24,40 @@ fn the_footer_as_json() {
   "may_be_due_to_sandbox": true,
   "denials": [
     {
+      "kind": "open",
       "path": "[TMP]/home",
       "operation": "read",
+      "because": {
+        "kind": "policy",
+        "reason": {
+          "kind": "not_granted"
+        }
+      },
       "reason": {
         "kind": "not_granted"
       },
       "flags": [
         "--read",
         "[TMP]/home"
-      ]
+      ],
+      "exact": false,
+      "program": null,
+      "pid": null,
+      "count": null,
+      "probe": false
     },
     {
+      "kind": "open",
       "path": "[TMP]/work/here",
       "operation": "write",
+      "because": {
+        "kind": "policy",
+        "reason": {
+          "kind": "insufficient_access",
+          "granted": "read",
+          "requested": "write"
+        }
+      },
       "reason": {
         "kind": "insufficient_access",
         "granted": "read",
@@ -45,11 +66,20 @@ fn the_footer_as_json() {
       "flags": [
         "--write-file",
         "[TMP]/work/here"
-      ]
+      ],
+      "exact": false,
+      "program": null,
+      "pid": null,
+      "count": null,
+      "probe": false
     }
   ],
+  "denials_unlisted": 0,
+  "denied_unasked": 0,
   "network_denied": false,
   "limits": [],
+  "expansions": [],
+  "asked": 0,
   "policy": {
     "grants": [
       {

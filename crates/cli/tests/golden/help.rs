@@ -23,6 +23,11 @@ const COMMANDS: &[&str] = &[
     "undo",
     "redo",
     "why",
+    "ps",
+    "inspect",
+    "stop",
+    "request",
+    "learn",
     "profile list",
     "profile show",
     "profile diff",
@@ -158,6 +163,36 @@ fn every_flag_of_rollback_is_there() {
     }
 }
 
+/// The flags of the commands for sessions that run.
+const CONTROL_FLAGS: &[(&str, &[&str])] = &[
+    ("ps", &["--json"]),
+    ("inspect", &["<ID>", "--json"]),
+    ("stop", &["<ID>", "--dry-run"]),
+    ("learn", &["--allow-all", "--save <NAME>"]),
+    (
+        "request",
+        &[
+            "-r, --read <PATH>",
+            "-w, --write <PATH>",
+            "-a, --allow <PATH>",
+            "--reason <TEXT>",
+            "--json",
+            "[COMMAND]...",
+        ],
+    ),
+];
+
+#[test]
+fn every_flag_of_running_sessions_is_there() {
+    let world = World::new();
+    for (command, flags) in CONTROL_FLAGS {
+        let help = world.sh(&format!("nono {command} --help")).out();
+        for flag in *flags {
+            assert!(help.contains(flag), "{command} {flag}: {help}");
+        }
+    }
+}
+
 /// In every text of help each flag has its explanation.
 #[test]
 fn no_flag_without_a_word() {
@@ -189,6 +224,11 @@ Commands:
   undo        Undo what the last session in this directory did: shows the plan, and asks
   redo        Take the last undo or restore back
   why         Explain whether a path or a host is open, by which rule, and what would open it
+  ps          List the sessions that run now
+  inspect     Show what a running session does: what it was refused, granted and asked
+  stop        End a running session and everything it started
+  request     From inside a sandbox: ask for a file or a folder that was not granted
+  learn       Run a command, watch what it does, and propose the smallest profile for it
   profile     List, show, compare, check and start profiles
   setup       Show what this machine can enforce, and try it
   completion  Print a completion script for a shell
@@ -217,6 +257,11 @@ $ nono
 !   undo        Undo what the last session in this directory did: shows the plan, and asks
 !   redo        Take the last undo or restore back
 !   why         Explain whether a path or a host is open, by which rule, and what would open it
+!   ps          List the sessions that run now
+!   inspect     Show what a running session does: what it was refused, granted and asked
+!   stop        End a running session and everything it started
+!   request     From inside a sandbox: ask for a file or a folder that was not granted
+!   learn       Run a command, watch what it does, and propose the smallest profile for it
 !   profile     List, show, compare, check and start profiles
 !   setup       Show what this machine can enforce, and try it
 !   completion  Print a completion script for a shell
@@ -258,8 +303,8 @@ fn flags_of_later_versions_are_refused_by_name() {
         &[
             "nono run --checkpoints -- true",
             "nono run --allow-domain=example.org -- true",
-            "nono wrap --ask -- true",
-            "nono run -- echo --ask",
+            "nono wrap --no-audit -- true",
+            "nono run -- echo --no-audit",
         ],
         str![[r#"
 $ nono run --checkpoints -- true
@@ -270,12 +315,12 @@ $ nono run --allow-domain=example.org -- true
 ! [nono] error: --allow-domain is not part of this version of nono
 ! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
 = exit 2
-$ nono wrap --ask -- true
-! [nono] error: --ask is not part of this version of nono
+$ nono wrap --no-audit -- true
+! [nono] error: --no-audit is not part of this version of nono
 ! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
 = exit 2
-$ nono run -- echo --ask
---ask
+$ nono run -- echo --no-audit
+--no-audit
 
 "#]],
     );

@@ -198,9 +198,6 @@ $ nono run -p domain -- true
 ! [nono] hint: remove it from the profile for now
 = exit 125
 $ nono run -p ask -- true
-! [nono] error: security.capability_elevation in profile ask is not part of this version of nono
-! [nono] hint: remove it from the profile for now
-= exit 125
 $ nono run -p hooks -- true
 ! [nono] error: hooks in profile hooks is not part of this version of nono
 ! [nono] hint: remove it from the profile for now

@@ -41,12 +41,15 @@ fn the_same_as_json() {
             "kernel",
             "landlock_abi",
             "seccomp_notify",
+            "notify",
+            "notify_missing",
             "namespaces",
             "ptrace_scope",
             "canary_held",
             "canary",
             "run",
-            "wrap"
+            "wrap",
+            "monitor"
         ]
     );
     assert_eq!(value["canary_held"], true);

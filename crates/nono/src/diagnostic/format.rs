@@ -1,10 +1,10 @@
 //! Findings as lines for a person, or as JSON for a program.
 
-use std::path::Path;
-
-use nono_policy::{AccessMode, CapabilitySource, DeniedReason, FsCapability, NetworkPolicy, ResolvedPolicy};
+use nono_policy::{CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy};
+use nono_supervisor::report::{Attempt, Because, Expansion};
 use serde_json::{Value, json};
 
+use super::words::{attempt_words, because_words, quote_all, shown};
 use super::{Denial, Findings, Limit};
 use crate::session::network_word;
 
@@ -14,6 +14,8 @@ pub struct DiagnosticFormatter<'a> {
     pub exit_code: i32,
     pub policy: &'a ResolvedPolicy,
     pub findings: &'a Findings,
+    /// What programs look for at every start is listed too.
+    pub verbose: bool,
 }
 
 impl DiagnosticFormatter<'_> {
@@ -37,20 +39,29 @@ impl DiagnosticFormatter<'_> {
         for limit in &self.findings.limits {
             lines.push(format!("It seems to have run into {}.", self.limit_words(*limit)));
         }
-        if self.findings.denials.is_empty() && !self.findings.network {
+        let Findings { denials, unlisted, too_many, network, .. } = self.findings;
+        if denials.is_empty() && !network && *unlisted == 0 && *too_many == 0 {
             return lines;
         }
         lines.push("Denied:".to_owned());
-        for denial in &self.findings.denials {
-            lines.push(format!("  {} {}: {}", denial.operation, shown(&denial.path), words(&denial.reason)));
+        let (probes, named): (Vec<_>, Vec<_>) =
+            denials.iter().partition(|denial| denial.probe && !self.verbose);
+        for denial in named {
+            lines.push(format!("  {}", sentence(denial)));
             if !denial.flags.is_empty() {
                 lines.push(format!("    open it with: {}", quote_all(&denial.flags)));
             }
         }
-        if self.findings.network {
+        if *network {
             lines.push(format!("  network: it is {}", network_word(&self.policy.network)));
             lines.push("    open it with: --allow-net".to_owned());
         }
+        let more = [
+            (*too_many, "more without a question: too many at once"),
+            (*unlisted, "more that are not listed"),
+            (probes.len() as u64, "probes that programs make at every start (-v lists them)"),
+        ];
+        lines.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("  and {n} {what}")));
         lines
     }
 
@@ -102,20 +113,16 @@ impl DiagnosticFormatter<'_> {
                 "source": grant.source.to_string(),
             })
         };
-        let denial = |denial: &Denial| {
-            json!({
-                "path": denial.path.to_string_lossy(),
-                "operation": denial.operation,
-                "reason": denial.reason,
-                "flags": denial.flags,
-            })
-        };
         json!({
             "exit_code": self.exit_code,
             "may_be_due_to_sandbox": true,
-            "denials": self.findings.denials.iter().map(denial).collect::<Vec<_>>(),
+            "denials": self.findings.denials.iter().map(denial_json).collect::<Vec<_>>(),
+            "denials_unlisted": self.findings.unlisted,
+            "denied_unasked": self.findings.too_many,
             "network_denied": self.findings.network,
             "limits": self.findings.limits,
+            "expansions": self.findings.expansions.iter().map(expansion_json).collect::<Vec<_>>(),
+            "asked": self.findings.asked,
             "policy": {
                 "grants": self.policy.grants.iter().map(grant).collect::<Vec<_>>(),
                 "network": network_word(&self.policy.network),
@@ -123,6 +130,59 @@ impl DiagnosticFormatter<'_> {
             "flags": self.general().map(|(flag, word)| json!({"flag": flag, "meaning": word})).collect::<Vec<_>>(),
         })
     }
+}
+
+/// What, who, how often, why.
+fn sentence(denial: &Denial) -> String {
+    let who = match &denial.seen {
+        None => String::new(),
+        Some(seen) => {
+            let name = seen.program.file_name().map_or(seen.program.as_path(), std::path::Path::new);
+            let times = if seen.count > 1 { format!(" ({} times)", seen.count) } else { String::new() };
+            format!(" by {}{times}", shown(name))
+        }
+    };
+    format!("{}{who}: {}", attempt_words(&denial.attempt), because_words(&denial.because))
+}
+
+/// `path`, `operation` and `reason` are there where they mean something; what was refused by the supervisor itself has
+/// who was refused, too.
+fn denial_json(denial: &Denial) -> Value {
+    let (kind, path, operation) = match &denial.attempt {
+        Attempt::Open { path, access } => ("open", Some(path), access.to_string()),
+        Attempt::Metadata { path, call } => ("metadata", Some(path), call.clone()),
+        Attempt::Socket { path } => ("socket", Some(path), "connect".to_owned()),
+        Attempt::Network { what, .. } => ("network", None, what.clone()),
+        Attempt::Other { what } => ("other", None, what.clone()),
+    };
+    let reason = match &denial.because {
+        Because::Policy { reason } => Some(reason),
+        _ => None,
+    };
+    let seen = denial.seen.as_ref();
+    json!({
+        "kind": kind,
+        "path": path.map(|path| path.to_string_lossy()),
+        "operation": operation,
+        "because": denial.because,
+        "reason": reason,
+        "flags": denial.flags,
+        "exact": seen.is_some(),
+        "program": seen.map(|seen| seen.program.to_string_lossy()),
+        "pid": seen.map(|seen| seen.pid),
+        "count": seen.map(|seen| seen.count),
+        "probe": denial.probe,
+    })
+}
+
+fn expansion_json(grant: &Expansion) -> Value {
+    json!({
+        "path": grant.path.to_string_lossy(),
+        "access": grant.access,
+        "is_dir": grant.is_dir,
+        "scope": grant.scope,
+        "by": grant.by,
+    })
 }
 
 const GENERAL: &[(&str, &str)] = &[
@@ -135,63 +195,4 @@ const GENERAL: &[(&str, &str)] = &[
 /// Granted by nono itself or by what every program needs, not by the person or a profile.
 fn is_base(grant: &FsCapability) -> bool {
     matches!(grant.source, CapabilitySource::Group(_) | CapabilitySource::System)
-}
-
-/// Why it is closed, as the end of a sentence.
-pub fn words(reason: &DeniedReason) -> String {
-    match reason {
-        DeniedReason::NotGranted => "not granted".to_owned(),
-        DeniedReason::InsufficientAccess { granted, .. } => match granted {
-            AccessMode::Read => "granted for reading only".to_owned(),
-            AccessMode::Write => "granted for writing only".to_owned(),
-            AccessMode::ReadWrite => "granted".to_owned(),
-        },
-        DeniedReason::Protected { group } => format!("protected ({group})"),
-        DeniedReason::DenyRule { source } => format!("denied by {source}"),
-        DeniedReason::NonoState => "nono's own files are never open".to_owned(),
-        DeniedReason::CarvedDirectory { path } => {
-            format!("nothing new can be made directly in {}, which holds protected files", shown(path))
-        }
-    }
-}
-
-/// A path with everything escaped that a terminal would act on.
-pub fn shown(path: &Path) -> String {
-    escape(&path.to_string_lossy())
-}
-
-/// Control characters and those that reorder text become visible.
-pub fn escape(text: &str) -> String {
-    let risky = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
-    text.chars().map(|c| if risky(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
-}
-
-/// Words as a shell would take them.
-pub fn quote_all(words: &[String]) -> String {
-    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
-}
-
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
-    let word = escape(word);
-    if !word.is_empty() && word.chars().all(plain) {
-        word
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_that_a_terminal_acts_on_gets_through() {
-        assert_eq!(escape("a\x1b[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\u{a}");
-        assert_eq!(quote_all(&["--read".into(), "/a b".into()]), "--read '/a b'");
-        assert_eq!(quote("it's"), "'it'\\''s'");
-    }
 }

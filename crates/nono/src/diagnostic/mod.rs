@@ -1,33 +1,49 @@
 //! Why a command may have failed, in words that a person or an agent can act on.
 //!
-//! [`diagnose`] is pure apart from looking whether a named path exists: lines in which the command complained are held
-//! against the policy, and only what the policy really closes is called a denial. [`DiagnosticFormatter`] turns the
-//! findings into lines or JSON.
+//! [`diagnose`] is pure apart from looking whether a named path exists. What the supervisor refused itself is known
+//! exactly and comes first. Then lines in which the command complained are held against the policy, and only what the
+//! policy really closes is called a denial. [`DiagnosticFormatter`] turns the findings into lines or JSON.
 
+mod exact;
 mod format;
 mod paths;
+mod probes;
+mod words;
 
 use std::path::{Path, PathBuf};
 
-use nono_policy::{
-    AccessMode, DeniedReason, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on,
-};
+use nono_policy::{AccessMode, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on};
+use nono_supervisor::report::{Attempt, Because, Expansion};
 use nono_supervisor::{About, Complaint, Outcome};
 use nono_sys::wait::Ended;
 use serde::Serialize;
 
-use paths::{Attempt, Candidate};
+use paths::Candidate;
 
-pub use format::{DiagnosticFormatter, escape, quote_all, shown, words};
+pub use format::DiagnosticFormatter;
+pub use words::{attempt_words, because_words, escape, quote_all, shown, words};
 
 /// One thing the sandbox refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denial {
-    pub path: PathBuf,
-    pub operation: AccessMode,
-    pub reason: DeniedReason,
+    pub attempt: Attempt,
+    pub because: Because,
     /// The flags that open exactly this, where any do.
     pub flags: Vec<String>,
+    /// Who was refused it; `None` where only the command's own words told of it.
+    pub seen: Option<Seen>,
+    /// What programs look for at every start and do without.
+    pub probe: bool,
+}
+
+/// A refusal that the supervisor made itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    /// The first program that was refused it.
+    #[serde(with = "nono_policy::path_serde")]
+    pub program: PathBuf,
+    pub pid: u32,
+    pub count: u64,
 }
 
 /// A limit the command seems to have run into.
@@ -42,7 +58,16 @@ pub enum Limit {
 /// What was found out about a failed command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
+    /// What is known exactly first.
     pub denials: Vec<Denial>,
+    /// Kinds of refusals beyond those that are listed.
+    pub unlisted: u64,
+    /// Requests that nobody was asked about, because there were too many.
+    pub too_many: u64,
+    /// Grants made while it ran.
+    pub expansions: Vec<Expansion>,
+    /// Questions that were put to somebody.
+    pub asked: u64,
     /// It complained about the network, which is closed.
     pub network: bool,
     pub limits: Vec<Limit>,
@@ -52,11 +77,21 @@ pub struct Findings {
 
 /// Hold what the command said against its policy.
 pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
-    let mut findings = Findings { unfinished_line: outcome.unfinished_line, ..Findings::default() };
+    let mediation = &outcome.mediation;
+    let mut findings = Findings {
+        denials: exact::denials(&mediation.refused, policy),
+        unlisted: mediation.refused_unlisted,
+        too_many: exact::too_many(&mediation.refused),
+        expansions: mediation.expansions.clone(),
+        asked: mediation.asked,
+        unfinished_line: outcome.unfinished_line,
+        ..Findings::default()
+    };
+    let mut told = Vec::new();
     for complaint in &outcome.complaints {
         match complaint.about {
             About::Network => findings.network |= policy.network != NetworkPolicy::Allowed,
-            About::Access => findings.denials.extend(denials(complaint, policy)),
+            About::Access => told.extend(denials(complaint, policy)),
             About::Memory => findings.limits.extend(policy.limits.memory.map(|_| Limit::Memory)),
             About::Processes => findings.limits.extend(policy.limits.processes.map(|_| Limit::Processes)),
             About::FileSize => findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize)),
@@ -66,7 +101,11 @@ pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
     if outcome.ended == Ended::Code(128 + SIGXFSZ) {
         findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize));
     }
-    remove_repeated(&mut findings.denials);
+    remove_repeated(&mut told);
+    told.retain(|denial| !exact::lists(&findings.denials, denial));
+    findings.network &=
+        !findings.denials.iter().any(|denial| matches!(denial.attempt, Attempt::Network { .. }));
+    findings.denials.extend(told);
     remove_repeated(&mut findings.limits);
     findings
 }
@@ -91,7 +130,12 @@ fn denials(complaint: &Complaint, policy: &ResolvedPolicy) -> Vec<Denial> {
 }
 
 /// The denial a candidate stands for. What is not there was missing, not refused, unless the line speaks of making it.
-fn candidate_denial(candidate: &Candidate, attempt: Attempt, policy: &ResolvedPolicy) -> Option<Denial> {
+fn candidate_denial(
+    candidate: &Candidate,
+    attempt: paths::Attempt,
+    policy: &ResolvedPolicy,
+) -> Option<Denial> {
+    use paths::Attempt;
     let path = normal(&policy.workdir.join(&candidate.path));
     let there = path.symlink_metadata().is_ok();
     match attempt {
@@ -118,7 +162,8 @@ fn normal(path: &Path) -> PathBuf {
 /// Removing and renaming need the right to change the folder: asked as if something new were made in it.
 fn folder_denial(path: &Path, policy: &ResolvedPolicy) -> Option<Denial> {
     let beside = path.parent()?.join(".nono-asks-about-this-folder");
-    Some(Denial { path: path.to_owned(), ..denial(&beside, AccessMode::Write, policy)? })
+    let attempt = Attempt::Open { path: path.to_owned(), access: AccessMode::Write };
+    Some(Denial { attempt, ..denial(&beside, AccessMode::Write, policy)? })
 }
 
 /// The denial of `operation` on `path`, if the policy is what closes it.
@@ -132,10 +177,11 @@ fn denial(path: &Path, operation: AccessMode, policy: &ResolvedPolicy) -> Option
             None
         }
         QueryResult::Denied { reason, suggestion, .. } => Some(Denial {
-            path: path.to_owned(),
-            operation,
-            reason,
+            attempt: Attempt::Open { path: path.to_owned(), access: operation },
+            because: Because::Policy { reason },
             flags: suggestion.map(|suggestion| suggestion.flags).unwrap_or_default(),
+            seen: None,
+            probe: false,
         }),
     }
 }

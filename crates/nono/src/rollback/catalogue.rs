@@ -9,6 +9,7 @@ use nono_snapshot::{Coverage, ManagerOptions, SessionMetadata, SnapshotError, Sn
 use super::error::RollbackError;
 use super::restore::Done;
 use super::{folder, prune, seals};
+use crate::pick::{self, Pickable};
 
 /// Finds sessions below nono's state folder: `rollbacks/<id>/`, with one store for all of them in `store/`.
 #[derive(Clone, Debug)]
@@ -41,9 +42,32 @@ pub struct SessionEntry {
 }
 
 impl SessionEntry {
+    /// Of a session that runs, for the one who runs it.
+    pub(super) fn running(metadata: &SessionMetadata, dir: &Path) -> SessionEntry {
+        SessionEntry {
+            id: metadata.session_id.clone(),
+            dir: dir.to_owned(),
+            status: Status::Live,
+            pinned: false,
+            metadata: metadata.clone(),
+            project: PathBuf::new(),
+            foreign: false,
+        }
+    }
+
     /// It ended, and its last snapshot could not be taken: what it changed is not known.
     pub fn lacks_final(&self) -> bool {
         self.status == Status::Finished && !self.foreign && self.metadata.final_snapshot.is_none()
+    }
+}
+
+impl Pickable for SessionEntry {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.metadata.name.as_deref()
     }
 }
 
@@ -65,6 +89,8 @@ pub struct RollbackSession {
     pub(super) catalogue: Catalogue,
     /// What completing a restore that was cut off did, until somebody asks.
     pub(super) recovered: Option<Done>,
+    /// By the one who runs it, while it does.
+    pub(super) running: bool,
 }
 
 impl Catalogue {
@@ -91,7 +117,7 @@ impl Catalogue {
                 Err(error) => problems.push(error),
             }
         }
-        sessions.sort_by_cached_key(|entry| std::cmp::Reverse(age(entry)));
+        sessions.sort_by_cached_key(|entry| std::cmp::Reverse(pick::age(&entry.metadata.started, &entry.id)));
         Ok((sessions, problems))
     }
 
@@ -123,9 +149,7 @@ impl Catalogue {
         if text == "last" {
             return newest(sessions, problems);
         }
-        let exact = sessions.iter().position(|entry| entry.id == text);
-        let named = || sessions.iter().position(|entry| entry.metadata.name.as_deref() == Some(text));
-        if let Some(at) = exact.or_else(named) {
+        if let Some(at) = pick::exact(&sessions, text) {
             return sessions.into_iter().nth(at).ok_or(RollbackError::NoSessions);
         }
         // A session that is there and cannot be read: the reason, not that it is missing.
@@ -135,8 +159,7 @@ impl Catalogue {
         }
         let folder = Path::new(text);
         let missing = || RollbackError::NotFound { text: text.to_owned() };
-        let beginning = |entry: &SessionEntry| !text.is_empty() && entry.id.starts_with(text);
-        let mut found: Vec<SessionEntry> = sessions.into_iter().filter(beginning).collect();
+        let mut found = pick::beginning(sessions, text);
         match found.len() {
             0 if folder.join(folder::RECORD).is_file() => self.at(folder),
             0 | 1 => found.pop().ok_or_else(missing),
@@ -184,7 +207,7 @@ impl Catalogue {
             ..ManagerOptions::default()
         };
         let manager = SnapshotManager::resume(&entry.dir, options)?;
-        Ok(RollbackSession { entry, manager, catalogue: self.clone(), recovered: None })
+        Ok(RollbackSession { entry, manager, catalogue: self.clone(), recovered: None, running: false })
     }
 
     /// The store of a session that has none of its own: ours, or the one beside it.
@@ -204,11 +227,15 @@ impl Catalogue {
         folder::set_pinned(&entry.dir, pinned)
     }
 
-    /// The running session, if any, that tracks something around or below one of `roots`.
-    pub(super) fn live_on(&self, roots: &[PathBuf]) -> Result<Option<(String, PathBuf)>, RollbackError> {
+    /// The running session, if any, that tracks something around or below one of `roots`. `own`: not that one.
+    pub(super) fn live_on(
+        &self,
+        roots: &[PathBuf],
+        own: Option<&Path>,
+    ) -> Result<Option<(String, PathBuf)>, RollbackError> {
         for place in self.places()? {
             let dir = folder::follow(&place).unwrap_or_else(|_| place.clone());
-            if !super::live::is_live(&dir) {
+            if own == Some(&*dir) || !super::live::is_live(&dir) {
                 continue;
             }
             let id = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -255,12 +282,6 @@ fn newest(sessions: Vec<SessionEntry>, problems: Vec<RollbackError>) -> Result<S
         .ok_or_else(|| problems.into_iter().next().unwrap_or(RollbackError::NoSessions))
 }
 
-/// In the order sessions began. Those of one second by the numbers in their ids, which rise with the processes.
-fn age(entry: &SessionEntry) -> (String, Vec<u64>, String) {
-    let numbers = entry.id.split('-').map(|part| part.parse().unwrap_or(0)).collect();
-    (entry.metadata.started.clone(), numbers, entry.id.clone())
-}
-
 impl RollbackSession {
     pub fn entry(&self) -> &SessionEntry {
         &self.entry
@@ -287,7 +308,7 @@ impl RollbackSession {
     }
 
     pub fn coverage(&self, id: &SnapshotId) -> Result<Coverage, RollbackError> {
-        let manifest = self.manager.load(id).map_err(|error| self.no_snapshot(error))?;
+        let manifest = self.manager.load_whole(id).map_err(|error| self.no_snapshot(error))?;
         Ok(manifest.coverage)
     }
 

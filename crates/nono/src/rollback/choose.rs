@@ -12,7 +12,7 @@ use nono_snapshot::{SnapshotError, SnapshotId};
 
 use super::catalogue::RollbackSession;
 use super::error::RollbackError;
-use super::glob::{self, Pattern};
+use crate::glob::{self, Pattern};
 
 impl RollbackSession {
     /// Files, directories and globs as a person types them in `cwd`, as paths of this session. Globs match the paths of
@@ -108,7 +108,7 @@ impl RollbackSession {
     fn all_paths(&self, a: &SnapshotId, b: &SnapshotId) -> Result<BTreeSet<PathBuf>, RollbackError> {
         let mut all = BTreeSet::new();
         for id in [a, b] {
-            let manifest = self.manager.load(id).map_err(|error| self.no_snapshot(error))?;
+            let manifest = self.manager.load_whole(id).map_err(|error| self.no_snapshot(error))?;
             self.walk(&manifest.state, &mut all)?;
             if a == b {
                 break;

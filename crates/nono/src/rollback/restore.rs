@@ -257,11 +257,11 @@ impl RollbackSession {
 
     pub(super) fn refuse_live(&self) -> Result<(), RollbackError> {
         let roots = self.manager.roots();
-        if is_live(&self.entry.dir) {
+        if !self.running && is_live(&self.entry.dir) {
             let root = roots.first().cloned().unwrap_or_default();
             return Err(RollbackError::Live { id: self.entry.id.clone(), root });
         }
-        match self.catalogue.live_on(roots)? {
+        match self.catalogue.live_on(roots, self.running.then_some(&*self.entry.dir))? {
             Some((id, root)) => Err(RollbackError::Live { id, root }),
             None => Ok(()),
         }

@@ -33,7 +33,7 @@ impl Room {
         self.max.saturating_sub(used.unwrap_or(0))
     }
 
-    pub(super) fn ask(self) -> super::watching::Room {
+    pub(super) fn ask(self) -> super::running::Room {
         Box::new(move || self.left())
     }
 }

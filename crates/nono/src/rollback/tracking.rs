@@ -24,11 +24,12 @@ use nono_snapshot::{
 
 use nono_sys::{errno, process};
 
-use super::catalogue::{Catalogue, RollbackSession, SessionEntry, Status};
+use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
 use super::changes::ChangeSet;
 use super::error::RollbackError;
 use super::live::Live;
 use super::room::{Room, make_room, usage_of};
+use super::running::Work;
 use super::settings::Settings;
 use super::watching::{Watched, Watching};
 use super::{folder, seals};
@@ -121,18 +122,23 @@ pub struct Baseline<'a> {
 /// The grants that are tracked: everything that can be written, files and directories. Devices and what the kernel
 /// shows as files have no state to come back to; nono's own folder for this session goes with it.
 pub(crate) fn roots(policy: &ResolvedPolicy, session_dir: &Path) -> Vec<PathBuf> {
-    let kernel = [Path::new("/dev"), Path::new("/proc"), Path::new("/sys")];
     let mut roots: Vec<PathBuf> = policy
         .grants
         .iter()
         .filter(|grant| grant.access.writes())
         .map(|grant| grant.resolved.clone())
-        .filter(|path| !is_within(path, session_dir) && !kernel.iter().any(|dir| is_within(path, dir)))
-        .filter(|path| !fs::symlink_metadata(path).is_ok_and(|meta| is_device(meta.file_type())))
+        .filter(|path| !is_within(path, session_dir) && has_state(path))
         .collect();
     roots.sort();
     roots.dedup();
     roots
+}
+
+/// Whether there is anything to come back to.
+pub(super) fn has_state(path: &Path) -> bool {
+    let kernel = [Path::new("/dev"), Path::new("/proc"), Path::new("/sys")];
+    !kernel.iter().any(|dir| is_within(path, dir))
+        && !fs::symlink_metadata(path).is_ok_and(|meta| is_device(meta.file_type()))
 }
 
 fn is_device(kind: fs::FileType) -> bool {
@@ -251,9 +257,17 @@ impl Tracking {
             max: self.settings.max_bytes(),
             dest: self.dest.clone(),
         };
-        let watching =
-            Watching::start(self.manager, self.baseline.clone(), room.clone().ask(), self.interval)
-                .map_err(RollbackError::io(&self.session_dir))?;
+        let work = Work {
+            manager: self.manager,
+            metadata: self.metadata.clone(),
+            catalogue: self.catalogue.clone(),
+            session_dir: self.session_dir.clone(),
+            room: room.clone().ask(),
+            taken: Vec::new(),
+            problems: Vec::new(),
+        };
+        let watching = Watching::start(work, self.baseline.clone(), self.interval)
+            .map_err(RollbackError::io(&self.session_dir))?;
         let ending = Ending {
             catalogue: self.catalogue,
             session_dir: self.session_dir,
@@ -324,8 +338,9 @@ impl Ending {
     }
 
     fn last(&mut self, watching: Watching, observer: SharedObserver) -> Result<ChangeSet, RollbackError> {
-        let mut manager = if let Some(Watched { manager, problems }) = watching.stop() {
+        let mut manager = if let Some(Watched { manager, metadata, problems }) = watching.stop() {
             self.warnings.extend(problems);
+            self.metadata.checkpoints = metadata.checkpoints;
             manager
         } else {
             // What it had taken is recorded, and the rules are those of the baseline: somebody else can go on.
@@ -339,7 +354,8 @@ impl Ending {
         if let Ok(Some((manifest, _))) = &taken {
             self.metadata.final_snapshot = Some(manifest.number);
             // Whatever it comes to, the record is closed.
-            match made_uncovered(&self.baseline, manifest) {
+            let first = manager.load_whole(&SnapshotId::Number(0)).map_err(RollbackError::from);
+            match first.and_then(|first| made_uncovered(&first, manifest)) {
                 Ok(made) => self.metadata.made_uncovered = made,
                 Err(error) => self.warnings.push(error.to_string()),
             }
@@ -364,16 +380,10 @@ impl Ending {
         let numbered = record.snapshots.iter().filter(|one| matches!(one.snapshot(), SnapshotId::Number(_)));
         self.metadata.merkle_roots = numbered.map(|one| one.merkle_root).collect();
         self.metadata.snapshot_count = manager.snapshot_count()?;
-        let entry = SessionEntry {
-            id: self.metadata.session_id.clone(),
-            dir: self.session_dir.clone(),
-            status: Status::Live,
-            pinned: false,
-            metadata: self.metadata.clone(),
-            project: PathBuf::new(),
-            foreign: false,
-        };
-        let session = RollbackSession { entry, manager, catalogue: self.catalogue.clone(), recovered: None };
+        self.take_in_late_roots(&manager)?;
+        let entry = SessionEntry::running(&self.metadata, &self.session_dir);
+        let catalogue = self.catalogue.clone();
+        let session = RollbackSession { entry, manager, catalogue, recovered: None, running: true };
         let last = SnapshotId::Number(self.metadata.final_snapshot.unwrap_or(0));
         let changes = session.changes(&SnapshotId::Number(0), &last);
         // Without a last snapshot nothing is known of the end, which is not the same as nothing changed.
@@ -382,6 +392,19 @@ impl Ending {
         session.manager.save_session_metadata(&self.metadata)?;
         seals::seal(&self.catalogue, &self.metadata.session_id, &self.session_dir)?;
         changes
+    }
+}
+
+impl Ending {
+    /// What joined while the command ran is tracked and covered like the rest.
+    fn take_in_late_roots(&mut self, manager: &SnapshotManager) -> Result<(), RollbackError> {
+        if manager.roots() == self.metadata.tracked_paths {
+            return Ok(());
+        }
+        self.metadata.tracked_paths = manager.roots().to_vec();
+        self.baseline.coverage = manager.load_whole(&SnapshotId::Number(0))?.coverage;
+        self.metadata.coverage = Some(self.baseline.coverage.clone());
+        Ok(())
     }
 }
 

@@ -29,6 +29,17 @@ impl Catalogue {
         Ok(())
     }
 
+    /// No restore was cut off there that somebody else has to complete: what is captured now would be half of it.
+    pub(super) fn refuse_cut_off(&self, roots: &[PathBuf], own: &Path) -> Result<(), RollbackError> {
+        let others = self.around(roots)?.into_iter().filter(|(entry, _)| entry.dir != own);
+        let mut cut_off =
+            others.filter(|(entry, _)| entry.dir.join(super::restore::JOURNAL).symlink_metadata().is_ok());
+        match cut_off.next() {
+            Some((entry, root)) => Err(RollbackError::Restoring { id: entry.id, root }),
+            None => Ok(()),
+        }
+    }
+
     /// Complete the restores that were cut off there; the sessions they belong to.
     pub(super) fn complete_restores(&self, roots: &[PathBuf]) -> Result<Vec<String>, RollbackError> {
         let mut completed = Vec::new();

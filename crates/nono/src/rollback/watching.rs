@@ -4,19 +4,18 @@
 //! it never is. Each is a scan, which finds everything whatever the watcher missed, so the only thing that depends on
 //! the watcher is the moment. Where not everything can be watched, it is looked at by the clock.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nono_snapshot::{CaptureError, Manifest, Next, Observer, SnapshotError, SnapshotManager};
+use nono_snapshot::{CaptureError, Manifest, SessionMetadata, SnapshotError, SnapshotManager};
 use nono_supervisor::Watcher;
 use nono_sys::{process, wait};
 
-use super::thinning;
+use super::running::{Live, Shared, Work};
 
 /// Quiet for this long after a change: a good moment.
 const QUIET: Duration = Duration::from_secs(2);
@@ -30,97 +29,84 @@ const HEAD_START: Duration = Duration::from_millis(100);
 /// A scan takes at most this part of the time.
 const SHARE: u32 = 20;
 
-/// How many bytes the store may still grow.
-pub(super) type Room = Box<dyn Fn() -> u64 + Send>;
-
 /// The thread.
 #[derive(Debug)]
 pub(crate) struct Watching {
-    thread: JoinHandle<Watched>,
+    thread: JoinHandle<Vec<String>>,
     /// Closed to end it.
     stop: UnixStream,
-    stopped: Arc<AtomicBool>,
+    ends: Ends,
+}
+
+/// However it is let go, the session is over for everybody else.
+#[derive(Debug)]
+struct Ends(Arc<Shared>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// What it gives back.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) manager: SnapshotManager,
+    /// With what joined and was asked for meanwhile.
+    pub(crate) metadata: SessionMetadata,
     pub(crate) problems: Vec<String>,
 }
 
 impl Watching {
-    pub(crate) fn start(
-        manager: SnapshotManager,
-        baseline: Manifest,
-        room: Room,
-        interval: Option<Duration>,
-    ) -> io::Result<Watching> {
+    pub(super) fn start(work: Work, baseline: Manifest, interval: Option<Duration>) -> io::Result<Watching> {
         let (stop, stops) = UnixStream::pair()?;
-        let stopped = Arc::new(AtomicBool::new(false));
-        let flag = stopped.clone();
+        let (shared, wakes) = Shared::new(work)?;
+        let ends = Ends(shared.clone());
         let thread = std::thread::Builder::new().name("nono-watch".to_owned()).spawn(move || {
-            let mut manager = manager;
-            manager.observe(Until(flag.clone()));
-            let mut watch = Watch::new(manager, flag, room, interval.unwrap_or(INTERVAL));
+            let (interval, cost) = (interval.unwrap_or(INTERVAL), Duration::ZERO);
+            let mut watch = Watch { shared, stops, wakes, interval, cost, problems: Vec::new() };
             // Losing the watcher loses snapshots in between, nothing else: the last one is taken in any case.
-            if let Err(error) = watch.turn(baseline, &stops) {
+            if let Err(error) = watch.turn(baseline) {
                 watch.problems.push(format!("no snapshots while the command ran: {error}"));
             }
-            watch.manager.observe(());
-            Watched { manager: watch.manager, problems: watch.problems }
+            watch.problems
         })?;
-        Ok(Watching { thread, stop, stopped })
+        Ok(Watching { thread, stop, ends })
+    }
+
+    /// For those who need something of the session while it runs.
+    pub(crate) fn live(&self) -> Live {
+        Live(self.ends.0.clone())
     }
 
     /// End it; what it is in the middle of is given up.
     pub(crate) fn stop(self) -> Option<Watched> {
-        self.stopped.store(true, Ordering::Relaxed);
-        drop(self.stop);
-        self.thread.join().ok()
-    }
-}
-
-/// Work that is given up when the thread is to end.
-struct Until(Arc<AtomicBool>);
-
-impl Observer for Until {
-    fn progress(&self, _done: u64, _total: u64) {}
-
-    fn cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let Watching { thread, stop, ends } = self;
+        ends.0.stop();
+        drop(stop);
+        let mut problems = thread.join().ok()?;
+        let Work { manager, metadata, problems: more, .. } = ends.0.end()?;
+        problems.extend(more);
+        Some(Watched { manager, metadata, problems })
     }
 }
 
 struct Watch {
-    manager: SnapshotManager,
-    stopped: Arc<AtomicBool>,
-    room: Room,
+    shared: Arc<Shared>,
+    stops: UnixStream,
+    wakes: UnixStream,
     interval: Duration,
     /// How long the last scan took.
     cost: Duration,
-    taken: Vec<thinning::Point>,
     problems: Vec<String>,
 }
 
 impl Watch {
-    fn new(manager: SnapshotManager, stopped: Arc<AtomicBool>, room: Room, interval: Duration) -> Watch {
-        Watch {
-            manager,
-            stopped,
-            room,
-            interval,
-            cost: Duration::ZERO,
-            taken: Vec::new(),
-            problems: Vec::new(),
-        }
-    }
-
-    fn turn(&mut self, baseline: Manifest, stop: &UnixStream) -> Result<(), SnapshotError> {
+    fn turn(&mut self, baseline: Manifest) -> Result<(), SnapshotError> {
         process::lowest_priority();
         let failed = |source| SnapshotError::from(CaptureError::Io { path: "inotify".into(), source });
-        if wait::poll(&[Some((stop.as_fd(), false))], Some(HEAD_START.min(self.interval))).map_err(failed)?[0]
-        {
+        let head_start = HEAD_START.min(self.interval);
+        if wait::poll(&[Some((self.stops.as_fd(), false))], Some(head_start)).map_err(failed)?[0] {
             return Ok(());
         }
         let mut watcher = Watcher::new().map_err(failed)?;
@@ -131,25 +117,28 @@ impl Watch {
         loop {
             // A capture needs some tens of megabytes for a moment; then nothing may happen for long.
             process::give_back_memory();
-            if !dirty && self.idle(&watcher, stop).map_err(failed)? {
+            if !dirty && self.idle(&watcher).map_err(failed)? {
                 return Ok(());
             }
-            if self.settle(&watcher, stop).map_err(failed)? {
+            self.watch_joined(&mut watcher)?;
+            if self.settle(&watcher).map_err(failed)? {
                 return Ok(());
             }
             dirty = self.snapshot(&mut watcher)?;
         }
     }
 
-    /// Wait for the first change; true: it is over. What is not watched is looked at by the clock.
-    fn idle(&self, watcher: &Watcher, stop: &UnixStream) -> io::Result<bool> {
+    /// Wait for the first change; true: it is over. What is not watched is looked at by the clock. That something joined
+    /// is a change: it did so to be written.
+    fn idle(&self, watcher: &Watcher) -> io::Result<bool> {
         let timeout = (!watcher.is_complete()).then_some(self.interval);
-        let ready = wait::poll(&[Some((stop.as_fd(), false)), Some((watcher.as_fd(), false))], timeout)?;
+        let fds = [self.stops.as_fd(), watcher.as_fd(), self.wakes.as_fd()];
+        let ready = wait::poll(&fds.map(|fd| Some((fd, false))), timeout)?;
         Ok(ready[0])
     }
 
     /// Something changed: wait until it is quiet, or for as long as the interval allows; true: it is over.
-    fn settle(&self, watcher: &Watcher, stop: &UnixStream) -> io::Result<bool> {
+    fn settle(&self, watcher: &Watcher) -> io::Result<bool> {
         let quiet = QUIET.min(self.interval);
         let first = Instant::now();
         let mut last = first;
@@ -161,7 +150,7 @@ impl Watch {
             if rest.is_zero() {
                 return Ok(false);
             }
-            if wait::poll(&[Some((stop.as_fd(), false))], Some(rest.min(TICK)))?[0] {
+            if wait::poll(&[Some((self.stops.as_fd(), false))], Some(rest.min(TICK)))?[0] {
                 return Ok(true);
             }
             if watcher.changed()? {
@@ -170,21 +159,20 @@ impl Watch {
         }
     }
 
-    /// Take one, if something differs; true: look again, because something is watched only since now.
+    /// Take one, if something differs; true: look again, because something is watched only since now, or because it was
+    /// given up for somebody else.
     fn snapshot(&mut self, watcher: &mut Watcher) -> Result<bool, SnapshotError> {
         let began = Instant::now();
-        let left = (self.room)();
-        self.manager.set_budget(Some(left));
-        let taken =
-            self.manager.create_next(Next { if_changed: true, first_rules: true, open_closed: false });
-        self.cost = began.elapsed();
+        // It has ended, which the next look at it says.
+        let Ok((taken, cost)) = self.shared.patiently(Work::next) else { return Ok(true) };
+        self.cost = cost;
         match taken {
-            Ok(None) | Err(SnapshotError::Capture(CaptureError::Cancelled)) => Ok(false),
-            Ok(Some((manifest, _))) => {
-                let number = manifest.number;
+            Ok(None) => Ok(false),
+            Err(SnapshotError::Capture(CaptureError::Cancelled)) => Ok(true),
+            Ok(Some(manifest)) => {
                 let again = self.watch(watcher, &manifest)?;
-                self.taken.push(thinning::Point { number, at: began });
-                self.thin()?;
+                let thinned = self.shared.patiently(|work| work.thin(manifest.number, began));
+                thinned.unwrap_or(Ok(()))?;
                 Ok(again)
             }
             // A tree that is being torn down may fail once and be fine the next time; the last one tells in any case.
@@ -201,16 +189,17 @@ impl Watch {
         let directories = manifest.directories()?;
         let roots = manifest.state.roots.iter().map(|root| &*root.path);
         let places = roots.chain(directories.iter().map(|path| &**path));
-        Ok(watcher.watch(places, &|| self.stopped.load(Ordering::Relaxed)))
+        Ok(watcher.watch(places, &|| self.shared.signals.is_stopped()))
     }
 
-    fn thin(&mut self) -> Result<(), SnapshotError> {
-        let gone = thinning::superfluous(&self.taken, Instant::now());
-        if gone.is_empty() {
-            return Ok(());
+    /// Watch what joined meanwhile, too. The last one has all that joined before.
+    fn watch_joined(&mut self, watcher: &mut Watcher) -> Result<(), SnapshotError> {
+        let mut bytes = [0u8; 64];
+        // Nothing more to read, or nobody left to write: both are no news.
+        while matches!(self.wakes.read(&mut bytes), Ok(1..)) {}
+        match self.shared.joined().last() {
+            Some(manifest) => self.watch(watcher, manifest).map(drop),
+            None => Ok(()),
         }
-        self.manager.thin(&gone)?;
-        self.taken.retain(|point| !gone.contains(&point.number));
-        Ok(())
     }
 }

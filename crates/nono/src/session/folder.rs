@@ -151,7 +151,7 @@ fn sweep(base: &Path) {
 
 /// Whether a session folder's owner is gone. Anything that is not called like one, or belongs to another pid namespace,
 /// is left alone; so is a process that exists but whose start `/proc` does not tell.
-fn is_orphan(dir: &Path) -> bool {
+pub(crate) fn is_orphan(dir: &Path) -> bool {
     let Some((pid, started, namespace)) = owner(dir) else { return false };
     let gone = || match process::start_time(pid) {
         Some(now) => now != started,

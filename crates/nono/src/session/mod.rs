@@ -3,9 +3,12 @@
 //! request and host -> [`plan`] -> [`Session`] (resolved, compiled, nothing started) -> [`run`] or [`replace`] ->
 //! [`SessionReport`]. Each stage consumes the one before; nobody reaches two stages back.
 
+mod asking;
 mod capturing;
+mod channels;
 pub mod check;
-mod folder;
+pub(crate) mod folder;
+mod learning;
 mod tracked;
 
 use std::ffi::OsString;
@@ -17,8 +20,14 @@ use nono_policy::{
     HostContext, HostFacts, MergedProfile, NetworkPolicy, PolicyData, PolicyError, ProfileError, ProfileRef,
     ProfileStore, ResolvedPolicy, RunRequest, environment,
 };
-use nono_sandbox::{Blueprint, ExecStrategy, Namespaces, PlanError, Prepared, Refusal, Support, compile};
+use nono_sandbox::{
+    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, Refusal, Support, compile,
+};
 pub use nono_supervisor::RunError;
+use nono_supervisor::approval::ApprovalBackend;
+use nono_supervisor::channel::SessionInfo;
+use nono_supervisor::mediate::Mediate;
+use nono_supervisor::report::MediationReport;
 use nono_supervisor::{CommandSpec, LimitHit, MemoryMethod, Options};
 use nono_sys::errno;
 use nono_sys::wait::Ended;
@@ -29,11 +38,16 @@ use crate::program::{self, ProgramError};
 use crate::rollback::RollbackError;
 use crate::rollback::tracking::{self, Baseline, RollbackReport};
 use crate::state_dir::{self, StateDirError};
+pub use asking::Asking;
 use capturing::Capturing;
+use channels::Sockets;
 use check::CheckError;
 pub use folder::SessionFolder;
+use learning::Watched;
+pub use learning::{Learned, Learning};
 pub use tracked::Rollback;
 use tracked::begin;
+pub(crate) use tracked::resolved;
 
 /// What the edge knows about the machine and hands in.
 #[derive(Clone, Debug)]
@@ -58,6 +72,9 @@ pub struct SessionRequest {
     /// Listen to the command's errors for the diagnostic.
     pub diagnostics: bool,
     pub rollback: Rollback,
+    pub asking: Asking,
+    /// Watch what it does. Nobody is asked then.
+    pub learning: Option<Learning>,
 }
 
 /// Why a command was not run.
@@ -85,6 +102,14 @@ pub enum SessionError {
     Rollback(#[from] RollbackError),
     #[error("the profile wants snapshots (rollback.enabled), and {strategy} has nobody to take them")]
     NeedsSupervisor { strategy: ExecStrategy },
+    #[error(
+        "the profile wants to ask at run time (security.capability_elevation), and {strategy} has nobody to ask"
+    )]
+    AskNeedsSupervisor { strategy: ExecStrategy },
+    #[error(
+        "asking at run time needs a terminal that is not the command's, and the profile gives it yours (interactive)"
+    )]
+    AskNeedsTerminal,
     #[error("{flag} says how snapshots are taken, but nothing asks for any")]
     NotTracked { flag: &'static str },
     #[error("{dest} is writable inside the sandbox: the command could change its own snapshots", dest = .dest.display())]
@@ -109,6 +134,20 @@ pub struct Session {
     folder: SessionFolder,
     prepared: Prepared,
     tracking: Option<tracking::Plan>,
+    backend: Option<Arc<dyn ApprovalBackend>>,
+    /// nono's own folders, never granted.
+    own: Vec<PathBuf>,
+    /// Where there is a supervisor to serve them.
+    sockets: Option<Sockets>,
+    /// Where what it does is recorded.
+    watched: Option<Watched>,
+}
+
+impl Session {
+    /// Why `nono ps` will not show it, if it will not.
+    pub fn unlisted(&self) -> Option<&io::Error> {
+        self.sockets.as_ref()?.unlisted.as_ref()
+    }
 }
 
 /// Who is told what happens around the command.
@@ -134,9 +173,15 @@ pub struct SessionReport {
     pub ended: Ended,
     pub limit: Option<LimitHit>,
     pub memory_method: Option<MemoryMethod>,
+    /// Somebody outside ended it (`nono stop`).
+    pub stopped: bool,
     pub findings: Findings,
+    /// What it was refused and granted while it ran.
+    pub mediation: MediationReport,
     /// Where the run was tracked.
     pub rollback: Option<RollbackReport>,
+    /// Where what it did was recorded.
+    pub learned: Option<Learned>,
 }
 
 /// How long what the command leaves running has to end by itself.
@@ -154,7 +199,7 @@ pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, Mer
 
 /// Find the program, resolve the policy, make the folder, compile, and see once per boot that it holds.
 pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
-    let SessionRequest { mut policy, command, strategy, diagnostics, rollback } = request;
+    let SessionRequest { mut policy, command, strategy, diagnostics, rollback, asking, learning } = request;
     let file = find_program(&command, host)?;
     policy.program = Some(file.clone());
     let strategy = if host.nested { ExecStrategy::Direct } else { strategy };
@@ -168,6 +213,10 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     inside.context.session_dir = Some(folder.dir.clone());
     inside.context.can_mask = matches!(support.namespaces, Namespaces::Available { .. });
     let rollback = rollback.placed(&host.context);
+    let watched = learning.map(|learning| Watched::new(&policy, &inside, learning)).transpose()?;
+    if let Some(learning) = learning {
+        policy = learning.applied(policy);
+    }
     let (mut resolved, mut profile) = resolve(&policy, &inside)?;
     let tracked = rollback.tracked(&resolved, &profile, &host.context.state_dir)?;
     if let Some(dest) = tracked.as_ref().and_then(|wanted| tracked::readable_dest(wanted, &resolved)) {
@@ -177,7 +226,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     if tracked.is_some() && strategy != ExecStrategy::Supervised {
         return Err(SessionError::NeedsSupervisor { strategy });
     }
-    let roots = tracking::roots(&resolved, &folder.dir);
+    let roots = tracking::roots(watched.as_ref().map_or(&resolved, |watched| &watched.tracked), &folder.dir);
     let nothing_to_track = tracked.is_some() && roots.is_empty();
     let tracking = tracked.filter(|_| !nothing_to_track).map(|wanted| tracking::Plan {
         id: folder.id.clone(),
@@ -189,45 +238,101 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         state_dir: host.context.state_dir.clone(),
         request: wanted,
     });
-    let blueprint = compile(&resolved, &support, strategy, &folder.paths())?;
+    let ask = learning.is_none() && asking.is_wanted(&profile);
+    if ask && strategy != ExecStrategy::Supervised {
+        return Err(SessionError::AskNeedsSupervisor { strategy });
+    }
+    if ask && resolved.interactive {
+        return Err(SessionError::AskNeedsTerminal);
+    }
+    let stage = asking::stage(ask)?;
+    let mut blueprint = compile(&resolved, &support, strategy, &folder.paths())?;
+    if strategy == ExecStrategy::Supervised {
+        let wish = Mediation { opens: ask, record: watched.is_some(), accept_weaker: asking.accept_weaker };
+        blueprint = blueprint.mediate(wish, &support)?;
+    }
     folder.describe(&resolved, policy.name.as_deref()).map_err(failed)?;
-    let env = child_environment(&resolved, host, &folder);
+    // Opened for watching, the machine's temporary folder is not what the next run will have.
+    let own_tmp = !writes_tmp(watched.as_ref().map_or(&resolved, |watched| &watched.tracked));
+    let env = child_environment(&resolved, host, &folder, strategy, own_tmp);
+    let info = SessionInfo {
+        id: folder.id.clone(),
+        name: policy.name.clone(),
+        pid: std::process::id(),
+        started: nono_snapshot::time::now_iso(),
+        command: command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
+        workdir: resolved.workdir.clone(),
+        strategy: strategy.to_string(),
+        grants: resolved.grants.len(),
+        rollback: tracking.as_ref().map(|plan| plan.id.clone()),
+    };
     let prepared = prepare(blueprint, &folder)?;
+    let supervised = strategy == ExecStrategy::Supervised;
+    let sockets = supervised.then(|| channels::bind(&folder, &host.context.state_dir, info));
+    let sockets = sockets.transpose().map_err(failed)?;
     Ok(Session {
-        options: Options { interactive: resolved.interactive, listen: diagnostics, grace_ms: GRACE_MS },
+        options: Options {
+            interactive: resolved.interactive,
+            asking: stage,
+            listen: diagnostics,
+            output_aside: learning.is_some_and(|learning| learning.output_aside),
+            grace_ms: GRACE_MS,
+        },
         command: CommandSpec { program: file, argv: command, env },
         policy: resolved,
         profile,
         support,
         strategy,
         nothing_to_track,
+        backend: ask.then_some(asking.backend),
+        watched,
+        own: [host.session_base.clone(), host.context.state_dir.clone()]
+            .into_iter()
+            .chain(asking.own)
+            .collect(),
         folder,
         prepared,
         tracking,
+        sockets,
     })
 }
 
 /// Run a supervised or monitored session to its end.
 pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionReport, SessionError> {
-    let Session { policy, command, options, folder, prepared, tracking, .. } = session;
+    let Session {
+        policy, command, options, folder, prepared, tracking, backend, own, sockets, watched, ..
+    } = session;
+    let (channels, place) = sockets.map(|sockets| (sockets.channels, sockets.place)).unzip();
     // Before any thread is started: signals are data from here on, also while a snapshot is taken.
     let signals = Arc::new(nono_supervisor::take_signals()?);
     let tracked = tracking.map(|plan| begin(&plan, &signals, observer)).transpose()?;
-    let outcome = nono_supervisor::run(&prepared, &command, &options, &signals);
+    if let Some(backend) = &backend {
+        backend.begin(&folder.id);
+    }
+    let live = tracked.as_ref().map(|(watching, _)| watching.live());
+    let mediate = asking::mediate(&policy, &prepared, own, backend, live);
+    let mediate = Mediate { record: watched.is_some(), ..mediate };
+    let outcome = nono_supervisor::run(&prepared, &command, &options, &signals, mediate, channels);
+    // Nothing runs any more; the last snapshot is no reason to be listed.
+    drop(place);
     let rollback = tracked.map(|(watching, ending)| {
         let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
         ending.finish(watching, ended, Arc::new(Capturing::new(signals.clone(), observer.clone())))
     });
     let outcome = outcome?;
     let findings = diagnose(&outcome, &policy);
+    let learned = watched.zip(outcome.recorded).map(|(watched, recorded)| watched.learned(recorded));
     Ok(SessionReport {
+        mediation: outcome.mediation,
         session_id: folder.id.clone(),
         policy,
         ended: outcome.ended,
         limit: outcome.limit,
         memory_method: outcome.memory_method,
+        stopped: outcome.stopped,
         findings,
         rollback,
+        learned,
     })
 }
 
@@ -271,7 +376,11 @@ fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, Sessi
         return Ok(Support { namespaces: Namespaces::Missing { reason }, ..nono_sandbox::support() });
     }
     let (state, binary) = (&host.context.state_dir, host.context.binary.as_deref());
-    if let Some(support) = check::known_support(state, binary) {
+    if let Some(mut support) = check::known_support(state, binary) {
+        // Whoever filters this process may also listen to it, which the record of another start does not tell.
+        if is_confined() {
+            support.notify = nono_sandbox::try_notify();
+        }
         return Ok(support);
     }
     let support = nono_sandbox::support();
@@ -289,17 +398,21 @@ fn child_environment(
     policy: &ResolvedPolicy,
     host: &Host,
     folder: &SessionFolder,
+    strategy: ExecStrategy,
+    own_tmp: bool,
 ) -> Vec<(OsString, OsString)> {
     let mut env = environment::build(&policy.environment, PolicyData::embedded(), host.env.iter().cloned());
     let tmp = folder.tmp();
-    let own_tmp = !env.iter().any(|(name, _)| name == "TMPDIR") && !writes_tmp(policy);
-    if own_tmp {
+    if own_tmp && !env.iter().any(|(name, _)| name == "TMPDIR") {
         env.push(("TMPDIR".into(), tmp.clone().into()));
         // tmux alone does not look at TMPDIR.
         env.push(("TMUX_TMPDIR".into(), tmp.into()));
     }
     env.push(("NONO_CAP_FILE".into(), folder.cap_file().into()));
     env.push(("NONO_SESSION".into(), folder.id.clone().into()));
+    if strategy == ExecStrategy::Supervised {
+        env.push(("NONO_REQUEST_SOCK".into(), channels::request_socket(folder).into()));
+    }
     env.sort();
     env
 }
@@ -314,9 +427,6 @@ fn refuse_later_keys(profile: &MergedProfile) -> Result<(), SessionError> {
     let not_yet = |key| Err(SessionError::NotYet { key, profile: profile.name().to_owned() });
     if !profile.network.allow_domain.is_empty() {
         return not_yet("network.allow_domain");
-    }
-    if profile.security.capability_elevation == Some(true) {
-        return not_yet("security.capability_elevation");
     }
     if !profile.hooks.is_empty() {
         return not_yet("hooks");

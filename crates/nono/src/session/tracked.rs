@@ -51,7 +51,7 @@ impl Rollback {
 
 /// Without links as far as it exists; what is to be made below that can have none. Else a link could lead from a place
 /// that looks closed into a folder that the command writes.
-fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     let mut there = path;
     let mut found = loop {

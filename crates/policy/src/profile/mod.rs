@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use diff::{DiffChange, DiffLine, diff};
 pub use merge::{MergedFilesystem, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath};
-pub use parse::schema;
+pub use parse::{read_listed, schema};
 pub use store::{ProfileInfo, ProfileOrigin, ProfileStore};
 pub use template::template;
 

@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Profile;
@@ -39,33 +41,69 @@ pub(super) fn parse_built_in(text: &str, name: &str) -> Result<Profile, ProfileE
 }
 
 fn read(text: &str, file: &Path, check: bool) -> Result<Profile, ProfileError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let source = Source { text, file };
-    source.check_depth()?;
-    let options = ParseOptions { allow_loose_object_property_names: false, ..ParseOptions::default() };
-    let ast = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
-        let at = source.position(error.range().start);
-        ProfileError::Syntax { at, message: error.kind().to_string() }
-    })?;
-    let Some(root) = ast.value else {
-        return Err(ProfileError::Syntax { at: source.position(0), message: "the file is empty".to_owned() });
-    };
+    let source = Source::new(text, file, "the profile", schema_once());
+    let root = source.parse()?;
     if check {
-        source.check_doubles(&root, "")?;
-        source.check(&root, schema_once(), "")?;
+        source.check_all(&root)?;
     }
-    let start = root.start();
-    // The schema knows all the types do; should it ever not, the message still names what serde saw.
-    serde_json::from_value(Value::from(root))
-        .map_err(|error| ProfileError::Syntax { at: source.position(start), message: error.to_string() })
+    source.value(root)
+}
+
+/// Reads the text of another kind of file with the same care: JSON with comments, held against the schema of `T`.
+/// Also returned: where the elements of the list under the key `list` stand. `what` is the whole, for messages.
+pub fn read_listed<T: JsonSchema + DeserializeOwned>(
+    text: &str,
+    file: &Path,
+    what: &str,
+    list: &str,
+) -> Result<(T, Vec<Position>), ProfileError> {
+    let schema = schemars::schema_for!(T).to_value();
+    let source = Source::new(text, file, what, &schema);
+    let root = source.parse()?;
+    source.check_all(&root)?;
+    let elements = root.as_object().and_then(|object| object.get_array(list));
+    let places = elements.into_iter().flat_map(|array| &array.elements);
+    let places = places.map(|element| source.position(element.start())).collect();
+    Ok((source.value(root)?, places))
 }
 
 struct Source<'a> {
     text: &'a str,
     file: &'a Path,
+    what: &'a str,
+    schema: &'a Value,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    fn new(text: &'a str, file: &'a Path, what: &'a str, schema: &'a Value) -> Source<'a> {
+        Source { text: text.strip_prefix('\u{feff}').unwrap_or(text), file, what, schema }
+    }
+
+    fn parse(&self) -> Result<Node<'a>, ProfileError> {
+        self.check_depth()?;
+        let options = ParseOptions { allow_loose_object_property_names: false, ..ParseOptions::default() };
+        let ast = parse_to_ast(self.text, &CollectOptions::default(), &options).map_err(|error| {
+            let at = self.position(error.range().start);
+            ProfileError::Syntax { at, message: error.kind().to_string() }
+        })?;
+        ast.value.ok_or_else(|| {
+            let message = "the file is empty".to_owned();
+            ProfileError::Syntax { at: self.position(0), message }
+        })
+    }
+
+    fn check_all(&self, root: &Node<'_>) -> Result<(), ProfileError> {
+        self.check_doubles(root, "")?;
+        self.check(root, self.schema, "")
+    }
+
+    fn value<T: DeserializeOwned>(&self, root: Node<'_>) -> Result<T, ProfileError> {
+        let start = root.start();
+        // The schema knows all the types do; should it ever not, the message still names what serde saw.
+        serde_json::from_value(Value::from(root))
+            .map_err(|error| ProfileError::Syntax { at: self.position(start), message: error.to_string() })
+    }
+
     fn position(&self, offset: usize) -> Position {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
@@ -116,7 +154,7 @@ impl Source<'_> {
 
     /// Finds the first place where `node` is not what `schema` says.
     fn check(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
-        let schema = deref(schema);
+        let schema = deref(self.schema, schema);
         if let Some(choices) = alternatives(schema) {
             return self.check_choices(node, choices, path);
         }
@@ -139,18 +177,21 @@ impl Source<'_> {
 
     /// One of several shapes: the one whose type fits is the one to complain about.
     fn check_choices(&self, node: &Node<'_>, choices: &[Value], path: &str) -> Result<(), ProfileError> {
-        if let Some(choice) = choices.iter().find(|choice| accepts(deref(choice), node)) {
+        if let Some(choice) = choices.iter().find(|choice| accepts(self.schema, choice, node)) {
             return self.check(node, choice, path);
         }
-        Err(self.wrong_type(node, path, names_of(choices)))
+        Err(self.wrong_type(node, path, names_of(self.schema, choices)))
     }
 
     fn check_type(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
-        if accepts(schema, node) { Ok(()) } else { Err(self.wrong_type(node, path, type_names(schema))) }
+        if accepts(self.schema, schema, node) {
+            return Ok(());
+        }
+        Err(self.wrong_type(node, path, type_names(self.schema, schema)))
     }
 
     fn wrong_type(&self, node: &Node<'_>, path: &str, expected: String) -> ProfileError {
-        let key = if path.is_empty() { "the profile" } else { path }.to_owned();
+        let key = if path.is_empty() { self.what } else { path }.to_owned();
         ProfileError::WrongType {
             at: self.position(node.start()),
             key,
@@ -225,19 +266,20 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// Follows a `$ref` into the definitions of the one schema there is.
-fn deref(schema: &Value) -> &Value {
+/// Follows a `$ref` into the definitions of the whole schema.
+fn deref<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
     let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
-    target.and_then(|pointer| schema_once().pointer(pointer)).unwrap_or(schema)
+    target.and_then(|pointer| whole.pointer(pointer)).unwrap_or(schema)
 }
 
 fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
     schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)
 }
 
-fn accepts(schema: &Value, node: &Node<'_>) -> bool {
+fn accepts(whole: &Value, schema: &Value, node: &Node<'_>) -> bool {
+    let schema = deref(whole, schema);
     if let Some(choices) = alternatives(schema) {
-        return choices.iter().any(|choice| accepts(deref(choice), node));
+        return choices.iter().any(|choice| accepts(whole, choice, node));
     }
     match schema.get("type") {
         Some(Value::String(name)) => fits(name, node),
@@ -251,7 +293,8 @@ fn fits(name: &str, node: &Node<'_>) -> bool {
     found == name || (name == "integer" && found == "number")
 }
 
-fn type_names(schema: &Value) -> String {
+fn type_names(whole: &Value, schema: &Value) -> String {
+    let schema = deref(whole, schema);
     match (schema.get("type"), alternatives(schema)) {
         (Some(Value::String(name)), _) => name.clone(),
         (Some(Value::Array(names)), _) => {
@@ -259,15 +302,15 @@ fn type_names(schema: &Value) -> String {
                 names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect();
             names.join(" or ")
         }
-        (_, Some(choices)) => names_of(choices),
+        (_, Some(choices)) => names_of(whole, choices),
         _ => "something else".to_owned(),
     }
 }
 
 /// A key that is left out counts as null; nobody is told to write that.
-fn names_of(choices: &[Value]) -> String {
+fn names_of(whole: &Value, choices: &[Value]) -> String {
     let names: Vec<_> =
-        choices.iter().map(|choice| type_names(deref(choice))).filter(|name| name != "null").collect();
+        choices.iter().map(|choice| type_names(whole, choice)).filter(|name| name != "null").collect();
     names.join(" or ")
 }
 

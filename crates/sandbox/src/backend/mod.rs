@@ -4,8 +4,8 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Blueprint, Command, KernelRule, Layers, MountStep, Namespaces, PlanError, Prepared, SessionPaths,
-    Support, apply, compile, probe_plan, support,
+    Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MountStep, Namespaces, NotifySupport,
+    PlanError, Prepared, SessionPaths, Support, apply, compile, probe_plan, support, try_notify,
 };
 
 #[cfg(not(target_os = "linux"))]

@@ -1,7 +1,10 @@
 //! Small questions about rules.
 
+use std::os::fd::BorrowedFd;
+
+use super::paths::last_component;
 use super::shared::{Shared, Source};
-use super::{ExclusionConfig, FrozenRules, Has, Rules, RulesError};
+use super::{ExclusionConfig, FrozenRules, Has, Rules, RulesError, Verdict};
 
 impl Rules {
     /// Whether rules can be made of this.
@@ -13,6 +16,34 @@ impl Rules {
     /// Whether all ignore files are disregarded.
     pub fn is_set_aside(&self) -> bool {
         self.shared.set_aside
+    }
+
+    /// Whether what stands at `path` below the root is taken with all that it lies in. `dir` is the root; `there` says what
+    /// stands below it, for the evidence of artifacts. What only a search in something left out would find is not.
+    pub(crate) fn take(
+        &self,
+        dir: BorrowedFd<'_>,
+        path: &[u8],
+        is_dir: bool,
+        there: &dyn Fn(&[u8]) -> bool,
+    ) -> bool {
+        let mut rules = self.root(dir);
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        for end in ends.chain([path.len()]) {
+            let here = &path[..end];
+            let name = last_component(here);
+            let above = &here[..end - name.len()];
+            let beside = |name: &[u8]| there(&[above, name].concat());
+            let whole = end < path.len();
+            match rules.judge(here, name, whole || is_dir, &beside) {
+                Verdict::Take | Verdict::TakeAnyway => {}
+                Verdict::Leave(_) | Verdict::Search(_) => return false,
+            }
+            if whole {
+                rules = rules.enter(self, here, dir, Has { gitignore: true, git: true }, false);
+            }
+        }
+        true
     }
 
     /// Whether a directory may have rules of its own, given what its listing contains. Rules of the past are where

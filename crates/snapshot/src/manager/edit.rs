@@ -38,7 +38,7 @@ impl SnapshotManager {
         let rules_of = self.session.sheet(&record, &SnapshotId::Number(last))?;
         let frozen = self.frozen_rules(&rules_of)?;
         let (rules, limits) = (RulesFrom::Frozen(&frozen), super::Limits::NONE);
-        let captured = self.capture(rules, Some(&rules_of.state), limits, true)?;
+        let captured = self.capture(&rules_of.state.paths(), rules, Some(&rules_of.state), limits, true)?;
         let files = self.files_to_edit(&captured.state, edits)?;
         let (edited, chosen) = self.edited(&captured, &files, edits)?;
         let id = random_id()?;

@@ -32,14 +32,14 @@ impl SnapshotManager {
     /// What changed from one snapshot to another.
     pub fn diff(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
         let record = self.recorded()?;
-        let from = self.session.sheet(&record, from)?;
-        let to = self.session.sheet(&record, to)?;
+        let from = self.whole(&record, from)?;
+        let to = self.whole(&record, to)?;
         Ok(diff(&from.state, &to.state, &StoreObjects::new(&self.store))?)
     }
 
     /// What a snapshot holds at this path (absolute); nothing where it was not there or was left out.
     pub fn entry(&self, id: &SnapshotId, path: &Path) -> Result<Option<Entry>, SnapshotError> {
-        let sheet = self.session.sheet(&self.recorded()?, id)?;
+        let sheet = self.whole(&self.recorded()?, id)?;
         Ok(crate::files::entry(&sheet.state, &StoreObjects::new(&self.store), path)?)
     }
 

@@ -61,10 +61,10 @@ impl SnapshotManager {
         let last = record.last_number().ok_or_else(|| self.no_baseline())?;
         let before = self.session.sheet(&record, &SnapshotId::Number(last))?;
         let captured = if how.first_rules {
-            let first = self.session.sheet(&record, &SnapshotId::Number(0))?;
+            let first = self.whole(&record, &SnapshotId::Number(0))?;
             let frozen = self.frozen_rules(&first)?;
             let rules = RulesFrom::Frozen(&frozen);
-            self.capture(rules, Some(&before.state), self.limits, how.open_closed)?
+            self.capture(&first.state.paths(), rules, Some(&before.state), self.limits, how.open_closed)?
         } else {
             let known: Vec<ContentHash> = before.rules.iter().flatten().copied().collect();
             self.capture_live(Some(&before), &known, how.open_closed)?
@@ -102,7 +102,7 @@ impl SnapshotManager {
     }
 
     /// Give up these snapshots: their numbers and digests stay, their content goes with the next collection of garbage.
-    /// The first and the last one are needed.
+    /// The first and the last one are needed, and the first ones of roots that came later.
     pub fn thin(&mut self, numbers: &[u32]) -> Result<(), SnapshotError> {
         let held = self.enter()?;
         let mut record = self.recorded()?;
@@ -114,6 +114,9 @@ impl SnapshotManager {
             }
             if last == Some(*number) {
                 return Err(needed("the last"));
+            }
+            if record.late.iter().any(|late| late.first == *number) {
+                return Err(needed("the first of a path that joined later"));
             }
             let id = SnapshotId::Number(*number);
             let recorded = record.snapshots.iter_mut().find(|recorded| recorded.snapshot() == id);

@@ -49,6 +49,7 @@ impl SnapshotManager {
         if let Some(record) = &record
             && !roots.is_empty()
             && record.roots != roots
+            && record.first_roots() != roots
             && !record.snapshots.is_empty()
         {
             return Err(SnapshotError::OtherRoots {
@@ -57,8 +58,9 @@ impl SnapshotManager {
             });
         }
         let started = record.as_ref().map_or_else(read::now, Record::started);
-        let roots =
-            if roots.is_empty() { record.map(|record| record.roots).unwrap_or_default() } else { roots };
+        // With those that joined later.
+        let known = record.filter(|record| roots.is_empty() || !record.snapshots.is_empty());
+        let roots = known.map_or(roots, |record| record.roots);
         let store = options.store.clone().unwrap_or_else(|| session.dir().join("store"));
         let parts = Parts { roots, started, exclusion, limits, options };
         SnapshotManager::assemble(&held, session, &store, parts)

@@ -77,12 +77,13 @@ impl SnapshotManager {
     ) -> Result<RestorePlan, SnapshotError> {
         let _held = self.enter()?;
         let record = self.recorded()?;
-        let target = self.session.sheet(&record, id)?;
+        let target = self.whole(&record, id)?;
         let selection = self.selection(options)?;
         let frozen = self.frozen_rules(&target)?;
         // Its objects are left to the next collection of garbage; most of them are there already.
         let limits = super::Limits::NONE;
-        let current = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), limits, true)?;
+        let roots = target.state.paths();
+        let current = self.capture(&roots, RulesFrom::Frozen(&frozen), Some(&target.state), limits, true)?;
         let since = self.changed_since(&options.keep_changed_since)?;
         let request = RestoreRequest {
             target: &target.state,
@@ -136,7 +137,7 @@ impl SnapshotManager {
 
     fn changed_since(&self, ids: &[SnapshotId]) -> Result<Vec<Sheet>, SnapshotError> {
         let record = self.recorded()?;
-        ids.iter().map(|id| Ok(self.session.sheet(&record, id)?)).collect()
+        ids.iter().map(|id| self.whole(&record, id)).collect()
     }
 
     fn restore_held(
@@ -146,7 +147,7 @@ impl SnapshotManager {
         selection: &Selection,
         options: &RestoreOptions,
     ) -> Result<Restored, SnapshotError> {
-        let target = self.session.sheet(&self.recorded()?, id)?;
+        let target = self.whole(&self.recorded()?, id)?;
         let restore = random_id()?;
         let safety = self.safety(held, &target, restore)?;
         self.begin(restore, &target, safety, selection, options)
@@ -225,7 +226,8 @@ impl SnapshotManager {
     fn safety(&mut self, held: &Held, target: &Sheet, restore: RestoreId) -> Result<Sheet, SnapshotError> {
         let frozen = self.frozen_rules(target)?;
         let limits = super::Limits::NONE;
-        let captured = self.capture(RulesFrom::Frozen(&frozen), Some(&target.state), limits, true)?;
+        let roots = target.state.paths();
+        let captured = self.capture(&roots, RulesFrom::Frozen(&frozen), Some(&target.state), limits, true)?;
         let record = self.recorded()?;
         let id = SnapshotId::Safety(format!("safety-{restore}"));
         self.publish(held, record, captured, id.clone(), None)?;
@@ -236,7 +238,7 @@ impl SnapshotManager {
         let Some(journal) = Journal::load(&self.journal_path())? else { return Ok(None) };
         let record = self.recorded()?;
         let wanted = journal.record().clone();
-        let named = |text: &str| self.session.sheet(&record, &SnapshotId::from_text(text));
+        let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;
         let since: Vec<Sheet> =

@@ -387,6 +387,12 @@ impl SnapshotManager {
             }
             self.verify_trees(&sheet, &objects, &mut report);
         }
+        for late in &record.late {
+            if let Err(error) = self.first_state(record, late) {
+                let what = format!("the first state of {}: {error}", late.path.display());
+                problems.push(SnapshotProblem { id: Some(SnapshotId::Number(late.first)), what });
+            }
+        }
     }
 
     /// Every node and content of a snapshot is in the store, and every node has the digest that its parent names.

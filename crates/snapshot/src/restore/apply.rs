@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, Mode};
 
 use super::displace;
+use super::entered::Entered;
 use super::meta::{self, Handle, Has, Problems};
 use super::open::{Opened, open_existing, open_path, open_top, open_up};
 use super::plan::{Anchor, DirIndex, How, Leave, PlanDir, RestorePlan, Step};
@@ -50,7 +51,9 @@ pub fn apply(
     for top in &plan.tops {
         let dir = &plan.dirs[*top];
         if !dir.steps.is_empty() || !dir.children.is_empty() {
+            let entered = Entered::look(dir);
             work.root(*top, &mut outcome);
+            outcome.failed.extend(entered.and_then(Entered::leave));
         }
     }
     outcome.cancelled = work.cancelled.into_inner();
@@ -436,7 +439,7 @@ impl Work<'_> {
         let mode = u16::try_from(stat.st_mode & 0o7777).unwrap_or(0);
         let handle = Handle::Open(fd);
         match &dir.leave {
-            Leave::Alone => {}
+            Leave::Alone | Leave::AsEntered => {}
             Leave::Target { old, new } => {
                 let differs = old.as_ref().is_none_or(|old| Aspects::between(old, new).metadata());
                 if !differs && !touched && !self.opened.is_opened_up(index) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::found::{Found, look};
 use super::links;
+use super::nested::Nested;
 use super::plan::{DirIndex, How, Leave, PlanDir, RestorePlan, Step};
 use super::select::{Choice, Chosen};
 use super::unit::{self, Base};
@@ -19,18 +20,19 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
     let except = Choice::new(&Selection::Paths(request.except.to_vec()));
     let mut plan = RestorePlan::default();
     let mut found = vec![false; choice.paths().count()];
-    for target in &request.target.roots {
+    let nested = Nested::new(request.target);
+    for target in nested.in_order() {
         let parent = target.path.parent().unwrap_or(Path::new("/"));
         let chosen = choice.of(parent);
         if chosen == Chosen::No {
             continue;
         }
-        let below = |path: &PathBuf| path.starts_with(&target.path) || target.path.starts_with(path);
+        let below = |path: &PathBuf| nested.answers(&target.path, path);
         let current = request.current.root(&target.path);
         match both(target, current) {
             Ok((new, old)) => {
                 let resumed = request.resumed.and_then(|state| state.root(&target.path)?.content.entry());
-                let choices = Choices { choice: &choice, except: &except };
+                let choices = Choices { choice: &choice, except: &except, nested };
                 let bases = request.bases(&target.path);
                 let mut builder = Builder::new(plan, parent, choices, bases, resumed, objects);
                 builder.resuming = request.resumed.is_some();
@@ -108,6 +110,7 @@ fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sid
 struct Choices<'a> {
     choice: &'a Choice,
     except: &'a Choice,
+    nested: Nested<'a>,
 }
 
 struct Frame {
@@ -151,7 +154,7 @@ impl<'a> Builder<'a> {
             how: How::Top(parent.to_path_buf()),
             steps: Vec::new(),
             children: Vec::new(),
-            leave: Leave::Alone,
+            leave: if choices.nested.is_inside(parent) { Leave::AsEntered } else { Leave::Alone },
         });
         let resumed =
             resumed.map(|entry| Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() }));
@@ -199,7 +202,11 @@ impl<'a> Builder<'a> {
             }
             _ => {}
         }
-        self.top().holds = true;
+        // A root that goes itself is gone by then, and if it is not, that shows.
+        let other = matches!(&pair.b, Slot::Omitted(current) if current.reason == Reason::OtherRoot);
+        if !(other && self.choices.nested.goes(&self.path(pair.name))) {
+            self.top().holds = true;
+        }
     }
 
     /// Whether somebody else changed what is there now: it is in none of the states that were named.

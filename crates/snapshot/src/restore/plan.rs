@@ -58,6 +58,8 @@ pub(super) enum Leave {
     },
     /// Permissions and time as they were, as far as the work in it changed them.
     AsFound(EntryRef),
+    /// The time that it has when it is entered: it belongs to another root, which is done with it.
+    AsEntered,
     Alone,
 }
 

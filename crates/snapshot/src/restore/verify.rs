@@ -40,6 +40,8 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
             }
         }
         Err(_) if matches!(plan.dirs[index].how, How::Remove { .. }) => {}
+        // A root that went, and what it stood in with it; something else may stand there now.
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied && is_emptied(plan, index) => {}
         // It was closed to its owner then, and is so again: nobody but root can look.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_closed(plan, index) => {}
         Err(source) => {
@@ -52,6 +54,15 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
     failed
 }
 
+/// Whether everything that is done in the directory a root stands in is that it goes.
+fn is_emptied(plan: &RestorePlan, index: DirIndex) -> bool {
+    let dir = &plan.dirs[index];
+    let goes = |child: &DirIndex| matches!(plan.dirs[*child].how, How::Remove { then: None, .. });
+    matches!(dir.how, How::Top(_))
+        && dir.steps.iter().all(|step| step.sides().1.is_none())
+        && dir.children.iter().all(goes)
+}
+
 /// Whether a directory, or one above it, is left without the permissions to look into it.
 fn is_closed(plan: &RestorePlan, mut index: DirIndex) -> bool {
     const LOOK: u16 = 0o500;
@@ -60,7 +71,7 @@ fn is_closed(plan: &RestorePlan, mut index: DirIndex) -> bool {
         let mode = match &dir.leave {
             Leave::Target { new, .. } => new.meta.mode,
             Leave::AsFound(found) => found.meta.mode,
-            Leave::Alone => LOOK,
+            Leave::Alone | Leave::AsEntered => LOOK,
         };
         if mode & LOOK != LOOK {
             return true;

@@ -32,6 +32,8 @@ pub(super) struct Directory<'a, 'b> {
     rules: Arc<DirRules>,
     old: Option<CachedDir<'a>>,
     same_rules: bool,
+    /// The names here that are roots of their own, whatever stands there.
+    others: Vec<&'a [u8]>,
     out: Vec<u8>,
     omitted: Vec<Omitted>,
     same: bool,
@@ -107,6 +109,11 @@ impl<'a, 'b> Directory<'a, 'b> {
         if !rules.is_trivial() && path.is_none() {
             path = Some(path_of(scan, task));
         }
+        let others = if scan.inner.is_empty() {
+            Vec::new()
+        } else {
+            names_in(path.get_or_insert_with(|| path_of(scan, task)), scan.inner)
+        };
         let old = task.old.and_then(|id| scan.cache?.dir(id));
         let same_rules = old.is_some_and(|old| *old.rules == rules.digest());
         Directory {
@@ -116,6 +123,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             rules,
             old,
             same_rules,
+            others,
             out: Vec::with_capacity(old.map_or(0, |old| old.entries.len() + 64)),
             omitted: Vec::new(),
             same: old.is_some(),
@@ -148,7 +156,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         if self.scan.own.contains(&(found.dev, found.stat.ino)) {
             return self.leave(name, is_dir, Reason::OwnState);
         }
-        if self.scan.roots.contains(&(found.dev, found.stat.ino)) {
+        if self.others.contains(&name) {
             return self.leave(name, is_dir, Reason::OtherRoot);
         }
         if found.mount != self.scan.mount && !self.scan.cross_mounts {
@@ -389,4 +397,13 @@ fn path_of(scan: &Scan<'_>, task: &DirTask) -> Arc<Vec<u8>> {
         (Some(above), Some((_, name))) => [&above[..], &name[..]].join(&b'/'),
         _ => scan.dirs.path(task.id),
     })
+}
+
+/// The last names of those paths that stand right in the directory `dir`.
+fn names_in<'a>(dir: &[u8], paths: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
+    let name = |path: &'a Vec<u8>| {
+        let rest = if dir.is_empty() { path } else { path.strip_prefix(dir)?.strip_prefix(b"/")? };
+        (!rest.contains(&b'/')).then_some(rest)
+    };
+    paths.iter().filter_map(name).collect()
 }

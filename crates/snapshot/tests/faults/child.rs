@@ -50,6 +50,7 @@ pub(crate) fn one(manager: &mut SnapshotManager, operation: &str) -> Result<(), 
                 println!("failed: {}: {}", failed.path.display(), failed.error);
             }
         }),
+        "add-root" => manager.add_root(&crate::late::root(manager)).map(drop),
         "thin" => manager.thin(&[1, 2]),
         "closed" => {
             manager.create_next(Next { open_closed: true, if_changed: false, first_rules: false }).map(drop)

@@ -14,7 +14,7 @@ use crate::lab::{Lab, assert_clean, run, scratch};
 use crate::trees::{self, Listing, assert_same, list, make_new, make_old, make_small_old};
 
 /// Before each kill the state `start` is put back. Returns how many steps there were.
-fn every_step(lab: &Lab, operation: &str, check: impl Fn(&str, u64)) -> u64 {
+pub(crate) fn every_step(lab: &Lab, operation: &str, check: impl Fn(&str, u64)) -> u64 {
     let mut wrong = Vec::new();
     let mut check = |when: &str, at: u64| {
         // All of them are wanted, not only the first.

@@ -5,11 +5,13 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::step::{Failure, Step};
-use super::{Executable, Plan, Task};
-use crate::raw::{Errno, check_int, last_errno, sys};
+use super::{CStringArray, Executable, Plan, Task, hand_over};
+use crate::raw::{Errno, check_int, sys};
 
 /// Confine this process and execute the program. `Infallible`: success does not return.
-pub(super) fn run(plan: &Plan) -> Result<Infallible, Failure> {
+///
+/// `init`: where to offer the listener, if there is to be one.
+pub(super) fn run(plan: &Plan, init: Option<RawFd>) -> Result<Infallible, Failure> {
     let confine = &plan.confine;
     at(Step::Limits, set_limits(&confine.limits))?;
     at(Step::DropCapabilities, drop_capabilities())?;
@@ -21,7 +23,13 @@ pub(super) fn run(plan: &Plan) -> Result<Infallible, Failure> {
     at(Step::Stdio, connect_stdio(plan.stdio))?;
     at(Step::CloseFds, close_on_exec())?;
     at(Step::Stdio, reset_signals(&confine.signal_mask))?;
-    if !confine.filter.is_empty() {
+    if let Some(init) = init {
+        // Init takes the listener out of this process, which a non-dumpable one does not allow.
+        // SAFETY: no memory is passed.
+        unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) };
+        let listener = at(Step::Seccomp, crate::seccomp::install_with_listener(&confine.filter))?;
+        at(Step::HandOver, hand_over::offer(init, listener))?;
+    } else if !confine.filter.is_empty() {
         at(Step::Seccomp, crate::seccomp::install_raw(&confine.filter, false))?;
     }
     match &plan.program.0 {
@@ -138,13 +146,17 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
 }
 
 fn execute(program: &Executable) -> Result<Infallible, Errno> {
-    // SAFETY: all arrays are NULL-terminated arrays of C strings that outlive the call.
-    unsafe {
-        libc::execve(program.path.as_ptr(), program.argv.as_ptr(), program.envp.as_ptr());
-        let errno = last_errno();
-        if errno == libc::ENOEXEC {
-            libc::execve(c"/bin/sh".as_ptr(), program.script_argv.as_ptr(), program.envp.as_ptr());
+    // As execve does it, under a number of its own: where starting programs is trapped, nobody answers yet.
+    let start = |path: &CStr, argv: &CStringArray| {
+        // SAFETY: all arrays are NULL-terminated arrays of C strings that outlive the call.
+        unsafe {
+            sys!(libc::SYS_execveat, libc::AT_FDCWD, path.as_ptr(), argv.as_ptr(), program.envp.as_ptr(), 0)
         }
-        Err(errno)
+    };
+    let errno = start(&program.path, &program.argv).err().unwrap_or(libc::EINVAL);
+    if errno == libc::ENOEXEC {
+        // Its own failure says less than the first one.
+        let _ = start(c"/bin/sh", &program.script_argv);
     }
+    Err(errno)
 }

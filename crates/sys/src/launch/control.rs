@@ -17,6 +17,12 @@ pub(super) const PAUSE_ALL: u8 = 204;
 pub enum Notice {
     /// The master of the command's own terminal.
     Terminal(OwnedFd),
+    /// The file system's root as the command sees it.
+    Root(OwnedFd),
+    /// A socket of the command's network namespace that lists others.
+    SocketList(OwnedFd),
+    /// Where the command's trapped calls arrive.
+    Listener(OwnedFd),
     /// The command was stopped by this signal.
     Stopped(i32),
     Continued,
@@ -28,6 +34,9 @@ pub(super) const TERMINAL: i32 = 1;
 pub(super) const STOPPED: i32 = 2;
 pub(super) const CONTINUED: i32 = 3;
 pub(super) const ENDED: i32 = 4;
+pub(super) const ROOT: i32 = 5;
+pub(super) const SOCKET_LIST: i32 = 6;
+pub(super) const LISTENER: i32 = 7;
 
 /// The parent's end of the control socket.
 #[derive(Debug)]
@@ -79,6 +88,9 @@ impl Control {
         };
         Ok(Some(match (words[0], fd) {
             (TERMINAL, Some(fd)) => Notice::Terminal(fd),
+            (ROOT, Some(fd)) => Notice::Root(fd),
+            (SOCKET_LIST, Some(fd)) => Notice::SocketList(fd),
+            (LISTENER, Some(fd)) => Notice::Listener(fd),
             (STOPPED, _) => Notice::Stopped(words[1]),
             (CONTINUED, _) => Notice::Continued,
             (ENDED, _) => Notice::Ended(words[1]),

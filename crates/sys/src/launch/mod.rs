@@ -7,6 +7,7 @@
 
 mod confine;
 mod control;
+mod hand_over;
 mod init;
 mod setup;
 mod start;
@@ -65,8 +66,11 @@ pub enum Terminal {
     /// As the caller has it; the command gets a process group of its own. `tty` is the controlling terminal, or -1;
     /// with `foreground` the command's group becomes the one that may read from it and gets its Ctrl-C.
     Inherit { tty: RawFd, foreground: bool },
-    /// A pty of its own, with these settings; its master reaches the parent as a notice.
-    Pty { settings: Box<libc::termios>, size: libc::winsize },
+    /// A pty of its own, with these settings; its master reaches the parent as a notice. Without `foreground` the
+    /// command is in its background, and is seen to stop when it wants to read from it.
+    Pty { settings: Box<libc::termios>, size: libc::winsize, foreground: bool },
+    /// None: a session of its own, which has no terminal and cannot get the caller's.
+    Detached,
 }
 
 /// How the command itself is confined, in this order, ending in exec.
@@ -76,6 +80,8 @@ pub struct Confine {
     pub limits: Vec<(u32, u64)>,
     pub ruleset: Option<OwnedFd>,
     pub filter: Vec<Instruction>,
+    /// Calls that the filter does not decide come to the parent: [`Launched::hand_over`] has where. Needs an init.
+    pub listen: bool,
     pub workdir: CString,
     pub signal_mask: libc::sigset_t,
 }
@@ -181,7 +187,38 @@ pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
     }
 }
 
+/// What a mediator needs of the sandbox it stands beside.
+#[derive(Debug)]
+pub struct HandedOver {
+    pub listener: OwnedFd,
+    /// `/` as the command sees it, mounts and masks included. Not to be read through, only to start from.
+    pub root: OwnedFd,
+    /// Tells which sockets there are in the command's network namespace.
+    pub socket_list: OwnedFd,
+    /// The master of the command's terminal, where it has one of its own.
+    pub terminal: Option<OwnedFd>,
+}
+
 impl Launched {
+    /// Once the command runs: what init handed over for its mediation.
+    pub fn hand_over(&self) -> io::Result<HandedOver> {
+        let (mut root, mut socket_list, mut terminal) = (None, None, None);
+        let missing = || io_error(libc::EPROTO);
+        loop {
+            match self.control.receive()?.ok_or_else(missing)? {
+                Notice::Root(fd) => root = Some(fd),
+                Notice::SocketList(fd) => socket_list = Some(fd),
+                Notice::Terminal(fd) => terminal = Some(fd),
+                Notice::Listener(listener) => {
+                    let root = root.ok_or_else(missing)?;
+                    let socket_list = socket_list.ok_or_else(missing)?;
+                    return Ok(HandedOver { listener, root, socket_list, terminal });
+                }
+                Notice::Stopped(_) | Notice::Continued | Notice::Ended(_) => return Err(missing()),
+            }
+        }
+    }
+
     /// Let the child go on, and wait until the command was executed or a step failed.
     pub fn go(&self) -> Result<(), LaunchError> {
         self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
@@ -207,7 +244,7 @@ pub fn replace(plan: &mut Plan) -> LaunchError {
     let result = unshare(plan.namespaces)
         .map_err(|e| (Step::Namespaces, 0, e))
         .and_then(|()| setup::run(plan))
-        .and_then(|()| confine::run(plan));
+        .and_then(|()| confine::run(plan, None));
     match result {
         Err((step, index, errno)) => LaunchError { step, index, errno },
         Ok(never) => match never {},

@@ -4,6 +4,7 @@
 use std::os::fd::RawFd;
 
 use super::control::{GO, TERMINAL, receive_order, send_words};
+use super::hand_over::{self, Ends};
 use super::init::{CONTROL, Init, TTY, WATCH, is_pid_one, watch_masks};
 use super::step::{Failure, Step, write_report};
 use super::{Plan, Terminal, confine, setup};
@@ -31,25 +32,36 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
     tie_to_parent(control).map_err(|e| (Step::DeathSignal, 0, e))?;
     setup::run(plan)?;
     let slave = open_terminal(&plan.terminal, control).map_err(|e| (Step::Terminal, 0, e))?;
-    lead_session(slave).map_err(|e| (Step::Terminal, 0, e))?;
+    lead_session(&plan.terminal, slave).map_err(|e| (Step::Terminal, 0, e))?;
     let watch = watch_masks(&plan.masks).map_err(|e| (Step::Watch, 0, e))?;
+    let ends = plan.confine.listen.then(hand_over::ends).transpose().map_err(|e| (Step::HandOver, 0, e))?;
     // After the id maps were written, which a non-dumpable process may not.
     // SAFETY: no memory is passed.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     // SAFETY: a plain fork; both sides continue on their own copy.
     match unsafe { sys!(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
         Err(errno) => Err((Step::ForkCommand, 0, errno)),
-        Ok(0) => command(plan, slave, report),
+        Ok(0) => command(plan, slave, report, ends),
         Ok(pid) => {
-            let tty = if let Terminal::Inherit { tty, .. } = plan.terminal { tty } else { -1 };
+            if let Some(ends) = ends {
+                // Init ends with this failure, and the command with it.
+                hand_over::take(ends, pid as i32, control).map_err(|e| (Step::HandOver, 0, e))?;
+            }
+            // Only where the command may still have to be given it.
+            let tty = match plan.terminal {
+                Terminal::Inherit { tty, .. } => tty,
+                Terminal::Pty { foreground: false, .. } => slave,
+                Terminal::Pty { .. } | Terminal::Detached => -1,
+            };
             close_all_but(control, tty, watch);
             Ok(pid as i32)
         }
     }
 }
 
-fn command(plan: &mut Plan, slave: RawFd, report: RawFd) -> ! {
-    let failure = match prepare(plan, slave).and_then(|()| confine::run(plan)) {
+fn command(plan: &mut Plan, slave: RawFd, report: RawFd, ends: Option<Ends>) -> ! {
+    let confined = |plan: &mut Plan| confine::run(plan, ends.map(|ends| ends.command));
+    let failure = match prepare(plan, slave).and_then(|()| confined(plan)) {
         Err(failure) => failure,
         Ok(never) => match never {},
     };
@@ -66,9 +78,9 @@ fn prepare(plan: &mut Plan, slave: RawFd) -> Result<(), Failure> {
             .map_err(|e| (Step::DeathSignal, 0, e))?;
         check_int(libc::setpgid(0, 0)).map_err(|e| (Step::Terminal, 0, e))?;
         let tty = match plan.terminal {
-            Terminal::Pty { .. } => slave,
+            Terminal::Pty { foreground: true, .. } => slave,
             Terminal::Inherit { tty, foreground: true } => tty,
-            Terminal::Inherit { .. } => -1,
+            Terminal::Pty { .. } | Terminal::Inherit { .. } | Terminal::Detached => -1,
         };
         if tty >= 0 {
             let group = libc::getpgrp();
@@ -122,7 +134,7 @@ fn tie_to_parent(control: RawFd) -> Result<(), Errno> {
 
 /// A pty from the devpts this process sees (its own instance where there is a mount namespace).
 fn open_terminal(terminal: &Terminal, control: RawFd) -> Result<RawFd, Errno> {
-    let Terminal::Pty { settings, size } = terminal else { return Ok(-1) };
+    let Terminal::Pty { settings, size, .. } = terminal else { return Ok(-1) };
     // SAFETY: ioctl arguments are valid for their requests and live across the calls.
     unsafe {
         let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
@@ -140,11 +152,13 @@ fn open_terminal(terminal: &Terminal, control: RawFd) -> Result<RawFd, Errno> {
 
 /// Init leads the session on the pty, not the command: a group whose parents are all in other sessions is orphaned, and
 /// the kernel does not let Ctrl-Z stop it.
-fn lead_session(slave: RawFd) -> Result<(), Errno> {
-    if slave >= 0 {
-        // SAFETY: only numbers are passed.
-        unsafe {
+fn lead_session(terminal: &Terminal, slave: RawFd) -> Result<(), Errno> {
+    // SAFETY: only numbers are passed.
+    unsafe {
+        if !matches!(terminal, Terminal::Inherit { .. }) {
             check_int(libc::setsid())?;
+        }
+        if slave >= 0 {
             check_int(libc::ioctl(slave, libc::TIOCSCTTY, 0))?;
         }
     }

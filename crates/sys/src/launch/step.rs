@@ -46,6 +46,7 @@ steps! {
     NoNewPrivs => "give up new privileges",
     Landlock => "enforce the Landlock rules",
     Seccomp => "install the system call filter",
+    HandOver => "hand the trapped system calls over to the supervisor",
     WorkDir => "enter the working directory",
     Stdio => "connect standard input and output",
     CloseFds => "close inherited descriptors",

@@ -6,10 +6,13 @@
 #![allow(clippy::expect_used, reason = "a harness that cannot do its work has failed the test")]
 
 mod aliases;
+mod asking;
 mod environment;
 mod files;
 mod harness;
 mod kernel;
+mod listened;
+mod mediated;
 mod metadata;
 mod namespaces;
 mod network;

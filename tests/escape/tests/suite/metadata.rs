@@ -1,6 +1,6 @@
 //! Files must not change through modes, owners, times, attributes or flags: not outside, not in a read grant.
 
-use crate::harness::{Attack, attack, attacks};
+use crate::harness::{Attack, Mode, attack, attacks};
 
 fn change(steps: &'static str) -> Attack {
     attack(steps).changes()
@@ -47,6 +47,32 @@ fn removexattr() {
     crate::harness::check(&marked);
 }
 
+/// Without a mount that could hold it, only a supervisor keeps metadata as it is.
+fn bare(attacks: [Attack; 7]) {
+    crate::harness::check(&attacks.map(|attack| attack.bare().modes(&[Mode::Run])));
+}
+
+#[test]
+fn chmod_without_namespaces() {
+    bare(routes!("chmod"));
+}
+
+#[test]
+fn chown_without_namespaces() {
+    bare(routes!("chown"));
+}
+
+#[test]
+fn utimes_without_namespaces() {
+    bare(routes!("utimes"));
+}
+
+#[test]
+fn xattrs_without_namespaces() {
+    bare(routes!("setxattr"));
+    bare(routes!("rmxattr").map(|attack| attack.before("mark {ro}/file , mark {out}/target")));
+}
+
 attacks! {
     directories:
         change("meta chmod path {ro}"),
@@ -57,6 +83,13 @@ attacks! {
         change("symlink {out}/target {prj}/link , meta chmod proc {prj}/link"),
         change("chdir {out} , meta chmod path target"),
         change("meta utimes path /proc/self/root{out}/target");
+    without_namespaces:
+        change("meta chmod path {ro}").bare().modes(&[Mode::Run]),
+        change("meta utimes path {out}").bare().modes(&[Mode::Run]),
+        change("symlink {out}/target {prj}/link , meta chmod proc {prj}/link").bare().modes(&[Mode::Run]),
+        change("chdir {out} , meta chmod path target").bare().modes(&[Mode::Run]),
+        change("meta-race chmod {prj}/own {out}/target").bare().modes(&[Mode::Run]),
+        change("meta utimes path /proc/self/root{out}/target").bare().modes(&[Mode::Run]);
     flags:
         change("set-flags narrow {ro}/file"),
         change("set-flags wide {ro}/file"),

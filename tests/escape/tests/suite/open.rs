@@ -4,6 +4,10 @@
 use crate::harness::child::Verdict;
 use crate::harness::fixture::helper;
 use crate::harness::{Attack, Mode, attack, controls_only};
+use crate::mediated::{after_binding, is_reached};
+
+/// Nobody stands beside the command who could be asked by the kernel.
+const UNMEDIATED: &[Mode] = &[Mode::Wrap, Mode::Monitor];
 
 fn is_open(what: &str, attack: &Attack, modes: &[Mode]) {
     for mode in modes.iter().filter(|_| !controls_only()) {
@@ -30,4 +34,29 @@ fn what_was_handed_in() {
 fn other_processes_in_wrap() {
     let sees = attack("proc-grep {pid} cmdline {terces}").against(helper("victim {secret} {out} loud"));
     is_open("command lines of others", &sees, &[Mode::Wrap]);
+}
+
+#[test]
+fn sockets_bound_later_without_a_supervisor() {
+    for mode in UNMEDIATED.iter().filter(|_| !controls_only()) {
+        let (outcome, came) = after_binding("pause , dial stream {prj}/door", "{prj}/door", Some(*mode));
+        assert!(came, "a socket bound later is closed in {mode:?}; say so in SECURITY.md: {outcome}");
+    }
+}
+
+#[test]
+fn ports_without_a_supervisor() {
+    if crate::harness::world::is_root() {
+        let other = attack("tcp-at 192.0.2.1 4711").addressed("192.0.2.1 4711");
+        is_open("another address", &other.flags("--allow-connect-port 4711"), UNMEDIATED);
+    }
+    for mode in UNMEDIATED.iter().filter(|_| !controls_only()) {
+        let (reached, outcome) = is_reached("serve unbound", "--listen-port 4711", Some(*mode));
+        assert!(reached, "listening unbound is closed in {mode:?}; say so in SECURITY.md: {outcome}");
+    }
+}
+
+#[test]
+fn metadata_without_a_supervisor_or_namespaces() {
+    is_open("chmod outside", &attack("meta chmod path {out}/target").bare(), UNMEDIATED);
 }

@@ -28,6 +28,16 @@ fn granted_files_can_be_used() {
 }
 
 #[test]
+fn metadata_of_granted_files_can_be_changed_without_namespaces() {
+    for call in ["chmod", "chown", "utimes", "setxattr"] {
+        for route in ["path", "fd"] {
+            let steps: &'static str = Box::leak(format!("meta {call} {route} {{prj}}/own").into_boxed_str());
+            succeeds(&attack(steps).bare());
+        }
+    }
+}
+
+#[test]
 fn own_programs_can_be_run() {
     succeeds(&attack("memfd read {ro}/file"));
     succeeds(&attack("loader {prj}/copy read {ro}/file"));

@@ -38,7 +38,7 @@ pub(super) fn show(args: &ShowArgs, place: &Place) -> Result<u8, Failure> {
     let written = match () {
         () if args.snapshots => overview::snapshots(&shown, &mut out),
         () if args.coverage => {
-            let manifest = session.manager().load(&from).map_err(RollbackError::from)?;
+            let manifest = session.manager().load_whole(&from).map_err(RollbackError::from)?;
             overview::coverage(&manifest, args.full, &mut out)
         }
         () if args.side_by_side || args.diff => shown.differences(args.side_by_side, &mut out),

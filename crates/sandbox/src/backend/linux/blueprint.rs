@@ -9,7 +9,7 @@ use nono_policy::is_within;
 use nono_policy::resolved::{ClosedHow, Limits, NetworkPolicy, PathKind, ResolvedPolicy, Rule, RuleAccess};
 use nono_sys::landlock::{fs, net, scope};
 
-use super::filter::{FilterSpec, SocketRule};
+use super::filter::{FilterSpec, Mediated, SocketRule};
 use super::mounts::{copies, mounts};
 use super::support::{Namespaces, Support};
 use crate::refusal::Refusal;
@@ -163,7 +163,8 @@ pub fn compile(
         mounts(&mut blueprint, policy, session);
     } else {
         refuse_masks(policy, support)?;
-        if !policy.unix_sockets.is_empty() {
+        let mediated = strategy == ExecStrategy::Supervised && support.notify.is_ok();
+        if !policy.unix_sockets.is_empty() && !mediated {
             return Err(Refusal::CannotOpenSocket { reason: no_namespaces(support) });
         }
     }
@@ -313,7 +314,62 @@ fn filter(policy: &ResolvedPolicy, layers: Layers) -> FilterSpec {
         sockets,
         pid_namespace: layers.pid,
         ipc_namespace: layers.ipc,
-        mount_namespace: layers.mount,
+        unix_sockets: layers.mount,
+        mediated: Mediated::default(),
+    }
+}
+
+/// What is wanted of mediation beyond what every supervised run has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mediation {
+    /// Trap opens too, to ask about them.
+    pub opens: bool,
+    /// Trap opens and everything else that changes or starts something, to record it.
+    pub record: bool,
+    /// Go on where the kernel cannot mediate, with what that leaves open.
+    pub accept_weaker: bool,
+}
+
+impl Blueprint {
+    /// Put what neither Landlock nor a namespace can judge to the supervisor. Where the kernel has no way to do that,
+    /// the calls are closed, or the run is refused by the name of what would be lost.
+    pub fn mediate(mut self, wish: Mediation, support: &Support) -> Result<Blueprint, Refusal> {
+        let ports = self.filter.sockets == SocketRule::TcpOnly;
+        let families = Mediated {
+            opens: wish.opens || wish.record,
+            connects: true,
+            listens: ports,
+            metadata: !self.layers.mount,
+            changes: wish.record,
+        };
+        let refused = |what| Refusal::CannotMediate { what, reason: support.no_notify() };
+        if support.notify.is_ok() {
+            self.filter.mediated = families;
+            self.filter.unix_sockets = true;
+            return Ok(self);
+        }
+        if wish.opens {
+            return Err(refused("asking about files at run time"));
+        }
+        if wish.record {
+            return Err(refused("recording what the command does"));
+        }
+        if wish.accept_weaker {
+            return Ok(self);
+        }
+        if ports {
+            return Err(refused("keeping an opened port to loopback addresses"));
+        }
+        if families.metadata {
+            return Err(refused("keeping owners, modes and times outside the write grants"));
+        }
+        self.filter.unix_sockets = false;
+        Ok(self)
+    }
+
+    /// What the supervisor has to answer for.
+    pub fn mediated(&self) -> Mediated {
+        self.filter.mediated
     }
 }
 

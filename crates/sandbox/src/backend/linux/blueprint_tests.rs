@@ -7,6 +7,7 @@ fn support(abi: u32, namespaces: bool) -> Support {
         kernel: "test".to_owned(),
         landlock: Ok(abi),
         seccomp_notify: true,
+        notify: Ok(crate::NotifySupport { wait_killable: true, sync_wake_up: true }),
         namespaces: if namespaces {
             Namespaces::Available { user: true }
         } else {

@@ -7,7 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use nono_sys::landlock::Ruleset;
-use nono_sys::launch::{self, Confine, LaunchError, Plan, Program, SetupOp, Terminal, WatchedMask};
+use nono_sys::launch::{self, Confine, LaunchError, Plan, Program, SetupOp, Step, Terminal, WatchedMask};
+use nono_sys::notify::{Abilities, Listener};
 use nono_sys::{errno, fs, process};
 use thiserror::Error;
 
@@ -91,6 +92,7 @@ impl Prepared {
                 limits: limits(&self.blueprint),
                 ruleset: Some(self.ruleset.try_clone().map_err(|e| kernel("copy the Landlock rules", &e))?),
                 filter: filter::compile(self.blueprint.filter),
+                listen: self.blueprint.mediated().any(),
                 workdir: c_path(&self.blueprint.workdir, "the working directory")?,
                 signal_mask: command.signal_mask,
             },
@@ -320,6 +322,7 @@ fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
             limits: Vec::new(),
             ruleset: None,
             filter: Vec::new(),
+            listen: false,
             workdir: c"/".to_owned(),
             signal_mask: process::current_mask(),
         },
@@ -337,6 +340,24 @@ pub(super) fn try_namespaces(user: bool) -> Result<(), LaunchError> {
     let outcome = launched.go();
     launched.finish();
     outcome
+}
+
+/// Put a filter with a listener on a process that ends at once, and see what can be done with it.
+pub(super) fn try_listener() -> Result<Abilities, LaunchError> {
+    // A plan made of constants has no NUL in it.
+    let failed = |errno| LaunchError { step: Step::HandOver, index: 0, errno };
+    let mut plan = namespace_plan(false).map_err(|_| failed(libc::EINVAL))?;
+    plan.namespaces = 0;
+    plan.setup.clear();
+    plan.confine.filter = filter::allow_all();
+    plan.confine.listen = true;
+    let launched = launch::spawn(&mut plan)?;
+    let abilities = launched.go().and_then(|()| {
+        let handed = launched.hand_over().map_err(|e| failed(e.raw_os_error().unwrap_or(libc::EIO)))?;
+        Ok(Listener::new(handed.listener).abilities())
+    });
+    launched.finish();
+    abilities
 }
 
 /// A plan whose command does not exist as a program: confined like any other, it tries to read `secret` and to write

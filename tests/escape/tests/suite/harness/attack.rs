@@ -31,6 +31,13 @@ impl Mode {
     }
 }
 
+/// Everything as it is, except that nobody gets a namespace.
+pub(crate) const BARE: &str = "bwrap --unshare-user --disable-userns --dev-bind / / --";
+
+pub(crate) fn has_bwrap() -> bool {
+    std::process::Command::new("bwrap").arg("--version").output().is_ok()
+}
+
 const GRANTS: &str = "--allow {prj} --read {ro} --read {bin}";
 
 /// What the control must show, beyond saying `ESCAPED`.
@@ -41,6 +48,7 @@ enum Evidence {
     Change,
 }
 
+#[allow(clippy::struct_excessive_bools, reason = "one switch per circumstance, each set by its name")]
 pub(crate) struct Attack {
     chain: &'static str,
     evidence: Evidence,
@@ -52,7 +60,8 @@ pub(crate) struct Attack {
     env: &'static [(&'static str, &'static str)],
     wrapper: Option<&'static str>,
     descriptor: Option<&'static str>,
-    mounted: Option<&'static str>,
+    begun: Option<(&'static str, &'static str)>,
+    bare: bool,
     input: Option<&'static str>,
     cwd: &'static str,
     nono: &'static str,
@@ -76,7 +85,8 @@ pub(crate) fn attack(steps: &'static str) -> Attack {
         env: &[],
         wrapper: None,
         descriptor: None,
-        mounted: None,
+        begun: None,
+        bare: false,
         input: None,
         cwd: "{prj}",
         nono: "{bin}/nono",
@@ -115,7 +125,12 @@ impl Attack {
         /// Has a parent of the same user with a secret in its environment.
         launched() wrapper = Some("launch");
         /// In a mount namespace where the first of two folders is to be seen at the second too. Only root can do it.
-        mounted(folders: &'static str) mounted = Some(folders);
+        mounted(folders: &'static str) begun = Some(("mounted", folders));
+        /// In a network namespace where the loopback has this address too, and a server on this port of all addresses.
+        /// Only root can do it.
+        addressed(address_and_port: &'static str) begun = Some(("addressed", address_and_port));
+        /// On a machine that gives no namespaces to anybody.
+        bare() bare = true;
         /// Gives this path as open descriptor 7.
         descriptor(path: &'static str) descriptor = Some(path);
         /// Gives this path as stdin, opened for reading.
@@ -154,8 +169,11 @@ impl Attack {
             let shell = ["/bin/sh", "-c", "exec \"$@\" 7<\"$0\""].map(str::to_owned);
             words.splice(0..0, shell.into_iter().chain([world.expand(path)]));
         }
-        let mut command = match self.mounted {
-            Some(folders) => world.mounted(folders, &words[0]),
+        if self.bare {
+            words.splice(0..0, BARE.split(' ').map(str::to_owned));
+        }
+        let mut command = match self.begun {
+            Some((step, arguments)) => world.begun_by_root(&format!("{step} {arguments}"), &words[0]),
             None => world.command(Path::new(&words[0])),
         };
         command.args(&words[1..]).current_dir(world.expand(self.cwd));
@@ -229,8 +247,11 @@ impl Attack {
 
     /// The failures of this attack.
     fn failures(&self) -> Vec<String> {
-        if (self.of_root || self.needs_root || self.mounted.is_some()) && !is_root() {
+        if (self.of_root || self.needs_root || self.begun.is_some()) && !is_root() {
             return skip(self.chain, "needs a harness that root started");
+        }
+        if self.bare && !has_bwrap() {
+            return skip(self.chain, "bwrap is not installed");
         }
         let mut failures = Vec::new();
         for base in self.bases {

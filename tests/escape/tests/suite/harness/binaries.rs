@@ -33,6 +33,7 @@ fn stage() -> TempDir {
     install(attacks(), &folder.path().join("attacks"));
     if !controls_only() {
         install(nono(), &folder.path().join("nono"));
+        install(approver(), &folder.path().join("approver"));
     }
     folder
 }
@@ -53,15 +54,26 @@ fn nono() -> &'static Path {
 }
 
 fn build_nono() -> PathBuf {
+    build(&["nono-cli", "--bin", "nono"]).join("nono")
+}
+
+/// The library's example of somebody who is asked: what it answers, and when, is the test's to say.
+fn approver() -> &'static Path {
+    static APPROVER: OnceLock<PathBuf> = OnceLock::new();
+    APPROVER.get_or_init(|| build(&["nono", "--example", "approver"]).join("examples/approver"))
+}
+
+/// Builds a package, and returns the folder of this test's profile.
+fn build(package: &[&str]) -> PathBuf {
     let here = std::env::current_exe().expect("own path");
     let profile = here.ancestors().nth(2).expect("target/profile/deps/suite");
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "nono-cli", "--bin", "nono"]);
+    build.args(["build", "--quiet", "--package"]).args(package);
     build.args(profile.ends_with("release").then_some("--release"));
     build.current_dir(env!("CARGO_MANIFEST_DIR"));
     build.arg("--target-dir").arg(profile.parent().expect("target"));
-    assert!(build.status().expect("cargo").success(), "nono does not build");
-    profile.join("nono")
+    assert!(build.status().expect("cargo").success(), "{package:?} does not build");
+    profile.to_owned()
 }
 
 /// Compiled once for each version of the sources, and kept in the target folder.

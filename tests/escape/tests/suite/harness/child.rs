@@ -7,7 +7,11 @@ use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(20);
+/// `NONO_ESCAPE_LIMIT`, in seconds, is for those who want a long flood.
+fn limit() -> Duration {
+    let wanted = std::env::var("NONO_ESCAPE_LIMIT").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(wanted.unwrap_or(20))
+}
 const SIGSYS: i32 = 31;
 
 pub(crate) struct Child {
@@ -24,7 +28,7 @@ pub(crate) struct Child {
 fn alarm(pid: u32) -> Sender<()> {
     let (sender, ended) = channel();
     std::thread::spawn(move || {
-        let mut left = LIMIT;
+        let mut left = limit();
         while ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
             kill(&format!("-{pid}"));
             left = Duration::from_secs(1);

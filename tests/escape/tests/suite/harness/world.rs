@@ -133,11 +133,12 @@ impl World {
         command
     }
 
-    /// A command of this world's user, begun by root: the first of two folders is to be seen at the second too.
-    pub(crate) fn mounted(&self, folders: &str, program: &str) -> Command {
+    /// A command of this world's user, begun by root with a step that changes the machine for it: `mounted` with two
+    /// folders, `addressed` with an address and a port.
+    pub(crate) fn begun_by_root(&self, step: &str, program: &str) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = self.command(&self.program("attacks"));
-        command.gid(0).uid(0).arg("mounted").args(self.expand(folders).split(' '));
+        command.gid(0).uid(0).args(self.expand(step).split(' '));
         command.arg(self.user.expect("begun by root").to_string()).arg(program);
         command
     }

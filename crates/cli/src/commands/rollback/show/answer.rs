@@ -36,7 +36,7 @@ pub(super) fn json(
     };
     value["snapshots"] = session.snapshots()?.iter().map(snapshot).collect();
     if args.coverage {
-        let manifest = session.manager().load(&set.from).map_err(RollbackError::from)?;
+        let manifest = session.manager().load_whole(&set.from).map_err(RollbackError::from)?;
         let left_out = manifest.left_out().map_err(SnapshotError::from).map_err(RollbackError::from)?;
         let one = |(at, reason): &(std::path::PathBuf, nono::snapshot::node::Reason)| json!({"path": path(at), "reason": reason.to_string()});
         value["left_out"] = left_out.iter().map(one).collect();

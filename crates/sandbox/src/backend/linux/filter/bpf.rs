@@ -23,6 +23,8 @@ const ARCH: u32 = 4;
 pub(crate) enum Action {
     Allow,
     Errno(i32),
+    /// Ask whoever listens.
+    Notify,
     Kill,
 }
 
@@ -31,6 +33,7 @@ impl Action {
         match self {
             Action::Allow => 0x7fff_0000,
             Action::Errno(errno) => 0x0005_0000 | (errno.unsigned_abs() & 0xffff),
+            Action::Notify => 0x7fc0_0000,
             Action::Kill => 0x8000_0000,
         }
     }

@@ -106,6 +106,91 @@ pub(super) const SCHEDULING: &[libc::c_long] = &[
 pub(super) const SENDING: &[(libc::c_long, u32)] =
     &[(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
 
+/// Options of a socket, by level, that send packets another way than to the address they are for: source routes and
+/// devices. Where an address was judged, they would make it mean nothing.
+pub(super) const DETOURS: &[(libc::c_int, &[libc::c_int])] = &[
+    (libc::IPPROTO_IP, &[libc::IP_OPTIONS]),
+    (libc::IPPROTO_IPV6, &[libc::IPV6_RTHDR, libc::IPV6_2292PKTOPTIONS]),
+    (libc::SOL_SOCKET, &[libc::SO_BINDTODEVICE, libc::SO_BINDTOIFINDEX]),
+];
+
+/// Opening calls and the index of their flags.
+pub(super) const OPENING: &[(libc::c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+/// Opening calls whose flags are in memory or fixed, and those that change where relative names start.
+pub(super) const OPENING_OTHERS: &[libc::c_long] = &[
+    libc::SYS_openat2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    libc::SYS_chdir,
+    libc::SYS_fchdir,
+];
+/// `O_PATH`, the same on both architectures.
+pub(super) const O_PATH: u32 = 0o10_000_000;
+/// `SECCOMP_FILTER_FLAG_NEW_LISTENER`
+pub(super) const NEW_LISTENER: u32 = 1 << 3;
+
+/// Owners, modes, times and extended attributes.
+pub(super) const METADATA: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+];
+
+/// Starting programs, and making, removing and renaming what is in a folder.
+pub(super) const CHANGES: &[libc::c_long] = &[
+    libc::SYS_execve,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    libc::SYS_mknodat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    libc::SYS_linkat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_truncate,
+    libc::SYS_bind,
+];
+/// `AT_FDCWD`, as the filter sees it.
+pub(super) const AT_FDCWD: u32 = 0xffff_ff9c;
+
 /// ioctl requests that type into a terminal, or change a file through a descriptor opened for reading.
 pub(super) const IOCTLS: &[u32] = &[
     0x5412,      // TIOCSTI

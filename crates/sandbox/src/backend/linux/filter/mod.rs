@@ -23,6 +23,28 @@ pub(super) enum SocketRule {
     Open,
 }
 
+/// The families of calls that are not decided here but put to the supervisor.
+#[allow(clippy::struct_excessive_bools, reason = "one switch per family of calls")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mediated {
+    /// Opening files, and changing the folder that relative names start from.
+    pub opens: bool,
+    /// Connecting a socket, to a path or an address.
+    pub connects: bool,
+    /// Listening on a socket that may not be bound.
+    pub listens: bool,
+    /// Changing owners, modes, times and attributes.
+    pub metadata: bool,
+    /// Starting programs and changing what is in a folder: only to be recorded, the kernel judges them.
+    pub changes: bool,
+}
+
+impl Mediated {
+    pub fn any(self) -> bool {
+        self != Mediated::default()
+    }
+}
+
 /// What the filter has to close because no namespace does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilterSpec {
@@ -30,8 +52,9 @@ pub(super) struct FilterSpec {
     /// Others' processes are out of sight, so calls that name a process need no check.
     pub(super) pid_namespace: bool,
     pub(super) ipc_namespace: bool,
-    /// Masks hide path sockets; without them no unix socket may be made at all.
-    pub(super) mount_namespace: bool,
+    /// Path sockets are masked, or connecting is mediated; without that no unix socket may be made at all.
+    pub(super) unix_sockets: bool,
+    pub(super) mediated: Mediated,
 }
 
 const EPERM: Action = Action::Errno(libc::EPERM);
@@ -50,6 +73,11 @@ pub(super) fn compile(spec: FilterSpec) -> Vec<Instruction> {
         .when_at_least(calls::FIRST_UNKNOWN, Block::new().ret(ENOSYS))
         .then(dispatch(&rules))
         .into_program()
+}
+
+/// A program that decides nothing.
+pub(super) fn allow_all() -> Vec<Instruction> {
+    allow().into_program()
 }
 
 type Rules = Vec<(u32, Block)>;
@@ -72,6 +100,43 @@ fn rules(spec: FilterSpec) -> Rules {
     rules.extend(namespaces());
     rules.extend(by_argument());
     rules.extend(sockets(spec));
+    rules.extend(mediated(spec.mediated));
+    rules
+}
+
+/// What the supervisor decides. `O_PATH` opens nothing that Landlock or anybody else would refuse.
+fn mediated(families: Mediated) -> Rules {
+    let notify = || Block::new().ret(Action::Notify);
+    let every = |list: &[libc::c_long]| -> Rules { list.iter().map(|nr| (number(*nr), notify())).collect() };
+    let mut rules = Rules::new();
+    if families.opens {
+        for (nr, flags) in calls::OPENING {
+            let open =
+                Block::new().load_arg(*flags, u32::MAX).when_any(calls::O_PATH, allow()).then(notify());
+            rules.push((number(*nr), open));
+        }
+        rules.extend(every(calls::OPENING_OTHERS));
+    }
+    if families.connects {
+        rules.extend(every(&[libc::SYS_connect]));
+    }
+    if families.listens {
+        rules.extend(every(&[libc::SYS_listen]));
+    }
+    if families.metadata {
+        rules.extend(every(calls::METADATA));
+    }
+    if families.changes {
+        rules.extend(every(calls::CHANGES));
+        // The launcher starts the command this way, before anybody answers.
+        let start = Block::new().load_arg(0, u32::MAX).when(calls::AT_FDCWD, allow()).then(notify());
+        rules.push((number(libc::SYS_execveat), start));
+    }
+    if families.any() {
+        // The kernel allows one listener; a program that wants its own is told why it cannot have it.
+        let own = Block::new().load_arg(1, u32::MAX).when_any(calls::NEW_LISTENER, notify()).then(allow());
+        rules.push((number(libc::SYS_seccomp), own));
+    }
     rules
 }
 
@@ -154,7 +219,7 @@ fn sockets(spec: FilterSpec) -> Rules {
     let inet = internet(spec.sockets);
     let socket = Block::new()
         .load_arg(0, u32::MAX)
-        .when(number(libc::AF_UNIX.into()), unix(spec.mount_namespace))
+        .when(number(libc::AF_UNIX.into()), unix(spec.unix_sockets))
         .when(number(libc::AF_INET.into()), inet.clone())
         .when(number(libc::AF_INET6.into()), inet)
         .when(number(libc::AF_NETLINK.into()), netlink())
@@ -169,8 +234,21 @@ fn sockets(spec: FilterSpec) -> Rules {
                 Block::new().load_arg(*flags, u32::MAX).when_any(calls::MSG_FASTOPEN, refuse()).then(allow());
             rules.push((number(*nr), fast_open));
         }
+        rules.push((number(libc::SYS_setsockopt), detours()));
     }
     rules
+}
+
+fn detours() -> Block {
+    let mut by_level = Block::new().load_arg(1, u32::MAX);
+    for (level, options) in calls::DETOURS {
+        let mut by_option = Block::new().load_arg(2, u32::MAX);
+        for option in *options {
+            by_option = by_option.when(number((*option).into()), refuse());
+        }
+        by_level = by_level.when(number((*level).into()), by_option.then(allow()));
+    }
+    by_level.then(allow())
 }
 
 const TYPE_MASK: u32 = 0xf;

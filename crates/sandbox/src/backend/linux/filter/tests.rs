@@ -1,17 +1,23 @@
 use super::bpf::{Call, interpret};
 use super::*;
 
+const NOTHING: Mediated =
+    Mediated { opens: false, connects: false, listens: false, metadata: false, changes: false };
+const EVERYTHING: Mediated =
+    Mediated { opens: true, connects: true, listens: true, metadata: true, changes: true };
 const NAMESPACED: FilterSpec = FilterSpec {
     sockets: SocketRule::OwnNetwork,
     pid_namespace: true,
     ipc_namespace: true,
-    mount_namespace: true,
+    unix_sockets: true,
+    mediated: NOTHING,
 };
 const BARE: FilterSpec = FilterSpec {
     sockets: SocketRule::NoInternet,
     pid_namespace: false,
     ipc_namespace: false,
-    mount_namespace: false,
+    unix_sockets: false,
+    mediated: NOTHING,
 };
 
 fn ask(spec: FilterSpec, nr: libc::c_long, args: [u64; 6]) -> u32 {
@@ -152,7 +158,8 @@ fn every_table_fits_its_jumps() {
                 sockets,
                 pid_namespace: bits & 1 != 0,
                 ipc_namespace: bits & 2 != 0,
-                mount_namespace: bits & 4 != 0,
+                unix_sockets: bits & 4 != 0,
+                mediated: if bits & 1 != 0 { EVERYTHING } else { NOTHING },
             };
             assert!(compile(spec).len() < 4096);
             let mut numbers: Vec<u32> = rules(spec).into_iter().map(|(nr, _)| nr).collect();
@@ -160,4 +167,47 @@ fn every_table_fits_its_jumps() {
             assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "two rules for one call");
         }
     }
+}
+
+#[test]
+fn mediated_families_are_put_to_the_supervisor() {
+    let notify = Action::Notify.code();
+    let spec = FilterSpec { mediated: EVERYTHING, ..NAMESPACED };
+    for nr in [libc::SYS_openat, libc::SYS_openat2, libc::SYS_chdir, libc::SYS_connect, libc::SYS_listen] {
+        assert_eq!(ask(spec, nr, [0; 6]), notify, "{nr}");
+        assert_eq!(ask(NAMESPACED, nr, [0; 6]), ALLOW, "{nr}");
+    }
+    for nr in calls::METADATA {
+        assert_eq!(ask(spec, *nr, [0; 6]), notify, "{nr}");
+    }
+    for nr in calls::CHANGES {
+        assert_eq!(ask(spec, *nr, [0; 6]), notify, "{nr}");
+        let asking = FilterSpec { mediated: Mediated { changes: false, ..EVERYTHING }, ..NAMESPACED };
+        assert_eq!(ask(asking, *nr, [0; 6]), ALLOW, "{nr}: nothing is recorded");
+    }
+    assert_eq!(ask(spec, libc::SYS_execveat, args(&[5])), notify);
+    let from_here = u64::from(calls::AT_FDCWD);
+    assert_eq!(ask(spec, libc::SYS_execveat, args(&[from_here])), ALLOW, "the launcher's own");
+    let named = args(&[0, 0, u64::from(calls::O_PATH)]);
+    assert_eq!(ask(spec, libc::SYS_openat, named), ALLOW, "O_PATH opens nothing");
+    assert_eq!(ask(spec, libc::SYS_openat, args(&[0, 0, HIGH * u64::from(calls::O_PATH)])), notify);
+    assert_eq!(ask(spec, libc::SYS_seccomp, args(&[1, u64::from(calls::NEW_LISTENER)])), notify);
+    assert_eq!(ask(spec, libc::SYS_seccomp, args(&[1, 0])), ALLOW);
+}
+
+#[test]
+fn a_judged_address_cannot_be_reached_by_a_detour() {
+    let ports = FilterSpec { sockets: SocketRule::TcpOnly, ..NAMESPACED };
+    let set = |spec, level: i32, option: i32| {
+        let word = |value: i32| u64::from(value.unsigned_abs());
+        ask(spec, libc::SYS_setsockopt, args(&[3, word(level) | HIGH, word(option)]))
+    };
+    for (level, options) in calls::DETOURS {
+        for option in *options {
+            assert_eq!(set(ports, *level, *option), EPERM.code(), "{level} {option}");
+            assert_eq!(set(NAMESPACED, *level, *option), ALLOW, "{level} {option}");
+        }
+    }
+    assert_eq!(set(ports, libc::SOL_SOCKET, libc::SO_REUSEADDR), ALLOW);
+    assert_eq!(set(ports, libc::IPPROTO_TCP, libc::TCP_NODELAY), ALLOW);
 }

@@ -25,15 +25,20 @@ enum Part {
 
 /// A pattern without braces, by components.
 #[derive(Debug)]
-pub(super) struct Pattern(Vec<Part>);
+pub(crate) struct Pattern(Vec<Part>);
 
 /// Whether anything in it is more than a name.
-pub(super) fn is_special(text: &[u8]) -> bool {
+pub(crate) fn is_special(text: &[u8]) -> bool {
     text.iter().any(|byte| b"*?[{\\".contains(byte))
 }
 
+/// A name as a pattern that matches it alone.
+pub(crate) fn literal(name: &[u8]) -> Vec<u8> {
+    name.iter().flat_map(|byte| [b'\\', *byte]).collect()
+}
+
 /// Write the braces out. The error says what is wrong.
-pub(super) fn expand(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+pub(crate) fn expand(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     let mut done = Vec::new();
     let mut open = vec![pattern.to_vec()];
     while let Some(text) = open.pop() {
@@ -84,17 +89,26 @@ fn first_braces(text: &[u8]) -> Result<Option<Vec<usize>>, &'static str> {
 }
 
 impl Pattern {
-    pub(super) fn parse<'a>(components: impl Iterator<Item = &'a [u8]>) -> Result<Pattern, &'static str> {
+    pub(crate) fn parse<'a>(components: impl Iterator<Item = &'a [u8]>) -> Result<Pattern, &'static str> {
         let part = |text: &[u8]| if text == b"**" { Ok(Part::Deep) } else { tokens(text).map(Part::Name) };
         components.map(part).collect::<Result<_, _>>().map(Pattern)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn matches(&self, path: &[&[u8]]) -> bool {
-        // Which parts may come next, after the components so far.
+    pub(crate) fn matches(&self, path: &[&[u8]]) -> bool {
+        self.after(path)[self.0.len()]
+    }
+
+    /// Whether it matches the path, or could match anything below it.
+    pub(crate) fn reaches(&self, path: &[&[u8]]) -> bool {
+        self.after(path).contains(&true)
+    }
+
+    /// Which parts may come next, after the components of a path.
+    fn after(&self, path: &[&[u8]]) -> Vec<bool> {
         let mut next = vec![false; self.0.len() + 1];
         next[0] = true;
         self.skip_deep(&mut next);
@@ -110,7 +124,7 @@ impl Pattern {
             self.skip_deep(&mut after);
             next = after;
         }
-        next[self.0.len()]
+        next
     }
 
     /// `**` matches no directory, too.
@@ -261,6 +275,25 @@ mod tests {
         ] {
             assert!(!matches(pattern, path), "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn what_could_match_below_is_told() {
+        let reaches = |pattern: &str, path: &str| {
+            let path: Vec<&[u8]> = path.as_bytes().split(|byte| *byte == b'/').collect();
+            Pattern::parse(pattern.as_bytes().split(|byte| *byte == b'/')).unwrap().reaches(&path)
+        };
+        assert!(
+            reaches("a/b/c", "a/b") && reaches("a/b", "a/b") && reaches("**/x", "a") && reaches("a/*", "a")
+        );
+        assert!(!reaches("a/b", "a/c") && !reaches("a/b", "a/b/c") && !reaches("x/**", "a"));
+    }
+
+    #[test]
+    fn a_literal_matches_itself_alone() {
+        let literal = |name: &str| String::from_utf8(literal(name.as_bytes())).unwrap();
+        assert!(matches(&literal("a[b]{c,d}*"), "a[b]{c,d}*"));
+        assert!(!matches(&literal("*"), "x"));
     }
 
     #[test]

@@ -1,0 +1,68 @@
+//! The flags of `run` and `shell` that have to do with asking for more while the command runs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    /// Ask when the command wants more than it was granted, instead of refusing
+    #[arg(long, alias = "ask", help_heading = "Asking")]
+    pub(crate) capability_elevation: bool,
+    /// Who answers: terminal, policy:FILE, webhook:URL or deny; after policy files, whoever comes next
+    #[arg(long, value_name = "WHO", value_parser = approver, help_heading = "Asking")]
+    pub(crate) approve: Vec<Approver>,
+    /// The secret shared with the webhook; only you may read it
+    #[arg(long, value_name = "FILE", help_heading = "Asking")]
+    pub(crate) approve_secret: Option<PathBuf>,
+    /// Go on where this kernel cannot keep a guarantee
+    #[arg(long, help_heading = "Asking")]
+    pub(crate) accept_weaker: bool,
+}
+
+/// Somebody who answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Approver {
+    Terminal,
+    Policy(PathBuf),
+    Webhook(String),
+    Deny,
+}
+
+pub(super) fn approver(text: &str) -> Result<Approver, String> {
+    match text.split_once(':') {
+        Some(("policy", file)) if !file.is_empty() => Ok(Approver::Policy(file.into())),
+        Some(("webhook", url)) if !url.is_empty() => Ok(Approver::Webhook(url.to_owned())),
+        None if text == "terminal" => Ok(Approver::Terminal),
+        None if text == "deny" => Ok(Approver::Deny),
+        _ => Err("write terminal, policy:FILE, webhook:URL or deny".to_owned()),
+    }
+}
+
+impl AskArgs {
+    /// The first of these flags that is given, as it is called.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--ask", self.capability_elevation),
+            ("--approve", !self.approve.is_empty()),
+            ("--approve-secret", self.approve_secret.is_some()),
+        ];
+        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_answers_is_read() {
+        assert_eq!(approver("terminal"), Ok(Approver::Terminal));
+        assert_eq!(approver("policy:/a:b"), Ok(Approver::Policy("/a:b".into())));
+        assert_eq!(approver("webhook:https://a/b"), Ok(Approver::Webhook("https://a/b".to_owned())));
+        assert_eq!(approver("deny"), Ok(Approver::Deny));
+        for wrong in ["", "policy", "policy:", "webhook:", "Terminal", "terminal:", "deny:x"] {
+            assert!(approver(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What else can be said about a question: the object, the program, what each key would do.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use nono::approval::{Asker, Object, Question, Subject};
+
+use super::layout::{Choices, cut, harmless};
+use crate::{age, units};
+
+/// Columns of a command line.
+const COMMAND: usize = 300;
+/// Programs of the chain that are named.
+const PARENTS: usize = 8;
+
+/// Lines of harmless text.
+pub(super) fn of(question: &Question, choices: &Choices, asked: u64) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Subject::Access { path, object, .. } = &question.subject {
+        lines.push(stands(path, *object));
+    }
+    lines.extend(program(&question.asker));
+    lines.extend(meanings(question, choices));
+    lines.push(format!("question {asked} of this session"));
+    lines
+}
+
+fn stands(path: &Path, object: Object) -> String {
+    if object == Object::New {
+        return "there is nothing yet: it would be made".to_owned();
+    }
+    match path.symlink_metadata() {
+        Ok(meta) => format!(
+            "{}, {}, mode {:04o}, of user {}, changed {}",
+            if meta.is_dir() { "a folder" } else { "a file" },
+            units::bytes(meta.size()),
+            meta.mode() & 0o7777,
+            meta.uid(),
+            changed(&meta),
+        ),
+        Err(error) => format!("it cannot be looked at from here: {}", nono::session::io_words(&error)),
+    }
+}
+
+fn changed(meta: &fs::Metadata) -> String {
+    let passed = meta.modified().ok().and_then(|time| time.elapsed().ok());
+    passed.map_or_else(|| "in the future".to_owned(), age::passed)
+}
+
+/// The program, its command line, and who started it. All of it is what the command's side says about itself.
+fn program(asker: &Asker) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Ok(file) = fs::read_link(format!("/proc/{}/exe", asker.pid)) {
+        lines.push(format!("program: {}", harmless(&file)));
+    }
+    if let Some(line) = command_line(asker.pid) {
+        lines.push(format!("command line: {}", cut(&line, COMMAND)));
+    }
+    let parents = parents(asker.pid);
+    if !parents.is_empty() {
+        lines.push(format!("started by: {}", parents.join(" < ")));
+    }
+    lines
+}
+
+fn command_line(pid: u32) -> Option<String> {
+    use std::io::Read;
+    use std::os::unix::ffi::OsStrExt;
+    let mut bytes = Vec::new();
+    // It may be megabytes long.
+    fs::File::open(format!("/proc/{pid}/cmdline")).ok()?.take(4096).read_to_end(&mut bytes).ok()?;
+    let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let shown: Vec<String> =
+        words.map(|word| harmless(Path::new(std::ffi::OsStr::from_bytes(word)))).collect();
+    (!shown.is_empty()).then(|| shown.join(" "))
+}
+
+/// Up to nono itself.
+fn parents(pid: u32) -> Vec<String> {
+    let mut chain = Vec::new();
+    let mut at = parent(pid);
+    while let Some(pid) = at.filter(|pid| *pid != std::process::id() && *pid > 1) {
+        if chain.len() == PARENTS {
+            chain.push("…".to_owned());
+            break;
+        }
+        let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = String::from_utf8_lossy(&name);
+        chain.push(format!("{} ({pid})", harmless(Path::new(name.trim_end_matches('\n')))));
+        at = parent(pid);
+    }
+    chain
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may contain anything, so count from its end.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn meanings(question: &Question, choices: &Choices) -> Vec<String> {
+    let mut lines = Vec::new();
+    let Subject::Access { path, access, .. } = &question.subject else {
+        lines.push("y: put it back; a safety snapshot is taken first".to_owned());
+        lines.push("n, Enter, Esc: leave everything as it is".to_owned());
+        return lines;
+    };
+    let shown = harmless(path);
+    if choices.allow {
+        lines.push(format!("y: {access}, this one time"));
+    }
+    if choices.session {
+        lines.push(format!("s: {access} {shown} until the session ends"));
+    }
+    if let Some(folder) = &choices.folder {
+        lines.push(format!(
+            "d: {access} everything in {} and below it until the session ends",
+            harmless(folder)
+        ));
+    }
+    if choices.session {
+        lines.push("p: as s, and keep it in a profile".to_owned());
+    }
+    lines.push("n, Enter, Esc: no; the same question does not come again in this session".to_owned());
+    if choices.never {
+        lines.push(format!("v: nothing of {shown} and what is below it, in this session"));
+    }
+    lines
+}

@@ -1,0 +1,215 @@
+//! What a question looks like: lines of harmless text, as wide as the terminal.
+//!
+//! The object comes first after who wants what. Nothing is left out of its path: where it does not fit on a line it goes
+//! on in the next, and where it does not fit on the screen it cannot be allowed.
+
+use std::path::{Path, PathBuf};
+
+use nono::AccessMode;
+use nono::approval::{Object, Question, Subject};
+
+use crate::paint::{Canvas, Span, Style};
+use crate::review::text;
+
+const PREFIX: &str = "[nono] ";
+const INDENT: &str = "  ";
+/// Columns of a reason, of a program's name, of other words of the command's.
+const REASON: usize = 200;
+const PROGRAM: usize = 60;
+/// Files of a restore that are named.
+const NAMED: usize = 8;
+
+/// What may be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Choices {
+    pub(crate) allow: bool,
+    pub(crate) session: bool,
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) never: bool,
+}
+
+impl Choices {
+    /// Everything that makes sense for this question.
+    pub(crate) fn of(question: &Question) -> Choices {
+        match &question.subject {
+            Subject::Access { folder, .. } => {
+                Choices { allow: true, session: true, folder: folder.clone(), never: true }
+            }
+            Subject::Restore { .. } => Choices { allow: true, session: false, folder: None, never: false },
+        }
+    }
+
+    /// What does not fit on the screen can only be refused.
+    pub(crate) fn refusals(&self) -> Choices {
+        Choices { allow: false, session: false, folder: None, never: self.never }
+    }
+}
+
+/// Lines of one width.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    pub(crate) canvas: Canvas,
+}
+
+impl Page {
+    /// Who wants what.
+    pub(crate) fn question(self, question: &Question) -> Vec<String> {
+        let program = cut(&harmless(&question.asker.program), PROGRAM);
+        let who = format!("{program} (pid {}) wants to ", question.asker.pid);
+        let mut lines = match &question.subject {
+            Subject::Access { path, written, access, object, .. } => {
+                let mut lines = self.said(&[Span::plain(who), wish(*access, *object)]);
+                lines.extend(self.block(&harmless(path), Style::Title));
+                if let Some(written) = written {
+                    lines.extend(self.block(&format!("asked for as {}", harmless(written)), Style::Plain));
+                }
+                lines
+            }
+            Subject::Restore { snapshot, paths } => self.restore(&who, *snapshot, paths),
+        };
+        if let Some(reason) = &question.reason {
+            let reason = cut(&harmless(Path::new(reason)), REASON);
+            lines.extend(self.block(&format!("reason it gives: \"{reason}\""), Style::Plain));
+        }
+        lines
+    }
+
+    fn restore(self, who: &str, snapshot: u64, paths: &[PathBuf]) -> Vec<String> {
+        let what = if paths.is_empty() { "everything" } else { "these" };
+        let put = Span::new(format!("put {what} back"), Style::Warning);
+        let mut lines =
+            self.said(&[Span::plain(who), put, Span::plain(format!(" to the state of snapshot {snapshot}"))]);
+        lines.extend(paths.iter().take(NAMED).flat_map(|path| self.block(&harmless(path), Style::Title)));
+        if let Some(more) = paths.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            lines.extend(self.block(&format!("and {more} more"), Style::Title));
+        }
+        lines
+    }
+
+    /// The line that the cursor stays in: without an end.
+    pub(crate) fn prompt(self, choices: &Choices) -> Vec<String> {
+        let mut keys = Vec::new();
+        if choices.allow {
+            keys.push("y once".to_owned());
+        }
+        if choices.session {
+            keys.push("s session".to_owned());
+        }
+        if let Some(folder) = &choices.folder {
+            keys.push(format!("d folder {}", harmless(folder)));
+        }
+        if choices.session {
+            keys.push("p save".to_owned());
+        }
+        keys.push("n no".to_owned());
+        if choices.never {
+            keys.push("v never".to_owned());
+        }
+        keys.push("? details".to_owned());
+        let question = if choices.allow { "Allow? [y/N]" } else { "Too long for this window to allow. [N]" };
+        // Keys are not torn apart at the end of a line.
+        let room = self.canvas.width.saturating_sub(text::columns(PREFIX) + 1);
+        let (mut lines, mut line) = (Vec::new(), vec![Span::new(question, Style::Title)]);
+        let mut used = text::columns(question);
+        let last = keys.len() - 1;
+        for (at, key) in keys.into_iter().enumerate() {
+            let before = if at == 0 { " (" } else { " " };
+            let word = format!("{before}{key}{}", if at == last { ")" } else { "," });
+            if used + text::columns(&word) > room {
+                lines.extend(self.said(&std::mem::take(&mut line)));
+                used = 0;
+            }
+            used += text::columns(&word);
+            line.push(Span::plain(if line.is_empty() { word.trim_start().to_owned() } else { word }));
+        }
+        lines.extend(self.said(&line));
+        lines
+    }
+
+    /// One thing that is said, on as many lines as it takes.
+    pub(crate) fn said(self, spans: &[Span]) -> Vec<String> {
+        self.wrapped(spans, "")
+    }
+
+    /// The same, indented.
+    pub(crate) fn block(self, words: &str, style: Style) -> Vec<String> {
+        self.wrapped(&[Span::new(words, style)], INDENT)
+    }
+
+    /// Lines that begin with the prefix and are never wider than the terminal, so that it does not wrap them itself:
+    /// what it wraps would look like a line of the command's.
+    fn wrapped(self, spans: &[Span], indent: &str) -> Vec<String> {
+        let head = format!("{PREFIX}{indent}");
+        // A terminal that is too narrow for anything gets what it can show.
+        let room = self.canvas.width.saturating_sub(text::columns(&head) + 1).max(1);
+        let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
+        for span in spans {
+            let mut piece = String::new();
+            for c in span.text().chars() {
+                let width = text::columns(c.encode_utf8(&mut [0; 4]));
+                if used + width > room {
+                    line.push(span.with(std::mem::take(&mut piece)));
+                    lines.push(std::mem::take(&mut line));
+                    used = 0;
+                }
+                piece.push(c);
+                used += width;
+            }
+            line.push(span.with(piece));
+        }
+        lines.push(line);
+        let draw = |line: Vec<Span>| {
+            let spans: Vec<Span> = std::iter::once(Span::plain(head.clone())).chain(line).collect();
+            self.canvas.line(&spans).trim_end_matches('\n').to_owned()
+        };
+        lines.into_iter().map(draw).collect()
+    }
+}
+
+/// What would be done to the object, with what changes something standing out.
+fn wish(access: AccessMode, object: Object) -> Span {
+    let (words, style) = match (access, object) {
+        (AccessMode::Read, Object::Directory) => ("read the folder", Style::Plain),
+        (AccessMode::Read, _) => ("read", Style::Plain),
+        (_, Object::New) => ("CREATE", Style::Warning),
+        (AccessMode::Write, Object::Directory) => ("WRITE in the folder", Style::Warning),
+        (AccessMode::Write, Object::File) => ("WRITE", Style::Warning),
+        (AccessMode::ReadWrite, Object::Directory) => ("read and WRITE in the folder", Style::Warning),
+        (AccessMode::ReadWrite, Object::File) => ("read and WRITE", Style::Warning),
+    };
+    Span::new(words, style)
+}
+
+/// Text of the command's on one line. A backslash is doubled, so that no name looks like an escape in another.
+pub(crate) fn harmless(text: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let mut shown = String::new();
+    for (at, part) in text.as_os_str().as_bytes().split(|byte| *byte == b'\\').enumerate() {
+        if at > 0 {
+            shown.push_str("\\\\");
+        }
+        shown.push_str(&text::name(Path::new(std::ffi::OsStr::from_bytes(part))));
+    }
+    // A blank at the end would not be seen.
+    if shown.ends_with(' ') {
+        shown.pop();
+        shown.push_str("\\u{20}");
+    }
+    shown
+}
+
+/// At most so many columns, and a sign that there was more.
+pub(crate) fn cut(words: &str, columns: usize) -> String {
+    if text::columns(words) <= columns {
+        return words.to_owned();
+    }
+    let mut kept = String::new();
+    for c in words.chars() {
+        kept.push(c);
+        if text::columns(&kept) >= columns {
+            kept.pop();
+            break;
+        }
+    }
+    kept + "…"
+}

@@ -1,0 +1,123 @@
+//! `ps`, `inspect`, `stop`: sessions that run now.
+
+use std::path::PathBuf;
+
+use nono::control::{self, Running};
+use nono::diagnostic::{attempt_words, escape, quote_all, shown};
+use nono::{Refused, SessionInfo, SessionStatus};
+
+use crate::age::ago;
+use crate::args::{InspectArgs, PsArgs, StopArgs};
+use crate::failure::Failure;
+use crate::host::host;
+use crate::message;
+
+pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
+    let (sessions, problems) = control::list(&state_dir()?)?;
+    for problem in &problems {
+        message::line(&format!("warning: {problem}"));
+    }
+    if args.json {
+        let infos: Vec<&SessionInfo> = sessions.iter().map(|session| &session.info).collect();
+        message::answer_json(&infos)?;
+    } else if sessions.is_empty() {
+        message::answer("no session is running")?;
+    } else {
+        message::answer(&table(&sessions))?;
+    }
+    Ok(0)
+}
+
+pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
+    let status = control::find(&state_dir()?, &args.session)?.inspect()?;
+    if args.json {
+        message::answer_json(&status)?;
+    } else {
+        message::answer(&details(&status).join("\n"))?;
+    }
+    Ok(0)
+}
+
+pub(crate) fn stop(args: &StopArgs) -> Result<u8, Failure> {
+    let session = control::find(&state_dir()?, &args.session)?;
+    let (id, command) = (escape(&session.info.id), quote_all(&session.info.command));
+    if args.dry_run {
+        message::answer(&format!("would stop {id}: {command}"))?;
+        return Ok(0);
+    }
+    session.stop()?;
+    message::answer(&format!("stopping {id}: {command}"))?;
+    Ok(0)
+}
+
+/// Nothing is made here: without a state folder nothing runs.
+fn state_dir() -> Result<PathBuf, Failure> {
+    let host = host(None)?;
+    if host.nested {
+        return Err(Failure::new("a nono inside a sandbox cannot look at or end sessions outside")
+            .hint("`nono why --self` explains the sandbox around it, `nono request` asks for more"));
+    }
+    let state_dir = host.context.state_dir;
+    if state_dir.symlink_metadata().is_ok() {
+        nono::state_dir::ensure(&state_dir).map_err(nono::session::SessionError::from)?;
+    }
+    Ok(state_dir)
+}
+
+const TITLES: [&str; 5] = ["ID", "STARTED", "PID", "NAME", "COMMAND"];
+
+/// A longer command is cut.
+const COMMAND: usize = 60;
+
+fn table(sessions: &[Running]) -> String {
+    let mut rows = vec![TITLES.map(str::to_owned)];
+    rows.extend(sessions.iter().map(|session| row(&session.info)));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 4] = std::array::from_fn(width);
+    let [id, started, pid, name] = widths;
+    let line = |row: &[String; 5]| {
+        let [a, b, c, d, command] = row;
+        format!("{a:<id$}  {b:<started$}  {c:<pid$}  {d:<name$}  {command}")
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn row(info: &SessionInfo) -> [String; 5] {
+    let mut command = quote_all(&info.command);
+    if command.chars().count() > COMMAND {
+        command = command.chars().take(COMMAND - 3).chain("...".chars()).collect();
+    }
+    let name = info.name.as_deref().map_or_else(|| "-".to_owned(), escape);
+    [escape(&info.id), ago(&info.started), info.pid.to_string(), name, command]
+}
+
+fn details(status: &SessionStatus) -> Vec<String> {
+    let SessionStatus { session: info, mediation, .. } = status;
+    let none = || "none".to_owned();
+    let mut lines = vec![
+        format!("session:    {}", escape(&info.id)),
+        format!("name:       {}", info.name.as_deref().map_or_else(none, escape)),
+        format!("pid:        {}", info.pid),
+        format!("started:    {} ({})", ago(&info.started), escape(&info.started)),
+        format!("command:    {}", quote_all(&info.command)),
+        format!("directory:  {}", shown(&info.workdir)),
+        format!("grants:     {} from the start, {} since", info.grants, status.expansions),
+        format!("questions:  {} asked, {} waiting", mediation.asked, status.questions_waiting),
+        format!("rollback:   {}", info.rollback.as_deref().map_or_else(none, escape)),
+        format!("refused:    {}", count(&mediation.refused) + mediation.refused_unlisted),
+    ];
+    lines.extend(mediation.expansions.iter().map(|grant| {
+        format!("  granted   {} {} (by {})", grant.access, shown(&grant.path), escape(&grant.by))
+    }));
+    lines.extend(mediation.refused.iter().map(|refused| format!("  refused   {}", refusal(refused))));
+    lines
+}
+
+fn count(refused: &[Refused]) -> u64 {
+    refused.iter().map(|one| one.count).sum()
+}
+
+fn refusal(refused: &Refused) -> String {
+    let times = if refused.count == 1 { String::new() } else { format!(", {} times", refused.count) };
+    format!("{} ({}, pid {}{times})", attempt_words(&refused.attempt), shown(&refused.program), refused.pid)
+}

@@ -1,0 +1,32 @@
+//! What is said after a run about what was asked while it ran.
+
+use nono::diagnostic::shown;
+use nono::session::SessionReport;
+use nono::{Ended, Findings};
+
+/// So many grants are named without `-v`.
+const NAMED: usize = 3;
+
+/// One line for what was granted; one for what nobody was asked about, where no footer tells of it.
+pub(super) fn lines(report: &SessionReport, verbose: bool) -> Vec<String> {
+    let Findings { expansions, too_many, .. } = &report.findings;
+    let mut lines = Vec::new();
+    if !expansions.is_empty() {
+        let named = if verbose { expansions.len() } else { NAMED };
+        let grants: Vec<String> = expansions
+            .iter()
+            .take(named)
+            .map(|grant| format!("{} {}", grant.access, shown(&grant.path)))
+            .collect();
+        let more = match expansions.len() - grants.len() {
+            0 => String::new(),
+            more => format!(" ({more} more with -v)"),
+        };
+        lines.push(format!("granted while it ran: {}{more}", grants.join(", ")));
+    }
+    if *too_many > 0 && report.ended == Ended::Code(0) {
+        let requests = if *too_many == 1 { "request" } else { "requests" };
+        lines.push(format!("refused without a question, too many at once: {too_many} {requests}"));
+    }
+    lines
+}

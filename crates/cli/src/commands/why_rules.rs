@@ -1,0 +1,123 @@
+//! The part of `nono why` that is about a policy file: which rule would answer, once the command asks.
+
+use std::path::Path;
+
+use nono::approval::PolicyFile;
+use nono::approval::rules::{Action, Rule, Ruling};
+use nono::diagnostic::{escape, shown};
+use nono::session::Host;
+use nono::{AccessMode, DeniedReason, QueryResult, ResolvedPolicy};
+use serde_json::{Value, json};
+
+use crate::args::{Approver, here};
+use crate::asking;
+use crate::failure::Failure;
+
+/// What is asked about: a path, what is wanted of it, and what the base policy says.
+pub(super) struct Asked<'a> {
+    pub(super) path: &'a Path,
+    pub(super) op: AccessMode,
+    pub(super) result: &'a QueryResult,
+}
+
+/// Lines and JSON about it. Nothing where the base policy allows it: then nobody is asked.
+pub(super) fn explain(
+    approver: &Approver,
+    host: &Host,
+    policy: &ResolvedPolicy,
+    asked: &Asked<'_>,
+) -> Result<Option<(String, Value)>, Failure> {
+    let Approver::Policy(file) = approver else {
+        return Err(Failure::usage(
+            "why: only --approve policy:FILE can tell beforehand what it would answer",
+        ));
+    };
+    let file = asking::policy_file(file, host, policy)?;
+    let QueryResult::Denied { reason, .. } = asked.result else { return Ok(None) };
+    if is_final(reason) {
+        let text = "asked: nobody, since this is closed whatever anybody answers";
+        return Ok(Some((text.to_owned(), json!({"asked": false}))));
+    }
+    let ruling = file.explain(&here()?.join(asked.path), asked.op);
+    Ok(Some((text(&file, &ruling), as_json(&file, &ruling))))
+}
+
+/// Closed by name, and not just not granted.
+fn is_final(reason: &DeniedReason) -> bool {
+    match reason {
+        DeniedReason::Protected { .. } | DeniedReason::DenyRule { .. } | DeniedReason::NonoState => true,
+        DeniedReason::NotGranted
+        | DeniedReason::InsufficientAccess { .. }
+        | DeniedReason::CarvedDirectory { .. } => false,
+    }
+}
+
+fn text(file: &PolicyFile, ruling: &Ruling<'_>) -> String {
+    let mut lines = Vec::new();
+    for rule in &ruling.expired {
+        let when = escape(rule.expires().unwrap_or_default());
+        lines.push(format!("asked: {} is passed over, since it expired at {when}", name(file, rule)));
+    }
+    for rule in &ruling.depends {
+        let program = escape(rule.program().unwrap_or_default());
+        lines.push(format!("asked by {program}: {}, by {}", rule.action, reasoned(file, rule)));
+    }
+    lines.push(match ruling.rule {
+        Some(rule) => format!("asked: {}, by {}", ruling.action, reasoned(file, rule)),
+        None => format!("asked: no rule of {} fits, so whoever comes next is asked", shown(file.path())),
+    });
+    lines.extend(
+        ruling
+            .narrowed_by
+            .map(|rule| format!("note: not the whole directory, because of {} in it", name(file, rule))),
+    );
+    lines.join("\n")
+}
+
+fn name(file: &PolicyFile, rule: &Rule) -> String {
+    escape(&file.name_of(rule))
+}
+
+fn reasoned(file: &PolicyFile, rule: &Rule) -> String {
+    let reason = rule.reason.as_ref().map(|reason| format!(": {}", escape(reason)));
+    format!("{}{}", name(file, rule), reason.unwrap_or_default())
+}
+
+fn as_json(file: &PolicyFile, ruling: &Ruling<'_>) -> Value {
+    let list =
+        |rules: &[&Rule]| rules.iter().map(|rule| rule_json(file, rule, rule.action)).collect::<Vec<_>>();
+    json!({
+        "asked": true,
+        "action": action_json(ruling.action),
+        "rule": ruling.rule.map(|rule| rule_json(file, rule, ruling.action)),
+        "expired": list(&ruling.expired),
+        "by_program": list(&ruling.depends),
+        "narrowed_by": ruling.narrowed_by.map(|rule| rule_json(file, rule, rule.action)),
+    })
+}
+
+fn action_json(action: Action) -> Value {
+    json!(match action {
+        Action::Allow(_) => "allow",
+        Action::Deny => "deny",
+        Action::Ask => "ask",
+    })
+}
+
+fn rule_json(file: &PolicyFile, rule: &Rule, action: Action) -> Value {
+    let scope = match action {
+        Action::Allow(scope) => Some(scope),
+        Action::Deny | Action::Ask => None,
+    };
+    json!({
+        "name": file.name_of(rule),
+        "number": rule.number,
+        "line": rule.line,
+        "path": rule.path(),
+        "program": rule.program(),
+        "action": action_json(action),
+        "scope": scope,
+        "expires": rule.expires(),
+        "reason": rule.reason,
+    })
+}

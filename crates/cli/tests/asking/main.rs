@@ -1,0 +1,69 @@
+//! `nono run --ask` on a real terminal: a program wants more than it was granted, and the person answers.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
+mod answers;
+mod hostile;
+#[allow(dead_code, reason = "shared with the other tests on a terminal")]
+#[path = "../terminal/look.rs"]
+mod look;
+#[allow(dead_code, reason = "shared with the other tests on a terminal")]
+#[path = "../terminal/screen.rs"]
+mod screen;
+mod screens;
+#[allow(dead_code, reason = "shared with the other tests")]
+#[path = "../world/mod.rs"]
+mod world;
+
+use look::read;
+use screen::Screen;
+use world::World;
+
+const PROMPT: &str = "Allow? [y/N]";
+
+/// Two files that nobody granted, in a folder of their own.
+fn world() -> World {
+    let world = World::new();
+    world.file("other/notes/secret", "it says hello\n", 0o644);
+    world.file("other/notes/second", "it says more\n", 0o644);
+    world
+}
+
+/// The file's path as the command line has it.
+fn secret(world: &World, name: &str) -> String {
+    world.path(&format!("other/notes/{name}")).display().to_string()
+}
+
+/// Starts a command that may ask.
+fn start(screen: &Screen<'_>, command: &str) {
+    screen.start(&format!("nono run --ask --allow-cwd -- {command}"));
+}
+
+fn settings(world: &World, screen: &Screen<'_>) -> String {
+    assert_eq!(screen.run("stty -a > settings"), 0);
+    read(world, "work/settings")
+}
+
+/// The question about this file stands there and waits.
+fn wait_for_question(screen: &Screen<'_>, path: &str) {
+    screen.look("a question", |text| {
+        let (_, rest) = text.rsplit_once("wants to ")?;
+        let waits = rest.contains(PROMPT) && rest.trim_end().ends_with("? details)");
+        (rest.replace("\n[nono]   ", "").contains(path) && waits).then_some(())
+    });
+}
+
+/// Answers it, and waits until that was heard.
+fn answer(screen: &Screen<'_>, path: &str, key: &str) {
+    // Every answer begins with one of these letters.
+    let answered = |text: &str| ["y", "n"].map(|word| text.matches(&format!("? details) {word}")).count());
+    wait_for_question(screen, path);
+    let before = answered(&screen.text());
+    screen.key(key);
+    screen.look("the answer", |text| (answered(text) != before).then_some(()));
+}

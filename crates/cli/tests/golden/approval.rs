@@ -1,0 +1,460 @@
+//! Who answers: policy files that are refused, what `why` says about them, and flags where nobody can be asked.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+use snapbox::str;
+
+use crate::world::{World, skip};
+
+const RULES: &str = r#"{
+  // the first rule that fits answers
+  "rules": [
+    {"path": "~/data/secret/**", "action": "deny", "reason": "not for machines"},
+    {"path": "~/data/**", "action": "allow", "expires": "2020-01-01T00:00:00Z"},
+    {"path": "~/data/**", "access": "write", "program": "tee", "action": "allow"},
+    {"path": "~/data/**", "access": "read", "action": "allow", "scope": "directory"},
+    {"path": "/**", "access": "write", "action": "ask"}
+  ]
+}
+"#;
+
+fn furnished() -> World {
+    let world = World::new();
+    world.file("home/rules.json", RULES);
+    world.file("home/data/table.csv", "");
+    world.file("home/data/sub/table.csv", "");
+    world.file("home/data/secret/key", "");
+    world.file("home/.ssh/id", "");
+    world
+}
+
+#[test]
+fn why_names_the_rule_that_would_answer() {
+    furnished().golden(
+        &[
+            "nono why --approve policy:../home/rules.json --path ~/data/sub/table.csv",
+            "nono why --approve policy:../home/rules.json --path ~/data/table.csv",
+            "nono why --approve policy:../home/rules.json --path ~/data/table.csv --op write",
+            "nono why --approve policy:../home/rules.json --path ~/data/secret/key --op readwrite",
+            "nono why --approve policy:../home/rules.json --path ~/other",
+            "nono why --approve policy:../home/rules.json --path ~/.ssh/id",
+            "nono why --approve policy:../home/rules.json --path /usr/bin/env",
+            "nono why --json --approve policy:../home/rules.json --path ~/data/table.csv",
+            "nono why --approve terminal --path ~/data/table.csv",
+            "nono why --self --approve policy:../home/rules.json --path ~/data/table.csv",
+        ],
+        str![[r#"
+$ nono why --approve policy:../home/rules.json --path ~/data/sub/table.csv
+DENIED: read [TMP]/home/data/sub/table.csv
+reason: not granted
+to open it: --read-file [TMP]/home/data/sub/table.csv
+asked: policy:[TMP]/home/rules.json#2 (line 5) is passed over, since it expired at 2020-01-01T00:00:00Z
+asked: allow the directory, by policy:[TMP]/home/rules.json#4 (line 7)
+$ nono why --approve policy:../home/rules.json --path ~/data/table.csv
+DENIED: read [TMP]/home/data/table.csv
+reason: not granted
+to open it: --read-file [TMP]/home/data/table.csv
+asked: policy:[TMP]/home/rules.json#2 (line 5) is passed over, since it expired at 2020-01-01T00:00:00Z
+asked: allow, by policy:[TMP]/home/rules.json#4 (line 7)
+note: not the whole directory, because of policy:[TMP]/home/rules.json#1 (line 4) in it
+$ nono why --approve policy:../home/rules.json --path ~/data/table.csv --op write
+DENIED: write [TMP]/home/data/table.csv
+reason: not granted
+to open it: --write-file [TMP]/home/data/table.csv
+asked: policy:[TMP]/home/rules.json#2 (line 5) is passed over, since it expired at 2020-01-01T00:00:00Z
+asked by tee: allow once, by policy:[TMP]/home/rules.json#3 (line 6)
+asked: ask, by policy:[TMP]/home/rules.json#5 (line 8)
+$ nono why --approve policy:../home/rules.json --path ~/data/secret/key --op readwrite
+DENIED: read+write [TMP]/home/data/secret/key
+reason: not granted
+to open it: --allow-file [TMP]/home/data/secret/key
+asked: deny, by policy:[TMP]/home/rules.json#1 (line 4): not for machines
+$ nono why --approve policy:../home/rules.json --path ~/other
+DENIED: read [TMP]/home/other
+reason: not granted
+note: it does not exist
+asked: no rule of [TMP]/home/rules.json fits, so whoever comes next is asked
+$ nono why --approve policy:../home/rules.json --path ~/.ssh/id
+DENIED: read [TMP]/home/.ssh/id
+reason: protected (ssh)
+rule: protected group ssh
+to open it: --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
+asked: nobody, since this is closed whatever anybody answers
+$ nono why --approve policy:../home/rules.json --path /usr/bin/env
+ALLOWED: read /usr/bin/env
+granted by: /usr (read) [group:system]
+$ nono why --json --approve policy:../home/rules.json --path ~/data/table.csv
+{
+  "status": "denied",
+  "reason": {
+    "kind": "not_granted"
+  },
+  "closest": null,
+  "suggestion": {
+    "flags": [
+      "--read-file",
+      "[TMP]/home/data/table.csv"
+    ]
+  },
+  "path": "[TMP]/home/data/table.csv",
+  "operation": "read",
+  "approval": {
+    "asked": true,
+    "action": "allow",
+    "rule": {
+      "name": "policy:[TMP]/home/rules.json#4 (line 7)",
+      "number": 4,
+      "line": 7,
+      "path": "~/data/**",
+      "program": null,
+      "action": "allow",
+      "scope": "session",
+      "expires": null,
+      "reason": null
+    },
+    "expired": [
+      {
+        "name": "policy:[TMP]/home/rules.json#2 (line 5)",
+        "number": 2,
+        "line": 5,
+        "path": "~/data/**",
+        "program": null,
+        "action": "allow",
+        "scope": "session",
+        "expires": "2020-01-01T00:00:00Z",
+        "reason": null
+      }
+    ],
+    "by_program": [],
+    "narrowed_by": {
+      "name": "policy:[TMP]/home/rules.json#1 (line 4)",
+      "number": 1,
+      "line": 4,
+      "path": "~/data/secret/**",
+      "program": null,
+      "action": "deny",
+      "scope": null,
+      "expires": null,
+      "reason": "not for machines"
+    }
+  }
+}
+$ nono why --approve terminal --path ~/data/table.csv
+! [nono] error: why: only --approve policy:FILE can tell beforehand what it would answer
+= exit 2
+$ nono why --self --approve policy:../home/rules.json --path ~/data/table.csv
+! [nono] error: the argument '--self' cannot be used with '--approve <WHO>'
+! [nono]
+! [nono] Usage: nono why --self <--path <PATH>|--host <HOST>>
+! [nono]
+! [nono] For more information, try '--help'.
+= exit 2
+
+"#]],
+    );
+}
+
+#[test]
+fn rules_that_are_wrong_are_refused_with_their_place() {
+    let world = World::new();
+    for (name, rule) in [
+        ("key", r#""path": "/d", "action": "allow", "acces": "read""#),
+        ("action", r#""path": "/d", "action": "perhaps""#),
+        ("relative", r#""path": "d/**", "action": "deny""#),
+        ("glob", r#""path": "/d/[", "action": "deny""#),
+        ("expires", r#""path": "/d", "action": "deny", "expires": "tomorrow""#),
+        ("scope", r#""path": "/d/*.csv", "action": "allow", "scope": "directory""#),
+        ("program", r#""path": "/d", "action": "allow", "program": "rg", "scope": "session""#),
+        ("link", &format!(r#""path": "{}/**", "action": "deny""#, world.path("home/link").display())),
+    ] {
+        world.file(&format!("home/{name}.json"), format!("{{\"rules\": [\n  {{{rule}}}\n]}}\n"));
+    }
+    world.dir("home/real", 0o755);
+    symlink("real", world.path("home/link")).unwrap();
+    world.golden(
+        &[
+            "nono run --ask --approve policy:../home/key.json -- true",
+            "nono run --ask --approve policy:../home/action.json -- true",
+            "nono run --ask --approve policy:../home/relative.json -- true",
+            "nono run --ask --approve policy:../home/glob.json -- true",
+            "nono run --ask --approve policy:../home/expires.json -- true",
+            "nono run --ask --approve policy:../home/scope.json -- true",
+            "nono run --ask --approve policy:../home/program.json -- true",
+            "nono run --ask --approve policy:../home/link.json -- true",
+            "nono run --ask --approve policy:../home/missing.json -- true",
+        ],
+        str![[r#"
+$ nono run --ask --approve policy:../home/key.json -- true
+! [nono] error: [TMP]/home/key.json:2:37: unknown key "rules[0].acces" (nearest: "rules[0].access")
+! [nono] hint: write "rules[0].access"
+= exit 125
+$ nono run --ask --approve policy:../home/action.json -- true
+! [nono] error: [TMP]/home/action.json:2:28: rules[0].action: "perhaps" is not one of allow, deny, ask
+= exit 125
+$ nono run --ask --approve policy:../home/relative.json -- true
+! [nono] error: [TMP]/home/relative.json:2:3: path: it has to begin with /, ~/ or $HOME/ (/**/ for anywhere)
+= exit 125
+$ nono run --ask --approve policy:../home/glob.json -- true
+! [nono] error: [TMP]/home/glob.json:2:3: path: a [ is not closed
+= exit 125
+$ nono run --ask --approve policy:../home/expires.json -- true
+! [nono] error: [TMP]/home/expires.json:2:3: expires: write a moment like 2027-01-31T18:00:00Z
+= exit 125
+$ nono run --ask --approve policy:../home/scope.json -- true
+! [nono] error: [TMP]/home/scope.json:2:3: scope: "directory" opens whole folders; the path has to end with /**
+= exit 125
+$ nono run --ask --approve policy:../home/program.json -- true
+! [nono] error: [TMP]/home/program.json:2:3: scope: a grant for the session is for every program; write "once"
+= exit 125
+$ nono run --ask --approve policy:../home/link.json -- true
+! [nono] error: [TMP]/home/link.json:2:3: path: [TMP]/home/link is a link to [TMP]/home/real
+! [nono] hint: rules are about real paths: write [TMP]/home/real
+= exit 125
+$ nono run --ask --approve policy:../home/missing.json -- true
+! [nono] error: the policy file is not used: [TMP]/work/../home/missing.json cannot be read: No such file or directory
+= exit 125
+
+"#]],
+    );
+}
+
+#[test]
+fn rules_that_somebody_else_can_change_are_refused() {
+    let world = World::new();
+    let rules = r#"{"rules": []}"#;
+    for name in
+        ["work/own.json", "home/open.json", "home/shared/rules.json", "home/twin.json", "home/good.json"]
+    {
+        world.file(name, rules);
+    }
+    fs::set_permissions(world.path("home/open.json"), fs::Permissions::from_mode(0o664)).unwrap();
+    fs::set_permissions(world.path("home/shared"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::hard_link(world.path("home/twin.json"), world.path("work/twin.json")).unwrap();
+    symlink("../home/good.json", world.path("work/way.json")).unwrap();
+    world.golden(
+        &[
+            "nono run --allow . --ask --approve policy:own.json -- true",
+            "nono run --allow . --deny own.json --ask --approve policy:own.json -- true",
+            "nono run --read . --ask --approve policy:own.json -- echo read only is fine",
+            "nono run --allow . --ask --approve policy:way.json -- true",
+            "nono run --allow . --ask --approve policy:../home/good.json -- echo fine",
+            "nono run --allow . --ask --approve policy:../home/twin.json -- true",
+            "nono run --ask --approve policy:../home/open.json -- true",
+            "nono run --ask --approve policy:../home/shared/rules.json -- true",
+            "nono run --ask --approve policy:../home -- true",
+        ],
+        str![[r#"
+$ nono run --allow . --ask --approve policy:own.json -- true
+! [nono] error: the policy file is not used: [TMP]/work/own.json is writable inside the sandbox, by the grant of [TMP]/work
+! [nono] hint: keep it outside of what the command is granted
+= exit 125
+$ nono run --allow . --deny own.json --ask --approve policy:own.json -- true
+! [nono] error: the policy file is not used: [TMP]/work/own.json is writable inside the sandbox, by the grant of [TMP]/work
+! [nono] hint: keep it outside of what the command is granted
+= exit 125
+$ nono run --read . --ask --approve policy:own.json -- echo read only is fine
+read only is fine
+$ nono run --allow . --ask --approve policy:way.json -- true
+! [nono] error: the policy file is not used: [TMP]/work/way.json is writable inside the sandbox, by the grant of [TMP]/work, and leads to [TMP]/home/good.json
+! [nono] hint: keep it outside of what the command is granted
+= exit 125
+$ nono run --allow . --ask --approve policy:../home/good.json -- echo fine
+fine
+$ nono run --allow . --ask --approve policy:../home/twin.json -- true
+! [nono] error: the policy file is not used: [TMP]/home/twin.json has 2 names (hard links), and may be written by another of them
+! [nono] hint: make a copy of [TMP]/home/twin.json and use that
+= exit 125
+$ nono run --ask --approve policy:../home/open.json -- true
+! [nono] error: the policy file is not used: [TMP]/home/open.json can be written by others (mode 0664)
+! [nono] hint: chmod go-w [TMP]/home/open.json
+= exit 125
+$ nono run --ask --approve policy:../home/shared/rules.json -- true
+! [nono] error: the policy file is not used: [TMP]/home/shared can be written by others (mode 0777), and leads to [TMP]/home/shared/rules.json
+! [nono] hint: chmod go-w [TMP]/home/shared
+= exit 125
+$ nono run --ask --approve policy:../home -- true
+! [nono] error: the policy file is not used: [TMP]/home is not a regular file
+= exit 125
+
+"#]],
+    );
+}
+
+#[test]
+fn rules_of_another_user_are_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can make a file of another user");
+    }
+    let world = World::new();
+    chown(world.file("home/theirs.json", r#"{"rules": []}"#), Some(60999), None).unwrap();
+    chown(world.file("home/roots.json", r#"{"rules": []}"#), Some(0), None).unwrap();
+    world.golden(
+        &[
+            "nono run --ask --approve policy:../home/theirs.json -- true",
+            "nono run --ask --approve policy:../home/roots.json -- echo fine",
+        ],
+        str![[r#"
+$ nono run --ask --approve policy:../home/theirs.json -- true
+! [nono] error: the policy file is not used: [TMP]/home/theirs.json belongs to user 60999
+! [nono] hint: keep it in a folder of your own, or in one of root's
+= exit 125
+$ nono run --ask --approve policy:../home/roots.json -- echo fine
+fine
+
+"#]],
+    );
+}
+
+#[test]
+fn a_webhook_needs_a_secret_and_a_safe_way() {
+    let world = World::new();
+    for (name, text) in
+        [("home/open", "0123456789abcdef"), ("home/short", "0123"), ("work/inside", "0123456789abcdef")]
+    {
+        world.file(name, text);
+    }
+    for name in ["home/short", "work/inside"] {
+        fs::set_permissions(world.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    world.golden(
+        &[
+            "nono run --ask --approve webhook:https://example.org/ -- true",
+            "nono run --ask --approve webhook:https://example.org/ --approve-secret ../home/open -- true",
+            "nono run --ask --approve webhook:https://example.org/ --approve-secret ../home/short -- true",
+            "nono run --read . --ask --approve webhook:https://example.org/ --approve-secret inside -- true",
+            "NONO_WEBHOOK_SECRET=0123 nono run --ask --approve webhook:https://example.org/ -- true",
+            "NONO_WEBHOOK_SECRET=0123456789abcdef nono run --ask --approve webhook:http://example.org/ -- true",
+            "NONO_WEBHOOK_SECRET=0123456789abcdef nono run --ask --approve webhook:example.org -- true",
+            "NONO_WEBHOOK_SECRET=0123456789abcdef nono run --env-all --ask --approve webhook:http://127.0.0.1:9/ -- env | grep -c WEBHOOK",
+            "nono run --ask --approve deny --approve-secret inside -- true",
+        ],
+        str![[r#"
+$ nono run --ask --approve webhook:https://example.org/ -- true
+! [nono] error: --approve webhook:URL needs a secret that is shared with the service
+! [nono] hint: add --approve-secret FILE, or set NONO_WEBHOOK_SECRET
+= exit 2
+$ nono run --ask --approve webhook:https://example.org/ --approve-secret ../home/open -- true
+! [nono] error: --approve-secret: [TMP]/home/open can be read by others (mode 0644)
+! [nono] hint: chmod 600 [TMP]/home/open
+= exit 125
+$ nono run --ask --approve webhook:https://example.org/ --approve-secret ../home/short -- true
+! [nono] error: [TMP]/home/short: the secret is shorter than 16 bytes
+! [nono] hint: make one: openssl rand -hex 32
+= exit 125
+$ nono run --read . --ask --approve webhook:https://example.org/ --approve-secret inside -- true
+! [nono] error: --approve-secret: [TMP]/work/inside is readable inside the sandbox, by the grant of [TMP]/work
+! [nono] hint: keep it outside of what the command is granted
+= exit 125
+$ NONO_WEBHOOK_SECRET=0123 nono run --ask --approve webhook:https://example.org/ -- true
+! [nono] error: NONO_WEBHOOK_SECRET: the secret is shorter than 16 bytes
+! [nono] hint: make one: openssl rand -hex 32
+= exit 125
+$ NONO_WEBHOOK_SECRET=0123456789abcdef nono run --ask --approve webhook:http://example.org/ -- true
+! [nono] error: http://example.org/ is not on this machine, and http:// is open to everybody on the way
+! [nono] hint: use https://
+= exit 2
+$ NONO_WEBHOOK_SECRET=0123456789abcdef nono run --ask --approve webhook:example.org -- true
+! [nono] error: "example.org" is not the address of a service: it begins neither with https:// nor with http://
+! [nono] hint: write https://host/path
+= exit 2
+$ NONO_WEBHOOK_SECRET=0123456789abcdef nono run --env-all --ask --approve webhook:http://127.0.0.1:9/ -- env | grep -c WEBHOOK
+0
+= exit 1
+$ nono run --ask --approve deny --approve-secret inside -- true
+! [nono] error: --approve-secret is for --approve webhook:URL
+= exit 2
+
+"#]],
+    );
+}
+
+#[test]
+fn asking_is_refused_where_nobody_can() {
+    World::new().golden(
+        &[
+            "nono wrap --ask -- true",
+            "nono run --exec --capability-elevation -- true",
+            "nono run --monitor --approve deny -- true",
+            "nono run -- nono run --ask -- true",
+            "nono run --approve deny -- true",
+            "nono run --approve-secret x -- true",
+            "nono run --ask --approve perhaps -- true",
+            "nono run --ask --approve terminal --approve deny -- true",
+        ],
+        str![[r#"
+$ nono wrap --ask -- true
+! [nono] error: --ask needs a supervisor, and wrap becomes the command
+= exit 2
+$ nono run --exec --capability-elevation -- true
+! [nono] error: --ask needs a supervisor, and wrap becomes the command
+= exit 2
+$ nono run --monitor --approve deny -- true
+! [nono] error: --approve needs a supervisor outside the sandbox, and --monitor confines it too
+= exit 2
+$ nono run -- nono run --ask -- true
+! [nono] error: --ask needs a supervisor, and inside a nono sandbox the command runs directly
+! [nono] The command exited with code 2. This may be due to sandbox restrictions.
+! [nono] Sandbox policy:
+! [nono]   no path was granted
+! [nono]   and [N] system paths that programs need to start (--dry-run lists them)
+! [nono]   network: blocked
+! [nono] To open more, run it again with:
+! [nono]   --allow <path>   read and write a folder and everything in it
+! [nono]   --read <path>    read it only
+! [nono]   --write <path>   write it only
+! [nono]   --allow-net      use the network
+= exit 2
+$ nono run --approve deny -- true
+! [nono] error: --approve says who answers, but nothing asks
+! [nono] hint: add --ask
+= exit 2
+$ nono run --approve-secret x -- true
+! [nono] error: --approve-secret says who answers, but nothing asks
+! [nono] hint: add --ask
+= exit 2
+$ nono run --ask --approve perhaps -- true
+! [nono] error: invalid value 'perhaps' for '--approve <WHO>': write terminal, policy:FILE, webhook:URL or deny
+! [nono]
+! [nono] For more information, try '--help'.
+= exit 2
+$ nono run --ask --approve terminal --approve deny -- true
+! [nono] error: --approve: only policy files can have somebody after them
+= exit 2
+
+"#]],
+    );
+}
+
+#[test]
+fn a_run_is_answered_by_the_rules() {
+    let world = furnished();
+    fs::write(world.path("home/data/table.csv"), "1,2\n").unwrap();
+    fs::write(world.path("home/data/secret/key"), "key\n").unwrap();
+    world.golden(
+        &[
+            "nono run --ask --approve policy:../home/rules.json -- cat ../home/data/table.csv",
+            "nono run -s --ask --approve policy:../home/rules.json -- cat ../home/data/secret/key",
+            "nono run -s --ask --approve policy:../home/rules.json --approve deny -- cat ../home/rules.json",
+            "nono run -s --ask --approve policy:../home/rules.json -- sh -c 'echo 3 >> ../home/data/table.csv'",
+            "cat ../home/data/table.csv",
+        ],
+        str![[r#"
+$ nono run --ask --approve policy:../home/rules.json -- cat ../home/data/table.csv
+1,2
+! [nono] granted while it ran: read [TMP]/home/data/table.csv
+$ nono run -s --ask --approve policy:../home/rules.json -- cat ../home/data/secret/key
+! cat: ../home/data/secret/key: Permission denied
+= exit 1
+$ nono run -s --ask --approve policy:../home/rules.json --approve deny -- cat ../home/rules.json
+! cat: ../home/rules.json: Permission denied
+= exit 1
+$ nono run -s --ask --approve policy:../home/rules.json -- sh -c 'echo 3 >> ../home/data/table.csv'
+! sh: 1: cannot create ../home/data/table.csv: Permission denied
+= exit 2
+$ cat ../home/data/table.csv
+1,2
+
+"#]],
+    );
+}

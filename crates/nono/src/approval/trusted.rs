@@ -1,0 +1,242 @@
+//! Files that decide what a command may do: read only where nobody else, and above all not the command, can have a hand
+//! in them.
+//!
+//! The path is followed here, component by component, because every folder and every link on the way is as good as the
+//! file: who can replace one of them chooses what is read. What was checked is what is read; only those who passed the
+//! check could change it in between.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use nono_policy::{AccessMode, QueryResult, ResolvedPolicy, Rule, RuleAccess, is_within, query_path};
+use nono_sys::{errno, process};
+use thiserror::Error;
+
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+const STICKY: u32 = 0o1000;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const OPEN_TO_OTHERS: u32 = 0o077;
+
+/// Why a file is not to be believed.
+#[derive(Debug, Error)]
+pub enum TrustError {
+    #[error("{} cannot be read: {}", .path.display(), errno::describe(.source))]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is not a regular file", .path.display())]
+    NotAFile { path: PathBuf },
+    #[error("{} is larger than {limit} bytes", .path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
+    #[error("{} is not text", .path.display())]
+    NotText { path: PathBuf },
+    #[error("{} belongs to user {owner}{}", .place.display(), on_the_way(.place, .file))]
+    ForeignOwner { file: PathBuf, place: PathBuf, owner: u32 },
+    #[error("{} can be written by others (mode {mode:04o}){}", .place.display(), on_the_way(.place, .file))]
+    WritableByOthers { file: PathBuf, place: PathBuf, mode: u32 },
+    #[error("{} can be read by others (mode {mode:04o})", .file.display())]
+    ReadableByOthers { file: PathBuf, mode: u32 },
+    #[error("{} has {names} names (hard links), and may be written by another of them", .file.display())]
+    ManyNames { file: PathBuf, names: u64 },
+    #[error(
+        "{} is writable inside the sandbox, by the grant of {}{}",
+        .place.display(), .grant.display(), on_the_way(.place, .file)
+    )]
+    WritableInside { file: PathBuf, place: PathBuf, grant: PathBuf },
+    #[error("{} is readable inside the sandbox, by the grant of {}", .file.display(), .grant.display())]
+    ReadableInside { file: PathBuf, grant: PathBuf },
+}
+
+impl TrustError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            TrustError::WritableByOthers { place, .. } => Some(format!("chmod go-w {}", place.display())),
+            TrustError::ReadableByOthers { file, .. } => Some(format!("chmod 600 {}", file.display())),
+            TrustError::ForeignOwner { .. } => {
+                Some("keep it in a folder of your own, or in one of root's".to_owned())
+            }
+            TrustError::ManyNames { file, .. } => {
+                Some(format!("make a copy of {} and use that", file.display()))
+            }
+            TrustError::WritableInside { .. } | TrustError::ReadableInside { .. } => {
+                Some("keep it outside of what the command is granted".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn on_the_way(place: &Path, file: &Path) -> String {
+    if place == file { String::new() } else { format!(", and leads to {}", file.display()) }
+}
+
+/// Whether others may know what is in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrecy {
+    Open,
+    Secret,
+}
+
+/// The text of a file nobody but this user, or root, can have written, and where it really is. `path` is absolute.
+pub fn read(
+    path: &Path,
+    policy: &ResolvedPolicy,
+    secrecy: Secrecy,
+    limit: u64,
+) -> Result<(String, PathBuf), TrustError> {
+    let unreadable = |source| TrustError::Unreadable { path: path.to_owned(), source };
+    let way = Way::follow(path).map_err(unreadable)?;
+    let end = way.end.as_path();
+    for place in &way.places {
+        check_place(place, end)?;
+    }
+    check_grants(&way, policy)?;
+    // A pipe would wait for a writer without the second flag.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(end)
+        .map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
+    check_file(&meta, end)?;
+    if secrecy == Secrecy::Secret {
+        check_secret(end, &meta, policy)?;
+    }
+    Ok((read_text(file, end, limit)?, way.end))
+}
+
+/// One folder, link or file on the way, and what it is.
+struct Place {
+    path: PathBuf,
+    meta: Metadata,
+}
+
+struct Way {
+    places: Vec<Place>,
+    /// Without links.
+    end: PathBuf,
+}
+
+impl Way {
+    fn follow(path: &Path) -> io::Result<Way> {
+        let mut waiting: VecDeque<OsString> = names(path);
+        let mut way = Way { places: Vec::new(), end: PathBuf::from("/") };
+        way.note(PathBuf::from("/"))?;
+        let mut links = 0;
+        while let Some(name) = waiting.pop_front() {
+            if name == ".." {
+                way.end.pop();
+                continue;
+            }
+            let next = way.end.join(&name);
+            if !way.note(next.clone())?.is_symlink() {
+                way.end = next;
+                continue;
+            }
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(io::Error::other("too many links"));
+            }
+            let target = std::fs::read_link(&next)?;
+            if target.is_absolute() {
+                way.end = PathBuf::from("/");
+            }
+            let mut rest = names(&target);
+            rest.append(&mut waiting);
+            waiting = rest;
+        }
+        Ok(way)
+    }
+
+    fn note(&mut self, path: PathBuf) -> io::Result<std::fs::FileType> {
+        let meta = std::fs::symlink_metadata(&path)?;
+        let kind = meta.file_type();
+        self.places.push(Place { path, meta });
+        Ok(kind)
+    }
+}
+
+fn names(path: &Path) -> VecDeque<OsString> {
+    let name = |component: Component<'_>| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().filter_map(name).collect()
+}
+
+/// Nobody else can replace what stands here. In a folder like `/tmp` everybody makes names, and only owners change them.
+fn check_place(place: &Place, file: &Path) -> Result<(), TrustError> {
+    let Place { path, meta } = place;
+    let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
+    if owner != 0 && owner != process::uid() {
+        return Err(TrustError::ForeignOwner { file: file.to_owned(), place: path.clone(), owner });
+    }
+    // The mode of a link says nothing.
+    let shared = meta.is_dir() && mode & STICKY != 0;
+    if !meta.is_symlink() && !shared && mode & WRITABLE_BY_OTHERS != 0 {
+        return Err(TrustError::WritableByOthers { file: file.to_owned(), place: path.clone(), mode });
+    }
+    Ok(())
+}
+
+/// A kernel rule for writing at the folder around anything on the way lets the command put something else there. Also
+/// where the thing itself is masked: the folder can be renamed, and the next run would read another file.
+fn check_grants(way: &Way, policy: &ResolvedPolicy) -> Result<(), TrustError> {
+    let writing = |rule: &&Rule| matches!(rule.access, RuleAccess::Mode(access) if access.writes());
+    for rule in policy.rules.iter().filter(writing) {
+        let around = |path: &Path| path.parent().is_some_and(|dir| is_within(dir, &rule.path));
+        let changed = way
+            .places
+            .iter()
+            .find(|place| around(&place.path) || place.path == way.end && rule.path == way.end);
+        if let Some(place) = changed {
+            let grant = policy.grants.get(rule.grant).map_or(&rule.path, |grant| &grant.resolved);
+            return Err(TrustError::WritableInside {
+                file: way.end.clone(),
+                place: place.path.clone(),
+                grant: grant.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_file(meta: &Metadata, path: &Path) -> Result<(), TrustError> {
+    if !meta.is_file() {
+        return Err(TrustError::NotAFile { path: path.to_owned() });
+    }
+    if meta.nlink() > 1 {
+        return Err(TrustError::ManyNames { file: path.to_owned(), names: meta.nlink() });
+    }
+    Ok(())
+}
+
+fn check_secret(path: &Path, meta: &Metadata, policy: &ResolvedPolicy) -> Result<(), TrustError> {
+    let mode = meta.mode() & 0o7777;
+    if mode & OPEN_TO_OTHERS != 0 {
+        return Err(TrustError::ReadableByOthers { file: path.to_owned(), mode });
+    }
+    match query_path(policy, path, true, AccessMode::Read) {
+        QueryResult::Allowed { granted_path, .. } => {
+            Err(TrustError::ReadableInside { file: path.to_owned(), grant: granted_path })
+        }
+        QueryResult::Denied { .. } => Ok(()),
+    }
+}
+
+fn read_text(file: File, path: &Path, limit: u64) -> Result<String, TrustError> {
+    let mut bytes = Vec::new();
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| TrustError::Unreadable { path: path.to_owned(), source })?;
+    if bytes.len() as u64 > limit {
+        return Err(TrustError::TooLarge { path: path.to_owned(), limit });
+    }
+    String::from_utf8(bytes).map_err(|_| TrustError::NotText { path: path.to_owned() })
+}

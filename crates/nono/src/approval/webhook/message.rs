@@ -1,0 +1,296 @@
+//! What is said to the service and what it answers, signed both ways.
+//!
+//! A signature is HMAC-SHA256 over `v1:`, the timestamp, `:` and the body. The answer has to carry the question's id and
+//! nonce: one that was recorded, or meant for another question, opens nothing.
+
+use std::fmt;
+use std::path::Path;
+
+use hmac::{Hmac, Mac};
+use nono_policy::AccessMode;
+use serde::{Deserialize, Serialize, Serializer};
+use sha2::Sha256;
+
+use super::wire::Reply;
+use crate::approval::{Object, Question, Scope, Subject, Verdict};
+
+/// The names of the headers, both ways.
+pub(super) const TIMESTAMP: &str = "X-Nono-Timestamp";
+pub(super) const SIGNATURE: &str = "X-Nono-Signature";
+
+const VERSION: u32 = 1;
+/// The command's own words can be long; a person reads the beginning.
+const MAX_REASON: usize = 1000;
+const MAX_BY: usize = 100;
+
+/// What both sides know and nobody else.
+#[derive(Clone)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// The fewest bytes that cannot be guessed.
+    pub const SHORTEST: usize = 16;
+
+    /// None if it is too short. White space at the ends is not part of it: files end with a line break.
+    pub fn new(text: &str) -> Option<Secret> {
+        let bytes = text.trim().as_bytes();
+        (bytes.len() >= Secret::SHORTEST).then(|| Secret(bytes.to_vec()))
+    }
+
+    fn mac(&self, timestamp: &str, body: &str) -> Hmac<Sha256> {
+        // Any length of key will do for HMAC.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0)
+            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+        for part in ["v1:", timestamp, ":", body] {
+            mac.update(part.as_bytes());
+        }
+        mac
+    }
+
+    pub(super) fn sign(&self, timestamp: &str, body: &str) -> String {
+        format!("v1={}", hex(&self.mac(timestamp, body).finalize().into_bytes()))
+    }
+
+    /// Compared in constant time.
+    fn verifies(&self, signature: &str, timestamp: &str, body: &str) -> bool {
+        let given = signature.strip_prefix("v1=").and_then(unhex);
+        given.is_some_and(|given| self.mac(timestamp, body).verify_slice(&given).is_ok())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
+/// The body of a question.
+#[derive(Debug, Serialize)]
+pub(super) struct Asked<'a> {
+    version: u32,
+    session: &'a str,
+    id: u64,
+    nonce: &'a str,
+    time: &'a str,
+    subject: AskedSubject<'a>,
+    program: ShownPath<'a>,
+    pid: u32,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+enum AskedSubject<'a> {
+    Access {
+        path: ShownPath<'a>,
+        access: AccessMode,
+        object: &'static str,
+        /// What an answer with the scope "directory" would open.
+        folder: Option<ShownPath<'a>>,
+    },
+    Restore {
+        snapshot: u64,
+        paths: Vec<ShownPath<'a>>,
+    },
+}
+
+#[derive(Debug)]
+struct ShownPath<'a>(&'a Path);
+
+impl Serialize for ShownPath<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        nono_policy::path_serde::serialize(self.0, serializer)
+    }
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(question: &'a Question, session: &'a str, nonce: &'a str, time: &'a str) -> Asked<'a> {
+        let subject = match &question.subject {
+            Subject::Access { path, access, object, folder, .. } => AskedSubject::Access {
+                path: ShownPath(path),
+                access: *access,
+                object: object_word(*object),
+                folder: folder.as_deref().map(ShownPath),
+            },
+            Subject::Restore { snapshot, paths } => AskedSubject::Restore {
+                snapshot: *snapshot,
+                paths: paths.iter().map(|path| ShownPath(path)).collect(),
+            },
+        };
+        Asked {
+            version: VERSION,
+            session,
+            id: question.id,
+            nonce,
+            time,
+            subject,
+            program: ShownPath(&question.asker.program),
+            pid: question.asker.pid,
+            reason: question.reason.as_ref().map(|reason| reason.chars().take(MAX_REASON).collect()),
+        }
+    }
+}
+
+fn object_word(object: Object) -> &'static str {
+    match object {
+        Object::File => "file",
+        Object::Directory => "directory",
+        Object::New => "new",
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug, Deserialize)]
+struct Answered {
+    id: u64,
+    nonce: String,
+    decision: Decision,
+    scope: Option<Reach>,
+    by: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Decision {
+    Allow,
+    Deny,
+}
+
+/// The scopes a service can give: what goes into a profile is for a person at the terminal to say.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Reach {
+    Once,
+    Session,
+    Directory,
+}
+
+/// What a reply means, and who it says decided; or why it means nothing.
+pub(super) fn understand(
+    reply: &Reply,
+    secret: &Secret,
+    id: u64,
+    nonce: &str,
+) -> Result<(Verdict, Option<String>), String> {
+    match reply.status {
+        200 => {}
+        status @ 300..400 => return Err(format!("it redirects (status {status}), which is not followed")),
+        status => return Err(format!("its status is {status}, not 200")),
+    }
+    let kind = reply.content_type.as_deref().unwrap_or_default();
+    if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return Err("its answer is not application/json".to_owned());
+    }
+    let (Some(timestamp), Some(signature)) = (&reply.timestamp, &reply.signature) else {
+        return Err("its answer is not signed".to_owned());
+    };
+    if !secret.verifies(signature, timestamp, &reply.body) {
+        return Err("the signature of its answer is wrong".to_owned());
+    }
+    let answered: Answered = serde_json::from_str(&reply.body)
+        .map_err(|error| format!("its answer cannot be understood: {error}"))?;
+    if answered.id != id || answered.nonce != nonce {
+        return Err("its answer is to another question".to_owned());
+    }
+    let by = answered.by.map(|by| crate::diagnostic::escape(&by).chars().take(MAX_BY).collect());
+    Ok((verdict(&answered.decision, answered.scope.as_ref()), by))
+}
+
+fn verdict(decision: &Decision, scope: Option<&Reach>) -> Verdict {
+    match (decision, scope) {
+        (Decision::Deny, _) => Verdict::Deny,
+        (Decision::Allow, None | Some(Reach::Once)) => Verdict::Allow(Scope::Once),
+        (Decision::Allow, Some(Reach::Session)) => Verdict::Allow(Scope::Session),
+        (Decision::Allow, Some(Reach::Directory)) => Verdict::Allow(Scope::Directory),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: &str = "00112233445566778899aabbccddeeff";
+
+    fn secret() -> Secret {
+        Secret::new("0123456789abcdef\n").unwrap()
+    }
+
+    fn signed(body: &str) -> Reply {
+        Reply {
+            status: 200,
+            content_type: Some("application/json; charset=utf-8".to_owned()),
+            timestamp: Some("1".to_owned()),
+            signature: Some(secret().sign("1", body)),
+            body: body.to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_signature_is_the_one_everybody_computes() {
+        // printf 'v1:1700000000:{}' | openssl dgst -sha256 -hmac 0123456789abcdef
+        let expected = "v1=31ab1a5f612982cbb606c3c6f69fbba87fb23b3157b28a815b8e95ee6561e8c5";
+        assert_eq!(secret().sign("1700000000", "{}"), expected);
+    }
+
+    #[test]
+    fn a_clear_answer_is_taken() {
+        let body =
+            format!(r#"{{"id":7,"nonce":"{NONCE}","decision":"allow","scope":"session","by":"a\u001bb"}}"#);
+        let (verdict, by) = understand(&signed(&body), &secret(), 7, NONCE).unwrap();
+        assert_eq!(verdict, Verdict::Allow(Scope::Session));
+        assert!(!by.unwrap().contains('\u{1b}'));
+        let body = format!(r#"{{"id":7,"nonce":"{NONCE}","decision":"allow"}}"#);
+        assert_eq!(understand(&signed(&body), &secret(), 7, NONCE).unwrap().0, Verdict::Allow(Scope::Once));
+    }
+
+    #[test]
+    fn anything_else_is_no_answer() {
+        let right = format!(r#"{{"id":7,"nonce":"{NONCE}","decision":"allow"}}"#);
+        assert!(understand(&signed(&right), &secret(), 7, NONCE).is_ok());
+        let other = Secret::new("fedcba9876543210").unwrap();
+        let replies = [
+            Reply { status: 201, ..signed(&right) },
+            Reply { status: 302, ..signed(&right) },
+            Reply { content_type: None, ..signed(&right) },
+            Reply { content_type: Some("text/html".to_owned()), ..signed(&right) },
+            Reply { signature: None, ..signed(&right) },
+            Reply { timestamp: None, ..signed(&right) },
+            Reply { timestamp: Some("2".to_owned()), ..signed(&right) },
+            Reply { signature: Some("v1=".to_owned()), ..signed(&right) },
+            Reply { signature: Some("v1=zz".to_owned()), ..signed(&right) },
+            Reply { signature: Some(other.sign("1", &right)), ..signed(&right) },
+            Reply { body: right.replace("allow", "allow "), ..signed(&right) },
+            signed(&right.replace("allow", "yes")),
+            signed(&right.replace('7', "8")),
+            signed(&right.replace("ff", "fe")),
+            signed(&right.replace('}', r#","scope":"saved"}"#)),
+            signed(&right.replace('}', r#","decision":"deny"}"#)),
+            signed("[]"),
+            signed(""),
+        ];
+        for reply in replies {
+            assert!(understand(&reply, &secret(), 7, NONCE).is_err(), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn short_secrets_are_none() {
+        assert!(Secret::new("0123456789abcde\n").is_none());
+        assert_eq!(format!("{:?}", secret()), "Secret(..)");
+    }
+}

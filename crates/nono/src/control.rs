@@ -1,0 +1,129 @@
+//! Sessions that run, from outside: which there are, what one is doing, and its end.
+
+mod place;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nono_supervisor::channel::{
+    CONTROL_SOCKET, ClientError, ControlRequest, Response, SessionInfo, Status, exchange, new_id,
+};
+use nono_sys::errno;
+use thiserror::Error;
+
+use crate::pick::{self, Pickable};
+pub(crate) use place::Place;
+
+/// Why a running session could not be found or spoken to.
+#[derive(Debug, Error)]
+pub enum ControlError {
+    #[error("no session is running")]
+    NoSessions,
+    #[error("there is no running session {text}")]
+    NotFound { text: String },
+    #[error("{text} is not one session: {}", .ids.join(", "))]
+    Ambiguous { text: String, ids: Vec<String> },
+    #[error("{}: {}", path.display(), errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("session {id} does not answer: {error}")]
+    NoAnswer { id: String, error: ClientError },
+    #[error("session {id} gave an answer to another question")]
+    WrongAnswer { id: String },
+}
+
+/// A session that runs.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub info: SessionInfo,
+    dir: PathBuf,
+}
+
+impl Pickable for Running {
+    fn id(&self) -> &str {
+        &self.info.id
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.info.name.as_deref()
+    }
+}
+
+/// A supervisor answers at once, or something is wrong with it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// All of them, newest first. One that cannot be read is an entry of the second list, not the end of the first.
+pub fn list(state_dir: &Path) -> Result<(Vec<Running>, Vec<ControlError>), ControlError> {
+    let unreadable = |source| ControlError::Io { path: place::base(state_dir), source };
+    let (mut sessions, mut problems) = (Vec::new(), Vec::new());
+    for dir in place::running(state_dir).map_err(unreadable)? {
+        match read(&dir) {
+            Ok(session) => sessions.push(session),
+            // It ended while the list was made.
+            Err(_) if dir.symlink_metadata().is_err() => {}
+            Err(error) => problems.push(error),
+        }
+    }
+    sessions
+        .sort_by_cached_key(|session| std::cmp::Reverse(pick::age(&session.info.started, &session.info.id)));
+    Ok((sessions, problems))
+}
+
+fn read(dir: &Path) -> Result<Running, ControlError> {
+    let path = dir.join(place::RECORD);
+    let text = std::fs::read(&path).map_err(|source| ControlError::Io { path: path.clone(), source })?;
+    let info = serde_json::from_slice(&text)
+        .map_err(|error| ControlError::Damaged { path, what: error.to_string() })?;
+    Ok(Running { info, dir: dir.to_owned() })
+}
+
+/// By its full id, a unique beginning of one, its name, or `last`.
+pub fn find(state_dir: &Path, text: &str) -> Result<Running, ControlError> {
+    let (mut sessions, problems) = list(state_dir)?;
+    if text == "last" || sessions.is_empty() {
+        let none = || problems.into_iter().next().unwrap_or(ControlError::NoSessions);
+        return sessions.into_iter().next().ok_or_else(none);
+    }
+    if let Some(at) = pick::exact(&sessions, text) {
+        return Ok(sessions.swap_remove(at));
+    }
+    let mut found = pick::beginning(sessions, text);
+    match found.len() {
+        0 | 1 => found.pop().ok_or_else(|| ControlError::NotFound { text: text.to_owned() }),
+        _ => {
+            let ids = found.into_iter().map(|session| session.info.id).collect();
+            Err(ControlError::Ambiguous { text: text.to_owned(), ids })
+        }
+    }
+}
+
+impl Running {
+    /// What it is doing now.
+    pub fn inspect(&self) -> Result<Status, ControlError> {
+        match self.ask(&ControlRequest::Status { id: new_id() })? {
+            Response::StatusResponse { status, .. } => Ok(*status),
+            _ => Err(self.wrong_answer()),
+        }
+    }
+
+    /// Have it ended, with everything that it started. Returns when the supervisor has begun to.
+    pub fn stop(&self) -> Result<(), ControlError> {
+        match self.ask(&ControlRequest::Stop { id: new_id() })? {
+            Response::StopResponse { stopping: true, .. } => Ok(()),
+            _ => Err(self.wrong_answer()),
+        }
+    }
+
+    fn wrong_answer(&self) -> ControlError {
+        ControlError::WrongAnswer { id: self.info.id.clone() }
+    }
+
+    fn ask(&self, request: &ControlRequest) -> Result<Response, ControlError> {
+        let answer = exchange(&self.dir.join(CONTROL_SOCKET), request, Some(PATIENCE));
+        let (response, _) =
+            answer.map_err(|error| ControlError::NoAnswer { id: self.info.id.clone(), error })?;
+        Ok(response)
+    }
+}

@@ -1,0 +1,96 @@
+//! Refusals that the supervisor made itself, with what would open each.
+
+use std::path::Path;
+
+use nono_policy::{
+    AccessMode, DeniedReason, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on,
+};
+use nono_supervisor::report::{Attempt, Because, Port, Refused};
+
+use super::probes::is_probe;
+use super::{Denial, Seen};
+
+/// All but those that nobody was asked about; see [`too_many`].
+pub(super) fn denials(refused: &[Refused], policy: &ResolvedPolicy) -> Vec<Denial> {
+    let named = refused.iter().filter(|refused| refused.because != Because::TooMany);
+    named.map(|refused| denial(refused, policy)).collect()
+}
+
+fn denial(refused: &Refused, policy: &ResolvedPolicy) -> Denial {
+    let Refused { attempt, because, program, pid, count } = refused.clone();
+    Denial {
+        flags: flags(&attempt, policy),
+        probe: is_probe(&attempt),
+        attempt,
+        because,
+        seen: Some(Seen { program, pid, count }),
+    }
+}
+
+pub(super) fn too_many(refused: &[Refused]) -> u64 {
+    refused.iter().filter(|refused| refused.because == Because::TooMany).map(|refused| refused.count).sum()
+}
+
+/// What opens it from the start, whoever refused it now.
+fn flags(attempt: &Attempt, policy: &ResolvedPolicy) -> Vec<String> {
+    match attempt {
+        Attempt::Open { path, access } => path_flags(path, *access, policy),
+        Attempt::Metadata { path, .. } => path_flags(path, AccessMode::Write, policy),
+        Attempt::Socket { path } => socket_flags(path, policy),
+        Attempt::Network { port, .. } => network_flags(*port, policy),
+        Attempt::Other { .. } => Vec::new(),
+    }
+}
+
+fn path_flags(path: &Path, access: AccessMode, policy: &ResolvedPolicy) -> Vec<String> {
+    match query_path_on(policy, &HostFacts, &policy.workdir, path, access) {
+        QueryResult::Denied { suggestion: Some(suggestion), .. } => suggestion.flags,
+        QueryResult::Denied { .. } | QueryResult::Allowed { .. } => Vec::new(),
+    }
+}
+
+/// A socket by path can be granted by its name; an abstract one belongs to a network.
+fn socket_flags(path: &Path, policy: &ResolvedPolicy) -> Vec<String> {
+    if !path.is_absolute() {
+        return Vec::new();
+    }
+    let name = path.to_string_lossy().into_owned();
+    let open = ["--allow-unix-socket".to_owned(), name.clone()];
+    match query_path_on(policy, &HostFacts, &policy.workdir, path, AccessMode::ReadWrite) {
+        QueryResult::Denied { reason: DeniedReason::Protected { .. }, .. } => {
+            ["--bypass-protection".to_owned(), name].into_iter().chain(open).collect()
+        }
+        QueryResult::Denied { reason: DeniedReason::NonoState | DeniedReason::DenyRule { .. }, .. } => {
+            Vec::new()
+        }
+        QueryResult::Denied { .. } | QueryResult::Allowed { .. } => open.to_vec(),
+    }
+}
+
+/// Ports are opened one by one only where some are already.
+fn network_flags(port: Option<Port>, policy: &ResolvedPolicy) -> Vec<String> {
+    match (&policy.network, port) {
+        (NetworkPolicy::Allowed, _) => Vec::new(),
+        (NetworkPolicy::Ports { .. }, Some(Port::Connect(port))) => {
+            vec!["--allow-connect-port".to_owned(), port.to_string()]
+        }
+        (NetworkPolicy::Ports { .. }, Some(Port::Listen(port))) => {
+            vec!["--listen-port".to_owned(), port.to_string()]
+        }
+        (NetworkPolicy::Ports { .. }, None) | (NetworkPolicy::Blocked, _) => vec!["--allow-net".to_owned()],
+    }
+}
+
+/// Whether what a line told is among what is known.
+pub(super) fn lists(known: &[Denial], told: &Denial) -> bool {
+    let Some(path) = path(&told.attempt) else { return false };
+    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    known.iter().any(|known| self::path(&known.attempt).is_some_and(|at| at == path || at == resolved))
+}
+
+fn path(attempt: &Attempt) -> Option<&Path> {
+    match attempt {
+        Attempt::Open { path, .. } | Attempt::Metadata { path, .. } | Attempt::Socket { path } => Some(path),
+        Attempt::Network { .. } | Attempt::Other { .. } => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! Files that programs look for at every start and do without: a refusal of one explains nothing.
+//!
+//! Hidden from the footer unless more is asked for; never from the JSON.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use nono_supervisor::report::Attempt;
+
+use crate::glob::Pattern;
+
+/// Each with what looks for it.
+const PROBES: &[(&str, &str)] = &[
+    // The loader and the C library.
+    ("/etc/ld.so.preload", "the loader"),
+    ("/etc/ld.so.nohwcap", "the loader"),
+    ("/etc/suid-debug", "the loader"),
+    ("/etc/malloc.conf", "memory allocators"),
+    ("/etc/selinux/**", "libselinux"),
+    ("/sys/fs/selinux/**", "libselinux"),
+    ("/var/lib/extrausers/**", "user lookups"),
+    ("/var/db/*.db", "user lookups"),
+    ("/run/nscd/**", "user lookups"),
+    ("/var/run/nscd/**", "user lookups"),
+    ("/run/systemd/userdb/**", "user lookups"),
+    ("/etc/userdb/**", "user lookups"),
+    // Language.
+    ("/usr/**/locale/**", "the C library"),
+    ("/usr/**/locale-langpack/**", "gettext"),
+    ("/usr/**/gconv/**", "iconv"),
+    ("/var/cache/locale/**", "the C library"),
+    ("**/.XCompose", "input methods"),
+    // Terminals.
+    ("/etc/terminfo/**", "ncurses"),
+    ("/lib/terminfo/**", "ncurses"),
+    ("/usr/**/terminfo/**", "ncurses"),
+    ("**/.terminfo", "ncurses"),
+    ("**/.terminfo/**", "ncurses"),
+    ("**/.termcap", "ncurses"),
+    ("**/.inputrc", "readline"),
+    ("**/.editrc", "libedit"),
+    // Runtimes that size themselves or look for what a machine may have.
+    ("/sys/kernel/mm/hugepages/**", "memory allocators"),
+    ("/sys/devices/system/cpu/**", "runtimes"),
+    ("/sys/class/dmi/**", "runtimes"),
+];
+
+/// Whether it is a look at something that hardly any program needs.
+pub(super) fn is_probe(attempt: &Attempt) -> bool {
+    match attempt {
+        Attempt::Open { path, access } => !access.writes() && is_listed(path),
+        Attempt::Socket { path } => is_listed(path),
+        Attempt::Metadata { .. } | Attempt::Network { .. } | Attempt::Other { .. } => false,
+    }
+}
+
+fn is_listed(path: &Path) -> bool {
+    let parts = names(path);
+    PROBES.iter().any(|(text, _)| {
+        // All of the table is parsed by a test.
+        Pattern::parse(names(Path::new(text)).into_iter()).is_ok_and(|pattern| pattern.matches(&parts))
+    })
+}
+
+fn names(path: &Path) -> Vec<&[u8]> {
+    let normal = |component| match component {
+        Component::Normal(name) => Some(OsStr::as_bytes(name)),
+        _ => None,
+    };
+    path.components().filter_map(normal).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use nono_policy::AccessMode;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_good() {
+        for (text, who) in PROBES {
+            assert!(Pattern::parse(names(Path::new(text)).into_iter()).is_ok(), "{text}");
+            assert!(text.starts_with('/') || text.starts_with("**/"), "{text}");
+            assert!(!who.is_empty());
+        }
+    }
+
+    #[test]
+    fn looking_is_a_probe_and_changing_is_not() {
+        let open = |path: &str, access| Attempt::Open { path: path.into(), access };
+        for path in [
+            "/etc/ld.so.preload",
+            "/usr/lib/locale/locale-archive",
+            "/home/me/.terminfo/x/xterm",
+            "/usr/share/terminfo/x",
+        ] {
+            assert!(is_probe(&open(path, AccessMode::Read)), "{path}");
+            assert!(!is_probe(&open(path, AccessMode::ReadWrite)), "{path}");
+        }
+        for path in ["/home/me/terminfo", "/etc/shadow", "/home/me/.ssh/id", "/etc/ld.so.preload/x"] {
+            assert!(!is_probe(&open(path, AccessMode::Read)), "{path}");
+        }
+        assert!(is_probe(&Attempt::Socket { path: "/run/nscd/socket".into() }));
+        assert!(!is_probe(&Attempt::Socket { path: "/run/docker.sock".into() }));
+    }
+}

@@ -1,0 +1,103 @@
+//! Reasons and attempts in words, and text made harmless.
+
+use std::path::Path;
+
+use nono_policy::{AccessMode, DeniedReason};
+use nono_supervisor::report::{Attempt, Because};
+
+/// Why it is closed, as the end of a sentence.
+pub fn words(reason: &DeniedReason) -> String {
+    match reason {
+        DeniedReason::NotGranted => "not granted".to_owned(),
+        DeniedReason::InsufficientAccess { granted, .. } => match granted {
+            AccessMode::Read => "granted for reading only".to_owned(),
+            AccessMode::Write => "granted for writing only".to_owned(),
+            AccessMode::ReadWrite => "granted".to_owned(),
+        },
+        DeniedReason::Protected { group } => format!("protected ({group})"),
+        DeniedReason::DenyRule { source } => format!("denied by {source}"),
+        DeniedReason::NonoState => "nono's own files are never open".to_owned(),
+        DeniedReason::CarvedDirectory { path } => {
+            format!("nothing new can be made directly in {}, which holds protected files", shown(path))
+        }
+    }
+}
+
+/// What was tried, beginning with the verb.
+pub fn attempt_words(attempt: &Attempt) -> String {
+    match attempt {
+        Attempt::Open { path, access } => format!("{access} {}", shown(path)),
+        Attempt::Metadata { path, call } => format!("{} {}", escape(call), shown(path)),
+        Attempt::Socket { path } => format!("connect to the socket {}", shown(path)),
+        Attempt::Network { what, .. } | Attempt::Other { what } => escape(what),
+    }
+}
+
+/// Why that was refused, as the end of a sentence.
+pub fn because_words(because: &Because) -> String {
+    match because {
+        Because::Policy { reason } => words(reason),
+        Because::Answered { by } => format!("refused by {}", escape(by)),
+        Because::NoAnswer { why } => format!("nobody answered ({})", escape(why)),
+        Because::TooMany => "more than anybody should be asked".to_owned(),
+        Because::Failed { why } => escape(why),
+    }
+}
+
+/// A path with everything escaped that a terminal would act on.
+pub fn shown(path: &Path) -> String {
+    escape(&path.to_string_lossy())
+}
+
+/// Control characters and those that reorder text become visible.
+pub fn escape(text: &str) -> String {
+    let risky = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    text.chars().map(|c| if risky(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
+/// Words as a shell would take them.
+pub fn quote_all(words: &[String]) -> String {
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    let word = escape(word);
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_gets_through() {
+        assert_eq!(escape("a\x1b[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\u{a}");
+        assert_eq!(quote_all(&["--read".into(), "/a b".into()]), "--read '/a b'");
+        assert_eq!(quote("it's"), "'it'\\''s'");
+        let risky = "\x1b[2J\u{202e}";
+        let attempts = [
+            Attempt::Open { path: risky.into(), access: AccessMode::Read },
+            Attempt::Metadata { path: risky.into(), call: risky.into() },
+            Attempt::Socket { path: risky.into() },
+            Attempt::Network { what: risky.into(), port: None },
+            Attempt::Other { what: risky.into() },
+        ];
+        let reasons = [
+            Because::Answered { by: risky.into() },
+            Because::NoAnswer { why: risky.into() },
+            Because::Failed { why: risky.into() },
+        ];
+        let all = attempts.iter().map(attempt_words).chain(reasons.iter().map(because_words));
+        for text in all {
+            assert!(!text.contains(['\x1b', '\u{202e}']), "{text:?}");
+        }
+    }
+}

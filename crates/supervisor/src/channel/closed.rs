@@ -1,0 +1,49 @@
+//! The office of a run that grants nothing while it goes on.
+
+use std::path::PathBuf;
+
+use nono_policy::AccessMode;
+
+use crate::approval::Asker;
+use crate::report::{Because, MediationReport, Office, Reply, StillWanted};
+
+/// Nobody is there to decide: everything is denied.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Closed;
+
+const WHY: &str = "this session was started without anybody who answers";
+
+impl Office for Closed {
+    fn capability(
+        &self,
+        _asker: &Asker,
+        _path: PathBuf,
+        _access: AccessMode,
+        _reason: Option<String>,
+        _wanted: &StillWanted<'_>,
+    ) -> Reply {
+        Reply::Denied { because: Because::NoAnswer { why: WHY.to_owned() } }
+    }
+
+    fn checkpoint(&self, _asker: &Asker, _reason: &str) -> Result<u64, String> {
+        Err(WHY.to_owned())
+    }
+
+    fn restore(
+        &self,
+        _asker: &Asker,
+        _snapshot: u64,
+        _paths: Vec<PathBuf>,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<String, String> {
+        Err(WHY.to_owned())
+    }
+
+    fn report(&self) -> MediationReport {
+        MediationReport::default()
+    }
+
+    fn waiting(&self) -> u64 {
+        0
+    }
+}

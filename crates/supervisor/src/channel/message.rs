@@ -1,0 +1,282 @@
+//! What is said on the two channels. Field names are stable; paths are lossless (`nono_policy::path_serde`).
+
+use std::path::{Path, PathBuf};
+
+use nono_policy::AccessMode;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use super::frame::Message;
+use super::gate::Counts;
+use crate::report::MediationReport;
+
+/// From inside the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    CapabilityRequest {
+        id: String,
+        #[serde(with = "nono_policy::path_serde")]
+        path: PathBuf,
+        access: AccessMode,
+        #[serde(default)]
+        reason: Option<String>,
+    },
+    CheckpointRequest {
+        id: String,
+        #[serde(default)]
+        reason: Option<String>,
+    },
+    RestoreRequest {
+        id: String,
+        snapshot: u64,
+        /// All, if there are none.
+        #[serde(default)]
+        paths: Vec<LosslessPath>,
+    },
+}
+
+/// From outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ControlRequest {
+    Status { id: String },
+    Stop { id: String },
+}
+
+/// A path in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LosslessPath(#[serde(with = "nono_policy::path_serde")] pub PathBuf);
+
+/// An answer on either channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Response {
+    CapabilityResponse {
+        id: String,
+        granted: bool,
+        /// Allowed from the start: no descriptor comes, the program can open it itself.
+        already_open: bool,
+        /// Which of the descriptors that came along it is: the first, or none came.
+        proxy_fd: Option<u32>,
+        by: Option<String>,
+        reason: Option<String>,
+    },
+    CheckpointResponse {
+        id: String,
+        snapshot: Option<u64>,
+        reason: Option<String>,
+    },
+    RestoreResponse {
+        id: String,
+        restored: bool,
+        outcome: String,
+    },
+    StatusResponse {
+        id: String,
+        status: Box<Status>,
+    },
+    StopResponse {
+        id: String,
+        stopping: bool,
+    },
+    Error {
+        /// Of the request, where it could be read.
+        id: Option<String>,
+        error: Problem,
+        message: String,
+    },
+}
+
+/// Why a request was not even considered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Problem {
+    Malformed,
+    /// Whoever asks has no business here.
+    Stranger,
+    TooManyConnections,
+    TooFast,
+    Replayed,
+    /// The session has had all the requests it gets.
+    UsedUp,
+    TooSlow,
+    Ending,
+}
+
+/// What does not change while a session runs; also the `session.json` of its folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    pub id: String,
+    pub name: Option<String>,
+    /// Of the supervisor.
+    pub pid: u32,
+    pub started: String,
+    pub command: Vec<String>,
+    #[serde(with = "nono_policy::path_serde")]
+    pub workdir: PathBuf,
+    pub strategy: String,
+    /// Grants it began with.
+    pub grants: usize,
+    /// The session that `nono rollback` knows, if the run is tracked.
+    pub rollback: Option<String>,
+}
+
+/// A running session, now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    #[serde(flatten)]
+    pub session: SessionInfo,
+    /// Questions that wait for an answer.
+    pub questions_waiting: u64,
+    /// Grants that were made while it ran.
+    pub expansions: u64,
+    /// As much of it as a message holds.
+    pub mediation: MediationReport,
+    pub requests: Counts,
+}
+
+/// Why a message is no request.
+#[derive(Debug, Error)]
+pub(super) enum RequestError {
+    #[error("{0}")]
+    Fields(#[from] serde_json::Error),
+    #[error("an id has between 1 and {ID} bytes")]
+    Id,
+    #[error("a reason has at most {REASON} bytes")]
+    Reason,
+    #[error("a path is absolute, has at most {PATH} bytes, and none of them is 0")]
+    Path,
+}
+
+const ID: usize = 128;
+const REASON: usize = 1024;
+const PATH: usize = 4095;
+
+/// What every request has.
+pub(super) trait Asks: DeserializeOwned {
+    /// Chosen by whoever asks, once.
+    fn id(&self) -> &str;
+
+    /// Everything that a type alone does not hold.
+    fn check(&self) -> Result<(), RequestError>;
+
+    fn read(message: Message) -> Result<Self, RequestError> {
+        let request: Self = serde_json::from_value(Value::Object(message))?;
+        if request.id().is_empty() || request.id().len() > ID {
+            return Err(RequestError::Id);
+        }
+        request.check()?;
+        Ok(request)
+    }
+}
+
+impl Asks for Request {
+    fn id(&self) -> &str {
+        match self {
+            Request::CapabilityRequest { id, .. }
+            | Request::CheckpointRequest { id, .. }
+            | Request::RestoreRequest { id, .. } => id,
+        }
+    }
+
+    fn check(&self) -> Result<(), RequestError> {
+        match self {
+            Request::CapabilityRequest { path, reason, .. } => {
+                check_path(path)?;
+                check_reason(reason.as_deref())
+            }
+            Request::CheckpointRequest { reason, .. } => check_reason(reason.as_deref()),
+            Request::RestoreRequest { paths, .. } => {
+                paths.iter().try_for_each(|LosslessPath(path)| check_path(path))
+            }
+        }
+    }
+}
+
+impl Asks for ControlRequest {
+    fn id(&self) -> &str {
+        match self {
+            ControlRequest::Status { id } | ControlRequest::Stop { id } => id,
+        }
+    }
+
+    fn check(&self) -> Result<(), RequestError> {
+        Ok(())
+    }
+}
+
+fn check_path(path: &Path) -> Result<(), RequestError> {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let good = path.is_absolute() && bytes.len() <= PATH && !bytes.contains(&0);
+    if good { Ok(()) } else { Err(RequestError::Path) }
+}
+
+fn check_reason(reason: Option<&str>) -> Result<(), RequestError> {
+    if reason.is_none_or(|reason| reason.len() <= REASON) { Ok(()) } else { Err(RequestError::Reason) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn read<T: Asks>(value: Value) -> Result<T, RequestError> {
+        let Value::Object(message) = value else { panic!("no object") };
+        T::read(message)
+    }
+
+    #[test]
+    fn a_path_of_any_bytes_comes_through() {
+        let path = PathBuf::from(OsString::from_vec(b"/odd\xff\n".to_vec()));
+        let asked = Request::CapabilityRequest {
+            id: "1".to_owned(),
+            path: path.clone(),
+            access: AccessMode::ReadWrite,
+            reason: None,
+        };
+        let value = serde_json::to_value(&asked).unwrap();
+        assert_eq!(value["access"], "read+write");
+        assert_eq!(read::<Request>(value).unwrap(), asked);
+        let restore = json!({"type": "restore_request", "id": "2", "snapshot": 3, "paths": ["/a", {"bytes": [47, 255]}]});
+        let Request::RestoreRequest { paths, .. } = read(restore).unwrap() else { panic!("another type") };
+        assert_eq!(paths[1].0, PathBuf::from(OsString::from_vec(b"/\xff".to_vec())));
+    }
+
+    #[test]
+    fn what_is_not_a_request() {
+        let good = json!({"type": "capability_request", "id": "1", "path": "/a", "access": "read"});
+        assert!(read::<Request>(good.clone()).is_ok());
+        let with = |name: &str, value: Value| {
+            let mut changed = good.clone();
+            changed[name] = value;
+            changed
+        };
+        for changed in [
+            with("type", json!("status")),
+            with("type", json!("capability_response")),
+            with("id", json!("")),
+            with("id", json!("x".repeat(129))),
+            with("id", json!(7)),
+            with("path", json!("relative")),
+            with("path", json!("")),
+            with("path", json!("/a\0b")),
+            with("path", json!(format!("/{}", "a".repeat(4095)))),
+            with("path", json!({"bytes": [47, 256]})),
+            with("access", json!("execute")),
+            with("reason", json!("x".repeat(1025))),
+            with("more", json!(1)),
+        ] {
+            assert!(read::<Request>(changed.clone()).is_err(), "{changed}");
+        }
+        assert!(read::<ControlRequest>(good).is_err(), "the channels do not mix");
+        assert!(read::<ControlRequest>(json!({"type": "stop", "id": "1"})).is_ok());
+    }
+}

@@ -1,0 +1,161 @@
+//! Who is at the other end: inside the sandbox or outside it.
+//!
+//! The kernel names the process that connected. Whether it belongs to the command is told by its parents, up to the
+//! sandbox's init, which whatever the command leaves behind is given to. Pids are used again, so every parent must have
+//! started before its child, and the process must still be the one that connected when the walk is over. Whatever cannot
+//! be found out is refused on both channels.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nono_sys::socket::{peer, peer_pidfd};
+use nono_sys::{process, wait};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use thiserror::Error;
+
+use crate::approval::Asker;
+
+/// Why somebody is not talked to.
+#[derive(Debug, Error)]
+pub(super) enum Stranger {
+    #[error("this channel belongs to another user")]
+    User,
+    #[error("your process cannot be seen from here")]
+    Unseen,
+    #[error("this channel is for what runs inside the sandbox")]
+    Outside,
+    #[error("this channel is not for what runs inside the sandbox")]
+    Inside,
+    #[error("your process has ended, or its parents cannot be told")]
+    Gone,
+}
+
+/// Where whoever connects has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Inside,
+    Outside,
+}
+
+/// Who connected, if they are on that side of the sandbox whose init is `init`.
+pub(super) fn check(socket: BorrowedFd<'_>, side: Side, init: u32) -> Result<Asker, Stranger> {
+    let found = peer(socket).map_err(|_| Stranger::Gone)?;
+    if found.uid != process::uid() {
+        return Err(Stranger::User);
+    }
+    let Some(pid) = i32::try_from(found.pid).ok().and_then(Pid::from_raw) else {
+        return Err(Stranger::Unseen);
+    };
+    let handle = handle(socket, pid)?;
+    let inside = descends(found.pid, init).ok_or(Stranger::Gone)?;
+    let asker = asker(found.pid);
+    // Until here it was the same process: a pid is not used again while it lives.
+    if has_ended(&handle) {
+        return Err(Stranger::Gone);
+    }
+    match (side, inside) {
+        (Side::Inside, false) => Err(Stranger::Outside),
+        (Side::Outside, true) => Err(Stranger::Inside),
+        _ => Ok(asker),
+    }
+}
+
+/// The process itself, not its number. Kernels before 6.5 cannot tell which one connected: there it is whoever has the
+/// number now.
+fn handle(socket: BorrowedFd<'_>, pid: Pid) -> Result<OwnedFd, Stranger> {
+    match peer_pidfd(socket) {
+        Ok(Some(handle)) => Ok(handle),
+        Ok(None) => pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Stranger::Gone),
+        Err(_) => Err(Stranger::Gone),
+    }
+}
+
+fn has_ended(handle: &OwnedFd) -> bool {
+    match wait::poll(&[Some((handle.as_fd(), false))], Some(Duration::ZERO)) {
+        Ok(ready) => ready.contains(&true),
+        Err(_) => true,
+    }
+}
+
+/// More parents than that are no honest family.
+const GENERATIONS: usize = 4096;
+
+/// A parent that ends during the walk breaks it; its children have another one then.
+const ATTEMPTS: usize = 5;
+
+/// Whether `pid` is `init` or below it; `None` where that cannot be told.
+fn descends(pid: u32, init: u32) -> Option<bool> {
+    (0..ATTEMPTS).find_map(|_| walk(pid, init).ok())
+}
+
+fn walk(pid: u32, init: u32) -> io::Result<bool> {
+    let mut at = pid;
+    let mut family = Family::of(at)?;
+    for _ in 0..GENERATIONS {
+        if at == init {
+            return Ok(true);
+        }
+        if family.parent == 0 {
+            return Ok(false);
+        }
+        let above = Family::of(family.parent)?;
+        if above.started > family.started {
+            return Err(io::Error::other("a number that was used again"));
+        }
+        (at, family) = (family.parent, above);
+    }
+    Err(io::Error::other("too many parents"))
+}
+
+struct Family {
+    parent: u32,
+    started: u64,
+}
+
+impl Family {
+    fn of(pid: u32) -> io::Result<Family> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let unreadable = || io::Error::other("/proc is not what it was");
+        // The name in parentheses may contain anything, so count from its end.
+        let (_, rest) = stat.rsplit_once(')').ok_or_else(unreadable)?;
+        let mut fields = rest.split_ascii_whitespace().skip(1);
+        let parent = fields.next().and_then(|field| field.parse().ok());
+        let started = fields.nth(17).and_then(|field| field.parse().ok());
+        let (Some(parent), Some(started)) = (parent, started) else { return Err(unreadable()) };
+        Ok(Family { parent, started })
+    }
+}
+
+/// What runs there, as far as `/proc` says.
+pub(super) fn asker(pid: u32) -> Asker {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    let name =
+        || std::fs::read_to_string(format!("/proc/{pid}/comm")).map(|name| PathBuf::from(name.trim_end()));
+    // Of a process that hides it the number is enough; it is shown, nothing depends on it.
+    Asker { program: program.or_else(|_| name()).unwrap_or_default(), pid }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn families() {
+        let me = std::process::id();
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = child.id();
+        assert_eq!(descends(pid, me), Some(true));
+        assert_eq!(descends(pid, pid), Some(true));
+        assert_eq!(descends(me, pid), Some(false));
+        assert_eq!(Family::of(pid).unwrap().parent, me);
+        assert_eq!(Some(Family::of(pid).unwrap().started), process::start_time(pid));
+        assert!(asker(me).program.is_absolute());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(descends(pid, me), None, "it is gone");
+    }
+}

@@ -1,0 +1,291 @@
+//! The thread behind both sockets, and the connections that are made on behalf of the command.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nono_sys::socket::peer;
+use nono_sys::wait;
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::Channels;
+use super::gate::{Bounds, Counts, Gate};
+use super::listening::Listening;
+use super::message::{Problem, SessionInfo};
+use super::peer::Side;
+use super::serve::{refuse, serve};
+use crate::approval::Asker;
+use crate::mediate::behalf::RequestDoor;
+use crate::report::Office;
+
+/// One channel.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) side: Side,
+    pub(super) gate: Arc<Gate>,
+    listening: Listening,
+    /// Held while connections are accepted: what is connected on behalf is accepted by whoever connected it.
+    accepting: Mutex<()>,
+}
+
+impl Desk {
+    fn new(listening: Listening, side: Side, bounds: Bounds) -> Arc<Desk> {
+        Arc::new(Desk { side, gate: Gate::new(bounds), listening, accepting: Mutex::new(()) })
+    }
+
+    fn accepting(&self) -> MutexGuard<'_, ()> {
+        self.accepting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(&self) -> io::Result<Option<OwnedFd>> {
+        let _turn = self.accepting();
+        self.listening.accept()
+    }
+}
+
+/// What all threads share.
+pub(super) struct Hall {
+    pub(super) office: Arc<dyn Office>,
+    pub(super) info: SessionInfo,
+    /// The sandbox's init, as seen from here.
+    pub(super) init: u32,
+    request: Option<Arc<Desk>>,
+    control: Option<Arc<Desk>>,
+    closing: OwnedFd,
+    stop: OwnedFd,
+    /// Connections that are being served.
+    busy: Mutex<usize>,
+    left: Condvar,
+}
+
+impl Hall {
+    pub(super) fn closing(&self) -> BorrowedFd<'_> {
+        self.closing.as_fd()
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        // What cannot be found out is taken for an end.
+        wait::poll(&[Some((self.closing(), false))], Some(Duration::ZERO)).map_or(true, |ready| ready[0])
+    }
+
+    pub(super) fn ring_stop(&self) {
+        ring(&self.stop);
+    }
+
+    pub(super) fn request_counts(&self) -> Counts {
+        self.request.as_ref().map(|desk| desk.gate.counts()).unwrap_or_default()
+    }
+
+    fn busy(&self) -> MutexGuard<'_, usize> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serve a connection in a thread of its own, or refuse it at once.
+    fn admit(self: &Arc<Hall>, desk: &Arc<Desk>, connection: OwnedFd, known: Option<Asker>) {
+        let pass = match desk.gate.enter() {
+            Ok(pass) => pass,
+            Err(problem) => {
+                let message = match problem {
+                    Problem::TooManyConnections => "too many connections",
+                    _ => "too many requests",
+                };
+                return refuse(connection.as_fd(), None, problem, message.to_owned());
+            }
+        };
+        *self.busy() += 1;
+        let here = Here(self.clone());
+        let served = desk.clone();
+        let serving = move || {
+            let _pass = pass;
+            serve(&here.0, &served, &connection, known);
+        };
+        // No thread can be had: the connection is dropped, which is a refusal too.
+        if thread::Builder::new().name("nono-request".to_owned()).stack_size(STACK).spawn(serving).is_err() {
+            desk.gate.count(Problem::TooManyConnections);
+        }
+    }
+}
+
+/// Serving a connection is no deep matter.
+const STACK: usize = 512 << 10;
+
+/// Counts one thread as long as it serves.
+struct Here(Arc<Hall>);
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        *self.0.busy() -= 1;
+        self.0.left.notify_all();
+    }
+}
+
+fn ring(bell: &OwnedFd) {
+    // Only a bell that was rung 2^64 times refuses.
+    let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+}
+
+/// Both channels, served until this value is dropped; their sockets go with it.
+pub struct Reception {
+    hall: Arc<Hall>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Reception {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reception").field("session", &self.hall.info.id).finish_non_exhaustive()
+    }
+}
+
+/// How long those that are being served may still take once the session has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How long to wait where a connection cannot be accepted for lack of descriptors.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
+
+impl Reception {
+    /// Serve `channels` for the sandbox whose init is `init`, and let `office` decide.
+    pub fn open(channels: Channels, office: Arc<dyn Office>, init: u32) -> io::Result<Reception> {
+        let Channels { request, control, info, bounds } = channels;
+        let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let hall = Arc::new(Hall {
+            office,
+            info,
+            init,
+            request: request.map(|listening| Desk::new(listening, Side::Inside, bounds)),
+            control: control.map(|listening| Desk::new(listening, Side::Outside, bounds)),
+            closing: bell()?,
+            stop: bell()?,
+            busy: Mutex::new(0),
+            left: Condvar::new(),
+        });
+        let shared = hall.clone();
+        let thread =
+            thread::Builder::new().name("nono-reception".to_owned()).spawn(move || receive(&shared))?;
+        Ok(Reception { hall, thread: Some(thread) })
+    }
+
+    /// Readable once somebody wants the command to end.
+    pub fn stop_wanted(&self) -> BorrowedFd<'_> {
+        self.hall.stop.as_fd()
+    }
+
+    /// For whoever makes the command's connections on its behalf.
+    pub fn door(&self) -> Door {
+        Door(self.hall.clone())
+    }
+
+    /// What came to the request channel.
+    pub fn request_counts(&self) -> Counts {
+        self.hall.request_counts()
+    }
+}
+
+impl Drop for Reception {
+    fn drop(&mut self) {
+        ring(&self.hall.closing);
+        if let Some(thread) = self.thread.take() {
+            // It cannot be helped here that it panicked; it serves nobody any more either way.
+            let _ = thread.join();
+        }
+        // Who waits for a frame has heard the bell; who waits for the office is left to it after a while, with a
+        // connection that nobody reads.
+        let busy = self.hall.busy();
+        let _ = self.hall.left.wait_timeout_while(busy, LAST_WORDS, |busy| *busy > 0);
+        for desk in [&self.hall.request, &self.hall.control].into_iter().flatten() {
+            desk.listening.close();
+        }
+    }
+}
+
+/// Accept until the session ends.
+fn receive(hall: &Arc<Hall>) {
+    let desks = [&hall.request, &hall.control];
+    loop {
+        let listening = desks.map(|desk| desk.as_ref().map(|desk| (desk.listening.as_fd(), false)));
+        let fds = [Some((hall.closing(), false)), listening[0], listening[1]];
+        // Without poll nothing can be served; the sockets stay silent, which denies.
+        let Ok(ready) = wait::poll(&fds, None) else { return };
+        if ready[0] {
+            return;
+        }
+        for (desk, _) in desks.into_iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
+            let Some(desk) = desk else { continue };
+            match desk.accept() {
+                Ok(Some(connection)) => hall.admit(desk, connection, None),
+                // Somebody else took it, or it was given up.
+                Ok(None) => {}
+                Err(_) => {
+                    // What waits goes on waiting; only this must not spin.
+                    let _ = wait::poll(&fds[..1], Some(OUT_OF_DESCRIPTORS));
+                }
+            }
+        }
+    }
+}
+
+/// Where connections of the command are made on its behalf. Cheap to clone, works from any thread.
+#[derive(Clone)]
+pub struct Door(Arc<Hall>);
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Door")
+    }
+}
+
+/// More than that before one's own turn is no queue but an attack.
+const QUEUE: usize = 512;
+
+impl Door {
+    /// Whether this inode is the session's own request socket.
+    pub fn is_request_socket(&self, device: u64, inode: u64) -> bool {
+        self.0.request.as_ref().is_some_and(|desk| desk.listening.identity == (device, inode))
+    }
+
+    /// Connect `socket`, which is the asker's own, to the request channel. The kernel takes this process for the one
+    /// that connected, so the connection is picked out here, in the same turn, and served as the asker's.
+    pub fn connect_for(&self, asker: Asker, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let desk = self.0.request.as_ref().ok_or(io::ErrorKind::ConnectionRefused)?;
+        let mut others = Vec::new();
+        let own = {
+            let _turn = desk.accepting();
+            // The queue is emptied first: a full one would make a blocking socket wait for this very thread.
+            while others.len() < QUEUE {
+                match desk.listening.accept()? {
+                    Some(connection) => others.push(connection),
+                    None => break,
+                }
+            }
+            desk.listening.connect(socket).and_then(|()| own_connection(desk, &mut others))
+        };
+        for connection in others {
+            self.0.admit(desk, connection, None);
+        }
+        self.0.admit(desk, own?, Some(asker));
+        Ok(())
+    }
+}
+
+impl RequestDoor for Door {
+    fn is_at(&self, device: u64, inode: u64) -> bool {
+        self.is_request_socket(device, inode)
+    }
+
+    fn connect(&self, asker: Asker, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.connect_for(asker, socket)
+    }
+}
+
+/// The connection that this process has just made; those before it go to `others`.
+fn own_connection(desk: &Desk, others: &mut Vec<OwnedFd>) -> io::Result<OwnedFd> {
+    for _ in 0..QUEUE {
+        let connection = desk.listening.accept()?.ok_or(io::ErrorKind::ConnectionRefused)?;
+        if peer(connection.as_fd())?.pid == std::process::id() {
+            return Ok(connection);
+        }
+        others.push(connection);
+    }
+    Err(io::ErrorKind::ConnectionRefused.into())
+}

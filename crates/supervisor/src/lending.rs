@@ -1,0 +1,226 @@
+//! The loop's side of [`Stage`]: when the terminal is handed to a question, and how things go on after it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use nono_sys::terminal::{self as tty, Settings};
+
+use crate::mirror::Mirror;
+use crate::pump::Pump;
+use crate::stage::{Opened, Prop, Stage};
+
+/// While questions may come.
+#[derive(Debug)]
+pub(crate) struct Lending {
+    stage: Stage,
+    opened: Option<Opened>,
+    /// The person's terminal; without one every question goes without.
+    tty: Option<OwnedFd>,
+    mirror: Mirror,
+    wanted: bool,
+    lent: Option<Lent>,
+    last_key: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Lent {
+    before: Settings,
+    full_screen: bool,
+    /// The window's size changed; the command is told when it has its terminal back.
+    resized: bool,
+}
+
+impl Lending {
+    /// From here on there is somebody to borrow from.
+    pub(crate) fn new(stage: &Stage) -> Lending {
+        let tty = tty::controlling();
+        let size = tty.as_ref().and_then(|tty| tty::size(tty.as_fd()).ok());
+        let (rows, columns) = size.map_or((0, 0), |size| (size.ws_row, size.ws_col));
+        Lending {
+            opened: Some(stage.open()),
+            stage: stage.clone(),
+            tty,
+            mirror: Mirror::new(rows, columns),
+            wanted: false,
+            lent: None,
+            last_key: None,
+        }
+    }
+
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.stage.bell()
+    }
+
+    /// Nothing passes between the command's terminal and the person's.
+    pub(crate) fn pauses(&self) -> bool {
+        self.wanted || self.is_lent()
+    }
+
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent.is_some()
+    }
+
+    /// The command wrote this to its terminal; returns how much of it has to wait for what follows.
+    pub(crate) fn follow(&mut self, bytes: &[u8]) -> usize {
+        self.mirror.follow(bytes);
+        self.mirror.open()
+    }
+
+    pub(crate) fn typed(&mut self) {
+        self.last_key = Some(Instant::now());
+    }
+
+    /// The window has another size. Whether the command may be told now.
+    pub(crate) fn resize(&mut self) -> bool {
+        self.stage.disturb();
+        if let Some(lent) = &mut self.lent {
+            lent.resized = true;
+            return false;
+        }
+        self.follow_size();
+        true
+    }
+
+    fn follow_size(&mut self) {
+        // A terminal that is gone has no size; its end is noticed elsewhere.
+        if let Some(size) = self.tty.as_ref().and_then(|tty| tty::size(tty.as_fd()).ok()) {
+            self.mirror.resize(size.ws_row, size.ws_col);
+        }
+    }
+
+    /// Somebody rang.
+    pub(crate) fn listen(&mut self) {
+        self.stage.hush();
+        self.wanted = self.stage.is_wanted();
+    }
+
+    /// Nobody is left who could use an answer.
+    pub(crate) fn over(&mut self) {
+        if self.wanted {
+            self.refuse();
+        }
+        self.stage.revoke();
+    }
+
+    fn refuse(&mut self) {
+        self.wanted = false;
+        self.stage.offer(None);
+    }
+
+    /// Hand the terminal over, once everything that the command said is on it. `screen`: where that passes through;
+    /// `master`: the command's terminal.
+    pub(crate) fn hand_over(&mut self, screen: Option<&Pump>, master: Option<BorrowedFd<'_>>) {
+        if !self.wanted || screen.is_some_and(|screen| !screen.is_flushed()) {
+            return;
+        }
+        match self.prepare(screen.is_some(), master) {
+            // No terminal, somebody else's, or one that does not obey: no question.
+            None | Some(Err(_)) => self.refuse(),
+            Some(Ok((lent, prop))) => {
+                self.wanted = false;
+                self.lent = Some(lent);
+                self.stage.offer(Some(prop));
+            }
+        }
+    }
+
+    fn prepare(&self, drawn_on: bool, master: Option<BorrowedFd<'_>>) -> Option<io::Result<(Lent, Prop)>> {
+        let tty = self.tty.as_ref().map(AsFd::as_fd).filter(|tty| tty::in_foreground(*tty))?;
+        let by_line = master.and_then(|master| Settings::of(master).ok()).is_none_or(|now| now.by_line());
+        let full_screen = drawn_on && (self.mirror.on_alternate_screen() || !by_line);
+        let opening = if drawn_on { self.mirror.opening(full_screen) } else { b"\r\x1b[K".to_vec() };
+        let take = || {
+            let before = Settings::of(tty)?;
+            let prop = Prop {
+                tty: File::from(tty.try_clone_to_owned()?),
+                full_screen,
+                last_key: self.last_key,
+                opening,
+            };
+            before.raw().apply(tty)?;
+            tty::discard_input(tty)?;
+            Ok((Lent { before, full_screen, resized: false }, prop))
+        };
+        Some(take())
+    }
+
+    /// The question is over, if it is. Returns whether the command has to draw its screen itself.
+    pub(crate) fn go_on(&mut self, screen: Option<&mut Pump>) -> Option<Again> {
+        if !self.stage.is_back() {
+            return None;
+        }
+        let lent = self.lent.take();
+        self.put_back(lent.as_ref());
+        let mut again = Again::default();
+        if let Some(lent) = lent {
+            if let Some(screen) = screen {
+                screen.insert(&self.mirror.closing(lent.full_screen));
+                again.nudge = lent.full_screen && self.mirror.is_inexact();
+            }
+            again.resize = lent.resized;
+        }
+        self.stage.free();
+        if again.resize {
+            self.follow_size();
+        }
+        self.wanted = self.stage.is_wanted();
+        Some(again)
+    }
+
+    fn put_back(&self, lent: Option<&Lent>) {
+        let ours = self.tty.as_ref().map(AsFd::as_fd).filter(|tty| tty::in_foreground(*tty));
+        if let Some((lent, tty)) = lent.zip(ours) {
+            // What was typed for the question is not for the command. A terminal that is gone needs nothing back.
+            let _ = tty::discard_input(tty).and_then(|()| lent.before.apply(tty));
+        }
+    }
+
+    /// This job is about to stop: a shell wants the terminal as it was.
+    pub(crate) fn set_aside(&self) {
+        self.put_back(self.lent.as_ref());
+    }
+
+    /// This job goes on.
+    pub(crate) fn take_up(&self) {
+        let ours = self.tty.as_ref().map(AsFd::as_fd).filter(|tty| tty::in_foreground(*tty));
+        if let Some((lent, tty)) = self.lent.as_ref().zip(ours) {
+            // One that does not obey gives the question no key.
+            let _ = lent.before.raw().apply(tty).and_then(|()| tty::discard_input(tty));
+        }
+        self.stage.disturb();
+    }
+}
+
+/// What has to happen to the command's terminal after a question.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Again {
+    pub(crate) resize: bool,
+    pub(crate) nudge: bool,
+}
+
+/// A program that is told of another size draws everything anew.
+pub(crate) fn nudge(master: BorrowedFd<'_>) {
+    // Only a change is told. Failing that, the program shows what it draws next.
+    let _ = tty::size(master).and_then(|size| {
+        let other = libc::winsize { ws_row: size.ws_row.saturating_sub(1).max(1), ..size };
+        tty::set_size(master, other)?;
+        tty::set_size(master, size)
+    });
+}
+
+impl Drop for Lending {
+    fn drop(&mut self) {
+        // First whoever holds the terminal is asked for it, then it is put back.
+        drop(self.opened.take());
+        let lent = self.lent.take();
+        self.put_back(lent.as_ref());
+        if let (Some(lent), Some(tty)) = (lent, &self.tty) {
+            // The last word of a run: nobody is left to tell that it could not be said.
+            let _ = tty.try_clone().map(File::from).and_then(|mut tty| {
+                tty.write_all(if lent.full_screen { b"\x1b[?2004l\x1b[H\x1b[2J" } else { b"\x1b[?2004l" })
+            });
+        }
+    }
+}

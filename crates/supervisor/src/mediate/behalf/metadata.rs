@@ -1,0 +1,281 @@
+//! Owners, modes, times and extended attributes, changed on behalf of the command where no mount keeps it from changing
+//! them outside its write grants.
+//!
+//! The object is pinned first, judged by the name that it has, and changed through the pin with exactly what was asked
+//! for. Through a descriptor that was opened for writing everything may be changed: opening it was judged already.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nono_policy::{AccessMode, DeniedReason, QueryResult, query_path};
+use nono_sys::foreign;
+use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use super::scene::{Call, Handled, Response, Scene, name_of, through};
+use crate::report::{Attempt, Because};
+
+/// What is to be changed.
+#[derive(Debug)]
+enum Target {
+    Path {
+        folder: i32,
+        path: PathBuf,
+        follow: bool,
+    },
+    Descriptor(i32),
+    /// A descriptor that need not be open for anything; with `AT_EMPTY_PATH`.
+    Named(i32),
+}
+
+/// How it is to be changed.
+#[derive(Debug)]
+enum Change {
+    Mode(u32),
+    Owner(u32, u32),
+    Times(Timestamps),
+    SetAttribute { name: Vec<u8>, value: Vec<u8>, flags: u32 },
+    RemoveAttribute { name: Vec<u8> },
+}
+
+/// The object, and how it may be reached.
+enum Pinned {
+    /// By its descriptor: `f…` calls.
+    Open(OwnedFd),
+    /// By a descriptor that only names it.
+    Named(OwnedFd),
+}
+
+pub(crate) fn change(scene: &Scene, call: Call<'_>) -> Handled {
+    carry_out(scene, call).unwrap_or_else(Handled::from)
+}
+
+fn carry_out(scene: &Scene, call: Call<'_>) -> Result<Handled, i32> {
+    let (target, change) = understand(call)?;
+    let pinned = pin(scene, call, &target)?;
+    if let Some((path, reason)) = objection(scene, &pinned)? {
+        let attempt = Attempt::Metadata { path, call: words(&change).to_owned() };
+        return Ok(Handled::Refused(attempt, Because::Policy { reason }));
+    }
+    let done = match &pinned {
+        Pinned::Open(fd) => change_open(fd, &change),
+        Pinned::Named(fd) => change_named(fd, &change),
+    };
+    Ok(Handled::Now(done.map_or_else(|errno| Response::Errno(errno.raw_os_error()), |()| Response::Value(0))))
+}
+
+fn words(change: &Change) -> &'static str {
+    match change {
+        Change::Mode(_) => "chmod",
+        Change::Owner(..) => "chown",
+        Change::Times(_) => "utimes",
+        Change::SetAttribute { .. } => "setxattr",
+        Change::RemoveAttribute { .. } => "removexattr",
+    }
+}
+
+/// Why it may not be changed, if it may not.
+fn objection(scene: &Scene, pinned: &Pinned) -> Result<Option<(PathBuf, DeniedReason)>, i32> {
+    let fd = match pinned {
+        Pinned::Open(fd) if opened_for_writing(fd)? => return Ok(None),
+        Pinned::Open(fd) | Pinned::Named(fd) => fd,
+    };
+    let path = name_of(fd)?;
+    let stat = rustix::fs::fstat(fd).map_err(Errno::raw_os_error)?;
+    let system = rustix::fs::fstatfs(fd).map_err(Errno::raw_os_error)?;
+    // What has no name any more cannot be judged by it; what is in /proc is another's there than here.
+    if stat.st_nlink == 0 || !path.is_absolute() || system.f_type == libc::PROC_SUPER_MAGIC {
+        return Ok(Some((path, DeniedReason::NotGranted)));
+    }
+    Ok(match query_path(&scene.policy, &path, true, AccessMode::Write) {
+        QueryResult::Allowed { .. } => None,
+        QueryResult::Denied { reason, .. } => Some((path, reason)),
+    })
+}
+
+fn opened_for_writing(fd: &OwnedFd) -> Result<bool, i32> {
+    let flags = foreign::status_flags(fd.as_fd())?;
+    Ok(flags & libc::O_PATH == 0 && flags & libc::O_ACCMODE != libc::O_RDONLY)
+}
+
+fn pin(scene: &Scene, call: Call<'_>, target: &Target) -> Result<Pinned, i32> {
+    match target {
+        Target::Path { folder, path, follow } => {
+            let path = call.absolute(*folder, path)?;
+            scene.pin(&path, *follow).map(Pinned::Named)
+        }
+        Target::Descriptor(number) => call.descriptor(*number).map(Pinned::Open),
+        Target::Named(libc::AT_FDCWD) => {
+            scene.pin(&call.absolute(libc::AT_FDCWD, Path::new("."))?, true).map(Pinned::Named)
+        }
+        Target::Named(number) => call.descriptor(*number).map(Pinned::Named),
+    }
+}
+
+fn change_open(fd: &OwnedFd, change: &Change) -> Result<(), Errno> {
+    match change {
+        Change::Mode(mode) => rustix::fs::fchmod(fd, Mode::from_raw_mode(*mode)),
+        Change::Owner(uid, gid) => rustix::fs::fchown(fd, user(*uid), group(*gid)),
+        Change::Times(times) => rustix::fs::futimens(fd, times),
+        Change::SetAttribute { name, value, flags } => {
+            rustix::fs::fsetxattr(fd, name.as_slice(), value, XattrFlags::from_bits_retain(*flags))
+        }
+        Change::RemoveAttribute { name } => rustix::fs::fremovexattr(fd, name.as_slice()),
+    }
+}
+
+/// A pinned link is changed itself: the path through the descriptor ends at it, and the empty path is it.
+fn change_named(fd: &OwnedFd, change: &Change) -> Result<(), Errno> {
+    match change {
+        Change::Mode(mode) => rustix::fs::chmod(through(fd), Mode::from_raw_mode(*mode)),
+        Change::Owner(uid, gid) => rustix::fs::chownat(fd, c"", user(*uid), group(*gid), AtFlags::EMPTY_PATH),
+        Change::Times(times) => rustix::fs::utimensat(fd, c"", times, AtFlags::EMPTY_PATH),
+        Change::SetAttribute { name, value, flags } => {
+            rustix::fs::setxattr(through(fd), name.as_slice(), value, XattrFlags::from_bits_retain(*flags))
+        }
+        Change::RemoveAttribute { name } => rustix::fs::removexattr(through(fd), name.as_slice()),
+    }
+}
+
+/// All ones: left as it is.
+fn user(id: u32) -> Option<Uid> {
+    (id != u32::MAX).then(|| Uid::from_raw(id))
+}
+
+fn group(id: u32) -> Option<Gid> {
+    (id != u32::MAX).then(|| Gid::from_raw(id))
+}
+
+/// The call's arguments, copied.
+fn understand(call: Call<'_>) -> Result<(Target, Change), i32> {
+    let here = libc::AT_FDCWD;
+    let mode = |index| Change::Mode(call.int(index).cast_unsigned());
+    let owner = |index| Change::Owner(call.int(index).cast_unsigned(), call.int(index + 1).cast_unsigned());
+    let number = call.notification.nr;
+    #[cfg(target_arch = "x86_64")]
+    match number {
+        libc::SYS_chmod => return Ok((path(call, here, 0, true)?, mode(1))),
+        libc::SYS_chown => return Ok((path(call, here, 0, true)?, owner(1))),
+        libc::SYS_lchown => return Ok((path(call, here, 0, false)?, owner(1))),
+        libc::SYS_utime => return Ok((path(call, here, 0, true)?, Change::Times(seconds(call, 1)?))),
+        libc::SYS_utimes => return Ok((path(call, here, 0, true)?, Change::Times(micros(call, 1)?))),
+        libc::SYS_futimesat if call.word(1) == 0 && call.int(0) != here => {
+            return Ok((Target::Descriptor(call.int(0)), Change::Times(micros(call, 2)?)));
+        }
+        libc::SYS_futimesat => {
+            return Ok((path(call, call.int(0), 1, true)?, Change::Times(micros(call, 2)?)));
+        }
+        _ => {}
+    }
+    match number {
+        libc::SYS_fchmod => Ok((Target::Descriptor(call.int(0)), mode(1))),
+        libc::SYS_fchmodat => Ok((path(call, call.int(0), 1, true)?, mode(2))),
+        libc::SYS_fchown => Ok((Target::Descriptor(call.int(0)), owner(1))),
+        libc::SYS_fchownat => Ok((flagged(call, call.int(4))?, owner(2))),
+        libc::SYS_utimensat => {
+            let times = Change::Times(nanos(call, 2)?);
+            let flags = call.int(3);
+            if call.word(1) != 0 || call.int(0) == here {
+                Ok((flagged(call, flags)?, times))
+            } else if flags == 0 {
+                Ok((Target::Descriptor(call.int(0)), times))
+            } else {
+                Err(libc::EINVAL)
+            }
+        }
+        libc::SYS_setxattr => Ok((path(call, here, 0, true)?, attribute(call)?)),
+        libc::SYS_lsetxattr => Ok((path(call, here, 0, false)?, attribute(call)?)),
+        libc::SYS_fsetxattr => Ok((Target::Descriptor(call.int(0)), attribute(call)?)),
+        libc::SYS_removexattr => Ok((path(call, here, 0, true)?, removed(call)?)),
+        libc::SYS_lremovexattr => Ok((path(call, here, 0, false)?, removed(call)?)),
+        libc::SYS_fremovexattr => Ok((Target::Descriptor(call.int(0)), removed(call)?)),
+        _ => Err(libc::ENOSYS),
+    }
+}
+
+fn path(call: Call<'_>, folder: i32, index: usize, follow: bool) -> Result<Target, i32> {
+    let path = PathBuf::from(call.string(call.word(index))?);
+    if path.as_os_str().is_empty() { Err(libc::ENOENT) } else { Ok(Target::Path { folder, path, follow }) }
+}
+
+/// A folder, a path and flags, as newer calls have them.
+fn flagged(call: Call<'_>, flags: i32) -> Result<Target, i32> {
+    if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
+        return Err(libc::EINVAL);
+    }
+    let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
+    match path(call, call.int(0), 1, follow) {
+        Err(libc::ENOENT) if flags & libc::AT_EMPTY_PATH != 0 => Ok(Target::Named(call.int(0))),
+        target => target,
+    }
+}
+
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
+
+/// Numbers at the address in an argument; no address means now.
+fn numbers<const N: usize>(call: Call<'_>, index: usize) -> Result<Option<[i64; N]>, i32> {
+    if call.word(index) == 0 {
+        return Ok(None);
+    }
+    let bytes = call.bytes(call.word(index), N * size_of::<i64>())?;
+    let mut numbers = [0; N];
+    for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(size_of::<i64>())) {
+        *number = bytes.try_into().map(i64::from_ne_bytes).map_err(|_| libc::EFAULT)?;
+    }
+    Ok(Some(numbers))
+}
+
+fn nanos(call: Call<'_>, index: usize) -> Result<Timestamps, i32> {
+    Ok(match numbers(call, index)? {
+        None => Timestamps { last_access: NOW, last_modification: NOW },
+        Some([access, access_ns, change, change_ns]) => Timestamps {
+            last_access: Timespec { tv_sec: access, tv_nsec: access_ns },
+            last_modification: Timespec { tv_sec: change, tv_nsec: change_ns },
+        },
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn micros(call: Call<'_>, index: usize) -> Result<Timestamps, i32> {
+    let Some([access, access_us, change, change_us]) = numbers(call, index)? else {
+        return nanos(call, index);
+    };
+    let time = |seconds, micros: i64| {
+        let valid = (0..1_000_000).contains(&micros);
+        valid.then_some(Timespec { tv_sec: seconds, tv_nsec: micros * 1000 }).ok_or(libc::EINVAL)
+    };
+    Ok(Timestamps { last_access: time(access, access_us)?, last_modification: time(change, change_us)? })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn seconds(call: Call<'_>, index: usize) -> Result<Timestamps, i32> {
+    let Some([access, change]) = numbers(call, index)? else { return nanos(call, index) };
+    let time = |seconds| Timespec { tv_sec: seconds, tv_nsec: 0 };
+    Ok(Timestamps { last_access: time(access), last_modification: time(change) })
+}
+
+/// The kernel's own bounds.
+const NAME_MAX: usize = 255;
+const VALUE_MAX: u64 = 65536;
+
+fn attribute_name(call: Call<'_>) -> Result<Vec<u8>, i32> {
+    match call.string(call.word(1)) {
+        Ok(name) if (1..=NAME_MAX).contains(&name.len()) => Ok(name.into_encoded_bytes()),
+        Ok(_) | Err(libc::ENAMETOOLONG) => Err(libc::ERANGE),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn attribute(call: Call<'_>) -> Result<Change, i32> {
+    let name = attribute_name(call)?;
+    let size = usize::try_from(call.word(3)).ok().filter(|_| call.word(3) <= VALUE_MAX).ok_or(libc::E2BIG)?;
+    let value = if size == 0 { Vec::new() } else { call.bytes(call.word(2), size)? };
+    Ok(Change::SetAttribute { name, value, flags: call.int(4).cast_unsigned() })
+}
+
+fn removed(call: Call<'_>) -> Result<Change, i32> {
+    Ok(Change::RemoveAttribute { name: attribute_name(call)? })
+}
+
+#[cfg(test)]
+mod tests;

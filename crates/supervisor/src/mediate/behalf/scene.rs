@@ -1,0 +1,228 @@
+//! What a trapped call is about, and what stands around it.
+//!
+//! Everything is asked of copies and pinned objects: bytes are read from the command's memory once, descriptors are taken
+//! once, and paths are resolved once, in the command's own view of the file system. Whatever it changes afterwards
+//! changes nothing here. Each copy is followed by the question whether the call still waits: only then was it made from
+//! the thread that the call belongs to.
+//!
+//! The calls are carried out by threads that gave up their capabilities: started by root, this process could otherwise
+//! do for the command what the command cannot do itself.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nono_policy::ResolvedPolicy;
+use nono_sys::notify::{self, Notification, PATH_MAX};
+use nono_sys::{diag, foreign};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use super::proof::GrantedSocket;
+use crate::approval::Asker;
+use crate::report::{Attempt, Because};
+
+/// What the waiting thread is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Response {
+    Errno(i32),
+    Value(i64),
+}
+
+impl From<Result<(), i32>> for Response {
+    fn from(result: Result<(), i32>) -> Response {
+        match result {
+            Ok(()) => Response::Value(0),
+            Err(errno) => Response::Errno(errno),
+        }
+    }
+}
+
+/// What a handler came to.
+pub(crate) enum Handled {
+    Now(Response),
+    /// Not allowed: answered with EACCES, and worth a line in the report.
+    Refused(Attempt, Because),
+    /// Decided, but carrying it out may take long: not for the thread that receives calls.
+    Later(Box<dyn FnOnce() -> Response + Send>),
+}
+
+impl From<i32> for Handled {
+    fn from(errno: i32) -> Handled {
+        Handled::Now(Response::Errno(errno))
+    }
+}
+
+impl fmt::Debug for Handled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Handled::Now(response) => f.debug_tuple("Now").field(response).finish(),
+            Handled::Refused(attempt, because) => {
+                f.debug_tuple("Refused").field(attempt).field(because).finish()
+            }
+            Handled::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+/// The session's own request socket, which the command may always connect to.
+pub(crate) trait RequestDoor: Send + Sync + fmt::Debug {
+    /// Whether this is its file.
+    fn is_at(&self, device: u64, inode: u64) -> bool;
+
+    /// Connect the asker's socket to it.
+    fn connect(&self, asker: Asker, socket: BorrowedFd<'_>) -> io::Result<()>;
+}
+
+/// The sandbox that calls come from.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) policy: Arc<ResolvedPolicy>,
+    /// `/` as the command sees it.
+    root: OwnedFd,
+    /// Init's pid: everything of the sandbox is below it.
+    pub(crate) init: i32,
+    /// The command has a network namespace of its own.
+    pub(crate) own_network: bool,
+    pub(crate) granted: Vec<GrantedSocket>,
+    door: Mutex<Option<Arc<dyn RequestDoor>>>,
+    /// Of the command's network namespace, and of ours where that is another. A list has one reader at a time.
+    pub(super) lists: Mutex<Lists>,
+}
+
+#[derive(Debug)]
+pub(super) struct Lists {
+    pub(super) command: OwnedFd,
+    pub(super) ours: Option<OwnedFd>,
+}
+
+impl Scene {
+    /// `root` and `socket_list` as init handed them over. To be made before the command can change anything: the granted
+    /// sockets are pinned here.
+    pub(crate) fn new(
+        policy: Arc<ResolvedPolicy>,
+        init: i32,
+        own_network: bool,
+        root: OwnedFd,
+        socket_list: OwnedFd,
+    ) -> io::Result<Scene> {
+        let ours = own_network.then(diag::open).transpose()?;
+        let granted = policy.unix_sockets.iter().map(|socket| GrantedSocket::pin(&policy, socket)).collect();
+        let lists = Mutex::new(Lists { command: socket_list, ours });
+        Ok(Scene { policy, root, init, own_network, granted, door: Mutex::default(), lists })
+    }
+
+    /// Where requests in words are made: told before the first call, and forgotten after the last.
+    pub(crate) fn set_door(&self, door: Option<Arc<dyn RequestDoor>>) {
+        *self.door.lock().unwrap_or_else(PoisonError::into_inner) = door;
+    }
+
+    pub(super) fn door(&self) -> Option<Arc<dyn RequestDoor>> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Name what stands at `path` in the command's view, links followed (the last one only if asked to), without opening
+    /// it. Links that only the kernel can make, those of `/proc/…/fd`, lead nowhere: here they would be ours.
+    pub(super) fn pin(&self, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
+        /// The kernel gives up when somebody renames folders while it walks, and cannot be kept from it for ever.
+        const TRIES: usize = 32;
+        let last = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+        let flags = OFlags::PATH | OFlags::CLOEXEC | last;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        for _ in 0..TRIES {
+            match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve) {
+                Err(rustix::io::Errno::AGAIN) => {}
+                result => return result.map_err(rustix::io::Errno::raw_os_error),
+            }
+        }
+        Err(libc::EACCES)
+    }
+}
+
+/// One trapped call.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) notification: &'a Notification,
+    /// Whether it still waits.
+    pub(crate) waits: &'a dyn Fn() -> bool,
+}
+
+/// Nobody waits for the answer any more, whatever it is.
+const GONE: i32 = libc::EINTR;
+
+impl Call<'_> {
+    pub(super) fn tid(&self) -> u32 {
+        self.notification.tid
+    }
+
+    /// An argument that the kernel takes for an `int`.
+    #[allow(clippy::cast_possible_truncation, reason = "the kernel looks at the low half only")]
+    pub(super) fn int(&self, index: usize) -> i32 {
+        (self.notification.args[index] as u32).cast_signed()
+    }
+
+    pub(super) fn word(&self, index: usize) -> u64 {
+        self.notification.args[index]
+    }
+
+    fn checked<T>(&self, result: Result<T, i32>) -> Result<T, i32> {
+        if (self.waits)() { result } else { Err(GONE) }
+    }
+
+    /// Bytes at `address`.
+    pub(super) fn bytes(&self, address: u64, length: usize) -> Result<Vec<u8>, i32> {
+        let mut buffer = vec![0; length];
+        self.checked(notify::read_exactly(self.tid(), address, &mut buffer))?;
+        Ok(buffer)
+    }
+
+    /// A string at `address`, as long as a path may be.
+    pub(super) fn string(&self, address: u64) -> Result<OsString, i32> {
+        let mut buffer = [0; PATH_MAX];
+        let length = self.checked(notify::read_path(self.tid(), address, &mut buffer))?;
+        Ok(OsString::from_vec(buffer[..length].to_vec()))
+    }
+
+    /// A descriptor of the calling thread: the same open file.
+    pub(super) fn descriptor(&self, number: i32) -> Result<OwnedFd, i32> {
+        self.checked(foreign::take_descriptor(self.tid(), number))
+    }
+
+    /// `path` made absolute: from the folder that `folder` names, or the working one.
+    pub(super) fn absolute(&self, folder: i32, path: &Path) -> Result<PathBuf, i32> {
+        if path.is_absolute() {
+            return Ok(path.to_path_buf());
+        }
+        let base = if folder == libc::AT_FDCWD {
+            self.checked(foreign::working_directory(self.tid()).map_err(|error| errno_of(&error)))?
+        } else {
+            name_of(&self.descriptor(folder)?)?
+        };
+        let whole = base.join(path);
+        if whole.as_os_str().as_bytes().len() < PATH_MAX { Ok(whole) } else { Err(libc::ENAMETOOLONG) }
+    }
+
+    /// Who asks, as far as it can be told.
+    pub(super) fn asker(&self) -> Asker {
+        let program = foreign::program(self.tid()).unwrap_or_default();
+        Asker { program, pid: foreign::process_of(self.tid()).unwrap_or(self.tid()) }
+    }
+}
+
+/// The name of what a descriptor of ours leads to, as the kernel has it now.
+pub(super) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
+    std::fs::read_link(through(fd)).map_err(|error| errno_of(&error))
+}
+
+/// A path that leads to exactly this object.
+pub(super) fn through(fd: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+}
+
+/// An error without a number is no reason to allow anything.
+pub(super) fn errno_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EACCES)
+}

@@ -1,0 +1,257 @@
+//! `connect` and `listen`, carried out on behalf of the command.
+//!
+//! The kernel is never told to go on with such a call: its address is in the command's memory and its descriptor in the
+//! command's table, and both may be others by the time the kernel looks. What is connected is the socket that was taken,
+//! to the address that was copied; a path is reached through the object it led to when it was looked at.
+//!
+//! A server sees the supervisor as the peer (`SO_PEERCRED`). That cannot be helped, and is why this is done for granted
+//! sockets and the sandbox's own alone.
+
+use std::ffi::OsStr;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nono_policy::DeniedReason;
+use nono_policy::resolved::NetworkPolicy;
+use nono_sys::foreign;
+
+use super::proof::{Node, Whose};
+use super::scene::{Call, Handled, Response, Scene, errno_of};
+use crate::recorded::Reached;
+use crate::report::{Attempt, Because, Port};
+
+/// The kernel takes no longer address.
+const ADDRESS_MAX: usize = size_of::<libc::sockaddr_storage>();
+/// Before the name in a unix address.
+const FAMILY: usize = size_of::<libc::sa_family_t>();
+/// `AF_UNIX` as an address has it.
+const UNIX: libc::sa_family_t = 1;
+
+pub(crate) fn connect(scene: &Arc<Scene>, call: Call<'_>) -> Handled {
+    decide_connect(scene, call).unwrap_or_else(Handled::from)
+}
+
+fn decide_connect(scene: &Arc<Scene>, call: Call<'_>) -> Result<Handled, i32> {
+    let socket = call.descriptor(call.int(0))?;
+    let domain = foreign::domain(socket.as_fd())?;
+    let length = usize::try_from(call.int(2)).ok().filter(|length| *length <= ADDRESS_MAX);
+    let address = call.bytes(call.word(1), length.ok_or(libc::EINVAL)?)?;
+    let family = family(&address).ok_or(libc::EINVAL)?;
+    match domain {
+        libc::AF_UNIX if family == libc::AF_UNIX => connect_unix(scene, call, socket, address),
+        libc::AF_UNIX => Err(libc::EINVAL),
+        libc::AF_INET | libc::AF_INET6 => {
+            if family == libc::AF_UNSPEC || may_reach(scene, &address) {
+                return Ok(later(move || foreign::connect(socket.as_fd(), &address)));
+            }
+            Ok(refused(not_connected(&address)))
+        }
+        // To the kernel itself, which is where such a socket sends in any case.
+        libc::AF_NETLINK
+            if family == libc::AF_NETLINK && address.iter().skip(FAMILY).all(|byte| *byte == 0) =>
+        {
+            Ok(Handled::Now(foreign::connect(socket.as_fd(), &address).into()))
+        }
+        _ => {
+            let what = format!("connect to an address of family {family}");
+            Ok(refused(Attempt::Network { what, port: None }))
+        }
+    }
+}
+
+fn family(address: &[u8]) -> Option<i32> {
+    Some(u16::from_ne_bytes(address.get(..FAMILY)?.try_into().ok()?).into())
+}
+
+fn later(connect: impl FnOnce() -> Result<(), i32> + Send + 'static) -> Handled {
+    Handled::Later(Box::new(move || connect().into()))
+}
+
+fn refused(attempt: Attempt) -> Handled {
+    Handled::Refused(attempt, Because::Policy { reason: DeniedReason::NotGranted })
+}
+
+/// Whether the policy opens an internet address. A port is opened on this machine's loopback alone.
+fn may_reach(scene: &Scene, address: &[u8]) -> bool {
+    match &scene.policy.network {
+        NetworkPolicy::Allowed => true,
+        NetworkPolicy::Blocked => scene.own_network,
+        NetworkPolicy::Ports { connect, .. } => {
+            internet(address).is_some_and(|(loopback, port, _)| loopback && connect.contains(&port))
+        }
+    }
+}
+
+/// Whether an address is this machine's own loopback, its port, and how it is written.
+fn internet(address: &[u8]) -> Option<(bool, u16, String)> {
+    let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
+    match family(address)? {
+        libc::AF_INET => {
+            let ip = Ipv4Addr::from(<[u8; 4]>::try_from(address.get(4..8)?).ok()?);
+            Some((ip.is_loopback(), port, format!("{ip}:{port}")))
+        }
+        libc::AF_INET6 => {
+            let ip = Ipv6Addr::from(<[u8; 16]>::try_from(address.get(8..24)?).ok()?);
+            let loopback = ip.to_ipv4_mapped().map_or(ip.is_loopback(), |ip| ip.is_loopback());
+            Some((loopback, port, format!("[{ip}]:{port}")))
+        }
+        _ => None,
+    }
+}
+
+fn not_connected(address: &[u8]) -> Attempt {
+    match internet(address) {
+        Some((loopback, port, text)) => {
+            let port = loopback.then_some(Port::Connect(port));
+            Attempt::Network { what: format!("connect to {text}"), port }
+        }
+        None => Attempt::Network { what: "connect to an unknown address".to_owned(), port: None },
+    }
+}
+
+/// The internet address that a connecting call names. Only to be told: it may be another one when it is connected to.
+pub(crate) fn reached(call: Call<'_>) -> Option<Reached> {
+    let (loopback, port, address) = internet(&named_address(call)?)?;
+    (port != 0).then_some(Reached { address, port, loopback })
+}
+
+/// What a binding call names.
+pub(crate) enum Bound {
+    Port(u16),
+    Path(PathBuf),
+}
+
+/// As [`reached`].
+pub(crate) fn bound(call: Call<'_>) -> Option<Bound> {
+    let address = named_address(call)?;
+    if family(&address)? != libc::AF_UNIX {
+        return internet(&address).map(|(_, port, _)| Bound::Port(port));
+    }
+    let name = address[FAMILY..].split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
+    Some(Bound::Path(PathBuf::from(OsStr::from_bytes(name))))
+}
+
+fn named_address(call: Call<'_>) -> Option<Vec<u8>> {
+    let length = usize::try_from(call.int(2)).ok().filter(|length| *length <= ADDRESS_MAX)?;
+    call.bytes(call.word(1), length).ok()
+}
+
+fn connect_unix(
+    scene: &Arc<Scene>,
+    call: Call<'_>,
+    socket: OwnedFd,
+    address: Vec<u8>,
+) -> Result<Handled, i32> {
+    let name = &address[FAMILY..];
+    if name.is_empty() || address.len() > size_of::<libc::sockaddr_un>() {
+        return Err(libc::EINVAL);
+    }
+    if name[0] == 0 {
+        return connect_abstract(scene, socket, address);
+    }
+    let path = Path::new(OsStr::from_bytes(name.split(|byte| *byte == 0).next().unwrap_or_default()));
+    connect_path(scene, call, socket, &call.absolute(libc::AT_FDCWD, path)?)
+}
+
+fn connect_path(scene: &Arc<Scene>, call: Call<'_>, socket: OwnedFd, path: &Path) -> Result<Handled, i32> {
+    let pinned = scene.pin(path, true)?;
+    let (node, is_socket) = Node::of(&pinned)?;
+    if !is_socket {
+        if let Some(path) = masked_socket(path) {
+            return Ok(refused(Attempt::Socket { path }));
+        }
+        // It never becomes one, so there is nothing to reach: the kernel knows the error.
+        return Ok(Handled::Now(foreign::connect(socket.as_fd(), &address_of(&pinned)).into()));
+    }
+    if let Some(door) = scene.door().filter(|door| door.is_at(node.device, node.inode)) {
+        let asker = call.asker();
+        return Ok(later(move || door.connect(asker, socket.as_fd()).map_err(|error| errno_of(&error))));
+    }
+    let whose = scene.whose_file(call.tid(), &pinned, node).unwrap_or(Whose::Others);
+    Ok(match whose {
+        Whose::Granted | Whose::Own(_) => {
+            later(move || foreign::connect(socket.as_fd(), &address_of(&pinned)))
+        }
+        // What a server left behind that is gone; programs start another one when they are told.
+        Whose::Nobodys => Handled::from(libc::ECONNREFUSED),
+        Whose::Others => refused(Attempt::Socket { path: path.to_owned() }),
+    })
+}
+
+/// The socket that is there for everybody but the command. Only to tell of it: it is refused in any case.
+fn masked_socket(path: &Path) -> Option<PathBuf> {
+    let path = path.canonicalize().ok()?;
+    let there = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.file_type().is_socket());
+    (there && nono_sys::process::can_access(&path, false, true)).then_some(path)
+}
+
+/// An address that leads to exactly the pinned object, whatever its name leads to by now.
+fn address_of(pinned: &OwnedFd) -> Vec<u8> {
+    let mut address = UNIX.to_ne_bytes().to_vec();
+    address.extend_from_slice(format!("/proc/self/fd/{}\0", pinned.as_raw_fd()).as_bytes());
+    address
+}
+
+/// Abstract names belong to the socket's network namespace. In the host's, a name that the sandbox lets go of could be
+/// taken by somebody else between the look and the call, so it is looked at again before the connection can be used.
+fn connect_abstract(scene: &Arc<Scene>, socket: OwnedFd, address: Vec<u8>) -> Result<Handled, i32> {
+    if scene.own_network {
+        return Ok(later(move || foreign::connect(socket.as_fd(), &address)));
+    }
+    let whose = scene.whose_name(&address[FAMILY..]).unwrap_or(Whose::Others);
+    let Whose::Own(server) = whose else {
+        let errno = if whose == Whose::Nobodys { Some(libc::ECONNREFUSED) } else { None };
+        let name = String::from_utf8_lossy(&address[FAMILY + 1..]).into_owned();
+        let attempt = Attempt::Socket { path: PathBuf::from(format!("@{name}")) };
+        return errno.map_or_else(|| Ok(refused(attempt)), Err);
+    };
+    let scene = Arc::clone(scene);
+    Ok(later(move || {
+        foreign::connect(socket.as_fd(), &address)?;
+        if scene.whose_name(&address[FAMILY..]).ok() == Some(Whose::Own(server)) {
+            return Ok(());
+        }
+        foreign::hang_up(socket.as_fd());
+        Err(libc::EACCES)
+    }))
+}
+
+/// Only trapped where ports are granted one by one. A socket that was not bound gets some port of the kernel's choice.
+pub(crate) fn listen(scene: &Scene, call: Call<'_>) -> Handled {
+    decide_listen(scene, call).unwrap_or_else(Handled::from)
+}
+
+fn decide_listen(scene: &Scene, call: Call<'_>) -> Result<Handled, i32> {
+    let NetworkPolicy::Ports { listen, .. } = &scene.policy.network else { return Err(libc::EACCES) };
+    let socket = call.descriptor(call.int(0))?;
+    let may = |port: Option<u16>| port.is_none_or(|port| listen.contains(&port));
+    let port = foreign::local_port(socket.as_fd())?;
+    if !may(port) {
+        return Ok(refused(not_listened(port)));
+    }
+    foreign::listen(socket.as_fd(), call.int(1))?;
+    // A socket that was connected and is no more keeps showing a port that it lost, and got another one just now.
+    match foreign::local_port(socket.as_fd()) {
+        Ok(got) if may(got) => Ok(Handled::Now(Response::Value(0))),
+        got => {
+            foreign::hang_up(socket.as_fd());
+            Ok(refused(not_listened(got.unwrap_or(None))))
+        }
+    }
+}
+
+fn not_listened(port: Option<u16>) -> Attempt {
+    match port.filter(|port| *port != 0) {
+        None => Attempt::Network { what: "listen on a port of the kernel's choice".to_owned(), port: None },
+        Some(port) => {
+            Attempt::Network { what: format!("listen on port {port}"), port: Some(Port::Listen(port)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Which calls start programs or change what is in a folder, and where in their arguments the paths are.
+
+use nono_sys::notify::Notification;
+
+use super::call::Start;
+use crate::recorded::Stands;
+
+/// A path in the memory of the calling thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Where {
+    pub(super) start: Start,
+    pub(super) path: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Start(Where),
+    Truncate(Where),
+    /// A name is made; `over`: also where one is already.
+    Make {
+        at: Where,
+        stands: Stands,
+        over: bool,
+    },
+    Remove(Where),
+    Bind,
+}
+
+impl Change {
+    /// `None`: not such a call.
+    pub(super) fn of(call: &Notification) -> Option<Vec<Change>> {
+        let a = call.args;
+        let here = |index: usize| Where { start: Start::WorkingDirectory, path: a[index] };
+        let from = |index: usize| Where { start: Start::of(a[index]), path: a[index + 1] };
+        let make = |at, stands| vec![Change::Make { at, stands, over: false }];
+        let rename = |old, new| {
+            // What it is that moves does not matter: the folders do.
+            vec![Change::Remove(old), Change::Make { at: new, stands: Stands::File, over: true }]
+        };
+        Some(match call.nr {
+            libc::SYS_execve => vec![Change::Start(here(0))],
+            libc::SYS_execveat => vec![Change::Start(from(0))],
+            libc::SYS_truncate => vec![Change::Truncate(here(0))],
+            libc::SYS_mkdirat => make(from(0), Stands::Directory),
+            libc::SYS_mknodat => make(from(0), Stands::Special),
+            libc::SYS_symlinkat => make(from(1), Stands::File),
+            libc::SYS_linkat => make(from(2), Stands::File),
+            libc::SYS_renameat2 => rename(from(0), from(2)),
+            libc::SYS_unlinkat => vec![Change::Remove(from(0))],
+            libc::SYS_bind => vec![Change::Bind],
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mkdir => make(here(0), Stands::Directory),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mknod => make(here(0), Stands::Special),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_symlink | libc::SYS_link => make(here(1), Stands::File),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => rename(here(0), here(1)),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_renameat => rename(from(0), from(2)),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rmdir | libc::SYS_unlink => vec![Change::Remove(here(0))],
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_found_in_the_arguments() {
+        let of = |nr| Change::of(&Notification { id: 1, tid: 1, nr, args: [3, 11, 4, 12, 0, 0] });
+        let at = |fd, path| Where { start: Start::Descriptor(fd), path };
+        let renamed =
+            vec![Change::Remove(at(3, 11)), Change::Make { at: at(4, 12), stands: Stands::File, over: true }];
+        assert_eq!(of(libc::SYS_renameat2), Some(renamed));
+        let linked = Change::Make { at: at(4, 12), stands: Stands::File, over: false };
+        assert_eq!(of(libc::SYS_linkat), Some(vec![linked]));
+        let started = Change::Start(Where { start: Start::WorkingDirectory, path: 3 });
+        assert_eq!(of(libc::SYS_execve), Some(vec![started]));
+        assert_eq!(of(libc::SYS_openat), None);
+        assert_eq!(of(libc::SYS_connect), None);
+    }
+}

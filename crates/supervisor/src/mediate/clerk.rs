@@ -1,0 +1,381 @@
+//! The slow way of an open: resolve it, judge the object, ask if that can help, and open it for whoever asked.
+//!
+//! Every way through here ends in exactly one of: the kernel carries the call out by the rules the command started with
+//! (`leave_to_kernel`), it is refused (`refuse`), or the pinned object is opened and handed over (`grant`). Nothing is
+//! handed over that was not judged by its own identity, and no error leads anywhere but to a refusal.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nono_policy::{DeniedReason, QueryResult, is_within, query_path};
+use nono_sys::process as own;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use super::answers::Answered;
+use super::call::access;
+use super::job::{Open, Source, Waiter};
+use super::process;
+use super::resolve::{self, Identity, Kind, Resolved, Target};
+use super::shared::Shared;
+use super::table::{READ, WRITE};
+use crate::approval::{Object, Question, Subject};
+use crate::report::{Attempt, Because, Reply};
+
+/// What the policy says about an object.
+enum Judged {
+    /// By the rules the command started with.
+    Allowed,
+    /// Whatever anybody says.
+    Closed(DeniedReason),
+    Askable,
+}
+
+impl Shared {
+    pub(super) fn open(&self, open: Open) {
+        if let (Some(recorder), Source::Call { .. }) = (&self.recorder, &open.source) {
+            self.record_open(recorder, &open);
+            return self.leave_to_kernel(open);
+        }
+        let resolved = match &open.source {
+            Source::Call { tid, .. } => {
+                resolve::resolve(self.root.as_fd(), *tid, open.start, &open.path, open.how)
+            }
+            Source::Request { .. } => resolve::from_root(self.root.as_fd(), &open.path, open.how),
+        };
+        match resolved {
+            Ok(Resolved::Kernel) => {
+                self.kernel_refuses(open, "there is no such file, or only the kernel can open it");
+            }
+            Ok(Resolved::Hidden) => {
+                if let Some((path, reason)) = self.behind_a_mask(&open) {
+                    self.count(&open, &path, open.how.rights(), Because::Policy { reason });
+                }
+                self.kernel_refuses(open, "it is closed");
+            }
+            Ok(Resolved::Target(target)) => self.decide(open, target),
+            Err(error) => {
+                let path = PathBuf::from(String::from_utf8_lossy(&open.path).into_owned());
+                let rights = open.how.rights();
+                self.refuse(open, &path, rights, failed(&error));
+            }
+        }
+    }
+
+    /// What the command cannot look at is still there for this process: the closed path that it is, if it is one. Only
+    /// to be told; the kernel refuses it in any case.
+    pub(super) fn behind_a_mask(&self, open: &Open) -> Option<(PathBuf, DeniedReason)> {
+        let path = written(open)?.canonicalize().ok().filter(|_| open.is_wanted(&self.listener))?;
+        match query_path(&self.policy, &path, true, access(open.how.rights())) {
+            QueryResult::Denied { reason, .. } if is_closed(&reason) => Some((path, reason)),
+            _ => None,
+        }
+    }
+
+    fn decide(&self, open: Open, target: Target) {
+        // What was read from the thread's memory and from /proc was its own: it still stands in the same call.
+        if !open.is_wanted(&self.listener) {
+            return;
+        }
+        let path = target.path();
+        let rights = wanted(&open, &target);
+        match self.judge(&target, &path, rights) {
+            Judged::Allowed => {
+                if let Some(key) = open.remember {
+                    self.verified.keep(key);
+                }
+                self.leave_to_kernel(open);
+            }
+            Judged::Closed(reason) => self.refuse(open, &path, rights, Because::Policy { reason }),
+            Judged::Askable => self.consider(Waiter { open, target, path, rights }),
+        }
+    }
+
+    fn judge(&self, target: &Target, path: &Path, rights: u8) -> Judged {
+        if self.private.iter().any(|private| is_within(path, private)) {
+            return Judged::Allowed;
+        }
+        if self.own.iter().any(|own| is_within(path, own)) {
+            return match query_path(&self.policy, path, true, access(rights)) {
+                QueryResult::Allowed { .. } => Judged::Allowed,
+                QueryResult::Denied { .. } => Judged::Closed(DeniedReason::NonoState),
+            };
+        }
+        let exists = matches!(target, Target::There { .. });
+        match query_path(&self.policy, path, exists, access(rights)) {
+            QueryResult::Allowed { .. } => Judged::Allowed,
+            QueryResult::Denied { reason, .. } if is_closed(&reason) => Judged::Closed(reason),
+            QueryResult::Denied { .. } => self.by_identity(target),
+        }
+    }
+
+    /// A closed file under another name is still that file.
+    fn by_identity(&self, target: &Target) -> Judged {
+        match target {
+            Target::There { identity, links, .. } if *links > 1 => {
+                self.aliases.reason(*identity).map_or(Judged::Askable, Judged::Closed)
+            }
+            _ => Judged::Askable,
+        }
+    }
+
+    /// Not granted at the start: was it answered before, can it be asked about, and is there any use in asking?
+    pub(super) fn consider(&self, waiter: Waiter) {
+        let how = waiter.open.how;
+        if let Target::There { kind, .. } = &waiter.target {
+            let directory = *kind == Kind::Directory;
+            // The kernel has the error for these, before it comes to permissions.
+            let kernels = how.has(libc::O_CREAT | libc::O_EXCL)
+                || directory && (waiter.rights & WRITE != 0 || how.creates()) && !how.has(libc::O_TMPFILE)
+                || !directory && how.has(libc::O_DIRECTORY);
+            if kernels {
+                return self.kernel_refuses(waiter.open, "it is not that kind of file");
+            }
+            if *kind == Kind::Special {
+                let why = "devices, pipes and sockets can only be granted at the start".to_owned();
+                return self.refuse_waiter(waiter, Because::Failed { why });
+            }
+        }
+        // What the user could not open without a sandbox, nobody needs to be asked about.
+        if !could_be_opened(&waiter) {
+            return self.kernel_refuses(waiter.open, "the user may not open it, sandbox or not");
+        }
+        if how.has(libc::O_TMPFILE) {
+            // As on a file system that does not have it: programs know another way.
+            if let Source::Call { id, .. } = waiter.open.source {
+                self.listener.respond_errno(id, libc::EOPNOTSUPP);
+            }
+            return;
+        }
+        let Some(backend) = &self.backend else {
+            let why = "the command was not started with --ask".to_owned();
+            return self.refuse_waiter(waiter, Because::NoAnswer { why });
+        };
+        let (question, folder) = self.question(0, &waiter);
+        if let Some(answer) = backend.at_once(&question) {
+            return self.answer_at_once(waiter, folder.as_deref(), &answer);
+        }
+        let answered = self.answers().look_up(&waiter.path, waiter.rights);
+        match answered {
+            Some(Answered::Granted { by }) => self.grant(waiter, &by),
+            Some(Answered::Denied { by }) => self.refuse_waiter(waiter, Because::Answered { by }),
+            None => {
+                let put = |id| (Question { id, ..question }, folder);
+                if let Err(waiter) = self.questions.put(waiter, put) {
+                    self.refuse_waiter(*waiter, Because::TooMany);
+                }
+            }
+        }
+    }
+
+    fn question(&self, id: u64, waiter: &Waiter) -> (Question, Option<PathBuf>) {
+        let object = match &waiter.target {
+            Target::There { kind: Kind::Directory, .. } => Object::Directory,
+            Target::There { .. } => Object::File,
+            Target::Missing { .. } => Object::New,
+        };
+        let folder = match object {
+            Object::Directory => Some(waiter.path.clone()),
+            Object::File | Object::New => waiter.path.parent().map(Path::to_owned),
+        };
+        let folder = folder.filter(|folder| self.may_be_granted_whole(folder));
+        let subject = Subject::Access {
+            path: waiter.path.clone(),
+            written: written(&waiter.open).filter(|written| *written != waiter.path),
+            access: access(waiter.rights),
+            object,
+            folder: folder.clone(),
+        };
+        let question = Question { id, subject, asker: waiter.open.asker(), reason: waiter.open.reason() };
+        (question, folder)
+    }
+
+    /// Not the whole system, and nothing with something in it that stays closed.
+    fn may_be_granted_whole(&self, folder: &Path) -> bool {
+        let holds = |path: &Path| is_within(path, folder);
+        folder.parent().is_some()
+            && !self.policy.closed.iter().any(|closed| holds(&closed.resolved))
+            && !self.own.iter().any(|own| holds(own))
+    }
+
+    /// Open the pinned object, exactly as it was asked for, and hand it over.
+    pub(super) fn grant(&self, waiter: Waiter, by: &str) {
+        if !waiter.open.is_wanted(&self.listener) {
+            return;
+        }
+        if waiter.rights & WRITE != 0
+            && let Err(why) = self.track(&waiter)
+        {
+            return self.refuse_waiter(waiter, Because::Failed { why });
+        }
+        match open_object(&waiter) {
+            Ok(fd) => self.hand_over(waiter, fd, by),
+            // Somebody made it meanwhile: it is another object now, and is decided about anew.
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists && !waiter.open.how.has(libc::O_EXCL) =>
+            {
+                self.open(waiter.open);
+            }
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EACCES);
+                self.count(&waiter.open, &waiter.path, waiter.rights, failed(&error));
+                self.answer_errno(waiter.open, errno, failed(&error));
+            }
+        }
+    }
+
+    /// Before the first write: what stands there now is stored.
+    fn track(&self, waiter: &Waiter) -> Result<(), String> {
+        let Some(snapshots) = &self.snapshots else { return Ok(()) };
+        let mut tracked = self.tracked();
+        if tracked.contains(&waiter.path) {
+            return Ok(());
+        }
+        snapshots.before_write(&waiter.path)?;
+        tracked.insert(waiter.path.clone());
+        Ok(())
+    }
+
+    fn hand_over(&self, waiter: Waiter, fd: OwnedFd, by: &str) {
+        match waiter.open.source {
+            Source::Call { id, .. } => {
+                let close_on_exec = waiter.open.how.has(libc::O_CLOEXEC);
+                if let Err(errno) = self.listener.respond_fd(id, fd.as_fd(), close_on_exec) {
+                    self.listener.respond_errno(id, errno);
+                }
+            }
+            Source::Request { reply, .. } => {
+                // Whoever asked may have gone.
+                let _ = reply.send(Reply::Granted { fd, by: by.to_owned() });
+            }
+        }
+    }
+
+    /// The rules the command started with decide, in the kernel.
+    fn leave_to_kernel(&self, open: Open) {
+        match open.source {
+            Source::Call { id, .. } => self.listener.respond_continue(id),
+            Source::Request { reply, .. } => {
+                let _ = reply.send(Reply::AlreadyOpen);
+            }
+        }
+    }
+
+    /// The kernel has its own error for it, whatever the rules say; who asked in words is told why.
+    fn kernel_refuses(&self, open: Open, why: &str) {
+        match open.source {
+            Source::Call { id, .. } => self.listener.respond_continue(id),
+            Source::Request { reply, .. } => {
+                let because = Because::Failed { why: why.to_owned() };
+                let _ = reply.send(Reply::Denied { because });
+            }
+        }
+    }
+
+    pub(super) fn refuse_waiter(&self, waiter: Waiter, because: Because) {
+        self.refuse(waiter.open, &waiter.path, waiter.rights, because);
+    }
+
+    fn refuse(&self, open: Open, path: &Path, rights: u8, because: Because) {
+        self.count(&open, path, rights, because.clone());
+        self.answer_errno(open, libc::EACCES, because);
+    }
+
+    fn count(&self, open: &Open, path: &Path, rights: u8, because: Because) {
+        let attempt = Attempt::Open { path: path.to_owned(), access: access(rights) };
+        self.refusals().count(attempt, because, open.program(), || open.pid());
+    }
+
+    fn answer_errno(&self, open: Open, errno: i32, because: Because) {
+        match open.source {
+            Source::Call { id, .. } => self.penalty.refuse(&self.listener, id, errno),
+            Source::Request { reply, .. } => {
+                let _ = reply.send(Reply::Denied { because });
+            }
+        }
+    }
+}
+
+/// Whatever anybody answers.
+fn is_closed(reason: &DeniedReason) -> bool {
+    match reason {
+        DeniedReason::NonoState | DeniedReason::Protected { .. } | DeniedReason::DenyRule { .. } => true,
+        DeniedReason::NotGranted
+        | DeniedReason::InsufficientAccess { .. }
+        | DeniedReason::CarvedDirectory { .. } => false,
+    }
+}
+
+fn failed(error: &io::Error) -> Because {
+    Because::Failed { why: nono_sys::errno::describe(error) }
+}
+
+/// Making something is writing, into the folder it is made in.
+fn wanted(open: &Open, target: &Target) -> u8 {
+    match target {
+        Target::There { .. } => open.how.rights(),
+        Target::Missing { .. } => open.how.rights() | WRITE,
+    }
+}
+
+/// The path as the command wrote it, made absolute.
+fn written(open: &Open) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let path = PathBuf::from(std::ffi::OsString::from_vec(open.path.clone()));
+    if path.is_absolute() {
+        return Some(path);
+    }
+    let base = resolve::base(open.tid(), open.start).ok()?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(base)).join(path))
+}
+
+fn could_be_opened(waiter: &Waiter) -> bool {
+    match &waiter.target {
+        Target::There { path, .. } => {
+            own::can_access(path, waiter.rights & READ != 0, waiter.rights & WRITE != 0)
+        }
+        Target::Missing { folder_path, .. } => own::can_access(folder_path, false, true),
+    }
+}
+
+/// Never a controlling terminal, and nothing that inherits it by accident here.
+const ALWAYS: i32 = libc::O_NOCTTY | libc::O_CLOEXEC;
+
+fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
+    match &waiter.target {
+        Target::There { pin, path, identity, .. } => open_there(waiter, pin, path, *identity),
+        Target::Missing { folder_path, folder_identity, name, .. } => {
+            let folder = resolve::outside(folder_path, *folder_identity)?;
+            let how = waiter.open.how;
+            // Exclusive: what was asked about is a new file, and nothing else is opened for it.
+            let flags = how.flags | libc::O_CREAT | libc::O_EXCL | ALWAYS;
+            let umask = match &waiter.open.source {
+                Source::Call { tid, .. } => process::status(*tid).ok_or(io::ErrorKind::NotFound)?.umask,
+                Source::Request { .. } => 0o022,
+            };
+            // This thread's own; see `Shared::start`.
+            let ours = rustix::process::umask(Mode::from_raw_mode(umask));
+            let mode = Mode::from_raw_mode(how.mode & 0o7777);
+            let follow = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            let made = rustix::fs::openat2(&folder, name, oflags(flags), mode, follow);
+            // What is stored next is made by this thread, too.
+            rustix::process::umask(ours);
+            Ok(made?)
+        }
+    }
+}
+
+/// For reading through the command's own view; for writing through ours, where the same object is not read-only.
+fn open_there(waiter: &Waiter, pin: &OwnedFd, path: &Path, identity: Identity) -> io::Result<OwnedFd> {
+    let flags = waiter.open.how.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW) | ALWAYS;
+    let open = |pin: &OwnedFd| rustix::fs::open(resolve::own_link(pin.as_fd()), oflags(flags), Mode::empty());
+    if waiter.rights & WRITE == 0 {
+        return Ok(open(pin)?);
+    }
+    Ok(open(&resolve::outside(path, identity)?)?)
+}
+
+#[allow(clippy::cast_sign_loss, reason = "flags are bits")]
+fn oflags(flags: i32) -> OFlags {
+    OFlags::from_bits_retain(flags as u32)
+}

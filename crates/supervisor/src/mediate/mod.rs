@@ -1,0 +1,300 @@
+//! Trapped calls: who receives them, who decides, who asks.
+//!
+//! The kernel stops a thread of the command inside a call and tells the [`receiver`]. What the rules of the start allow
+//! goes back to the kernel at once, which carries it out and enforces those rules. Everything else goes to a clerk, which
+//! resolves it to an object, judges that object, and refuses it, opens it on the command's behalf, or puts a question.
+//! One more thread puts the questions, one at a time, so that nobody else ever waits for a person.
+//!
+//! **Every error path denies.** This was checked line by line, and has to be again with every change:
+//! - The only ways to answer a call are `respond_continue`, `respond_errno`, `respond_value` and `respond_fd`.
+//! - `respond_continue` gives nothing: the kernel applies the Landlock rules, the mounts and the filter of the start. It
+//!   is used for opens, `chdir` and the calls that are trapped only to be recorded (see `record`); for the other families
+//!   nothing behind it would hold (see `others`).
+//! - `respond_fd` is called in one place (`clerk::hand_over`), after `judge`, with an object opened from its own pin.
+//! - A thread that panics aborts the process (`panic = "abort"`), or in a library that unwinds, drops its end of the
+//!   `alive` socket, and the run loop kills the command. A call that is never answered never returns.
+//! - The supervisor's death closes the listener: waiting calls fail with ENOSYS, and the tree is killed.
+
+mod aliases;
+mod answers;
+mod asking;
+pub(crate) mod behalf;
+mod bucket;
+mod call;
+mod changes;
+mod clerk;
+mod job;
+mod others;
+mod penalty;
+mod process;
+mod questions;
+mod receiver;
+mod record;
+mod refusals;
+mod resolve;
+mod shared;
+mod table;
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver as Inbox, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nono_policy::{AccessMode, ResolvedPolicy};
+
+use crate::approval::{ApprovalBackend, Asker};
+use crate::recorded::Recorded;
+use crate::report::{Because, MediationReport, Office, Reply, StillWanted};
+use crate::stage::Stage;
+use behalf::RequestDoor;
+use call::{How, Start};
+use job::{Job, Open, Source};
+use receiver::Receiver;
+use record::Recorder;
+use shared::Shared;
+use table::Table;
+
+/// The snapshots of the session, where it has any.
+pub trait Snapshots: Send + Sync {
+    /// Store what stands at a path, before it is written to for the first time.
+    fn before_write(&self, path: &Path) -> Result<(), String>;
+
+    /// Take one now; its number.
+    fn checkpoint(&self, reason: &str) -> Result<u64, String>;
+
+    /// Put `paths` (all, if empty) back; a sentence about the outcome.
+    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<String, String>;
+}
+
+impl std::fmt::Debug for dyn Snapshots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Snapshots")
+    }
+}
+
+/// What a mediator needs to know before the command runs.
+#[derive(Debug)]
+pub struct Mediate {
+    pub policy: Arc<ResolvedPolicy>,
+    /// File systems of the command's own.
+    pub private: Vec<PathBuf>,
+    /// nono's own folders that the policy does not know of.
+    pub own: Vec<PathBuf>,
+    /// The command has a network of its own.
+    pub own_network: bool,
+    /// Who is asked, if anybody is.
+    pub backend: Option<Arc<dyn ApprovalBackend>>,
+    pub snapshots: Option<Arc<dyn Snapshots>>,
+    /// Record what the command does; opens are then neither asked about nor granted.
+    pub record: bool,
+}
+
+/// What init handed over.
+pub(crate) struct Handed {
+    pub(crate) listener: OwnedFd,
+    pub(crate) root: OwnedFd,
+    pub(crate) socket_list: OwnedFd,
+    /// Init's process, as this one sees it.
+    pub(crate) init: i32,
+}
+
+/// Jobs that may wait for a clerk. A thread of the command has at most one.
+const MOST_JOBS: usize = 1024;
+const CLERKS: usize = 3;
+
+/// Everything but the threads, which start once there is somebody to take requests in words.
+pub(crate) struct Mediator {
+    shared: Arc<Shared>,
+    table: Table,
+    jobs: SyncSender<Job>,
+    inbox: Inbox<Job>,
+}
+
+/// The threads, while the command runs.
+pub(crate) struct Mediating {
+    shared: Arc<Shared>,
+    jobs: SyncSender<Job>,
+    threads: Vec<JoinHandle<()>>,
+    /// Hung up when the receiver has ended.
+    alive: UnixStream,
+}
+
+impl Mediator {
+    pub(crate) fn new(mediate: Mediate, handed: Handed, stage: Option<Stage>) -> io::Result<Mediator> {
+        let mut table = Table::new(&mediate.policy);
+        table.allow(&mediate.private);
+        let shared = Arc::new(Shared::new(mediate, handed, stage)?);
+        let (jobs, inbox) = sync_channel(MOST_JOBS);
+        Ok(Mediator { shared, table, jobs, inbox })
+    }
+
+    /// For requests in words, and for reports while it runs.
+    pub(crate) fn office(&self) -> Arc<dyn Office> {
+        Arc::new(Desk { shared: self.shared.clone(), jobs: self.jobs.clone() })
+    }
+
+    /// Begin to answer. `door` is where requests in words are made.
+    pub(crate) fn start(self, door: Option<Arc<dyn RequestDoor>>) -> io::Result<Mediating> {
+        let Mediator { shared, table, jobs, inbox } = self;
+        shared.scene.set_door(door);
+        let inbox = Arc::new(Mutex::new(inbox));
+        let (alive, receiving) = UnixStream::pair()?;
+        let mut threads = Vec::new();
+        for _ in 0..CLERKS {
+            let (shared, inbox) = (shared.clone(), inbox.clone());
+            threads.push(spawn("nono-clerk", move || clerk_turns(&shared, &inbox))?);
+        }
+        let asker = shared.clone();
+        threads.push(spawn("nono-ask", move || asker.ask_in_turn())?);
+        let penal = shared.clone();
+        threads.push(spawn("nono-penalty", move || penal.penalty.serve(&penal.listener))?);
+        let receiver = Receiver::new(shared.clone(), table, jobs.clone());
+        threads.push(spawn("nono-receive", move || {
+            if receiver.serve() {
+                // Only a word of farewell: without it, whoever is left is ended.
+                let _ = (&receiving).write_all(b".");
+            }
+        })?);
+        Ok(Mediating { shared, jobs, threads, alive })
+    }
+}
+
+impl Mediating {
+    /// Readable when trapped calls are not answered any more.
+    pub(crate) fn ended(&self) -> BorrowedFd<'_> {
+        self.alive.as_fd()
+    }
+
+    /// Whether that is because nobody is left who could make one.
+    pub(crate) fn ended_well(&self) -> bool {
+        (&self.alive).read(&mut [0]).is_ok_and(|read| read == 1)
+    }
+
+    /// The command's processes are gone: end the threads, and say what happened.
+    pub(crate) fn finish(self) -> (MediationReport, Option<Recorded>) {
+        for waiter in self.shared.questions.end() {
+            self.shared.refuse_waiter(waiter, Because::NoAnswer { why: "the command ended".to_owned() });
+        }
+        self.shared.penalty.end();
+        self.shared.scene.set_door(None);
+        for _ in 0..CLERKS {
+            // A clerk that is gone needs no word.
+            let _ = self.jobs.send(Job::End);
+        }
+        let report = self.shared.report();
+        for thread in self.threads {
+            // A thread that panicked has nothing to give back; the loop has ended the command by then.
+            let _ = thread.join();
+        }
+        (report, self.shared.recorder.as_ref().map(Recorder::recorded))
+    }
+}
+
+/// Each thread acts as the command would: without capabilities, and with a umask of its own.
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    let (ready, started) = sync_channel(1);
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let prepared = nono_sys::launch::drop_capabilities().and_then(|()| nono_sys::process::own_umask());
+        let fine = prepared.is_ok();
+        // The starter waits for it.
+        let _ = ready.send(prepared);
+        if fine {
+            work();
+        }
+    })?;
+    started.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
+    Ok(thread)
+}
+
+fn clerk_turns(shared: &Arc<Shared>, inbox: &Mutex<Inbox<Job>>) {
+    loop {
+        let job = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match job {
+            Ok(Job::Open(open)) => shared.open(open),
+            Ok(Job::Call(call)) => shared.other(&call),
+            Ok(Job::End) | Err(_) => return,
+        }
+    }
+}
+
+/// The way in for requests in words.
+struct Desk {
+    shared: Arc<Shared>,
+    jobs: SyncSender<Job>,
+}
+
+/// How often it is looked whether somebody still waits for an answer.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Office for Desk {
+    fn capability(
+        &self,
+        asker: &Asker,
+        path: PathBuf,
+        access: AccessMode,
+        reason: Option<String>,
+        wanted: &StillWanted<'_>,
+    ) -> Reply {
+        use std::os::unix::ffi::OsStringExt;
+        let flags = match access {
+            AccessMode::Read => libc::O_RDONLY,
+            AccessMode::Write => libc::O_WRONLY | libc::O_CREAT,
+            AccessMode::ReadWrite => libc::O_RDWR | libc::O_CREAT,
+        };
+        let (reply, answer) = sync_channel(1);
+        let gone = Arc::new(AtomicBool::new(false));
+        let open = Open {
+            source: Source::Request { asker: asker.clone(), reason, reply, gone: gone.clone() },
+            start: Start::WorkingDirectory,
+            path: path.into_os_string().into_vec(),
+            how: How { flags, mode: 0o666, resolve: 0 },
+            remember: None,
+        };
+        if self.jobs.try_send(Job::Open(open)).is_err() {
+            return Reply::Denied { because: Because::TooMany };
+        }
+        loop {
+            match answer.recv_timeout(LOOK) {
+                Ok(reply) => return reply,
+                Err(RecvTimeoutError::Timeout) if wanted() => {}
+                Err(_) => {
+                    gone.store(true, Ordering::Relaxed);
+                    return Reply::Denied {
+                        because: Because::NoAnswer { why: "nobody waits for it any more".to_owned() },
+                    };
+                }
+            }
+        }
+    }
+
+    fn checkpoint(&self, _asker: &Asker, reason: &str) -> Result<u64, String> {
+        self.shared.snapshots.as_ref().ok_or(NO_SNAPSHOTS)?.checkpoint(reason)
+    }
+
+    fn restore(
+        &self,
+        asker: &Asker,
+        snapshot: u64,
+        paths: Vec<PathBuf>,
+        wanted: &StillWanted<'_>,
+    ) -> Result<String, String> {
+        let snapshots = self.shared.snapshots.as_ref().ok_or(NO_SNAPSHOTS)?;
+        self.shared.agree_to_restore(asker, snapshot, &paths, wanted)?;
+        snapshots.restore(snapshot, &paths)
+    }
+
+    fn report(&self) -> MediationReport {
+        self.shared.report()
+    }
+
+    fn waiting(&self) -> u64 {
+        self.shared.questions.waiting()
+    }
+}
+
+const NO_SNAPSHOTS: &str = "this session has no snapshots: it was started without --rollback";

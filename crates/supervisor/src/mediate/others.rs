@@ -1,0 +1,52 @@
+//! Mediated calls that open nothing. Never left to the kernel: nothing there would hold them.
+
+use std::sync::Arc;
+
+use nono_sys::notify::Notification;
+
+use super::behalf::{self, Call, Handled, Response};
+use super::process;
+use super::shared::Shared;
+use crate::report::{Attempt, Because};
+
+impl Shared {
+    pub(super) fn other(self: &Arc<Shared>, call: &Notification) {
+        if call.nr == libc::SYS_seccomp {
+            return self.no_second_listener(call);
+        }
+        if self.record_call(call) {
+            return self.listener.respond_continue(call.id);
+        }
+        let waits = || self.listener.is_valid(call.id);
+        match behalf::handle(&self.scene, Call { notification: call, waits: &waits }) {
+            Handled::Now(response) => self.respond(call.id, response),
+            Handled::Refused(attempt, because) => {
+                let program = process::program(call.tid);
+                self.refusals().count(attempt, because, program, || process::pid(call.tid));
+                self.penalty.refuse(&self.listener, call.id, libc::EACCES);
+            }
+            Handled::Later(work) => {
+                let (shared, id) = (self.clone(), call.id);
+                if !self.crew.take_on(move || shared.respond(id, work())) {
+                    self.listener.respond_errno(call.id, libc::EAGAIN);
+                }
+            }
+        }
+    }
+
+    fn respond(&self, id: u64, response: Response) {
+        match response {
+            Response::Errno(errno) => self.listener.respond_errno(id, errno),
+            Response::Value(value) => self.listener.respond_value(id, value),
+        }
+    }
+
+    fn no_second_listener(&self, call: &Notification) {
+        let what = "a listener for system calls of its own (nono has the only one there can be)".to_owned();
+        let why = "the kernel allows one".to_owned();
+        let (attempt, because) = (Attempt::Other { what }, Because::Failed { why });
+        let program = process::program(call.tid);
+        self.refusals().count(attempt, because, program, || process::pid(call.tid));
+        self.listener.respond_errno(call.id, libc::EBUSY);
+    }
+}

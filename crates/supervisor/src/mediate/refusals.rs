@@ -1,0 +1,75 @@
+//! Refusals, counted by kind: a flood is one line with a number.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use crate::report::{Attempt, Because, Refused};
+
+/// Kinds that are listed; what comes after is only counted.
+const MOST: usize = 1000;
+
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    kinds: HashMap<(Attempt, Because, PathBuf), usize>,
+    list: Vec<Refused>,
+    unlisted: u64,
+}
+
+impl Refusals {
+    /// `pid` is asked for only where it is listed: in a flood every look into `/proc` counts.
+    pub(super) fn count(
+        &mut self,
+        attempt: Attempt,
+        because: Because,
+        program: PathBuf,
+        pid: impl FnOnce() -> u32,
+    ) {
+        // Beyond the limit on questions it no longer matters which ones: one line for all of one program.
+        let attempt = match (&because, attempt) {
+            (Because::TooMany, Attempt::Open { .. }) => Attempt::Other { what: "more questions".to_owned() },
+            (_, attempt) => attempt,
+        };
+        let key = (attempt, because, program);
+        if let Some(refused) = self.kinds.get(&key).and_then(|at| self.list.get_mut(*at)) {
+            refused.count += 1;
+            return;
+        }
+        if self.list.len() >= MOST {
+            self.unlisted += 1;
+            return;
+        }
+        let (attempt, because, program) = key.clone();
+        self.kinds.insert(key, self.list.len());
+        self.list.push(Refused { attempt, because, program, pid: pid(), count: 1 });
+    }
+
+    pub(super) fn list(&self) -> (Vec<Refused>, u64) {
+        (self.list.clone(), self.unlisted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nono_policy::AccessMode;
+
+    use super::*;
+
+    #[test]
+    fn a_flood_is_one_line_with_a_number() {
+        let mut refusals = Refusals::default();
+        let program = || PathBuf::from("/bin/a");
+        let open = |n: usize| Attempt::Open { path: format!("/x/{n}").into(), access: AccessMode::Read };
+        for n in 0..5000 {
+            refusals.count(open(n), Because::TooMany, program(), || 7);
+            refusals.count(open(0), Because::Answered { by: "a".into() }, program(), || 7);
+        }
+        let (list, unlisted) = refusals.list();
+        assert_eq!(list.iter().map(|refused| refused.count).collect::<Vec<_>>(), [5000, 5000]);
+        assert_eq!(unlisted, 0);
+        for n in 0..5000 {
+            refusals.count(open(n), Because::Answered { by: "b".into() }, program(), || 7);
+        }
+        let (list, unlisted) = refusals.list();
+        assert_eq!((list.len(), unlisted), (MOST, 5000 + 2 - MOST as u64));
+    }
+}

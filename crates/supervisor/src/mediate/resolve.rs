@@ -1,0 +1,376 @@
+//! From a path in a command's words to an object that is held fast.
+//!
+//! Everything is followed in the command's own view of the file system (its root, its mounts, its masks) and never
+//! through a magic link. The object that was reached is pinned by a descriptor, and from then on it is that object that
+//! is shown, decided about and opened; what the path leads to later is of no interest.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::call::{How, Start};
+
+/// A device and an inode: the same as long as it is pinned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Identity {
+    dev: u64,
+    ino: u64,
+}
+
+impl Identity {
+    pub(super) fn of(meta: &std::fs::Metadata) -> Identity {
+        use std::os::unix::fs::MetadataExt;
+        Identity { dev: meta.dev(), ino: meta.ino() }
+    }
+}
+
+/// What stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Directory,
+    /// Devices, pipes, sockets.
+    Special,
+}
+
+#[derive(Debug)]
+pub(super) enum Target {
+    There {
+        pin: OwnedFd,
+        path: PathBuf,
+        identity: Identity,
+        kind: Kind,
+        links: u64,
+    },
+    /// A name that does not exist, in a folder that does.
+    Missing {
+        /// Held so that its identity cannot become another's.
+        _folder: OwnedFd,
+        folder_path: PathBuf,
+        folder_identity: Identity,
+        name: OsString,
+    },
+}
+
+impl Target {
+    /// Without links, as the command sees it.
+    pub(super) fn path(&self) -> PathBuf {
+        match self {
+            Target::There { path, .. } => path.clone(),
+            Target::Missing { folder_path, name, .. } => folder_path.join(name),
+        }
+    }
+
+    /// Of the object, if there is one.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        match self {
+            Target::There { identity, .. } => Some(*identity),
+            Target::Missing { .. } => None,
+        }
+    }
+}
+
+/// What came of following a path.
+#[derive(Debug)]
+pub(super) enum Resolved {
+    Target(Target),
+    /// The command cannot even look there, because of a mask or of permissions: the kernel refuses it.
+    Hidden,
+    /// There is nothing to decide: the kernel gives its own error, or judges what only it can (`/proc`).
+    Kernel,
+}
+
+/// How often a name that leads nowhere may lead on.
+const MOST_LINKS: usize = 16;
+const PROC_MAGIC: i64 = 0x9fa0;
+/// Flags under which the start is more than a start, so that a path cannot be made absolute.
+const ANCHORED: u64 = 0x01 | BENEATH | IN_ROOT;
+const BENEATH: u64 = 0x08;
+const IN_ROOT: u64 = 0x10;
+const NO_SYMLINKS: u64 = 0x04;
+
+/// The folder a relative path starts at, as text.
+pub(super) fn base(tid: u32, start: Start) -> io::Result<Vec<u8>> {
+    let link = std::fs::read_link(base_link(tid, start))?.into_os_string().into_vec();
+    if link.first() == Some(&b'/') { Ok(link) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
+fn base_link(tid: u32, start: Start) -> String {
+    match start {
+        Start::WorkingDirectory => format!("/proc/{tid}/cwd"),
+        Start::Descriptor(fd) => format!("/proc/{tid}/fd/{fd}"),
+    }
+}
+
+/// Follow `path` for the thread `tid`, whose root is `root`.
+pub(super) fn resolve(
+    root: BorrowedFd<'_>,
+    tid: u32,
+    start: Start,
+    path: &[u8],
+    how: How,
+) -> io::Result<Resolved> {
+    if path.is_empty() {
+        return Ok(Resolved::Kernel);
+    }
+    if how.resolve & ANCHORED != 0 {
+        return anchored(root, tid, start, path, how);
+    }
+    let mut absolute = path.to_vec();
+    if path[0] != b'/' {
+        let Ok(mut base) = base(tid, start) else { return Ok(Resolved::Kernel) };
+        base.push(b'/');
+        base.extend_from_slice(path);
+        absolute = base;
+    }
+    from_root(root, &absolute, how)
+}
+
+/// Follow an absolute path.
+pub(super) fn from_root(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Resolved> {
+    let mut path = path.to_vec();
+    for _ in 0..MOST_LINKS {
+        let follow = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | no_symlinks(how);
+        match rustix::fs::openat2(root, OsStr::from_bytes(&path), named(how), Mode::empty(), follow) {
+            Ok(pin) => return pinned(pin),
+            Err(Errno::NOENT) if how.creates() => {}
+            Err(Errno::ACCESS) => return Ok(Resolved::Hidden),
+            // Whatever it is, the kernel says the same to the command.
+            Err(_) => return Ok(Resolved::Kernel),
+        }
+        match missing(root, &path, how)? {
+            Missed::Resolved(resolved) => return Ok(resolved),
+            Missed::LeadsTo(next) => path = next,
+        }
+    }
+    Ok(Resolved::Kernel)
+}
+
+fn no_symlinks(how: How) -> ResolveFlags {
+    if how.resolve & NO_SYMLINKS != 0 { ResolveFlags::NO_SYMLINKS } else { ResolveFlags::empty() }
+}
+
+fn named(how: How) -> OFlags {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    // An exclusive creation does not follow a link in the last place either.
+    let stays = how.has(libc::O_NOFOLLOW) || how.has(libc::O_CREAT | libc::O_EXCL);
+    if stays { flags | OFlags::NOFOLLOW } else { flags }
+}
+
+enum Missed {
+    Resolved(Resolved),
+    /// The name is a link to something that is not there.
+    LeadsTo(Vec<u8>),
+}
+
+fn missing(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Missed> {
+    let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    let (folder, name) = (&path[..=end], OsStr::from_bytes(&path[end + 1..]));
+    if name.is_empty() || name == "." || name == ".." {
+        return Ok(Missed::Resolved(Resolved::Kernel));
+    }
+    let follow = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | no_symlinks(how);
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(folder) = rustix::fs::openat2(root, OsStr::from_bytes(folder), flags, Mode::empty(), follow)
+    else {
+        return Ok(Missed::Resolved(Resolved::Kernel));
+    };
+    if on_proc(folder.as_fd())? {
+        return Ok(Missed::Resolved(Resolved::Kernel));
+    }
+    let folder_path = path_of(folder.as_fd())?;
+    if let Ok(link) = rustix::fs::readlinkat(&folder, name, Vec::new()) {
+        let stays = how.has(libc::O_NOFOLLOW) || how.has(libc::O_EXCL) || how.resolve & NO_SYMLINKS != 0;
+        let leads = folder_path.join(OsStr::from_bytes(link.as_bytes())).into_os_string().into_vec();
+        return Ok(if stays { Missed::Resolved(Resolved::Kernel) } else { Missed::LeadsTo(leads) });
+    }
+    let stat = rustix::fs::fstat(&folder)?;
+    Ok(Missed::Resolved(Resolved::Target(Target::Missing {
+        folder_identity: Identity { dev: stat.st_dev, ino: stat.st_ino },
+        _folder: folder,
+        folder_path,
+        name: name.to_owned(),
+    })))
+}
+
+/// Beneath a descriptor, or with it as the root: then it must be that descriptor.
+fn anchored(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8], how: How) -> io::Result<Resolved> {
+    // An absolute path leaves every anchor but a root; then it starts at the command's root, which is not ours.
+    let absolute = path.first() == Some(&b'/') && how.resolve & IN_ROOT == 0;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let base = if absolute {
+        root.try_clone_to_owned()?
+    } else {
+        match rustix::fs::open(base_link(tid, start), flags, Mode::empty()) {
+            Ok(base) => base,
+            Err(_) => return Ok(Resolved::Kernel),
+        }
+    };
+    let Some(resolve) = u32::try_from(how.resolve).ok().and_then(|bits| ResolveFlags::from_bits(bits.into()))
+    else {
+        return Ok(Resolved::Kernel);
+    };
+    let rooted =
+        if absolute && how.resolve & BENEATH == 0 { ResolveFlags::IN_ROOT } else { ResolveFlags::empty() };
+    let follow = (resolve | rooted | ResolveFlags::NO_MAGICLINKS) - ResolveFlags::CACHED;
+    match rustix::fs::openat2(&base, OsStr::from_bytes(path), named(how), Mode::empty(), follow) {
+        Ok(pin) => pinned(pin),
+        Err(_) => Ok(Resolved::Kernel),
+    }
+}
+
+fn pinned(pin: OwnedFd) -> io::Result<Resolved> {
+    let stat = rustix::fs::fstat(&pin)?;
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        // Only where links are not to be followed: the kernel has the error for it.
+        FileType::Symlink => return Ok(Resolved::Kernel),
+        _ => Kind::Special,
+    };
+    if on_proc(pin.as_fd())? || stat.st_nlink == 0 {
+        return Ok(Resolved::Kernel);
+    }
+    let path = path_of(pin.as_fd())?;
+    if !path.is_absolute() {
+        return Ok(Resolved::Kernel);
+    }
+    let identity = Identity { dev: stat.st_dev, ino: stat.st_ino };
+    #[allow(clippy::useless_conversion, reason = "its size depends on the architecture")]
+    let links = stat.st_nlink.into();
+    Ok(Resolved::Target(Target::There { pin, path, identity, kind, links }))
+}
+
+/// A name in a folder, whatever it leads to.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) folder: PathBuf,
+    name: OsString,
+    pub(super) is_there: bool,
+}
+
+impl Named {
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+}
+
+/// Follow all of `path` but its last name. `None`: there is no such folder, or it is on procfs.
+pub(super) fn last_name(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8]) -> Option<Named> {
+    let mut path = path.to_vec();
+    while path.len() > 1 && path.last() == Some(&b'/') {
+        path.pop();
+    }
+    let (folder, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(end) => (&path[..=end], &path[end + 1..]),
+        None => (&b"."[..], &path[..]),
+    };
+    if matches!(name, b"" | b"." | b"..") {
+        return None;
+    }
+    let how = How { flags: libc::O_DIRECTORY, mode: 0, resolve: 0 };
+    match resolve(root, tid, start, folder, how).ok()? {
+        Resolved::Target(Target::There { pin, path, kind: Kind::Directory, .. }) => {
+            let name = OsStr::from_bytes(name).to_owned();
+            let is_there = rustix::fs::statat(&pin, &name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
+            Some(Named { folder: path, name, is_there })
+        }
+        _ => None,
+    }
+}
+
+/// What is on procfs depends on who looks: it is never opened for somebody else.
+fn on_proc(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    #[allow(clippy::useless_conversion, reason = "its size depends on the architecture")]
+    let kind: i64 = rustix::fs::fstatfs(fd)?.f_type.into();
+    Ok(kind == PROC_MAGIC)
+}
+
+pub(super) fn path_of(fd: BorrowedFd<'_>) -> io::Result<PathBuf> {
+    std::fs::read_link(own_link(fd))
+}
+
+/// The name under which this process can open a pinned object again.
+pub(super) fn own_link(fd: BorrowedFd<'_>) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+}
+
+/// The same object in *this* process's view of the file system, where the mounts are not read-only. An error, if
+/// something else stands there: the command's view has a mask or a mount of its own in that place.
+pub(super) fn outside(path: &Path, identity: Identity) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let follow = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let pin = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), follow)?;
+    let stat = rustix::fs::fstat(&pin)?;
+    if (Identity { dev: stat.st_dev, ino: stat.st_ino }) == identity {
+        Ok(pin)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn how(flags: i32) -> How {
+        How { flags, mode: 0o666, resolve: 0 }
+    }
+
+    fn root() -> OwnedFd {
+        rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap()
+    }
+
+    fn at(path: &Path, flags: i32) -> Resolved {
+        let own = std::process::id();
+        let path = path.as_os_str().as_bytes();
+        resolve(root().as_fd(), own, Start::WorkingDirectory, path, how(flags)).unwrap()
+    }
+
+    fn target(resolved: Resolved) -> Target {
+        match resolved {
+            Resolved::Target(target) => target,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn links_are_followed_to_what_they_mean() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().canonicalize().unwrap();
+        std::fs::write(dir.join("real"), "x").unwrap();
+        std::os::unix::fs::symlink("real", dir.join("link")).unwrap();
+        std::os::unix::fs::symlink(dir.join("later"), dir.join("dangling")).unwrap();
+        assert_eq!(target(at(&dir.join("link"), 0)).path(), dir.join("real"));
+        assert!(matches!(at(&dir.join("link"), libc::O_NOFOLLOW), Resolved::Kernel));
+        assert!(matches!(at(&dir.join("dangling"), 0), Resolved::Kernel), "the kernel says ENOENT");
+        let made = target(at(&dir.join("dangling"), libc::O_CREAT));
+        assert_eq!(made.path(), dir.join("later"));
+        assert!(matches!(made, Target::Missing { .. }));
+        assert!(matches!(at(&dir.join("dangling"), libc::O_CREAT | libc::O_EXCL), Resolved::Kernel));
+    }
+
+    #[test]
+    fn nothing_on_proc_is_ours_to_open() {
+        for path in ["/proc/self/status", "/proc/self/fd/0", "/proc/1/root/etc/passwd", "/dev/stdin"] {
+            assert!(!matches!(at(Path::new(path), 0), Resolved::Target(_)), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_object_outside_must_be_the_same() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().canonicalize().unwrap();
+        std::fs::write(dir.join("a"), "a").unwrap();
+        let Target::There { identity, path, .. } = target(at(&dir.join("a"), 0)) else { panic!() };
+        assert!(outside(&path, identity).is_ok());
+        std::fs::write(dir.join("b"), "b").unwrap();
+        std::fs::rename(dir.join("b"), dir.join("a")).unwrap();
+        assert!(outside(&path, identity).is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! What the mediator's threads share.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nono_policy::ResolvedPolicy;
+use nono_sys::notify::Listener;
+
+use super::aliases::Aliases;
+use super::answers::Answers;
+use super::behalf::{Crew, Scene};
+use super::penalty::Penalty;
+use super::questions::Questions;
+use super::record::Recorder;
+use super::refusals::Refusals;
+use super::{Handed, Mediate, Snapshots};
+use crate::approval::ApprovalBackend;
+use crate::report::MediationReport;
+use crate::stage::Stage;
+
+pub(super) struct Shared {
+    pub(super) listener: Listener,
+    pub(super) root: OwnedFd,
+    pub(super) policy: Arc<ResolvedPolicy>,
+    /// File systems of the command's own, which no policy speaks of.
+    pub(super) private: Vec<PathBuf>,
+    /// nono's own folders, beside what the policy closes.
+    pub(super) own: Vec<PathBuf>,
+    pub(super) aliases: Aliases,
+    pub(super) backend: Option<Arc<dyn ApprovalBackend>>,
+    pub(super) snapshots: Option<Arc<dyn Snapshots>>,
+    /// One question at a time is put to it.
+    pub(super) turn: Mutex<()>,
+    pub(super) stage: Option<Stage>,
+    pub(super) questions: Questions,
+    pub(super) penalty: Arc<Penalty>,
+    pub(super) verified: Verified,
+    pub(super) asked: AtomicU64,
+    /// Where the command is only watched.
+    pub(super) recorder: Option<Recorder>,
+    /// For calls that open nothing.
+    pub(super) scene: Arc<Scene>,
+    pub(super) crew: Crew,
+    answers: Mutex<Answers>,
+    refusals: Mutex<Refusals>,
+    tracked: Mutex<HashSet<PathBuf>>,
+}
+
+impl Shared {
+    pub(super) fn new(mediate: Mediate, handed: Handed, stage: Option<Stage>) -> io::Result<Shared> {
+        let listener = Listener::new(handed.listener);
+        listener.abilities();
+        let root = handed.root.try_clone()?;
+        let policy = mediate.policy.clone();
+        let scene = Scene::new(policy, handed.init, mediate.own_network, root, handed.socket_list)?;
+        // Objects are known by their paths without links; what is not there yet has none.
+        let own: Vec<_> = mediate.own.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
+        Ok(Shared {
+            scene: Arc::new(scene),
+            crew: Crew::default(),
+            listener,
+            root: handed.root,
+            aliases: Aliases::new(&mediate.policy, &own),
+            policy: mediate.policy,
+            private: mediate.private,
+            own,
+            backend: mediate.backend,
+            snapshots: mediate.snapshots,
+            turn: Mutex::default(),
+            stage,
+            questions: Questions::new(),
+            penalty: Arc::new(Penalty::new()),
+            verified: Verified::new(),
+            asked: AtomicU64::new(0),
+            recorder: mediate.record.then(Recorder::default),
+            answers: Mutex::default(),
+            refusals: Mutex::default(),
+            tracked: Mutex::default(),
+        })
+    }
+
+    pub(super) fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tracked(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.tracked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn report(&self) -> MediationReport {
+        let (refused, refused_unlisted) = self.refusals().list();
+        MediationReport {
+            refused,
+            refused_unlisted,
+            expansions: self.answers().expansions(),
+            asked: self.asked.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Paths that were found to lead where the rules allow, by the hash of path and access.
+///
+/// Only for places the command cannot change. Whoever can, the person, may make an entry wrong; then the kernel refuses
+/// what could have been asked about, and nothing is opened.
+pub(super) struct Verified {
+    slots: Box<[AtomicU64]>,
+}
+
+const VERIFIED: usize = 1 << 13;
+
+impl Verified {
+    fn new() -> Verified {
+        Verified { slots: (0..VERIFIED).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "only the low bits choose a slot")]
+    fn slot(&self, key: u64) -> &AtomicU64 {
+        &self.slots[(key ^ (key >> 31)) as usize % VERIFIED]
+    }
+
+    pub(super) fn keep(&self, key: u64) {
+        self.slot(key).store(key, Ordering::Relaxed);
+    }
+
+    pub(super) fn has(&self, key: u64) -> bool {
+        self.slot(key).load(Ordering::Relaxed) == key
+    }
+}

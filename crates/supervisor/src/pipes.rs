@@ -1,0 +1,52 @@
+//! Which descriptors become the command's standard streams.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use nono_sys::{launch, process};
+
+use crate::pump::Pump;
+use crate::terminal::{Caller, is_terminal};
+
+/// The descriptors between the command's output and the caller's.
+pub(crate) struct Pipes {
+    pub(crate) stdio: [RawFd; 3],
+    /// (our end, where it goes), and the child's end, open until the fork.
+    tapped: Option<(OwnedFd, OwnedFd)>,
+    _childs: Option<OwnedFd>,
+}
+
+impl Pipes {
+    /// What is no terminal stays what it is, pty or not. Errors are listened to through a pipe, unless they go to a
+    /// terminal: then the command would notice, and with a pty we see them anyway. Where both outputs are one file they
+    /// stay one pipe, so that their order is kept.
+    pub(crate) fn new(caller: &Caller, listen: bool, output_aside: bool) -> io::Result<Pipes> {
+        let mut pipes = Pipes::as_they_are(caller, listen)?;
+        if output_aside && !is_terminal(1) {
+            let errors = pipes.stdio[2];
+            pipes.stdio[1] = if errors < 0 { 2 } else { errors };
+        }
+        Ok(pipes)
+    }
+
+    fn as_they_are(caller: &Caller, listen: bool) -> io::Result<Pipes> {
+        let mut stdio = [0, 1, 2].map(|stream| if is_terminal(stream) { -1 } else { stream });
+        if matches!(caller, Caller::Shared { .. }) {
+            (stdio[0], stdio[1]) = (-1, -1);
+        }
+        if !listen || stdio[2] < 0 {
+            return Ok(Pipes { stdio, tapped: None, _childs: None });
+        }
+        let (ours, childs) = launch::output_pipe()?;
+        if !is_terminal(1) && process::same_open_file(1, 2) {
+            stdio[1] = childs.as_raw_fd();
+        }
+        stdio[2] = childs.as_raw_fd();
+        let sink = io::stderr().as_fd().try_clone_to_owned()?;
+        Ok(Pipes { stdio, tapped: Some((ours, sink)), _childs: Some(childs) })
+    }
+
+    pub(crate) fn into_pumps(self) -> Vec<Pump> {
+        self.tapped.into_iter().map(|(from, to)| Pump::new(from, to)).collect()
+    }
+}

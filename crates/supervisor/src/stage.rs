@@ -1,0 +1,301 @@
+//! The person's terminal, while somebody other than the command uses it.
+//!
+//! The loop in `run.rs` passes bytes between the command's own terminal and the person's. A question needs that terminal
+//! for itself: [`Stage::lend`] makes the loop stop passing bytes both ways, and dropping the [`Lease`] lets it go on and
+//! draws again what the question covered. There is one lease at a time; whoever comes second waits for it. When the run
+//! ends the lease is taken back: [`Lease::listen`] says so.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nono_sys::{terminal, wait};
+
+/// How long a question has to go away once the run is over.
+const TAKING_BACK: Duration = Duration::from_secs(2);
+
+/// Where a lease can be had. Cheap to clone; works from any thread. One stage belongs to one run.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    phase: Mutex<Phase>,
+    changed: Condvar,
+    /// Rung by those who want the terminal or bring it back; the loop polls the other end.
+    bell: UnixStream,
+    heard: UnixStream,
+    disturbances: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+enum Phase {
+    /// There is no loop to borrow from: not yet, or not any more.
+    #[default]
+    Shut,
+    Free,
+    /// Somebody waits for it.
+    Wanted,
+    /// What the loop answered, until it is taken.
+    Offered(Option<Prop>),
+    /// Lent. The run ends the lease by closing this.
+    Out(Option<PipeWriter>),
+    /// Brought back; the loop has to go on.
+    Back,
+}
+
+/// What the loop hands over.
+#[derive(Debug)]
+pub(crate) struct Prop {
+    pub(crate) tty: File,
+    pub(crate) full_screen: bool,
+    pub(crate) last_key: Option<Instant>,
+    /// To be written first.
+    pub(crate) opening: Vec<u8>,
+}
+
+impl Stage {
+    pub fn new() -> io::Result<Stage> {
+        let (bell, heard) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        heard.set_nonblocking(true)?;
+        let shared = Shared {
+            phase: Mutex::default(),
+            changed: Condvar::new(),
+            bell,
+            heard,
+            disturbances: AtomicU64::new(0),
+        };
+        Ok(Stage { shared: Arc::new(shared) })
+    }
+
+    /// The terminal for one question; waits while another one has it. `None` where there is none, where it is not ours
+    /// to use, or where the run is over.
+    pub fn lend(&self) -> Option<Lease> {
+        let mut phase = self.phase();
+        while !matches!(*phase, Phase::Free) {
+            if matches!(*phase, Phase::Shut) {
+                return None;
+            }
+            phase = self.wait(phase);
+        }
+        *phase = Phase::Wanted;
+        self.ring();
+        while matches!(*phase, Phase::Wanted) {
+            phase = self.wait(phase);
+        }
+        // Without an offer it was shut meanwhile.
+        let Phase::Offered(offer) = &mut *phase else { return None };
+        let Some(prop) = offer.take() else {
+            *phase = Phase::Free;
+            self.shared.changed.notify_all();
+            return None;
+        };
+        let Ok((ended, end)) = io::pipe() else {
+            *phase = Phase::Back;
+            self.ring();
+            return None;
+        };
+        *phase = Phase::Out(Some(end));
+        self.shared.changed.notify_all();
+        drop(phase);
+        let lease = Lease {
+            tty: prop.tty,
+            full_screen: prop.full_screen,
+            last_key: prop.last_key,
+            ended,
+            stage: self.clone(),
+        };
+        // A terminal that cannot be written to shows no question, and then nobody answers it.
+        (&lease.tty).write_all(&prop.opening).ok().map(|()| lease)
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        // Every change is one assignment: a thread that panicked left nothing half done.
+        self.shared.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, phase: MutexGuard<'a, Phase>) -> MutexGuard<'a, Phase> {
+        self.shared.changed.wait(phase).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ring(&self) {
+        // A bell that is full rings already.
+        let _ = (&self.shared.bell).write(&[0]);
+    }
+
+    /// The loop is there.
+    pub(crate) fn open(&self) -> Opened {
+        *self.phase() = Phase::Free;
+        Opened(self.clone())
+    }
+
+    /// What the loop polls.
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.shared.heard.as_fd()
+    }
+
+    pub(crate) fn hush(&self) {
+        let mut bytes = [0; 64];
+        // Empty is what it should be.
+        while (&self.shared.heard).read(&mut bytes).is_ok_and(|n| n > 0) {}
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        matches!(*self.phase(), Phase::Wanted)
+    }
+
+    pub(crate) fn is_back(&self) -> bool {
+        matches!(*self.phase(), Phase::Back)
+    }
+
+    /// Answer whoever waits.
+    pub(crate) fn offer(&self, prop: Option<Prop>) {
+        let mut phase = self.phase();
+        if matches!(*phase, Phase::Wanted) {
+            *phase = Phase::Offered(prop);
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// The loop goes on; the next one may have it.
+    pub(crate) fn free(&self) {
+        *self.phase() = Phase::Free;
+        self.shared.changed.notify_all();
+    }
+
+    /// The terminal looks different, or was somebody else's for a while.
+    pub(crate) fn disturb(&self) {
+        self.shared.disturbances.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// End a lease; it comes back when its holder has seen that.
+    pub(crate) fn revoke(&self) {
+        if let Phase::Out(end) = &mut *self.phase() {
+            *end = None;
+        }
+    }
+
+    /// Nothing is lent from now on, and what is out comes back first, unless its holder does not listen.
+    fn shut(&self) {
+        self.revoke();
+        let out = |phase: &mut Phase| matches!(phase, Phase::Offered(Some(_)) | Phase::Out(_));
+        let mut phase = self.phase();
+        // An offer that is taken from here on ends at once.
+        let deadline = Instant::now() + TAKING_BACK;
+        while out(&mut phase) {
+            if let Phase::Out(end) = &mut *phase {
+                *end = None;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.shared.changed.wait_timeout(phase, left);
+            phase = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *phase = Phase::Shut;
+        self.shared.changed.notify_all();
+    }
+}
+
+/// While this lives, leases can be had.
+#[derive(Debug)]
+pub(crate) struct Opened(Stage);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.shut();
+    }
+}
+
+/// The person's terminal, lent. What was typed before is thrown away.
+#[derive(Debug)]
+pub struct Lease {
+    /// In raw mode.
+    tty: File,
+    /// The command draws the whole screen: what is shown has to fit on it, stands from the first line on, and goes when
+    /// the lease is dropped. Otherwise it begins on a line of its own, and stays.
+    pub full_screen: bool,
+    /// When the person last typed something for the command. Somebody who types does not see yet that there is a
+    /// question.
+    pub last_key: Option<Instant>,
+    ended: PipeReader,
+    stage: Stage,
+}
+
+/// What came from a lent terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    Keys(Vec<u8>),
+    /// Nothing for so long.
+    Nothing,
+    /// Nothing more will come: the terminal is gone, or not ours any more.
+    Closed,
+    /// The run is over: the lease has to be dropped now.
+    Ended,
+}
+
+impl Lease {
+    /// What is typed next.
+    pub fn listen(&self, patience: Duration) -> Heard {
+        let fds = [Some((self.ended.as_fd(), false)), Some((self.tty.as_fd(), false))];
+        let Ok(ready) = wait::poll(&fds, Some(patience)) else { return Heard::Closed };
+        if ready[0] {
+            return Heard::Ended;
+        }
+        if !ready[1] {
+            return Heard::Nothing;
+        }
+        let mut bytes = [0; 1024];
+        match (&self.tty).read(&mut bytes) {
+            Ok(0) => Heard::Closed,
+            Ok(n) => Heard::Keys(bytes[..n].to_vec()),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
+                Heard::Nothing
+            }
+            // In the background, or hung up.
+            Err(_) => Heard::Closed,
+        }
+    }
+
+    /// Put this on it as it is: nothing of the command's unless it was made harmless. The terminal is raw, so a line
+    /// ends with `\r\n`.
+    pub fn show(&self, text: &str) -> io::Result<()> {
+        (&self.tty).write_all(text.as_bytes())
+    }
+
+    /// (rows, columns)
+    pub fn size(&self) -> (u16, u16) {
+        let size = terminal::size(self.tty.as_fd()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
+        size.map_or((24, 80), |size| (size.ws_row, size.ws_col))
+    }
+
+    /// Counts up when what was shown has to be shown again: another window size, or this job was stopped and goes on.
+    pub fn disturbances(&self) -> u64 {
+        self.stage.shared.disturbances.load(Ordering::Relaxed)
+    }
+
+    /// A lease of a terminal that no run uses, for a backend that is tried by itself.
+    pub fn of(tty: File, full_screen: bool, last_key: Option<Instant>) -> io::Result<(Lease, PipeWriter)> {
+        let (ended, end) = io::pipe()?;
+        Ok((Lease { tty, full_screen, last_key, ended, stage: Stage::new()? }, end))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut phase = self.stage.phase();
+        if matches!(*phase, Phase::Out(_)) {
+            *phase = Phase::Back;
+            self.stage.shared.changed.notify_all();
+            self.stage.ring();
+        }
+    }
+}

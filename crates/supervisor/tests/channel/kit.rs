@@ -1,0 +1,296 @@
+//! A reception whose office grants by name, and clients.
+
+use std::io::{IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use nono_policy::AccessMode;
+use nono_supervisor::approval::Asker;
+use nono_supervisor::channel::{
+    Bounds, CONTROL_SOCKET, Channels, Door, Listening, REQUEST_SOCKET, Reception, SessionInfo,
+};
+use nono_supervisor::report::{Because, MediationReport, Office, Reply, StillWanted};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use serde_json::{Value, json};
+
+/// Who asked, for what, and why.
+type Asked = (Asker, PathBuf, AccessMode, Option<String>);
+
+/// Grants what is called `granted`, keeps waiting for what is called `later`, and denies the rest.
+#[derive(Default)]
+pub(crate) struct TestOffice {
+    pub(crate) asked: Mutex<Vec<Asked>>,
+    pub(crate) report: Mutex<MediationReport>,
+    waiting: AtomicU64,
+    released: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl TestOffice {
+    pub(crate) fn release(&self) {
+        *self.released.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+
+    /// Until released or given up; whether it is still wanted then.
+    fn wait(&self, wanted: &StillWanted<'_>) -> bool {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut released = self.released.lock().unwrap();
+        while !*released && wanted() {
+            // A hang-up is looked for, not told.
+            released = self.changed.wait_timeout(released, Duration::from_millis(5)).unwrap().0;
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        wanted()
+    }
+
+    pub(crate) fn until_waiting(&self, number: u64) {
+        until(|| self.waiting.load(Ordering::SeqCst) == number);
+    }
+}
+
+/// Look again and again; a test that hangs here is ended by whoever runs it.
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        std::thread::yield_now();
+    }
+}
+
+impl Office for TestOffice {
+    fn capability(
+        &self,
+        asker: &Asker,
+        path: PathBuf,
+        access: AccessMode,
+        reason: Option<String>,
+        wanted: &StillWanted<'_>,
+    ) -> Reply {
+        self.asked.lock().unwrap().push((asker.clone(), path.clone(), access, reason));
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name == "later" && !self.wait(wanted) {
+            return Reply::Denied { because: Because::NoAnswer { why: "given up".to_owned() } };
+        }
+        match name.as_str() {
+            "granted" | "later" => {
+                Reply::Granted { fd: std::fs::File::open(&path).unwrap().into(), by: "the test".to_owned() }
+            }
+            "open" => Reply::AlreadyOpen,
+            _ => Reply::Denied { because: Because::Answered { by: "the test".to_owned() } },
+        }
+    }
+
+    fn checkpoint(&self, _asker: &Asker, reason: &str) -> Result<u64, String> {
+        if reason == "good" { Ok(7) } else { Err("nothing is tracked".to_owned()) }
+    }
+
+    fn restore(
+        &self,
+        _asker: &Asker,
+        snapshot: u64,
+        paths: Vec<PathBuf>,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<String, String> {
+        if snapshot == 7 { Ok(format!("{} paths are back", paths.len())) } else { Err("no".to_owned()) }
+    }
+
+    fn report(&self) -> MediationReport {
+        self.report.lock().unwrap().clone()
+    }
+
+    fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::SeqCst)
+    }
+}
+
+/// Both channels of a session, in a folder of their own.
+pub(crate) struct Place {
+    pub(crate) office: Arc<TestOffice>,
+    pub(crate) reception: Option<Reception>,
+    pub(crate) dir: tempfile::TempDir,
+    /// Stands for the sandbox's init; nothing is below it.
+    _nobody: Nobody,
+}
+
+/// A process without children.
+pub(crate) struct Nobody(Child);
+
+impl Nobody {
+    fn new() -> Nobody {
+        Nobody(Command::new("sleep").arg("1000").spawn().unwrap())
+    }
+}
+
+impl Drop for Nobody {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Which process stands for the sandbox's init.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Init {
+    /// This one: its children are inside.
+    Us,
+    /// Another one: everything here is outside.
+    Nobody,
+}
+
+impl Place {
+    pub(crate) fn new(init: Init, bounds: Bounds) -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let nobody = Nobody::new();
+        let bind = |name| Some(Listening::bind(dir.path(), name).unwrap());
+        let info = SessionInfo {
+            id: "20260101-000000-1".to_owned(),
+            name: Some("mine".to_owned()),
+            pid: std::process::id(),
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            command: vec!["make".to_owned(), "test".to_owned()],
+            workdir: "/".into(),
+            strategy: "supervised".to_owned(),
+            grants: 3,
+            rollback: None,
+        };
+        let channels =
+            Channels { request: bind(REQUEST_SOCKET), control: bind(CONTROL_SOCKET), info, bounds };
+        let office = Arc::new(TestOffice::default());
+        let pid = if init == Init::Us { std::process::id() } else { nobody.0.id() };
+        let reception = Some(Reception::open(channels, office.clone(), pid).unwrap());
+        std::fs::write(dir.path().join("granted"), "content").unwrap();
+        std::fs::write(dir.path().join("later"), "late content").unwrap();
+        Place { office, reception, dir, _nobody: nobody }
+    }
+
+    pub(crate) fn reception(&self) -> &Reception {
+        self.reception.as_ref().unwrap()
+    }
+
+    pub(crate) fn door(&self) -> Door {
+        self.reception().door()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A connection to the request channel as the supervisor makes one on behalf of a program.
+    pub(crate) fn connect(&self) -> Client {
+        let socket = new_socket();
+        self.door().connect_for(asker(), socket.as_fd()).unwrap();
+        Client(socket)
+    }
+
+    /// A connection to either channel, made by this process itself.
+    pub(crate) fn connect_self(&self, name: &str) -> Client {
+        let socket = new_socket();
+        let address = rustix::net::SocketAddrUnix::new(self.path(name)).unwrap();
+        rustix::net::connect(&socket, &address).unwrap();
+        Client(socket)
+    }
+
+    /// Ask for a file by its name in the folder.
+    pub(crate) fn wanted(&self, id: &str, name: &str) -> Value {
+        json!({"version": 1, "type": "capability_request", "id": id, "path": self.path(name), "access": "read",
+               "reason": "because"})
+    }
+
+    /// Ask for a file, and have the answer.
+    pub(crate) fn ask(&self, id: &str, name: &str) -> Value {
+        let client = self.connect();
+        client.send(&self.wanted(id, name));
+        client.answer().unwrap()
+    }
+}
+
+/// Who the supervisor says it connected for.
+pub(crate) fn asker() -> Asker {
+    Asker { program: "/usr/bin/agent".into(), pid: 4711 }
+}
+
+pub(crate) fn new_socket() -> OwnedFd {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+/// One end of a connection.
+pub(crate) struct Client(pub(crate) OwnedFd);
+
+impl Client {
+    pub(crate) fn send(&self, message: &Value) {
+        self.send_packet(&framed(&serde_json::to_vec(message).unwrap()));
+    }
+
+    /// As it is. Whoever was refused may have nobody left to send to.
+    pub(crate) fn send_packet(&self, packet: &[u8]) {
+        let _ = rustix::net::send(&self.0, packet, SendFlags::NOSIGNAL);
+    }
+
+    pub(crate) fn send_with(&self, message: &Value, descriptors: &[BorrowedFd<'_>]) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)));
+        let packet = framed(&serde_json::to_vec(message).unwrap());
+        rustix::net::sendmsg(&self.0, &[IoSlice::new(&packet)], &mut control, SendFlags::NOSIGNAL).unwrap();
+    }
+
+    /// The next message; `None` when the other end is closed.
+    pub(crate) fn answer(&self) -> Option<Value> {
+        let mut buffer = vec![0; 70_000];
+        let got = loop {
+            match rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()) {
+                // A reset comes before the last words.
+                Err(rustix::io::Errno::CONNRESET) => {}
+                result => break result.unwrap().0,
+            }
+        };
+        (got > 0).then(|| serde_json::from_slice(&buffer[4..got]).unwrap())
+    }
+
+    /// Nothing has come, and the other end is still there.
+    pub(crate) fn is_silent(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN | PollFlags::RDHUP)];
+        poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
+        fds[0].revents().is_empty()
+    }
+
+    /// An error of that kind, and then the end.
+    #[track_caller]
+    pub(crate) fn is_refused(&self, error: &str) {
+        let answer = self.answer().expect("an answer");
+        assert_eq!((&answer["type"], &answer["error"]), (&json!("error"), &json!(error)), "{answer}");
+        assert_eq!(self.answer(), None, "and closed");
+    }
+}
+
+pub(crate) fn framed(json: &[u8]) -> Vec<u8> {
+    let mut packet = u32::try_from(json.len()).unwrap().to_le_bytes().to_vec();
+    packet.extend(json);
+    packet
+}
+
+/// The Python client, as a process of its own: (exit code, output, errors).
+pub(crate) fn python(socket: &Path, change: impl FnOnce(&mut Command)) -> (Option<i32>, String, String) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/request.py");
+    let mut command = Command::new("python3");
+    command.arg("-c").arg(std::fs::read_to_string(script).unwrap());
+    command.env("NONO_REQUEST_SOCK", socket).current_dir("/");
+    change(&mut command);
+    let output = command.output().expect("python3");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// Everything until the end.
+pub(crate) fn content(mut file: impl Read) -> String {
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    text
+}

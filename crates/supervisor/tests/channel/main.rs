@@ -1,0 +1,11 @@
+//! The two channels of a session, with real sockets and real processes at their other ends; only the office behind them
+//! is the test's own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+mod bounds;
+mod control;
+mod frames;
+mod kit;
+mod peers;
+mod requests;

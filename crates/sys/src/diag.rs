@@ -1,0 +1,209 @@
+//! The kernel's list of unix sockets (`NETLINK_SOCK_DIAG`): which ones listen, under which name, on which file.
+//!
+//! A list is one of a network namespace: that in which the netlink socket was opened. Files are given as the kernel's own
+//! numbers, of which the inode is cut to 32 bits; whoever compares has to mind that two files may look the same.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::raw::{check_int, io_error, last_errno};
+
+/// A unix socket that somebody listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// The number in `socket:[…]`.
+    pub socket: u32,
+    /// As it was bound; abstract names begin with a NUL.
+    pub name: Vec<u8>,
+    /// Where it was bound to a path, the file it made.
+    pub file: Option<BoundFile>,
+}
+
+/// A file as the list tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundFile {
+    pub device: u32,
+    /// The low half of the inode's number.
+    pub inode: u32,
+}
+
+impl BoundFile {
+    pub fn new(device: (u32, u32), inode: u64) -> BoundFile {
+        BoundFile { device: device.0 << 20 | device.1, inode: inode as u32 }
+    }
+}
+
+const BY_FAMILY: u16 = 20;
+const DONE: u16 = libc::NLMSG_DONE as u16;
+const ERROR: u16 = libc::NLMSG_ERROR as u16;
+const HEADER: usize = 16;
+const MESSAGE: usize = 16;
+const STATE_LISTEN: u32 = 1 << 10;
+const SHOW_NAME: u32 = 1;
+const SHOW_FILE: u32 = 2;
+const ATTRIBUTE_NAME: u16 = 0;
+const ATTRIBUTE_FILE: u16 = 1;
+/// As much as the kernel puts into one part of a list.
+const PART: usize = 32 * 1024;
+
+/// A socket that lists those of the calling thread's network namespace.
+pub fn open() -> io::Result<OwnedFd> {
+    // SAFETY: only numbers are passed; the new descriptor is ours.
+    unsafe {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+        let fd =
+            check_int(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG)).map_err(io_error)?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// All unix sockets that are listened on. One caller at a time for one `list`: the answer comes in parts.
+pub fn listening(list: BorrowedFd<'_>) -> io::Result<Vec<Listening>> {
+    ask(list)?;
+    let mut found = Vec::new();
+    let mut part = vec![0u8; PART];
+    loop {
+        // SAFETY: the buffer is valid for its length. The kernel's answer is there as soon as it was asked.
+        let n = unsafe {
+            libc::recv(
+                list.as_raw_fd(),
+                part.as_mut_ptr().cast(),
+                part.len(),
+                libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+            )
+        };
+        if n < 0 {
+            return Err(io_error(last_errno()));
+        }
+        let n = n.unsigned_abs();
+        let answer = part.get(..n).ok_or_else(|| io_error(libc::EMSGSIZE))?;
+        if take(answer, &mut found)? {
+            return Ok(found);
+        }
+    }
+}
+
+fn ask(list: BorrowedFd<'_>) -> io::Result<()> {
+    const LENGTH: usize = HEADER + 24;
+    let mut request = [0u8; LENGTH];
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+    request[0..4].copy_from_slice(&(LENGTH as u32).to_ne_bytes());
+    request[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
+    request[6..8].copy_from_slice(&flags.to_ne_bytes());
+    request[16] = libc::AF_UNIX as u8;
+    request[20..24].copy_from_slice(&STATE_LISTEN.to_ne_bytes());
+    request[28..32].copy_from_slice(&(SHOW_NAME | SHOW_FILE).to_ne_bytes());
+    // SAFETY: the request is valid for its length; without an address it goes to the kernel.
+    let n = unsafe { libc::send(list.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
+    if n < 0 { Err(io_error(last_errno())) } else { Ok(()) }
+}
+
+/// One part of the answer; `true` when it was the last.
+fn take(mut part: &[u8], found: &mut Vec<Listening>) -> io::Result<bool> {
+    let malformed = || io_error(libc::EPROTO);
+    while !part.is_empty() {
+        let length = word(part, 0).ok_or_else(malformed)? as usize;
+        let message = part.get(..length).filter(|message| message.len() >= HEADER).ok_or_else(malformed)?;
+        match half(message, 4).ok_or_else(malformed)? {
+            DONE => return Ok(true),
+            ERROR => {
+                let errno = word(message, HEADER).ok_or_else(malformed)?.cast_signed().unsigned_abs();
+                return Err(io_error(errno.cast_signed()));
+            }
+            BY_FAMILY => found.push(parse(&message[HEADER..]).ok_or_else(malformed)?),
+            _ => {}
+        }
+        part = part.get(aligned(length)..).unwrap_or_default();
+    }
+    Ok(false)
+}
+
+fn parse(message: &[u8]) -> Option<Listening> {
+    let mut found = Listening { socket: word(message, 4)?, name: Vec::new(), file: None };
+    let mut attributes = message.get(MESSAGE..)?;
+    while !attributes.is_empty() {
+        let length = usize::from(half(attributes, 0)?);
+        let value = attributes.get(4..length)?;
+        match half(attributes, 2)? {
+            ATTRIBUTE_NAME => found.name = value.to_vec(),
+            ATTRIBUTE_FILE => {
+                found.file = Some(BoundFile { inode: word(value, 0)?, device: word(value, 4)? });
+            }
+            _ => {}
+        }
+        attributes = attributes.get(aligned(length)..).unwrap_or_default();
+    }
+    Some(found)
+}
+
+fn aligned(length: usize) -> usize {
+    length.next_multiple_of(4)
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    #[test]
+    fn a_listener_is_listed_with_its_file() {
+        let dir = std::env::temp_dir().join(format!("nono-diag-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let path = dir.join("door");
+        let _door = UnixListener::bind(&path).unwrap();
+        let pinned = crate::fs::open_path(&path.canonicalize().unwrap()).unwrap();
+        let identity = crate::foreign::identity(pinned.as_fd()).unwrap();
+        let device = crate::foreign::device_of_mount(std::process::id(), identity.mount).unwrap().unwrap();
+        let file = BoundFile::new(device, identity.inode);
+        let list = open().unwrap();
+        let matching = || -> Vec<Listening> {
+            let all = listening(list.as_fd()).unwrap();
+            all.into_iter().filter(|socket| socket.file == Some(file)).collect()
+        };
+        let found = matching();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].name.starts_with(path.as_os_str().as_encoded_bytes()));
+        assert!(crate::foreign::holds_socket(&[std::process::id() as i32], found[0].socket));
+        assert!(!crate::foreign::holds_socket(&[std::process::id() as i32], u32::MAX));
+        // The name is another's by now; the file the socket was bound to is not.
+        std::fs::remove_file(&path).unwrap();
+        let other = UnixListener::bind(&path).unwrap();
+        assert_eq!(matching(), found);
+        drop(other);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn many_and_abstract_ones_are_listed() {
+        let name = |i| format!("nono-diag-{}-{i}", std::process::id());
+        let doors: Vec<_> = (0..1500)
+            .map(|i| UnixListener::bind_addr(&SocketAddr::from_abstract_name(name(i)).unwrap()).unwrap())
+            .collect();
+        let list = open().unwrap();
+        let all = listening(list.as_fd()).unwrap();
+        for i in 0..doors.len() {
+            let bound = [b"\0", name(i).as_bytes()].concat();
+            assert!(all.iter().any(|socket| socket.name == bound && socket.file.is_none()), "{i}");
+        }
+        drop(doors);
+        let left = listening(list.as_fd()).unwrap();
+        assert!(!left.iter().any(|socket| socket.name == [b"\0", name(0).as_bytes()].concat()));
+    }
+
+    #[test]
+    fn broken_answers_are_errors() {
+        for part in [&[1u8, 0, 0, 0][..], &[0; 8], &[200, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] {
+            assert!(take(part, &mut Vec::new()).is_err(), "{part:?}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What rustix does not tell about the other end of a unix socket, and a descriptor at a given number.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::raw::{check_int, io_error};
+
+/// Who connected. The pid is 0 for a process that this pid namespace does not see, which is why rustix's own type, where
+/// that number cannot be, is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub pid: u32,
+    pub uid: u32,
+}
+
+/// The process that made the connection, as it was then.
+pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the struct is plain data and lives across the call, with its size beside it.
+    check_int(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut found).cast(),
+            &raw mut size,
+        )
+    })
+    .map_err(io_error)?;
+    Ok(Peer { pid: u32::try_from(found.pid).unwrap_or(0), uid: found.uid })
+}
+
+/// A handle on that process, which stays its own even when the number is used again. `None`: the kernel is older than
+/// 6.5, or the process is gone already.
+pub fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    let mut found: RawFd = -1;
+    let mut size = size_of::<RawFd>() as libc::socklen_t;
+    // SAFETY: the number lives across the call, with its size beside it.
+    let result = check_int(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERPIDFD,
+            (&raw mut found).cast(),
+            &raw mut size,
+        )
+    });
+    match result {
+        // SAFETY: the kernel made this descriptor for us; nobody else owns it.
+        Ok(_) => Ok(Some(unsafe { OwnedFd::from_raw_fd(found) })),
+        Err(libc::ENOPROTOOPT | libc::ESRCH | libc::ENODATA | libc::EINVAL) => Ok(None),
+        Err(errno) => Err(io_error(errno)),
+    }
+}
+
+/// Keep `fd` open under `number` for the program that replaces this one. What was open under that number is closed.
+pub fn hand_down(fd: OwnedFd, number: RawFd) -> io::Result<()> {
+    let own = fd.as_raw_fd();
+    if own == number {
+        // SAFETY: only numbers; the descriptor is ours.
+        check_int(unsafe { libc::fcntl(own, libc::F_SETFD, 0) }).map_err(io_error)?;
+        std::mem::forget(fd);
+        return Ok(());
+    }
+    // SAFETY: only numbers. Whoever had `number` before was told that it is closed.
+    check_int(unsafe { libc::dup2(own, number) }).map_err(io_error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn the_other_end_of_a_pair_is_this_process() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let found = peer(one.as_fd()).unwrap();
+        assert_eq!(found, Peer { pid: std::process::id(), uid: crate::process::uid() });
+        if let Some(pidfd) = peer_pidfd(one.as_fd()).unwrap() {
+            let ready = crate::wait::poll(&[Some((pidfd.as_fd(), false))], Some(std::time::Duration::ZERO));
+            assert_eq!(ready.unwrap(), [false], "it lives");
+        }
+    }
+
+    #[test]
+    fn what_is_no_socket_has_no_peer() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(peer(file.as_fd()).unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));
+        assert_eq!(peer_pidfd(file.as_fd()).unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));
+    }
+}
