@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+/// The program of a process that is gone.
+pub(super) const UNKNOWN: &str = "?";
+
 /// The program it runs.
 pub(super) fn program(tid: u32) -> PathBuf {
-    std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_else(|_| PathBuf::from("?"))
+    std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_else(|_| PathBuf::from(UNKNOWN))
 }
 
 /// The process it belongs to.

@@ -1,8 +1,9 @@
 //! Refusals, counted by kind: a flood is one line with a number.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::process;
 use crate::report::{Attempt, Because, Refused};
 
 /// Kinds that are listed; what comes after is only counted.
@@ -31,6 +32,14 @@ impl Refusals {
         };
         let key = (attempt, because, program);
         if let Some(refused) = self.kinds.get(&key).and_then(|at| self.list.get_mut(*at)) {
+            refused.count += 1;
+            return;
+        }
+        // One that has just died has no program any more: it counts with those that were refused the same.
+        let is_same = |refused: &&mut Refused| refused.attempt == key.0 && refused.because == key.1;
+        if key.2 == Path::new(process::UNKNOWN)
+            && let Some(refused) = self.list.iter_mut().find(is_same)
+        {
             refused.count += 1;
             return;
         }
@@ -63,8 +72,9 @@ mod tests {
             refusals.count(open(n), Because::TooMany, program(), || 7);
             refusals.count(open(0), Because::Answered { by: "a".into() }, program(), || 7);
         }
+        refusals.count(open(0), Because::Answered { by: "a".into() }, process::UNKNOWN.into(), || 8);
         let (list, unlisted) = refusals.list();
-        assert_eq!(list.iter().map(|refused| refused.count).collect::<Vec<_>>(), [5000, 5000]);
+        assert_eq!(list.iter().map(|refused| refused.count).collect::<Vec<_>>(), [5000, 5001]);
         assert_eq!(unlisted, 0);
         for n in 0..5000 {
             refusals.count(open(n), Because::Answered { by: "b".into() }, program(), || 7);
