@@ -99,6 +99,12 @@ fn the_footer_as_json() {
         "access": "read+write",
         "is_file": false,
         "source": "system"
+      },
+      {
+        "path": "[TMP]/bin/nono",
+        "access": "read",
+        "is_file": true,
+        "source": "system"
       }
     ],
     "network": "blocked"

@@ -19,12 +19,17 @@ pub(super) fn denials(refused: &[Refused], policy: &ResolvedPolicy) -> Vec<Denia
 fn denial(refused: &Refused, policy: &ResolvedPolicy) -> Denial {
     let Refused { attempt, because, program, pid, count } = refused.clone();
     Denial {
-        flags: flags(&attempt, policy),
+        flags: if is_nonos(&because) { Vec::new() } else { flags(&attempt, policy) },
         probe: is_probe(&attempt),
         attempt,
         because,
         seen: Some(Seen { program, pid, count }),
     }
+}
+
+/// What no flag opens.
+fn is_nonos(because: &Because) -> bool {
+    matches!(because, Because::Policy { reason: DeniedReason::NonoState })
 }
 
 pub(super) fn too_many(refused: &[Refused]) -> u64 {

@@ -234,12 +234,16 @@ impl Collector<'_, '_> {
             self.offer(dir.clone(), AccessMode::Read, &CapabilitySource::System);
             self.offer(dir.join("tmp"), AccessMode::ReadWrite, &CapabilitySource::System);
         }
+        // The command's own file; and nono's, so that what runs inside can ask for more.
         let program = self.inputs.request.program.as_ref().map(|program| self.inputs.host.absolute(program));
-        let Some((path, found)) =
-            program.and_then(|path| self.inputs.locator.find(&path).ok().map(|f| (path, f)))
-        else {
-            return;
-        };
+        let nono = self.inputs.host.binary.clone().filter(|_| self.inputs.host.session_dir.is_some());
+        for path in program.into_iter().chain(nono) {
+            self.add_program(&path);
+        }
+    }
+
+    fn add_program(&mut self, path: &Path) {
+        let Ok(found) = self.inputs.locator.find(path) else { return };
         let covered = |grant: &FsCapability| {
             grant.access.reads()
                 && if grant.is_file {
@@ -250,7 +254,7 @@ impl Collector<'_, '_> {
         };
         let open = self.closures.forbids(&found.path, AccessMode::Read).is_none();
         if found.kind == FoundKind::File && open && !self.grants.iter().any(covered) {
-            self.push(&path, found, AccessMode::Read, CapabilitySource::System);
+            self.push(path, found, AccessMode::Read, CapabilitySource::System);
         }
     }
 
