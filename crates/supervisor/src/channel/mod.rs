@@ -2,8 +2,8 @@
 //!
 //! `request.sock` stands in the session folder, for the command: it asks in words for a file, a checkpoint or a restore.
 //! `control.sock` stands in nono's state, which is closed to the command, for whoever started it: what runs, and make it
-//! end. Both speak [`frame`]s, one request to a connection, and refuse whoever is on the wrong side of the sandbox
-//! ([`peer`]), too fast, too many or too slow ([`gate`]). What is asked for is decided by the [`Office`](crate::report::Office), never here.
+//! end. Both speak frames (`frame`), one request to a connection, and refuse whoever is on the wrong side of the sandbox
+//! (`peer`), too fast, too many or too slow (`gate`). What is asked for is decided by the [`Office`](crate::report::Office), never here.
 //!
 //! Whoever asks may lie, stall, flood and vanish. So: every connection is served by a thread of its own, of which there
 //! are so many and no more; nothing is waited for without a bound but the office's answer; and every error ends in an

@@ -1,6 +1,6 @@
 //! Trapped calls: who receives them, who decides, who asks.
 //!
-//! The kernel stops a thread of the command inside a call and tells the [`receiver`]. What the rules of the start allow
+//! The kernel stops a thread of the command inside a call and tells the `receiver`. What the rules of the start allow
 //! goes back to the kernel at once, which carries it out and enforces those rules. Everything else goes to a clerk, which
 //! resolves it to an object, judges that object, and refuses it, opens it on the command's behalf, or puts a question.
 //! One more thread puts the questions, one at a time, so that nobody else ever waits for a person.
