@@ -42,8 +42,17 @@ fn own(fd: isize) -> OwnedFd {
 
 /// The process that a thread belongs to.
 pub fn process_of(tid: u32) -> Option<u32> {
+    status_line(tid, "Tgid:")?.parse().ok()
+}
+
+/// Which permissions the thread takes from files that it makes.
+pub fn umask_of(tid: u32) -> Option<u32> {
+    u32::from_str_radix(&status_line(tid, "Umask:")?, 8).ok()
+}
+
+fn status_line(tid: u32, name: &str) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
 }
 
 /// Where the thread's relative names start, as it would call the place itself.

@@ -9,13 +9,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nono_policy::{DeniedReason, QueryResult, is_within, query_path};
-use nono_sys::process as own;
+use nono_sys::{foreign, process as own};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::answers::Answered;
 use super::call::access;
 use super::job::{Open, Source, Waiter};
-use super::process;
 use super::resolve::{self, Identity, Kind, Resolved, Target};
 use super::shared::Shared;
 use super::table::{READ, WRITE};
@@ -350,7 +349,7 @@ fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
             // Exclusive: what was asked about is a new file, and nothing else is opened for it.
             let flags = how.flags | libc::O_CREAT | libc::O_EXCL | ALWAYS;
             let umask = match &waiter.open.source {
-                Source::Call { tid, .. } => process::status(*tid).ok_or(io::ErrorKind::NotFound)?.umask,
+                Source::Call { tid, .. } => foreign::umask_of(*tid).ok_or(io::ErrorKind::NotFound)?,
                 Source::Request { .. } => 0o022,
             };
             // This thread's own; see `Shared::start`.

@@ -11,7 +11,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +23,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::proof::GrantedSocket;
 use crate::approval::Asker;
+use crate::mediate::{process, resolve};
 use crate::report::{Attempt, Because};
 
 /// What the waiting thread is told.
@@ -207,19 +208,18 @@ impl Call<'_> {
 
     /// Who asks, as far as it can be told.
     pub(super) fn asker(&self) -> Asker {
-        let program = foreign::program(self.tid()).unwrap_or_default();
-        Asker { program, pid: foreign::process_of(self.tid()).unwrap_or(self.tid()) }
+        process::asker(self.tid())
     }
 }
 
 /// The name of what a descriptor of ours leads to, as the kernel has it now.
 pub(super) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
-    std::fs::read_link(through(fd)).map_err(|error| errno_of(&error))
+    resolve::path_of(fd.as_fd()).map_err(|error| errno_of(&error))
 }
 
 /// A path that leads to exactly this object.
 pub(super) fn through(fd: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+    resolve::own_link(fd.as_fd())
 }
 
 /// An error without a number is no reason to allow anything.
