@@ -352,7 +352,7 @@ fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
                 Source::Call { tid, .. } => foreign::umask_of(*tid).ok_or(io::ErrorKind::NotFound)?,
                 Source::Request { .. } => 0o022,
             };
-            // This thread's own; see `Shared::start`.
+            // This thread's own; see `Starting`.
             let ours = rustix::process::umask(Mode::from_raw_mode(umask));
             let mode = Mode::from_raw_mode(how.mode & 0o7777);
             let follow = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

@@ -120,6 +120,7 @@ pub(crate) struct Mediating {
     shared: Arc<Shared>,
     jobs: SyncSender<Job>,
     threads: Vec<JoinHandle<()>>,
+    clerks: usize,
     /// Hung up when the receiver has ended.
     alive: UnixStream,
 }
@@ -144,23 +145,29 @@ impl Mediator {
         shared.scene.set_door(door);
         let inbox = Arc::new(Mutex::new(inbox));
         let (alive, receiving) = UnixStream::pair()?;
-        let mut threads = Vec::new();
-        for _ in 0..CLERKS {
+        let mut starting = Starting::default();
+        // Where nothing is asked, there is little to look at: a thread that waits for nothing costs every start.
+        let asks = shared.backend.is_some() || shared.recorder.is_some();
+        let clerks = if asks { CLERKS } else { 1 };
+        for _ in 0..clerks {
             let (shared, inbox) = (shared.clone(), inbox.clone());
-            threads.push(spawn("nono-clerk", move || clerk_turns(&shared, &inbox))?);
+            starting.spawn("nono-clerk", move || clerk_turns(&shared, &inbox))?;
         }
-        let asker = shared.clone();
-        threads.push(spawn("nono-ask", move || asker.ask_in_turn())?);
+        if asks {
+            let asker = shared.clone();
+            starting.spawn("nono-ask", move || asker.ask_in_turn())?;
+        }
         let penal = shared.clone();
-        threads.push(spawn("nono-penalty", move || penal.penalty.serve(&penal.listener))?);
+        starting.spawn("nono-penalty", move || penal.penalty.serve(&penal.listener))?;
         let receiver = Receiver::new(shared.clone(), table, jobs.clone());
-        threads.push(spawn("nono-receive", move || {
+        starting.spawn("nono-receive", move || {
             if receiver.serve() {
                 // Only a word of farewell: without it, whoever is left is ended.
                 let _ = (&receiving).write_all(b".");
             }
-        })?);
-        Ok(Mediating { shared, jobs, threads, alive })
+        })?;
+        let threads = starting.wait()?;
+        Ok(Mediating { shared, jobs, threads, clerks, alive })
     }
 }
 
@@ -182,7 +189,7 @@ impl Mediating {
         }
         self.shared.penalty.end();
         self.shared.scene.set_door(None);
-        for _ in 0..CLERKS {
+        for _ in 0..self.clerks {
             // A clerk that is gone needs no word.
             let _ = self.jobs.send(Job::End);
         }
@@ -195,20 +202,37 @@ impl Mediating {
     }
 }
 
-/// Each thread acts as the command would: without capabilities, and with a umask of its own.
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    let (ready, started) = sync_channel(1);
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        let prepared = nono_sys::launch::drop_capabilities().and_then(|()| nono_sys::process::own_umask());
-        let fine = prepared.is_ok();
-        // The starter waits for it.
-        let _ = ready.send(prepared);
-        if fine {
-            work();
+/// Threads that act as the command would: without capabilities, and with a umask of their own.
+#[derive(Default)]
+struct Starting {
+    threads: Vec<JoinHandle<()>>,
+    prepared: Vec<Inbox<io::Result<()>>>,
+}
+
+impl Starting {
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let (ready, prepared) = sync_channel(1);
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let done = nono_sys::launch::drop_capabilities().and_then(|()| nono_sys::process::own_umask());
+            let fine = done.is_ok();
+            // The starter waits for it.
+            let _ = ready.send(done);
+            if fine {
+                work();
+            }
+        })?;
+        self.threads.push(thread);
+        self.prepared.push(prepared);
+        Ok(())
+    }
+
+    /// Until all of them are at work.
+    fn wait(self) -> io::Result<Vec<JoinHandle<()>>> {
+        for prepared in self.prepared {
+            prepared.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
         }
-    })?;
-    started.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
-    Ok(thread)
+        Ok(self.threads)
+    }
 }
 
 fn clerk_turns(shared: &Arc<Shared>, inbox: &Mutex<Inbox<Job>>) {
