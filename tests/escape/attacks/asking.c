@@ -345,15 +345,17 @@ static void *ask_numbered(void *path) {
 }
 static void many_questions(char **a) {
     int count = atoi(a[1]);
+    pthread_t *threads = calloc(count, sizeof *threads);
     for (int i = 0; i < count; i++) {
-        pthread_t thread;
         char *path = malloc(512);
         snprintf(path, 512, a[0], i);
-        need(-pthread_create(&thread, NULL, ask_numbered, path), "pthread_create");
+        need(-pthread_create(&threads[i], NULL, ask_numbered, path), "pthread_create");
     }
     printf("WAITING\n");
     while (getchar() != '\n') {
     }
+    /* As long as they wait, there is no room for one more. */
+    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
     int fd = open(a[2], O_RDONLY);
     must(fd, "open of what is approved");
     worked("approved");
