@@ -6,6 +6,7 @@
 
 mod asking;
 mod measure;
+mod network;
 mod options;
 mod rollback;
 mod sandbox;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
     if options.wants(Part::Asking) {
         asking::rows(&options, &mut table);
     }
+    if options.wants(Part::Network) {
+        network::rows(&options, &mut table);
+    }
     if options.wants(Part::Snapshot) {
         snapshot::rows(&options, &mut table);
     }
@@ -56,6 +60,7 @@ fn helper(args: &[OsString]) -> bool {
         Some("build") => rollback::build(&paths[0], paths[1].to_string_lossy().parse().expect("a number")),
         Some("call-at") => asking::call_at(&paths[0], &paths[1]),
         Some("spew") => asking::spew(paths[0].to_string_lossy().parse().expect("a number")),
+        Some("fetch") => network::client(&paths),
         Some("compile") => rollback::compile(&paths[0]),
         Some("snapshot") => snapshot::child(&paths),
         Some("compress") => snapshot::compress(&paths[0], &paths[1]),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandbox|asking|snapshot|rollback] [--fs tmpfs|disk] [--tree DIR] \
+pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandbox|asking|network|snapshot|rollback] [--fs tmpfs|disk] [--tree DIR] \
                                 [--rounds N]";
 
 /// A part of the table.
@@ -11,6 +11,7 @@ pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandb
 pub(crate) enum Part {
     Sandbox,
     Asking,
+    Network,
     Snapshot,
     Rollback,
 }
@@ -56,6 +57,7 @@ impl Options {
         match (flag, value.to_str()) {
             ("--only", Some("sandbox")) => self.only = Some(Part::Sandbox),
             ("--only", Some("asking")) => self.only = Some(Part::Asking),
+            ("--only", Some("network")) => self.only = Some(Part::Network),
             ("--only", Some("snapshot")) => self.only = Some(Part::Snapshot),
             ("--only", Some("rollback")) => self.only = Some(Part::Rollback),
             ("--fs", Some("tmpfs")) => self.fs = Some(Place::Tmpfs),

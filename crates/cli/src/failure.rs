@@ -4,10 +4,12 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use nono::audit::AuditError;
 use nono::control::ControlError;
+use nono::network::CredentialError;
 use nono::request::RequestError;
 use nono::rollback::RollbackError;
-use nono::session::SessionError;
+use nono::session::{LogError, SessionError};
 use nono::{PolicyError, ProfileError, StateError};
 
 use crate::message;
@@ -69,6 +71,19 @@ impl Failure {
         Failure::new(format!("--workdir {}: {}", nono::diagnostic::shown(dir), words(error)))
     }
 
+    pub(crate) fn file(file: &Path, error: &io::Error) -> Failure {
+        Failure::new(format!("{}: {}", nono::diagnostic::shown(file), words(error)))
+    }
+
+    pub(crate) fn credential(error: &CredentialError) -> Failure {
+        let failure = if error.is_usage() {
+            Failure::usage(error.to_string())
+        } else {
+            Failure::new(error.to_string())
+        };
+        Failure { hint: error.hint(), ..failure }
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         message::line(&format!("error: {}", self.message));
         if let Some(hint) = self.hint {
@@ -114,6 +129,14 @@ impl From<StateError> for Failure {
     }
 }
 
+fn log_hint(error: &LogError) -> String {
+    match error {
+        LogError::Key(_) => "`nono audit keygen -o FILE` makes a key".to_owned(),
+        _ => "make room, or set NONO_HOME to a folder you can write; --no-audit runs it without a log"
+            .to_owned(),
+    }
+}
+
 impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Failure {
         let text = error.to_string();
@@ -141,6 +164,11 @@ impl From<SessionError> for Failure {
             SessionError::AskNeedsSupervisor { .. } => Failure::usage(text).hint("use `nono run`"),
             SessionError::AskNeedsTerminal => {
                 Failure::usage(text).hint("leave --ask out, or take `interactive` out of the profile")
+            }
+            SessionError::Log(error) => Failure { hint: Some(log_hint(&error)), ..Failure::new(text) },
+            SessionError::Network(error) => Failure { hint: error.hint(), ..Failure::new(text) },
+            SessionError::FilterNeedsSupervisor { .. } => {
+                Failure::usage(text).hint("use `nono run`, or add --block-net")
             }
             SessionError::NotTracked { .. } => Failure::usage(text).hint("add --rollback"),
             SessionError::DestWritable { .. } => {
@@ -190,6 +218,28 @@ impl From<RollbackError> for Failure {
             | RollbackError::Settings { .. }
             | RollbackError::Io { .. }
             | RollbackError::Snapshot(_) => Failure::new(text),
+        }
+    }
+}
+
+impl From<AuditError> for Failure {
+    fn from(error: AuditError) -> Failure {
+        // A name with a line break in it must not look like a line of ours; only a parser's words have lines.
+        let text = match &error {
+            AuditError::Settings { .. } => error.to_string(),
+            _ => nono::diagnostic::escape(&error.to_string()),
+        };
+        match error {
+            AuditError::Gone { .. } => Failure::refused(text),
+            AuditError::NotFound { .. } | AuditError::Ambiguous { .. } => {
+                Failure::new(text).hint("`nono audit list` shows the sessions there are")
+            }
+            AuditError::NoSessions => Failure::new(text).hint("`nono run -- command` makes one"),
+            AuditError::Read(_) => {
+                Failure::refused(text).hint("`nono audit verify` says what can still be trusted")
+            }
+            AuditError::StateDir(error) => Failure::from(SessionError::from(error)),
+            _ => Failure::new(text),
         }
     }
 }

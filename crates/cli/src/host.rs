@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use nono::HostContext;
+use nono::audit::Author;
 use nono::session::Host;
 
 use crate::failure::Failure;
@@ -41,6 +42,12 @@ pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
         profile_dir: Some(config.join("profiles")),
         nested,
     })
+}
+
+/// Who is on record for what this process restores. Which file nono was started from is of no interest.
+pub(crate) fn author(workdir: PathBuf) -> Author {
+    let command = std::iter::once("nono".into()).chain(env::args_os().skip(1)).collect();
+    Author { command, workdir }
 }
 
 /// Where temporary files go; inside a sandbox always into its own folder, which alone is sure to be writable.

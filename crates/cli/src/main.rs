@@ -21,8 +21,13 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     // Not part of the grammar: no help, no completion, nobody is meant to type it.
-    if std::env::args_os().nth(1).is_some_and(|first| first == asking::HELPER) {
-        return conclude(commands::webhook::serve());
+    match std::env::args_os().nth(1) {
+        Some(first) if first == asking::HELPER => return conclude(commands::webhook::serve()),
+        Some(first) if first == commands::proxy::HELPER => return conclude(commands::proxy::serve()),
+        _ => {}
+    }
+    if std::env::args_os().nth(1).is_some_and(|first| first == nono::session::OPEN_URL) {
+        return conclude(commands::open_url::shim(std::env::args_os().skip(2)));
     }
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,

@@ -13,6 +13,11 @@ pub(crate) fn line(text: &str) {
     }
 }
 
+/// What is said of a restore that is not on record.
+pub(crate) fn unrecorded(why: &str) -> String {
+    format!("warning: this restore is not in the audit log: {}", nono::diagnostic::escape(why))
+}
+
 /// Text on stderr as it is (a JSON document).
 pub(crate) fn raw_error(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nono::approval::{Answer, ApprovalBackend, ApprovalError, Question, Scope, Verdict, Waiting};
-use nono::session::{self, Asking, Host, Rollback, SessionRequest};
-use nono::{AccessMode, Ended, ExecStrategy, GrantKind, GrantRequest, HostContext, RunRequest};
+use nono::session::{self, Asking, Host, SessionRequest};
+use nono::{AccessMode, Ended, GrantKind, GrantRequest, HostContext, RunRequest};
 
 #[derive(Debug)]
 enum Script {
@@ -104,18 +104,14 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let grant = GrantRequest { path: granted, access: AccessMode::ReadWrite, kind: GrantKind::Directory };
     let script = Script::new(&answers);
     let request = SessionRequest {
-        policy: RunRequest { grants: vec![grant], ..RunRequest::default() },
-        command,
-        strategy: ExecStrategy::Supervised,
-        diagnostics: false,
-        rollback: Rollback::default(),
         asking: Asking {
             wanted: Some(true),
             backend: Arc::new(script),
             accept_weaker: false,
             own: Vec::new(),
+            urls: None,
         },
-        learning: None,
+        ..SessionRequest::new(RunRequest { grants: vec![grant], ..RunRequest::default() }, command)
     };
     let planned = session::plan(request, &host)?;
     let report = session::run(planned, &(Arc::new(()) as Arc<dyn session::RunObserver>))?;

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let port = port.parse()?;
     attempt(file, Path::new(folder), port)?;
-    nono::approval::webhook::confine()?;
+    nono::helper::confine()?;
     attempt(file, Path::new(folder), port)?;
     Ok(())
 }

@@ -15,16 +15,20 @@
 //! [`session::run`] is the other way in: the whole of a run, from a request to a report, as one page of stages.
 //! [`rollback`] is what a run with snapshots leaves behind: sessions that can be looked at, restored, undone and checked.
 //! [`control`] is what runs now: which sessions there are, and their end. [`request`] is how a program inside one asks for
-//! more. [`learn`] proposes a profile from what a command did.
+//! more. [`learn`] proposes a profile from what a command did. [`network`] is the only way out where hosts are filtered.
+//! [`audit`] is what sessions left in the log: found, checked, given away, removed.
 //! [`snapshot`] is the engine below it, which keeps the state of folders and puts it back.
 //! Nothing here prints, prompts, exits, or reads the environment or the home folder: the edge hands these in.
 
 pub mod approval;
+pub mod audit;
 pub mod control;
 pub mod diagnostic;
 mod glob;
+pub mod helper;
 pub mod interrupt;
 pub mod learn;
+pub mod network;
 mod pick;
 pub mod program;
 pub mod request;
@@ -34,15 +38,16 @@ pub mod session;
 pub mod state_dir;
 
 pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
+pub use nono_policy::hosts::HostRule;
 pub use nono_policy::profile::{DiffChange, ProfilePath};
 pub use nono_policy::{
-    AccessMode, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource, ClosedBy, ClosedHow,
-    ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts, FsCapability, GrantKind,
-    GrantRequest, HostContext, HostFacts, Limits, MergedProfile, NetworkPolicy, NetworkQuery, NetworkReason,
-    Note, PathKind, PolicyData, PolicyError, Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef,
-    ProfileStore, QueryResult, ResolvedPolicy, Rule, RuleAccess, RunRequest, SandboxState, StateError,
-    Suggestion, diff as profile_diff, is_within, query_network, query_path, query_path_on,
-    schema as profile_schema, template as profile_template,
+    AccessMode, AddressClass, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource,
+    ClosedBy, ClosedHow, ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts,
+    FsCapability, GrantKind, GrantRequest, HostContext, HostFacts, HostGrant, Limits, MergedProfile,
+    NetworkPolicy, NetworkQuery, NetworkReason, Note, PathKind, PolicyData, PolicyError, Profile,
+    ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, QueryResult, ResolvedPolicy, Rule,
+    RuleAccess, RunRequest, SandboxState, StateError, Suggestion, diff as profile_diff, is_within,
+    query_network, query_path, query_path_on, schema as profile_schema, template as profile_template,
 };
 pub use nono_sandbox::{
     ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees,
@@ -51,6 +56,6 @@ pub use nono_sandbox::{
 pub use nono_snapshot as snapshot;
 pub use nono_supervisor::channel::{Counts as RequestCounts, SessionInfo, Status as SessionStatus};
 pub use nono_supervisor::report::{Attempt, MediationReport, Refused};
-pub use nono_supervisor::{Canary, LimitHit, MemoryMethod, recorded, report, stage};
+pub use nono_supervisor::{Canary, LimitHit, MemoryMethod, recorded, report, stage, urls};
 pub use nono_sys::wait::{Ended, signal_name};
 pub use sandbox::{ApplyError, Sandbox};

@@ -117,6 +117,17 @@ pub fn restore(socket: &Path, snapshot: u64, paths: &[PathBuf]) -> Result<String
     }
 }
 
+/// Have an address opened in the person's browser; who agreed.
+pub fn open_url(socket: &Path, url: &str) -> Result<String, RequestError> {
+    match send(socket, &Request::UrlRequest { id: new_id(), url: url.to_owned() })? {
+        (Response::UrlResponse { opened: true, by, .. }, _) => Ok(by.unwrap_or_default()),
+        (Response::UrlResponse { opened: false, reason, .. }, _) => {
+            Err(RequestError::Refused(reason.unwrap_or_default()))
+        }
+        _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
+    }
+}
+
 fn send(socket: &Path, request: &Request) -> Result<(Response, Option<OwnedFd>), RequestError> {
     exchange(socket, request, None)
         .map_err(|error| RequestError::NoAnswer { socket: socket.to_owned(), error })

@@ -58,6 +58,8 @@ pub enum CapabilitySource {
     Group(String),
     /// The profile of that name.
     Profile(String),
+    /// A credential that the filtering proxy puts in for the command, by name.
+    Credential(String),
     /// nono itself: the command's own file, the session folder.
     System,
 }
@@ -68,6 +70,7 @@ impl fmt::Display for CapabilitySource {
             CapabilitySource::User => f.write_str("user"),
             CapabilitySource::Group(name) => write!(f, "group:{name}"),
             CapabilitySource::Profile(name) => write!(f, "profile:{name}"),
+            CapabilitySource::Credential(name) => write!(f, "credential:{name}"),
             CapabilitySource::System => f.write_str("system"),
         }
     }

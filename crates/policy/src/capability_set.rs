@@ -12,8 +12,8 @@ use crate::access::{AccessMode, CapabilitySource};
 use crate::error::{CapabilityError, PolicyError};
 use crate::facts::{Facts, Found, FoundKind, HostFacts};
 use crate::resolved::{
-    ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, Limits, NetworkPolicy, PathKind,
-    ResolvedPolicy, Rule, RuleAccess,
+    ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy,
+    PathKind, ResolvedPolicy, Rule, RuleAccess,
 };
 
 /// What a process may do.
@@ -193,6 +193,10 @@ impl CapabilitySet {
             NetworkPolicy::Ports { connect, listen } => {
                 format!("ports (connect {connect:?}, listen {listen:?})")
             }
+            NetworkPolicy::Filtered { hosts, .. } => {
+                let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+                format!("hosts ({})", hosts.join(", "))
+            }
         }
     }
 
@@ -217,6 +221,7 @@ impl CapabilitySet {
             closed,
             unix_sockets: self.unix_sockets.clone(),
             network: self.network.clone(),
+            hosts: hosts_of(&self.network),
             environment: EnvironmentRules::default(),
             workdir,
             limits: self.limits.clone(),
@@ -225,6 +230,12 @@ impl CapabilitySet {
             grants,
         })
     }
+}
+
+/// In a set every host was asked for by its user.
+fn hosts_of(network: &NetworkPolicy) -> Vec<HostGrant> {
+    let NetworkPolicy::Filtered { hosts, .. } = network else { return Vec::new() };
+    hosts.iter().map(|rule| HostGrant { rule: rule.clone(), source: CapabilitySource::User }).collect()
 }
 
 /// Puts a [`CapabilitySet`] together step by step.
@@ -322,7 +333,7 @@ fn strength(source: &CapabilitySource) -> u8 {
         CapabilitySource::User => 3,
         CapabilitySource::Profile(_) => 2,
         CapabilitySource::Group(_) => 1,
-        CapabilitySource::System => 0,
+        CapabilitySource::Credential(_) | CapabilitySource::System => 0,
     }
 }
 

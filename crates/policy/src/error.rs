@@ -10,6 +10,7 @@ use nono_sys::errno::describe;
 use thiserror::Error;
 
 use crate::access::{AccessMode, CapabilitySource};
+use crate::hosts::{HostError, HostRule};
 use crate::request::GrantKind;
 
 /// Why a run was refused before anything started.
@@ -64,8 +65,12 @@ pub enum PolicyError {
     ReservedVariable { name: String },
     #[error("{name:?} is not a usable name or value of an environment variable")]
     BadVariable { name: String },
-    #[error("profile {profile} opens the network and also lists single ports")]
+    #[error("profile {profile} opens the network and also lists single ports or hosts")]
     NetworkContradiction { profile: String },
+    #[error("{rule} is opened by {by}, and the whole network is {}", if *.open { "open" } else { "blocked" })]
+    HostContradiction { rule: HostRule, by: CapabilitySource, open: bool },
+    #[error("profile {profile}: network.allow_domain: {source}")]
+    BadHost { profile: String, source: HostError },
 }
 
 impl PolicyError {
@@ -99,7 +104,16 @@ impl PolicyError {
                 Some("open single paths with filesystem.bypass_protection and a grant".to_owned())
             }
             PolicyError::NetworkContradiction { .. } => {
-                Some("set network.block to true to allow single ports only, or drop the ports".to_owned())
+                Some("set network.block to true to allow those alone, or drop them".to_owned())
+            }
+            PolicyError::HostContradiction { open: true, .. } => {
+                Some("drop --allow-net to open single hosts only, or drop the hosts".to_owned())
+            }
+            PolicyError::HostContradiction { open: false, .. } => {
+                Some("drop --block-net, or drop the hosts".to_owned())
+            }
+            PolicyError::BadHost { .. } => {
+                Some("write a name, *.name or an address, each perhaps with :port".to_owned())
             }
             PolicyError::PathNotFound { path, from: CapabilitySource::Profile(name) } => Some(format!(
                 "mark it in profile {name} as {{\"path\": \"{}\", \"optional\": true}}, or create it",

@@ -6,13 +6,15 @@
 //! purpose is to read a given folder or to resolve a given path.
 
 pub mod access;
+pub mod addresses;
 pub mod capability_set;
 pub mod data;
 pub mod environment;
 pub mod error;
 mod expand;
 pub mod facts;
-pub mod path_serde;
+pub mod hosts;
+pub use nono_sys::path_serde;
 pub mod profile;
 pub mod query;
 pub mod request;
@@ -24,6 +26,7 @@ mod testing;
 mod within;
 
 pub use access::{AccessMode, CapabilitySource};
+pub use addresses::AddressClass;
 pub use capability_set::{CapabilitySet, CapabilitySetBuilder};
 pub use data::{EnvironmentData, Group, GroupKind, PolicyData};
 pub use error::{CapabilityError, PolicyError, ProfileError, StateError};
@@ -39,8 +42,8 @@ pub use query::{
 pub use request::{EnvRequest, GrantKind, GrantRequest, HostContext, ProfileRef, RunRequest};
 pub use resolve::resolve;
 pub use resolved::{
-    ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, Limits, NetworkPolicy, Note, PathKind,
-    ResolvedPolicy, Rule, RuleAccess,
+    ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note,
+    PathKind, ResolvedPolicy, Rule, RuleAccess,
 };
 pub use state::SandboxState;
 pub use within::is_within;

@@ -5,6 +5,8 @@
 //! A masked path is closed whatever the rules say. [`query_path`] is pure; [`query_path_on`] asks the file system
 //! first, in the way grants were resolved, so that links and `..` cannot widen an answer.
 
+mod network;
+
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
@@ -15,9 +17,9 @@ use crate::error::grant_flag;
 use crate::facts::{Facts, FoundKind};
 use crate::is_within;
 use crate::request::GrantKind;
-use crate::resolved::{
-    ClosedBy, ClosedHow, ClosedPath, FsCapability, NetworkPolicy, ResolvedPolicy, Rule, RuleAccess,
-};
+use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, FsCapability, ResolvedPolicy, Rule, RuleAccess};
+
+pub use network::{NetworkQuery, NetworkReason, query_network};
 
 /// The answer for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +67,24 @@ pub enum DeniedReason {
         #[serde(with = "crate::path_serde")]
         path: PathBuf,
     },
+}
+
+impl DeniedReason {
+    /// In words, for records.
+    pub fn words(&self) -> String {
+        match self {
+            DeniedReason::NotGranted => "not granted".to_owned(),
+            DeniedReason::InsufficientAccess { granted, requested } => {
+                format!("granted for {granted}, not for {requested}")
+            }
+            DeniedReason::Protected { group } => format!("protected ({group})"),
+            DeniedReason::DenyRule { source } => format!("denied ({source})"),
+            DeniedReason::NonoState => "nono's own".to_owned(),
+            DeniedReason::CarvedDirectory { path } => {
+                format!("nothing new can be made in {}", path.display())
+            }
+        }
+    }
 }
 
 /// The flags that would open exactly what was asked for.
@@ -282,44 +302,6 @@ fn bypassable(policy: &ResolvedPolicy, target: &Target) -> bool {
     })
 }
 
-/// The answer for a host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NetworkQuery {
-    pub allowed: bool,
-    pub reason: NetworkReason,
-    pub suggestion: Option<Suggestion>,
-}
-
-/// Why the network is open or closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkReason {
-    NetworkAllowed,
-    NetworkBlocked,
-    PortAllowed,
-    PortNotAllowed,
-}
-
-/// Asks about a connection. The host changes nothing yet: ports are opened on every address.
-pub fn query_network(policy: &ResolvedPolicy, _host: Option<&str>, port: Option<u16>) -> NetworkQuery {
-    let refuse = |reason, flags: &[&str]| {
-        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        NetworkQuery { allowed: false, reason, suggestion: Some(Suggestion { flags }) }
-    };
-    let accept = |reason| NetworkQuery { allowed: true, reason, suggestion: None };
-    match (&policy.network, port) {
-        (NetworkPolicy::Allowed, _) => accept(NetworkReason::NetworkAllowed),
-        (NetworkPolicy::Blocked, _) => refuse(NetworkReason::NetworkBlocked, &["--allow-net"]),
-        (NetworkPolicy::Ports { connect, .. }, Some(port)) if connect.contains(&port) => {
-            accept(NetworkReason::PortAllowed)
-        }
-        (NetworkPolicy::Ports { .. }, Some(port)) => {
-            refuse(NetworkReason::PortNotAllowed, &["--allow-connect-port", &port.to_string()])
-        }
-        (NetworkPolicy::Ports { .. }, None) => refuse(NetworkReason::PortNotAllowed, &["--allow-net"]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -432,19 +414,6 @@ mod tests {
         assert!(asked(Write).is_allowed());
         std::fs::remove_file(&file).unwrap();
         assert!(!asked(Write).is_allowed());
-    }
-
-    #[test]
-    fn the_network_answers_by_port() {
-        let mut policy = resolved(&RunRequest::default());
-        let blocked = query_network(&policy, Some("example.org"), Some(443));
-        assert_eq!((blocked.allowed, blocked.reason), (false, NetworkReason::NetworkBlocked));
-        policy.network = NetworkPolicy::Ports { connect: vec![443], listen: vec![] };
-        assert!(query_network(&policy, None, Some(443)).allowed);
-        let other = query_network(&policy, None, Some(80));
-        assert_eq!(other.suggestion.unwrap().flags, ["--allow-connect-port", "80"]);
-        policy.network = NetworkPolicy::Allowed;
-        assert!(query_network(&policy, None, None).allowed);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::access::AccessMode;
-use crate::resolved::{Limits, NetworkPolicy};
+use crate::resolved::{HostGrant, Limits, NetworkPolicy};
 
 /// Whether a grant is for a directory and everything below it, or for one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct RunRequest {
     pub unix_sockets: Vec<PathBuf>,
     /// `None`: as the profile says, else blocked.
     pub network: Option<NetworkPolicy>,
+    /// Hosts to open through the filtering proxy, with who asks for each; added to the profile's.
+    pub hosts: Vec<HostGrant>,
     pub env: Vec<EnvRequest>,
     pub env_all: bool,
     pub profile: Option<ProfileRef>,

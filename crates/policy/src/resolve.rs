@@ -9,6 +9,7 @@ mod carve;
 mod closed;
 mod grants;
 mod locate;
+mod network;
 mod variables;
 
 #[cfg(test)]
@@ -20,9 +21,9 @@ use crate::capability_set::merge_grants;
 use crate::data::PolicyData;
 use crate::error::PolicyError;
 use crate::facts::Facts;
-use crate::profile::{MergedProfile, NetworkSection};
+use crate::profile::MergedProfile;
 use crate::request::{HostContext, RunRequest};
-use crate::resolved::{NetworkPolicy, Note, ResolvedPolicy};
+use crate::resolved::{Note, ResolvedPolicy};
 
 use closed::Closures;
 use locate::Locator;
@@ -47,7 +48,7 @@ pub fn resolve(
     let inputs = Inputs { request, host, profile, data: groups, locator: Locator::new(facts) };
     let mut notes = Vec::new();
     let environment = variables::rules(&inputs)?;
-    let network = network(request.network.as_ref(), &profile.network, profile.name())?;
+    let (network, hosts) = network::network(&inputs)?;
 
     let mut closures = Closures::collect(&inputs)?;
     let bypasses = closures.apply_bypasses(&inputs)?;
@@ -67,32 +68,13 @@ pub fn resolve(
         closed,
         unix_sockets,
         network,
+        hosts,
         environment,
         workdir: inputs.locator.place(&host.cwd).path,
         limits: request.limits.clone(),
         interactive: profile.interactive,
         notes,
     })
-}
-
-fn network(
-    asked: Option<&NetworkPolicy>,
-    profile: &NetworkSection,
-    name: &str,
-) -> Result<NetworkPolicy, PolicyError> {
-    if let Some(asked) = asked {
-        return Ok(asked.clone());
-    }
-    let ports = !profile.allow_connect_port.is_empty() || !profile.listen_port.is_empty();
-    match (profile.block, ports) {
-        (Some(false), true) => Err(PolicyError::NetworkContradiction { profile: name.to_owned() }),
-        (Some(false), false) => Ok(NetworkPolicy::Allowed),
-        (_, false) => Ok(NetworkPolicy::Blocked),
-        (_, true) => Ok(NetworkPolicy::Ports {
-            connect: profile.allow_connect_port.clone(),
-            listen: profile.listen_port.clone(),
-        }),
-    }
 }
 
 /// A second name of a closed file may lie where it is granted, and nothing short of a search of the disk would tell.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::access::{AccessMode, CapabilitySource};
+use crate::hosts::HostRule;
 
 /// One granted path: as it was written, and as it was resolved, once, when it was granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +104,19 @@ pub enum NetworkPolicy {
         connect: Vec<u16>,
         listen: Vec<u16>,
     },
+    /// Only these hosts, through the filtering proxy; and loopback ports of this machine, as in `Ports`.
+    Filtered {
+        hosts: Vec<HostRule>,
+        connect: Vec<u16>,
+        listen: Vec<u16>,
+    },
+}
+
+/// A host that is open through the filtering proxy, and who asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostGrant {
+    pub rule: HostRule,
+    pub source: CapabilitySource,
 }
 
 /// Limits on the child's tree. `None`: no limit.
@@ -162,6 +176,9 @@ pub struct ResolvedPolicy {
     /// Unix sockets the child may connect to.
     pub unix_sockets: Vec<FsCapability>,
     pub network: NetworkPolicy,
+    /// The hosts of a filtered network again, with their sources.
+    #[serde(default)]
+    pub hosts: Vec<HostGrant>,
     pub environment: EnvironmentRules,
     #[serde(with = "crate::path_serde")]
     pub workdir: PathBuf,

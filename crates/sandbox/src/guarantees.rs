@@ -84,6 +84,11 @@ const NO_UNIX_SOCKETS: &str = "no unix socket at all, except pairs";
 const ON_LOOPBACK: &str =
     "the supervisor connects itself, to loopback addresses alone, and listens itself, on granted ports";
 const BY_PORT: &str = "Landlock judges the port, not the address";
+const FILTERED: &str = "a network namespace with only its own loopback, where the proxy listens on one port";
+const FILTERED_BARE: &str =
+    "the supervisor connects itself, to the proxy's address and port alone; no UDP or raw sockets";
+const NO_SUPERVISOR: &str = "--allow-domain needs a supervisor";
+const NO_FILTER: &str = "the run is refused, unless --accept-weaker is given";
 const NO_PORTS: &str = "ports cannot be opened one by one, unless --accept-weaker is given";
 
 const TABLE: &[Guarantee] = &[
@@ -139,6 +144,17 @@ const TABLE: &[Guarantee] = &[
         direct: By("a network namespace with only its own loopback"),
         without_namespaces: By("no internet socket at all"),
         unanswered: None,
+    },
+    Guarantee {
+        what: "any way out but the filtering proxy (--allow-domain)",
+        with_namespaces: By(FILTERED),
+        direct: Refused(NO_SUPERVISOR),
+        without_namespaces: By(FILTERED_BARE),
+        unanswered: Some(Unanswered {
+            monitored: Refused(NO_SUPERVISOR),
+            bare: Refused(NO_SUPERVISOR),
+            no_listener: (By(FILTERED), Refused(NO_FILTER)),
+        }),
     },
     Guarantee {
         what: "unix sockets of services outside",

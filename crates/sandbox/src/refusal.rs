@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::strategy::ExecStrategy;
+
 /// The run is refused: the kernel cannot hold what the policy promises.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
@@ -21,6 +23,8 @@ pub enum Refusal {
     CannotOpenSocket { reason: String },
     #[error("{what} needs trapped system calls, which cannot be had here: {reason}")]
     CannotMediate { what: &'static str, reason: String },
+    #[error("filtering the network by host needs a supervisor, and {strategy} has none")]
+    CannotFilter { strategy: ExecStrategy },
     #[error("this process has {threads} threads, and this kernel can confine only one of them")]
     Threads { threads: usize },
     #[error("{path} cannot be opened for a rule: {error}", path = .path.display())]
@@ -55,6 +59,7 @@ impl Refusal {
                 "`nono setup --check-only` shows what the kernel has; --accept-weaker goes on without it, except for asking"
                     .to_owned()
             }
+            Refusal::CannotFilter { .. } => "use `nono run`, or leave the hosts out".to_owned(),
             Refusal::Threads { .. } => {
                 "call it before other threads start, or start a sandboxed process instead".to_owned()
             }

@@ -77,7 +77,7 @@ pub mod session;
 mod stat;
 pub mod state;
 pub mod store;
-pub mod time;
+pub use nono_sys::time;
 mod unlock;
 
 pub use bytes::Malformed;
@@ -94,7 +94,7 @@ pub use manager::{
     SnapshotError, SnapshotManager, SnapshotProblem, VerifyReport, gc,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
-pub use metadata::{ChangeCounts, Checkpoint, SessionMetadata};
+pub use metadata::{AuditIntegrity, ChangeCounts, Checkpoint, SessionMetadata};
 pub use restore::RestoreOutcome;
 pub use scan::Counts;
 pub use state::{ObjectError, Observer, RootContent, RootState, SnapshotState};

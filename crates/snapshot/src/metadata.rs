@@ -26,6 +26,12 @@ pub struct SessionMetadata {
     pub merkle_roots: Vec<MerkleRoot>,
     #[serde(default)]
     pub network_events: Vec<serde_json::Value>,
+    /// How many events the audit log of the session has.
+    #[serde(default)]
+    pub audit_event_count: u64,
+    /// What that log came to, when it was closed.
+    #[serde(default)]
+    pub audit_integrity: Option<AuditIntegrity>,
     /// The snapshot that was taken when everything had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_snapshot: Option<u32>,
@@ -63,6 +69,8 @@ impl SessionMetadata {
             exit_code: None,
             merkle_roots: Vec::new(),
             network_events: Vec::new(),
+            audit_event_count: 0,
+            audit_integrity: None,
             final_snapshot: None,
             name: None,
             coverage: None,
@@ -85,6 +93,15 @@ impl SessionMetadata {
     pub fn from_json(json: &str) -> Result<SessionMetadata, serde_json::Error> {
         serde_json::from_str(json)
     }
+}
+
+/// Digests over the audit log of a session, in hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditIntegrity {
+    pub hash_algorithm: String,
+    pub event_count: u64,
+    pub chain_head: String,
+    pub merkle_root: String,
 }
 
 /// A snapshot that was asked for.

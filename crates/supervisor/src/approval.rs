@@ -40,6 +40,8 @@ pub enum Subject {
     },
     /// Put this session's files back to a snapshot; empty `paths` means all.
     Restore { snapshot: u64, paths: Vec<PathBuf> },
+    /// Open this web address in the person's browser, outside the sandbox.
+    OpenUrl { url: String },
 }
 
 /// What stands at a path.

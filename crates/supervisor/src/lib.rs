@@ -5,6 +5,7 @@
 //! and prints nothing. [`replace`] is the same without a parent. [`Watcher`] says when a tree changes.
 
 pub mod approval;
+mod beside;
 mod canary;
 pub mod channel;
 mod edge;
@@ -21,8 +22,10 @@ mod run;
 pub mod stage;
 mod tap;
 mod terminal;
+pub mod urls;
 mod watcher;
 
+pub use beside::TakesListener;
 pub use canary::{Canary, canary};
 pub use limits::{LimitHit, MemoryMethod};
 pub use run::{CommandSpec, Options, Outcome, RunError, replace, run, take_signals};

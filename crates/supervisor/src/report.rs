@@ -1,5 +1,6 @@
 //! What a supervised run was refused and granted while it ran, as values.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use nono_policy::{AccessMode, DeniedReason};
@@ -31,7 +32,7 @@ pub enum Attempt {
     /// Connect to an address, or listen.
     Network {
         what: String,
-        /// Opening this port would be enough; none: only the whole network is.
+        /// What would be enough to open it; none: only the whole network is.
         #[serde(default)]
         port: Option<Port>,
     },
@@ -39,12 +40,15 @@ pub enum Attempt {
     Other { what: String },
 }
 
-/// A TCP port of this machine's loopback.
+/// What a refused connection or listener was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Port {
+    /// A TCP port of this machine's loopback.
     Connect(u16),
     Listen(u16),
+    /// Somewhere outside, without the proxy that leads there where the network is filtered.
+    Direct(SocketAddr),
 }
 
 /// Why it was refused.
@@ -61,6 +65,19 @@ pub enum Because {
     TooMany,
     /// The object changed, or could not be opened as it was asked for.
     Failed { why: String },
+}
+
+impl Because {
+    /// In words, for records.
+    pub fn words(&self) -> String {
+        match self {
+            Because::Policy { reason } => reason.words(),
+            Because::Answered { by } => format!("denied by {by}"),
+            Because::NoAnswer { why } => format!("no answer: {why}"),
+            Because::TooMany => "more questions than a person should be asked".to_owned(),
+            Because::Failed { why } => why.clone(),
+        }
+    }
 }
 
 /// One kind of refusal, counted.
@@ -137,6 +154,9 @@ pub trait Office: Send + Sync {
         paths: Vec<PathBuf>,
         wanted: &StillWanted<'_>,
     ) -> Result<String, String>;
+
+    /// Have an address opened in the person's browser, once they agreed; who agreed, or why not.
+    fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String>;
 
     /// So far.
     fn report(&self) -> MediationReport;

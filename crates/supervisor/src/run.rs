@@ -6,27 +6,26 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use nono_policy::resolved::Limits;
 use nono_sandbox::{Command, ExecStrategy, PlanError, Prepared};
 use nono_sys::errno;
-use nono_sys::launch::{self, HandedOver, LaunchError, Launched, Notice};
+use nono_sys::launch::{self, LaunchError, Launched, Notice};
 use nono_sys::process::{self, Signals};
 use nono_sys::wait::{self, Ended};
 use thiserror::Error;
 
-use crate::channel::{Channels, Closed, Reception};
+use crate::beside::{self, Beside, NotStarted};
+use crate::channel::{Channels, Reception};
 use crate::hardened::Hardened;
 use crate::lending::{self, Lending};
 use crate::limits::{self, LimitHit, MemoryMethod, Watch};
-use crate::mediate::behalf::RequestDoor;
-use crate::mediate::{Handed, Mediate, Mediating, Mediator};
+use crate::mediate::{Mediate, Mediating};
 use crate::pipes::Pipes;
 use crate::pump::Pump;
 use crate::recorded::Recorded;
-use crate::report::{MediationReport, Office};
+use crate::report::MediationReport;
 use crate::stage::Stage;
 use crate::tap::{Complaint, Tap};
 use crate::terminal::Caller;
@@ -81,11 +80,13 @@ pub enum RunError {
     Launch { error: LaunchError, program: PathBuf },
     #[error("--max-memory cannot be held: the processes of the command cannot be seen in /proc")]
     CannotMeasure,
+    #[error("the filtering proxy could not begin to serve: {why}")]
+    Proxy { why: String },
     #[error("could not {what}: {}", errno::describe(.source))]
     Supervise { what: &'static str, source: io::Error },
 }
 
-fn supervising(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
+pub(crate) fn supervising(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
     move |source| RunError::Supervise { what, source }
 }
 
@@ -141,16 +142,22 @@ pub fn run(
     let launched = launch::spawn(&mut plan).map_err(failed)?;
     drop(plan);
     let _hardened = Hardened::new().map_err(supervising("harden this process"))?;
-    if let Err(error) = launched.go() {
-        launched.finish();
-        return Err(failed(error));
+    let proxy = prepared.blueprint().proxy;
+    let started = beside::serve_proxy(&launched, proxy, mediate.proxy.as_deref())
+        .and_then(|()| launched.go().map_err(NotStarted::Launch));
+    if let Err(why) = started {
+        launched.abandon();
+        return Err(match why {
+            NotStarted::Launch(error) => failed(error),
+            NotStarted::Proxy(why) => RunError::Proxy { why },
+        });
     }
     if prepared.blueprint().strategy == ExecStrategy::Monitor {
         prepared.confine_self()?;
     }
     let mediated = prepared.blueprint().mediated().any();
     let Beside { mediating, reception, terminal } =
-        Beside::new(&launched, mediated, mediate, options.asking.clone(), channels)?;
+        Beside::new(&launched, mediated.then_some(mediate), proxy, options.asking.clone(), channels)?;
     // Dropped before the mediator, which waits for whoever waits for the terminal.
     let lending = lending;
     let limits = &prepared.blueprint().limits;
@@ -188,40 +195,6 @@ pub fn run(
     outcome.memory_method = limits::memory_method(limits);
     outcome.limit = outcome.limit.or_else(|| file_size_hit(outcome.ended, limits));
     Ok(outcome)
-}
-
-/// Those who stand beside the loop in threads of their own: who answers trapped calls, and who takes requests in words.
-struct Beside {
-    mediating: Option<Mediating>,
-    reception: Option<Reception>,
-    terminal: Option<OwnedFd>,
-}
-
-impl Beside {
-    fn new(
-        launched: &Launched,
-        mediated: bool,
-        mediate: Mediate,
-        stage: Option<Stage>,
-        channels: Option<Channels>,
-    ) -> Result<Beside, RunError> {
-        let init = launched.pid.unsigned_abs();
-        let attend = |channels, office: Arc<dyn Office>| {
-            Reception::open(channels, office, init).map_err(supervising("serve the session's sockets"))
-        };
-        if !mediated {
-            let reception = channels.map(|channels| attend(channels, Arc::new(Closed))).transpose()?;
-            return Ok(Beside { mediating: None, reception, terminal: None });
-        }
-        let HandedOver { listener, root, socket_list, terminal } =
-            launched.hand_over().map_err(supervising("take over the trapped calls"))?;
-        let handed = Handed { listener, root, socket_list, init: launched.pid };
-        let mediator = Mediator::new(mediate, handed, stage).map_err(supervising("answer trapped calls"))?;
-        let reception = channels.map(|channels| attend(channels, mediator.office())).transpose()?;
-        let door = reception.as_ref().map(|reception| Arc::new(reception.door()) as Arc<dyn RequestDoor>);
-        let mediating = mediator.start(door).map_err(supervising("answer trapped calls"))?;
-        Ok(Beside { mediating: Some(mediating), reception, terminal })
-    }
 }
 
 fn file_size_hit(ended: Ended, limits: &Limits) -> Option<LimitHit> {
@@ -281,7 +254,11 @@ impl Loop<'_> {
                     }
                     // What is handed over comes before the loop.
                     Some(
-                        Notice::Continued | Notice::Root(_) | Notice::SocketList(_) | Notice::Listener(_),
+                        Notice::Continued
+                        | Notice::Root(_)
+                        | Notice::SocketList(_)
+                        | Notice::Listener(_)
+                        | Notice::Serving(_),
                     ) => {}
                     Some(Notice::Ended(status)) => ended = Some(wait::decode(status)),
                 }

@@ -1,7 +1,8 @@
 //! The kernel, and nothing else: the only crate with `unsafe`.
 //!
 //! Thin, total wrappers around system calls that std does not have (Landlock, seccomp, namespaces, mount API, pidfd,
-//! signalfd, pty) and the launcher, whose forked side must be raw calls only. No policy, no text for people beyond the
+//! signalfd, pty) and the launcher, whose forked side must be raw calls only; and the two spellings every crate shares:
+//! paths of any bytes in JSON, and points in time. No policy, no text for people beyond the
 //! names of its own steps, and no `cfg(target_os)` above this crate except in `nono-sandbox`'s backend folder.
 
 #[cfg(target_os = "linux")]
@@ -29,3 +30,5 @@ pub mod wait;
 
 pub mod errno;
 pub mod fs;
+pub mod path_serde;
+pub mod time;

@@ -1,6 +1,6 @@
 //! This process: identity, hardening, limits, signals as values.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -35,6 +35,43 @@ pub fn forbid_core_dumps() -> io::Result<()> {
     // SAFETY: the limit lives across the call.
     check_int(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) }).map_err(io_error)?;
     Ok(())
+}
+
+/// Close every descriptor from `first` on. For a process that has just begun: whoever owned one of them is told here.
+pub fn close_from(first: u32) -> io::Result<()> {
+    // SAFETY: only numbers.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Show these arguments in `/proc/<pid>/cmdline`, cut to the room there is, instead of those this process was started
+/// with. Whoever reads its arguments later, here or there, gets these.
+pub fn show_arguments(arguments: &[&OsStr]) -> io::Result<()> {
+    let (start, end) = argument_area()?;
+    let mut shown: Vec<u8> =
+        arguments.iter().flat_map(|word| word.as_bytes().iter().chain(b"\0")).copied().collect();
+    // What is cut off ends like a word; the rest is empty.
+    shown.resize(end - start, 0);
+    if let Some(last) = shown.last_mut() {
+        *last = 0;
+    }
+    // SAFETY: the kernel put the arguments there, in writable memory that stays for as long as the process does. Nobody
+    // else in this process writes there; whoever reads it at this moment gets some mixture of bytes, ended by a zero.
+    unsafe { std::ptr::copy_nonoverlapping(shown.as_ptr(), start as *mut u8, shown.len()) };
+    Ok(())
+}
+
+/// From where to where the kernel finds this process's arguments.
+fn argument_area() -> io::Result<(usize, usize)> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // The name in parentheses may contain anything, so count from its end.
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let mut numbers =
+        fields.split_ascii_whitespace().skip(45).map(|field| field.parse::<usize>().unwrap_or(0));
+    match (numbers.next(), numbers.next()) {
+        (Some(start), Some(end)) if start > 0 && end > start => Ok((start, end)),
+        _ => Err(io::Error::other("the kernel does not say where the arguments are")),
+    }
 }
 
 pub fn no_new_privs() -> io::Result<()> {

@@ -15,6 +15,9 @@ pub(crate) struct AskArgs {
     /// The secret shared with the webhook; only you may read it
     #[arg(long, value_name = "FILE", help_heading = "Asking")]
     pub(crate) approve_secret: Option<PathBuf>,
+    /// Let the command have web addresses opened in your browser; you are asked each time
+    #[arg(long, help_heading = "Asking")]
+    pub(crate) open_url: bool,
     /// Go on where this kernel cannot keep a guarantee
     #[arg(long, help_heading = "Asking")]
     pub(crate) accept_weaker: bool,
@@ -40,6 +43,11 @@ pub(super) fn approver(text: &str) -> Result<Approver, String> {
 }
 
 impl AskArgs {
+    /// Whether something in these flags may be secret: an address with a key in it.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.approve.iter().any(|approver| matches!(approver, Approver::Webhook(_)))
+    }
+
     /// The first of these flags that is given, as it is called.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
@@ -48,6 +56,11 @@ impl AskArgs {
             ("--approve-secret", self.approve_secret.is_some()),
         ];
         flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
+    /// The same, with the flag that lets the command ask for something else.
+    pub(crate) fn needs_supervisor(&self) -> Option<&'static str> {
+        self.given().or(self.open_url.then_some("--open-url"))
     }
 }
 

@@ -1,8 +1,11 @@
 //! The command line's grammar. Help texts are part of the product: each command has an example.
 
 mod asking;
+mod audit;
+mod auditing;
 mod control;
 mod learn;
+mod network;
 mod rollback;
 mod run;
 mod tracking;
@@ -15,6 +18,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub(crate) use asking::{Approver, AskArgs};
+pub(crate) use audit::{
+    AuditAnswer, AuditArgs, AuditCommand, AuditListArgs, AuditShowArgs, AuditVerifyArgs, CheckProofArgs,
+    ExportArgs, ExportFormat, FilterArgs, ForgetArgs, KeygenArgs, ProveArgs, now_ms,
+};
 pub(crate) use control::{InspectArgs, PsArgs, RequestArgs, StopArgs};
 pub(crate) use learn::LearnArgs;
 pub(crate) use rollback::{
@@ -64,6 +71,11 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     /// Take the last undo or restore back
     #[command(after_help = "Example:\n  nono redo")]
     Redo(RedoArgs),
+    /// Look at what sessions did, and check that nobody changed the record of it
+    #[command(
+        after_help = "Examples:\n  nono audit list --since 2d\n  nono audit show last\n  nono audit verify"
+    )]
+    Audit(AuditArgs),
     /// Explain whether a path or a host is open, by which rule, and what would open it
     #[command(
         after_help = "Examples:\n  nono why --path ~/.ssh/id_ed25519\n  nono why -p claude-code --host example.org --port 443\n  \
@@ -240,17 +252,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Flags that scripts may already use and a later version will have: refused by name, not taken for typing errors.
-const LATER: &[&str] = &[
-    "--checkpoints",
-    "--no-checkpoints",
-    "--allow-domain",
-    "--no-audit",
-    "--audit-integrity",
-    "--audit-sign-key",
-    "--credential",
-    "--upstream-proxy",
-    "--open-url",
-];
+const LATER: &[&str] = &["--checkpoints", "--no-checkpoints"];
 
 fn later_flag(error: &clap::Error) -> Option<&'static str> {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return None };

@@ -6,9 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use nono::{AccessMode, EnvRequest, GrantKind, GrantRequest, Limits, NetworkPolicy, ProfileRef, RunRequest};
+use nono::{
+    AccessMode, CapabilitySource, EnvRequest, GrantKind, GrantRequest, HostGrant, HostRule, Limits,
+    NetworkPolicy, ProfileRef, RunRequest,
+};
 
 use super::asking::AskArgs;
+use super::auditing::AuditingArgs;
+use super::network::NetworkArgs;
 use super::tracking::TrackingArgs;
 use super::values;
 use crate::failure::Failure;
@@ -74,6 +79,15 @@ pub(crate) struct PolicyArgs {
     /// Do not use the network (the default, unless a profile opens it)
     #[arg(long, help_heading = "Network")]
     block_net: bool,
+    /// Reach only this host (HOST, *.HOST or an address; with :PORT only there), through a filter
+    #[arg(
+        long,
+        value_name = "HOST[:PORT]",
+        env = "NONO_ALLOW_DOMAIN",
+        value_delimiter = ',',
+        help_heading = "Network"
+    )]
+    allow_domain: Vec<HostRule>,
     /// Connect by TCP to this port
     #[arg(long, value_name = "PORT", value_delimiter = ',', conflicts_with_all = ["allow_net", "block_net"], help_heading = "Network")]
     allow_connect_port: Vec<u16>,
@@ -106,6 +120,10 @@ pub(crate) struct CommonArgs {
     pub(crate) tracking: TrackingArgs,
     #[command(flatten)]
     pub(crate) asking: AskArgs,
+    #[command(flatten)]
+    pub(crate) auditing: AuditingArgs,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
     /// End the command after this time (30s, 10m, 2h); exit 124
     #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Limits")]
     pub(crate) max_time: Option<Duration>,
@@ -181,6 +199,11 @@ pub(crate) struct WrapArgs {
 }
 
 impl CommonArgs {
+    /// The first flag given that only the network filter can hold.
+    pub(crate) fn filter_flag(&self) -> Option<&'static str> {
+        self.policy.needs_filter().or(self.network.given())
+    }
+
     /// The request these flags make. `here` is what relative paths are relative to.
     pub(crate) fn request(&self, here: &Path) -> Result<RunRequest, Failure> {
         let mut request = self.policy.request(here)?;
@@ -214,12 +237,15 @@ fn check_name(name: &str) -> Result<(), Failure> {
 impl PolicyArgs {
     pub(crate) fn request(&self, here: &Path) -> Result<RunRequest, Failure> {
         let absolute = |paths: &[PathBuf]| paths.iter().map(|path| at(here, path)).collect();
+        self.check_network()?;
+        let host = |rule: &HostRule| HostGrant { rule: rule.clone(), source: CapabilitySource::User };
         Ok(RunRequest {
             grants: self.grants(here),
             deny: absolute(&self.deny),
             bypass_protection: absolute(&self.bypass_protection),
             unix_sockets: absolute(&self.allow_unix_socket),
             network: self.network(),
+            hosts: self.allow_domain.iter().map(host).collect(),
             env: self.env.iter().map(|text| variable(text)).collect(),
             env_all: self.env_all,
             profile: self.profile.as_ref().map(|text| profile_ref(text, here)).transpose()?,
@@ -243,6 +269,26 @@ impl PolicyArgs {
             .into_iter()
             .flat_map(|(paths, access, kind)| paths.iter().map(move |path| grant(path, access, kind)))
             .collect()
+    }
+
+    /// The first flag that only a filter can hold.
+    fn needs_filter(&self) -> Option<&'static str> {
+        (!self.allow_domain.is_empty()).then_some("--allow-domain")
+    }
+
+    /// All or nothing leaves nothing to filter.
+    fn check_network(&self) -> Result<(), Failure> {
+        let Some(flag) = self.needs_filter() else { return Ok(()) };
+        let (whole, does, instead) = if self.allow_net {
+            ("--allow-net", "opens every host", "to reach every host")
+        } else if self.block_net {
+            ("--block-net", "closes every host", "to reach none")
+        } else {
+            return Ok(());
+        };
+        Err(Failure::usage(format!("{whole} {does}, so {flag} has nothing to choose from")).hint(format!(
+            "drop {whole} to reach those hosts alone, or {flag} (and NONO_ALLOW_DOMAIN) {instead}"
+        )))
     }
 
     fn network(&self) -> Option<NetworkPolicy> {

@@ -101,10 +101,20 @@ fn parent(pid: u32) -> Option<u32> {
 
 fn meanings(question: &Question, choices: &Choices) -> Vec<String> {
     let mut lines = Vec::new();
-    let Subject::Access { path, access, .. } = &question.subject else {
-        lines.push("y: put it back; a safety snapshot is taken first".to_owned());
-        lines.push("n, Enter, Esc: leave everything as it is".to_owned());
-        return lines;
+    let (path, access) = match &question.subject {
+        Subject::Access { path, access, .. } => (path, access),
+        Subject::Restore { .. } => {
+            lines.push("y: put it back; a safety snapshot is taken first".to_owned());
+            lines.push("n, Enter, Esc: leave everything as it is".to_owned());
+            return lines;
+        }
+        Subject::OpenUrl { .. } => {
+            lines.push(
+                "y: open it, outside the sandbox, with everything your browser is logged in to".to_owned(),
+            );
+            lines.push("n, Enter, Esc: do not open it".to_owned());
+            return lines;
+        }
     };
     let shown = harmless(path);
     if choices.allow {

@@ -35,7 +35,9 @@ impl Choices {
             Subject::Access { folder, .. } => {
                 Choices { allow: true, session: true, folder: folder.clone(), never: true }
             }
-            Subject::Restore { .. } => Choices { allow: true, session: false, folder: None, never: false },
+            Subject::Restore { .. } | Subject::OpenUrl { .. } => {
+                Choices { allow: true, session: false, folder: None, never: false }
+            }
         }
     }
 
@@ -66,6 +68,12 @@ impl Page {
                 lines
             }
             Subject::Restore { snapshot, paths } => self.restore(&who, *snapshot, paths),
+            Subject::OpenUrl { url } => {
+                let open = Span::new("open this in your browser", Style::Warning);
+                let mut lines = self.said(&[Span::plain(who), open]);
+                lines.extend(self.block(&harmless(Path::new(url)), Style::Title));
+                lines
+            }
         };
         if let Some(reason) = &question.reason {
             let reason = cut(&harmless(Path::new(reason)), REASON);

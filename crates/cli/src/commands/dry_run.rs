@@ -41,6 +41,9 @@ pub(super) fn show(
         put(line);
     }
     put(format!("network: {}", session::network_word(&policy.network)));
+    for host in &policy.hosts {
+        put(format!("  {} [{}]", host.rule, host.source));
+    }
     put(format!("environment: {}", environment(&policy)));
     if let Some(limits) = limits(&policy.limits) {
         put(format!("limits: {limits}"));

@@ -31,7 +31,9 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
         let dir = host.profile_dir.as_deref().ok_or_else(Failure::no_home)?;
         profile::check_new_name(&ProfileStore::new(Some(dir.to_owned())), name, &profile_file(dir, name))?;
     }
-    let request = common.request(&here()?)?;
+    let mut request = common.request(&here()?)?;
+    let networking = common.network.networking(&host, &here()?)?;
+    networking.open(&mut request);
     // What is proposed goes to stdout, unmixed.
     let learning = Learning { allow_all, output_aside: save.is_none() };
     if common.dry_run {
@@ -40,13 +42,13 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
     let program = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let session = session::plan(
         SessionRequest {
-            policy: request,
-            command,
-            strategy: ExecStrategy::Supervised,
             diagnostics: true,
             rollback: common.tracking.request(),
+            auditing: common.auditing.request(),
             asking: Asking { accept_weaker: common.asking.accept_weaker, ..Asking::default() },
             learning: Some(learning),
+            network: networking,
+            ..SessionRequest::new(request, command)
         },
         &host,
     )?;

@@ -1,11 +1,14 @@
 //! One file per command.
 
+mod audit;
 mod control;
 mod dry_run;
 mod generate;
 mod granted;
 mod learn;
+pub(crate) mod open_url;
 mod profile;
+pub(crate) mod proxy;
 mod request;
 mod rollback;
 mod run;
@@ -27,6 +30,7 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Rollback(args) => rollback::rollback(&args.command),
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
+        Command::Audit(args) => audit::audit(&args.command),
         Command::Why(args) => why::why(&args),
         Command::Ps(args) => control::ps(&args),
         Command::Inspect(args) => control::inspect(&args),

@@ -1,14 +1,17 @@
 //! `run`, `shell`, `wrap`: one path through crate `nono`, and what is said around it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use nono::diagnostic::escape;
+use nono::network::NetworkReport;
 use nono::session::{self, Asking, Host, RunObserver, Session, SessionReport, SessionRequest};
+use nono::urls::UrlOpener;
 use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
 
-use super::{dry_run, granted, tracked};
-use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
+use super::{dry_run, granted, open_url, tracked};
+use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
 use crate::message;
@@ -42,6 +45,9 @@ fn execute(
     let host = host(common.policy.workdir.as_deref())?;
     let mut request = common.request(&here()?)?;
     refuse_what_needs_a_parent(common, diagnostics, strategy, host.nested)?;
+    hide_secrets(common, &command)?;
+    let networking = common.network.networking(&host, &here()?)?;
+    networking.open(&mut request);
     if common.dry_run {
         return dry_run::show(&request, &host, &command, strategy);
     }
@@ -50,13 +56,13 @@ fn execute(
     let rollback = common.tracking.request();
     let asking = who_answers(common, &request, &host)?;
     let request = SessionRequest {
-        policy: request,
-        command,
         strategy,
         diagnostics: explain,
         rollback,
         asking,
-        learning: None,
+        auditing: common.auditing.request(),
+        network: networking,
+        ..SessionRequest::new(request, command)
     };
     let used = request.policy.profile.clone();
     let session = session::plan(request, &host)?;
@@ -75,6 +81,17 @@ fn execute(
     Ok(code)
 }
 
+/// What was typed here can be seen by the command, as the arguments of the process it runs under.
+fn hide_secrets(common: &CommonArgs, command: &[OsString]) -> Result<(), Failure> {
+    if !common.network.is_secret() && !common.asking.is_secret() {
+        return Ok(());
+    }
+    let own = ["nono", "run", "[hidden]", "--"].map(OsStr::new);
+    let shown: Vec<&OsStr> = own.into_iter().chain(command.iter().map(OsString::as_os_str)).collect();
+    session::show_arguments(&shown)
+        .map_err(|error| Failure::new(format!("the command line cannot be hidden: {}", words(&error))))
+}
+
 /// Who answers what the command asks for while it runs, if it may ask.
 fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result<Asking, Failure> {
     let args = &common.asking;
@@ -86,10 +103,11 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
             backend: asking::whoever_is_there(),
             accept_weaker,
             own: Vec::new(),
+            urls: opener(args),
         });
     };
     let (policy, profile) = session::resolve(request, host)?;
-    if wanted.or(profile.security.capability_elevation) != Some(true) {
+    if wanted.or(profile.security.capability_elevation) != Some(true) && !args.open_url {
         return Err(Failure::usage(format!("{flag} says who answers, but nothing asks")).hint("add --ask"));
     }
     Ok(Asking {
@@ -97,7 +115,13 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
         backend: asking::backend(args, host, &policy)?,
         accept_weaker,
         own: asking::files(args)?,
+        urls: opener(args),
     })
+}
+
+/// Who opens web addresses outside, if the command may have any opened.
+fn opener(args: &AskArgs) -> Option<Arc<dyn UrlOpener>> {
+    args.open_url.then(|| Arc::new(open_url::Desktop) as Arc<dyn UrlOpener>)
 }
 
 /// Flags that only a parent can hold are refused where there is none.
@@ -109,7 +133,9 @@ fn refuse_what_needs_a_parent(
 ) -> Result<(), Failure> {
     if strategy == ExecStrategy::Monitor {
         let rollback = common.tracking.rollback.then_some("--rollback");
-        if let Some(flag) = rollback.or(common.asking.given()) {
+        if let Some(flag) =
+            rollback.or(common.asking.needs_supervisor()).or(common.auditing.given()).or(common.filter_flag())
+        {
             return Err(Failure::usage(format!(
                 "{flag} needs a supervisor outside the sandbox, and --monitor confines it too"
             )));
@@ -127,7 +153,7 @@ fn refuse_what_needs_a_parent(
         ("--diagnostics-json", diagnostics.is_some_and(|args| args.diagnostics_json)),
     ];
     let first = flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
-    match first.or(common.asking.given()) {
+    match first.or(common.asking.needs_supervisor()).or(common.auditing.given()).or(common.filter_flag()) {
         Some(flag) => Err(Failure::usage(format!("{flag} needs a supervisor, and {why}"))),
         None => Ok(()),
     }
@@ -178,6 +204,20 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
     }
 }
 
+/// What is missing in the log, or was missing in the network, is said whatever else is.
+fn recorded(report: &SessionReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(why) = report.network.as_ref().and_then(|network| network.lost.as_ref()) {
+        lines.push(format!("warning: the network was closed before the end: {}", escape(why)));
+    }
+    let missing = report.network.as_ref().and_then(NetworkReport::missing);
+    lines.extend(missing.map(|missing| format!("warning: {missing}")));
+    let Some(audit) = &report.audit else { return lines };
+    let problem = |problem: &String| format!("error: the audit log is not complete: {}", escape(problem));
+    lines.extend(audit.problems.iter().map(problem));
+    lines
+}
+
 /// Messages after the end, and the exit code.
 pub(super) fn conclude(
     report: &SessionReport,
@@ -188,12 +228,15 @@ pub(super) fn conclude(
     let asked = if common.silent || is_json(report, diagnostics) {
         Vec::new()
     } else {
-        granted::lines(report, common.verbose)
+        granted::lines(report, common.verbose).into_iter().chain(lost_network(report)).collect()
     };
     if report.findings.unfinished_line && (!silent || !asked.is_empty()) {
         message::raw_error("");
     }
     for line in asked {
+        message::line(&line);
+    }
+    for line in recorded(report) {
         message::line(&line);
     }
     if let Some(limit) = report.limit {
@@ -221,6 +264,15 @@ pub(super) fn conclude(
             u8::try_from(code).unwrap_or(1)
         }
     }
+}
+
+/// The command may have failed, or gone on with less, because its way out was gone.
+fn lost_network(report: &SessionReport) -> Option<String> {
+    let why = report.network.as_ref()?.lost.as_ref()?;
+    Some(format!(
+        "the network filter ended before the command: {}; nothing was reached after that",
+        nono::diagnostic::escape(why)
+    ))
 }
 
 /// A failure is explained to a program, which gets it all in one piece.

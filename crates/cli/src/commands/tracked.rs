@@ -1,8 +1,10 @@
 //! What is said around a run that is tracked: the baseline before it, what changed after it, and the review.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use nono::audit::Author;
 use nono::diagnostic::{escape, shown};
 use nono::rollback::{Baseline, Catalogue, ChangeSet, RollbackReport};
 use nono::session::{Host, RunObserver};
@@ -110,7 +112,10 @@ fn review(id: &str, changes: ChangeSet, host: &Host, how: How) {
         return;
     }
     let catalogue = Catalogue::new(&host.context.state_dir);
-    let opened = catalogue.find(id).and_then(|entry| catalogue.open(entry));
+    let opened = catalogue.find(id).and_then(|entry| {
+        let author = author(&entry.metadata.command, host);
+        catalogue.recording(author).open(entry)
+    });
     let reviewed = match opened {
         Ok(session) => review::after_run(session, changes, how),
         Err(error) => Err(error.into()),
@@ -118,6 +123,12 @@ fn review(id: &str, changes: ChangeSet, host: &Host, how: How) {
     if let Err(failure) = reviewed {
         failure.report();
     }
+}
+
+/// Who restores right after a run: the command as its session has it, since what was typed may be hidden by now.
+fn author(command: &[String], host: &Host) -> Author {
+    let words = ["nono", "run", "--"].into_iter().chain(command.iter().map(String::as_str));
+    Author { command: words.map(OsString::from).collect(), workdir: host.context.cwd.clone() }
 }
 
 /// Whether `--rollback-all` would take it.

@@ -2,7 +2,7 @@
 
 use nono::diagnostic::{quote_all, shown, words};
 use nono::{
-    AccessMode, DeniedReason, HostFacts, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy,
+    AccessMode, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy,
     SandboxState, query_network, query_path_on,
 };
 use serde_json::{Value, json};
@@ -118,23 +118,66 @@ fn path_json(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> Va
 }
 
 fn host_text(host: &str, port: Option<u16>, result: &NetworkQuery) -> String {
-    let place = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-    let verdict = if result.allowed { "ALLOWED" } else { "DENIED" };
-    let reason = match result.reason {
-        NetworkReason::NetworkAllowed => "the network is open",
-        NetworkReason::NetworkBlocked => "the network is blocked",
-        NetworkReason::PortAllowed => "the port is open",
-        NetworkReason::PortNotAllowed => "only single ports are open, and this is not one of them",
+    // An IPv6 address has colons of its own.
+    let bare = host.contains(':') && !host.starts_with('[');
+    let place = match port {
+        Some(port) if bare => format!("[{host}]:{port}"),
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     };
+    let verdict = if result.allowed { "ALLOWED" } else { "DENIED" };
     let mut lines = vec![
         format!("{verdict}: connect to {}", nono::diagnostic::escape(&place)),
-        format!("reason: {reason}"),
+        format!("reason: {}", host_reason(result)),
     ];
-    lines.extend(result.suggestion.as_ref().map(|it| format!("to open it: {}", quote_all(&it.flags))));
+    let rule = |grant: &HostGrant| format!("{} [{}]", grant.rule, grant.source);
+    lines.extend(result.rule.as_ref().map(|grant| format!("rule: {}", rule(grant))));
+    lines.extend(result.closest.as_ref().map(|grant| format!("closest rule: {}", rule(grant))));
+    if !result.still_refused.is_empty() {
+        let classes: Vec<_> = result.still_refused.iter().map(|class| class.word()).collect();
+        lines.push(format!(
+            "note: refused all the same where the name leads to such an address: {}",
+            classes.join(", ")
+        ));
+    }
+    match &result.suggestion {
+        Some(suggestion) => lines.push(format!("to open it: {}", quote_all(&suggestion.flags))),
+        None if result.reason == NetworkReason::AddressDenied => {
+            lines.push("to open it: --allow-domain with the address itself, not with a name".to_owned());
+        }
+        None => {}
+    }
     lines.join("\n")
+}
+
+fn host_reason(result: &NetworkQuery) -> String {
+    match result.reason {
+        NetworkReason::NetworkAllowed => "the network is open".to_owned(),
+        NetworkReason::NetworkBlocked => "the network is blocked".to_owned(),
+        NetworkReason::PortAllowed => "the port is open".to_owned(),
+        NetworkReason::PortNotAllowed => "only single ports are open, and this is not one of them".to_owned(),
+        NetworkReason::HostAllowed => "the host is open, through the proxy".to_owned(),
+        NetworkReason::HostNotAllowed => "only some hosts are open, and this is not one of them".to_owned(),
+        NetworkReason::HostPortNotAllowed => "the host is open, but not on this port".to_owned(),
+        NetworkReason::AddressDenied => {
+            let class = result.class.map_or("closed", nono::AddressClass::word);
+            format!("it leads to a {class} address, which only a rule that names it opens")
+        }
+        NetworkReason::NotAHost => "this is neither a host name nor an address".to_owned(),
+    }
 }
 
 fn host_json(host: &str, port: Option<u16>, result: &NetworkQuery) -> Value {
     let status = if result.allowed { "allowed" } else { "denied" };
-    json!({"status": status, "host": host, "port": port, "reason": result.reason, "suggestion": result.suggestion})
+    json!({
+        "status": status,
+        "host": host,
+        "port": port,
+        "reason": result.reason,
+        "rule": result.rule,
+        "closest": result.closest,
+        "class": result.class,
+        "still_refused": result.still_refused,
+        "suggestion": result.suggestion,
+    })
 }

@@ -48,8 +48,9 @@ impl Source for RollbackSession {
 
     fn plan(&mut self, choice: &RestoreChoice) -> Result<Plan, RollbackError> {
         let mut plan = RollbackSession::plan(self, choice)?;
-        if self.take_recovered().is_some() {
+        if let Some(done) = self.take_recovered() {
             plan.notes.push("a restore that was cut off has been completed first".to_owned());
+            plan.notes.extend(done.unrecorded.as_deref().map(crate::message::unrecorded));
         }
         Ok(plan)
     }

@@ -7,6 +7,7 @@ use nono::rollback::{ChangeCounts, ChangeSet, Done, Plan, RestoreChoice};
 use nono::snapshot::{Change, ChangeType, Coverage, SnapshotId};
 
 use super::text;
+use crate::message;
 
 /// One line of a plan or of an outcome.
 #[derive(Debug, PartialEq, Eq)]
@@ -158,6 +159,7 @@ pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<Said> {
     if !done.kept.is_empty() {
         said.push(Said::plain("`nono rollback restore --force` or `--merge` restores these too"));
     }
+    said.extend(done.unrecorded.as_deref().map(message::unrecorded).map(Said::warning));
     if let Some(undo) = &done.undo {
         said.push(Said::plain(undo_hint(undo)));
     }

@@ -75,15 +75,19 @@ $ NONO_HOME=$HOME/foreign nono run -- true
     );
 }
 
-/// A run has nothing to record there yet, so it goes on; what has to write says so, and where.
+/// What has to write says so, and where. A run keeps a log, unless it is told not to.
 #[test]
 fn a_state_folder_that_cannot_be_written() {
     let world = World::new();
     world.dir("state", 0o500);
     world.golden(
-        &["nono run -- echo ran", "nono setup --check-only > /dev/null"],
+        &["nono run -- echo ran", "nono run --no-audit -- echo ran", "nono setup --check-only > /dev/null"],
         str![[r#"
 $ nono run -- echo ran
+! [nono] error: what happens cannot be written down, so nothing was run: [TMP]/state/audit cannot be used for nono's state: Permission denied
+! [nono] hint: make room, or set NONO_HOME to a folder you can write; --no-audit runs it without a log
+= exit 125
+$ nono run --no-audit -- echo ran
 ran
 $ nono setup --check-only > /dev/null
 

@@ -324,6 +324,8 @@ sh -c 'cat ../home/data/a ../home/data/secret/key ~/.inputrc; echo x > ../home/o
   "denials_unlisted": 0,
   "denied_unasked": 0,
   "network_denied": false,
+  "hosts_denied": [],
+  "hosts_denied_unlisted": 0,
   "asked": 0
 }
 "#]],

@@ -77,6 +77,8 @@ fn the_footer_as_json() {
   "denials_unlisted": 0,
   "denied_unasked": 0,
   "network_denied": false,
+  "hosts_denied": [],
+  "hosts_denied_unlisted": 0,
   "limits": [],
   "expansions": [],
   "asked": 0,

@@ -22,6 +22,15 @@ const COMMANDS: &[&str] = &[
     "rollback recover",
     "undo",
     "redo",
+    "audit",
+    "audit list",
+    "audit show",
+    "audit verify",
+    "audit export",
+    "audit cleanup",
+    "audit keygen",
+    "audit prove",
+    "audit check-proof",
     "why",
     "ps",
     "inspect",
@@ -163,6 +172,43 @@ fn every_flag_of_rollback_is_there() {
     }
 }
 
+/// The flags of the commands that look at what was recorded.
+const AUDIT_FLAGS: &[(&str, &[&str])] = &[
+    (
+        "list",
+        &[
+            "--since <WHEN>",
+            "--until <WHEN>",
+            "--command <TEXT>",
+            "--path <PATH>",
+            "--decision <DECISION>",
+            "--host <HOST>",
+            "--json",
+        ],
+    ),
+    (
+        "show",
+        &["<ID>", "--since <WHEN>", "--path <PATH>", "--decision <DECISION>", "--host <HOST>", "--json"],
+    ),
+    ("verify", &["[ID]", "--all", "--public-key <FILE>", "--ledger-head <HASH>", "--json"]),
+    ("export", &["[ID]...", "--format <FORMAT>", "jsonl, csv, otlp-json", "-o, --output <FILE>"]),
+    ("cleanup", &["--keep <N>", "--older-than <DAYS>", "--all", "--dry-run", "-y, --yes", "--json"]),
+    ("keygen", &["-o, --output <FILE>"]),
+    ("prove", &["<ID> <SEQ>", "-o, --output <FILE>"]),
+    ("check-proof", &["<FILE>", "--root <HASH>", "--session <ID>", "--public-key <FILE>"]),
+];
+
+#[test]
+fn every_flag_of_audit_is_there() {
+    let world = World::new();
+    for (command, flags) in AUDIT_FLAGS {
+        let help = world.sh(&format!("nono audit {command} --help")).out();
+        for flag in *flags {
+            assert!(help.contains(flag), "audit {command} {flag}: {help}");
+        }
+    }
+}
+
 /// The flags of the commands for sessions that run.
 const CONTROL_FLAGS: &[(&str, &[&str])] = &[
     ("ps", &["--json"]),
@@ -223,6 +269,7 @@ Commands:
   rollback    Look at what sessions changed, put it back, check and remove them
   undo        Undo what the last session in this directory did: shows the plan, and asks
   redo        Take the last undo or restore back
+  audit       Look at what sessions did, and check that nobody changed the record of it
   why         Explain whether a path or a host is open, by which rule, and what would open it
   ps          List the sessions that run now
   inspect     Show what a running session does: what it was refused, granted and asked
@@ -256,6 +303,7 @@ $ nono
 !   rollback    Look at what sessions changed, put it back, check and remove them
 !   undo        Undo what the last session in this directory did: shows the plan, and asks
 !   redo        Take the last undo or restore back
+!   audit       Look at what sessions did, and check that nobody changed the record of it
 !   why         Explain whether a path or a host is open, by which rule, and what would open it
 !   ps          List the sessions that run now
 !   inspect     Show what a running session does: what it was refused, granted and asked
@@ -302,25 +350,24 @@ fn flags_of_later_versions_are_refused_by_name() {
     World::new().golden(
         &[
             "nono run --checkpoints -- true",
-            "nono run --allow-domain=example.org -- true",
+            "nono run --no-checkpoints -- true",
             "nono wrap --no-audit -- true",
-            "nono run -- echo --no-audit",
+            "nono run -- echo --checkpoints",
         ],
         str![[r#"
 $ nono run --checkpoints -- true
 ! [nono] error: --checkpoints is not part of this version of nono
 ! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
 = exit 2
-$ nono run --allow-domain=example.org -- true
-! [nono] error: --allow-domain is not part of this version of nono
+$ nono run --no-checkpoints -- true
+! [nono] error: --no-checkpoints is not part of this version of nono
 ! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
 = exit 2
 $ nono wrap --no-audit -- true
-! [nono] error: --no-audit is not part of this version of nono
-! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
+! [nono] error: --no-audit needs a supervisor, and wrap becomes the command
 = exit 2
-$ nono run -- echo --no-audit
---no-audit
+$ nono run -- echo --checkpoints
+--checkpoints
 
 "#]],
     );

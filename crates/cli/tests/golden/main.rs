@@ -11,11 +11,15 @@
 #![allow(clippy::too_many_lines)]
 #![allow(clippy::needless_raw_string_hashes, clippy::format_collect, clippy::format_push_string)]
 
+mod audit_kit;
 mod process;
 mod sessions;
 mod world;
 
 mod approval;
+mod audit;
+mod audit_urls;
+mod audit_verify;
 mod bad_grants;
 mod bad_input;
 mod bad_state;
@@ -51,4 +55,5 @@ mod setup;
 mod signals;
 mod streams;
 mod why;
+mod why_host;
 mod why_json;

@@ -121,7 +121,7 @@ fn hosts() {
 $ nono why --host example.org
 DENIED: connect to example.org
 reason: the network is blocked
-to open it: --allow-net
+to open it: --allow-domain example.org
 $ nono why --host example.org --port 443 --allow-net
 ALLOWED: connect to example.org:443
 reason: the network is open

@@ -111,9 +111,14 @@ $ nono why --json --host example.org --port 443
   "host": "example.org",
   "port": 443,
   "reason": "network_blocked",
+  "rule": null,
+  "closest": null,
+  "class": null,
+  "still_refused": [],
   "suggestion": {
     "flags": [
-      "--allow-net"
+      "--allow-domain",
+      "example.org:443"
     ]
   }
 }

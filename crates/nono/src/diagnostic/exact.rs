@@ -76,13 +76,14 @@ fn socket_flags(path: &Path, policy: &ResolvedPolicy) -> Vec<String> {
 fn network_flags(port: Option<Port>, policy: &ResolvedPolicy) -> Vec<String> {
     match (&policy.network, port) {
         (NetworkPolicy::Allowed, _) => Vec::new(),
-        (NetworkPolicy::Ports { .. }, Some(Port::Connect(port))) => {
+        (NetworkPolicy::Ports { .. } | NetworkPolicy::Filtered { .. }, Some(Port::Connect(port))) => {
             vec!["--allow-connect-port".to_owned(), port.to_string()]
         }
-        (NetworkPolicy::Ports { .. }, Some(Port::Listen(port))) => {
+        (NetworkPolicy::Ports { .. } | NetworkPolicy::Filtered { .. }, Some(Port::Listen(port))) => {
             vec!["--listen-port".to_owned(), port.to_string()]
         }
-        (NetworkPolicy::Ports { .. }, None) | (NetworkPolicy::Blocked, _) => vec!["--allow-net".to_owned()],
+        (NetworkPolicy::Ports { .. } | NetworkPolicy::Filtered { .. }, None | Some(Port::Direct(_)))
+        | (NetworkPolicy::Blocked, _) => vec!["--allow-net".to_owned()],
     }
 }
 

@@ -5,7 +5,7 @@ use nono_supervisor::report::{Attempt, Because, Expansion};
 use serde_json::{Value, json};
 
 use super::words::{attempt_words, because_words, quote_all, shown};
-use super::{Denial, Findings, Limit};
+use super::{Denial, Findings, HostDenied, Limit, network};
 use crate::session::network_word;
 
 /// Turns a failed command's findings into text. Lines come without prefix; whoever prints them adds it.
@@ -39,30 +39,45 @@ impl DiagnosticFormatter<'_> {
         for limit in &self.findings.limits {
             lines.push(format!("It seems to have run into {}.", self.limit_words(*limit)));
         }
-        let Findings { denials, unlisted, too_many, network, .. } = self.findings;
-        if denials.is_empty() && !network && *unlisted == 0 && *too_many == 0 {
+        let Findings { denials, unlisted, too_many, network, hosts, hosts_unlisted, .. } = self.findings;
+        // Nobody is told that the network is closed who was told which part of it is.
+        let network = *network && hosts.is_empty();
+        if denials.is_empty() && hosts.is_empty() && !network && *unlisted == 0 && *too_many == 0 {
             return lines;
         }
         lines.push("Denied:".to_owned());
         let (probes, named): (Vec<_>, Vec<_>) =
             denials.iter().partition(|denial| denial.probe && !self.verbose);
-        for denial in named {
+        for denial in named.into_iter().filter(|denial| network::direct(denial).is_none()) {
             lines.push(format!("  {}", sentence(denial)));
             if !denial.flags.is_empty() {
                 lines.push(format!("    open it with: {}", quote_all(&denial.flags)));
             }
         }
-        if *network {
-            lines.push(format!("  network: it is {}", network_word(&self.policy.network)));
-            lines.push("    open it with: --allow-net".to_owned());
+        lines.extend(hosts.iter().flat_map(HostDenied::lines));
+        lines.extend(network::past_the_proxy(denials));
+        if network {
+            lines.extend(self.closed_network());
         }
         let more = [
             (*too_many, "more without a question: too many at once"),
             (*unlisted, "more that are not listed"),
+            (*hosts_unlisted, "more requests to other hosts"),
             (probes.len() as u64, "probes that programs make at every start (-v lists them)"),
         ];
         lines.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("  and {n} {what}")));
         lines
+    }
+
+    /// It complained, and nobody saw about what.
+    fn closed_network(&self) -> [String; 2] {
+        let word = network_word(&self.policy.network);
+        let flag = if self.is_filtered() { "--allow-domain <host>" } else { "--allow-net" };
+        [format!("  network: it is {word}"), format!("    open it with: {flag}")]
+    }
+
+    fn is_filtered(&self) -> bool {
+        matches!(self.policy.network, NetworkPolicy::Filtered { .. })
     }
 
     fn limit_words(&self, limit: Limit) -> String {
@@ -98,10 +113,14 @@ impl DiagnosticFormatter<'_> {
         lines
     }
 
-    /// The network's flag only where the network is closed.
+    /// The network's flags only where the network is closed.
     fn general(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-        let open = self.policy.network == NetworkPolicy::Allowed;
-        GENERAL.iter().filter(move |(flag, _)| !(open && *flag == "--allow-net"))
+        let (open, filtered) = (self.policy.network == NetworkPolicy::Allowed, self.is_filtered());
+        GENERAL.iter().filter(move |(flag, _)| match *flag {
+            "--allow-net" => !open,
+            "--allow-domain" => filtered,
+            _ => true,
+        })
     }
 
     pub fn json(&self) -> Value {
@@ -120,6 +139,8 @@ impl DiagnosticFormatter<'_> {
             "denials_unlisted": self.findings.unlisted,
             "denied_unasked": self.findings.too_many,
             "network_denied": self.findings.network,
+            "hosts_denied": self.findings.hosts.iter().map(host_json).collect::<Vec<_>>(),
+            "hosts_denied_unlisted": self.findings.hosts_unlisted,
             "limits": self.findings.limits,
             "expansions": self.findings.expansions.iter().map(expansion_json).collect::<Vec<_>>(),
             "asked": self.findings.asked,
@@ -175,6 +196,12 @@ fn denial_json(denial: &Denial) -> Value {
     })
 }
 
+fn host_json(denied: &HostDenied) -> Value {
+    let mut value = json!(denied);
+    value["flags"] = json!(denied.flags());
+    value
+}
+
 fn expansion_json(grant: &Expansion) -> Value {
     json!({
         "path": grant.path.to_string_lossy(),
@@ -189,6 +216,7 @@ const GENERAL: &[(&str, &str)] = &[
     ("--allow <path>", "read and write a folder and everything in it"),
     ("--read <path>", "read it only"),
     ("--write <path>", "write it only"),
+    ("--allow-domain", "reach one more host through the proxy"),
     ("--allow-net", "use the network"),
 ];
 

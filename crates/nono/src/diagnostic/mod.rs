@@ -6,6 +6,7 @@
 
 mod exact;
 mod format;
+mod network;
 mod paths;
 mod probes;
 mod words;
@@ -18,9 +19,11 @@ use nono_supervisor::{About, Complaint, Outcome};
 use nono_sys::wait::Ended;
 use serde::Serialize;
 
+use crate::network::NetworkReport;
 use paths::Candidate;
 
 pub use format::DiagnosticFormatter;
+pub use network::HostDenied;
 pub use words::{attempt_words, because_words, escape, quote_all, shown, words};
 
 /// One thing the sandbox refused.
@@ -70,9 +73,23 @@ pub struct Findings {
     pub asked: u64,
     /// It complained about the network, which is closed.
     pub network: bool,
+    /// What the filtering proxy refused; whoever heard its events puts them here.
+    pub hosts: Vec<HostDenied>,
+    /// Refusals of the proxy beyond those that are listed.
+    pub hosts_unlisted: u64,
     pub limits: Vec<Limit>,
     /// Its error output ended in the middle of a line.
     pub unfinished_line: bool,
+}
+
+impl Findings {
+    /// With what the filtering proxy refused.
+    #[must_use]
+    pub fn with_network(self, report: Option<&NetworkReport>) -> Findings {
+        let (hosts, hosts_unlisted) =
+            report.map(|report| (report.hosts.clone(), report.not_listed)).unwrap_or_default();
+        Findings { hosts, hosts_unlisted, ..self }
+    }
 }
 
 /// Hold what the command said against its policy.

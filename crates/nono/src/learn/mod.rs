@@ -337,7 +337,7 @@ fn network(recorded: &Recorded, base: &ResolvedPolicy) -> NetworkSection {
     let known: &[u16] = match &base.network {
         NetworkPolicy::Allowed => return NetworkSection::default(),
         NetworkPolicy::Blocked => &[],
-        NetworkPolicy::Ports { connect, .. } => connect,
+        NetworkPolicy::Ports { connect, .. } | NetworkPolicy::Filtered { connect, .. } => connect,
     };
     let outside = |reached: &&Reached| !reached.loopback || reached.port == NAME_SERVICE;
     if recorded.reached.keys().any(|reached| outside(&reached)) {

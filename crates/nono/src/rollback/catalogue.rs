@@ -9,12 +9,15 @@ use nono_snapshot::{Coverage, ManagerOptions, SessionMetadata, SnapshotError, Sn
 use super::error::RollbackError;
 use super::restore::Done;
 use super::{folder, prune, seals};
+use crate::audit::Author;
 use crate::pick::{self, Pickable};
 
 /// Finds sessions below nono's state folder: `rollbacks/<id>/`, with one store for all of them in `store/`.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     pub(super) state_dir: PathBuf,
+    /// Who is on record for restores.
+    pub(super) author: Option<Author>,
 }
 
 /// How a session ended.
@@ -95,7 +98,7 @@ pub struct RollbackSession {
 
 impl Catalogue {
     pub fn new(state_dir: impl Into<PathBuf>) -> Catalogue {
-        Catalogue { state_dir: state_dir.into() }
+        Catalogue { state_dir: state_dir.into(), author: None }
     }
 
     pub fn store_dir(&self) -> PathBuf {

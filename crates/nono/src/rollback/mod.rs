@@ -21,6 +21,8 @@ pub mod live;
 mod merge;
 pub mod patch;
 pub mod prune;
+mod recorded;
+pub(crate) mod recorder;
 mod repositories;
 pub mod restore;
 mod room;

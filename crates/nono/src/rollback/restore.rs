@@ -79,6 +79,8 @@ pub struct Done {
     pub failed: Vec<(PathBuf, String)>,
     /// It was interrupted: `nono rollback recover` completes it.
     pub interrupted: bool,
+    /// Why it is not in the audit log, where it should be.
+    pub unrecorded: Option<String>,
 }
 
 impl RestoreChoice {
@@ -178,6 +180,10 @@ impl RollbackSession {
     /// Refused while a session is live on one of these roots.
     pub fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
         self.ready(&choice.snapshot)?;
+        self.recorded(self.chosen(choice), |session| session.put_back(choice))
+    }
+
+    fn put_back(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
         let (lock, history) = self.history()?;
         let since = self.since()?.unwrap_or_default();
         let restore = history.begin(&self.entry.id, choice.snapshot.clone(), None);

@@ -19,6 +19,7 @@ use nono_snapshot::{
 
 use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
 use super::error::RollbackError;
+use super::recorder::Recorder;
 use super::restore::{Done, RestoreChoice};
 use super::{thinning, tracking};
 
@@ -47,6 +48,11 @@ impl Live {
             self.0.wake(manifest);
         }
         Ok(())
+    }
+
+    /// The session's id: the name of its folder.
+    pub fn id(&self) -> String {
+        self.0.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// A snapshot of this moment; the last one, if everything is as it was then. Gives its number.
@@ -229,6 +235,7 @@ pub(super) struct Work {
     pub(super) catalogue: Catalogue,
     pub(super) session_dir: PathBuf,
     pub(super) room: Room,
+    pub(super) recorder: Arc<dyn Recorder>,
     /// Snapshots that may be given up one day.
     pub(super) taken: Vec<thinning::Point>,
     pub(super) problems: Vec<String>,
@@ -260,7 +267,11 @@ impl Work {
         self.catalogue.refuse_restoring(&roots, &self.session_dir)?;
         self.catalogue.refuse_cut_off(&roots, &self.session_dir)?;
         self.manager.set_budget(Some((self.room)()));
-        Ok(self.manager.add_root(path)?)
+        let joined = self.manager.add_root(path)?;
+        if let Some(manifest) = &joined {
+            self.recorder.taken(manifest);
+        }
+        Ok(joined)
     }
 
     /// The next snapshot, if something changed, and how long that took.
@@ -269,6 +280,9 @@ impl Work {
         self.manager.set_budget(Some((self.room)()));
         let how = Next { if_changed: true, first_rules: true, open_closed: false };
         let taken = self.manager.create_next(how);
+        if let Ok(Some((manifest, _))) = &taken {
+            self.recorder.taken(manifest);
+        }
         (taken.map(|taken| taken.map(|(manifest, _)| manifest)), began.elapsed())
     }
 
@@ -304,7 +318,7 @@ impl Work {
     }
 
     fn restore(self, snapshot: u64, paths: &[PathBuf]) -> (Work, Result<Done, RollbackError>) {
-        let Work { manager, metadata, catalogue, session_dir, room, taken, problems } = self;
+        let Work { manager, metadata, catalogue, session_dir, room, recorder, taken, problems } = self;
         let entry = SessionEntry::running(&metadata, &session_dir);
         let mut session =
             RollbackSession { entry, manager, catalogue: catalogue.clone(), recovered: None, running: true };
@@ -321,7 +335,7 @@ impl Work {
             }),
         };
         let manager = session.manager;
-        (Work { manager, metadata, catalogue, session_dir, room, taken, problems }, done)
+        (Work { manager, metadata, catalogue, session_dir, room, recorder, taken, problems }, done)
     }
 }
 

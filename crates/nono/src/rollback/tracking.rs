@@ -28,6 +28,7 @@ use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
 use super::changes::ChangeSet;
 use super::error::RollbackError;
 use super::live::Live;
+use super::recorder::Recorder;
 use super::room::{Room, make_room, usage_of};
 use super::running::Work;
 use super::settings::Settings;
@@ -92,6 +93,7 @@ pub(crate) struct Plan {
     /// Folders of nono's own.
     pub(crate) own: Vec<PathBuf>,
     pub(crate) state_dir: PathBuf,
+    pub(crate) recorder: Arc<dyn Recorder>,
 }
 
 /// A run whose baseline is taken.
@@ -106,6 +108,7 @@ pub(crate) struct Tracking {
     baseline: Manifest,
     live: Live,
     dest: Option<PathBuf>,
+    recorder: Arc<dyn Recorder>,
     warnings: Vec<String>,
 }
 
@@ -170,9 +173,7 @@ impl Tracking {
             None => make_room(&catalogue, &settings, &mut warnings)?,
             Some(dest) => usage_of(dest)?,
         };
-        for id in catalogue.complete_restores(&plan.roots)? {
-            warnings.push(format!("a restore of session {id} was cut off before; it was completed first"));
-        }
+        warnings.extend(catalogue.complete_restores(&plan.roots, &*plan.recorder)?);
         let (session_dir, live) = place(&catalogue, plan)?;
         let made = (session_dir.clone(), live);
         let began = Tracking::baseline(plan, catalogue.clone(), settings, used, made, observer);
@@ -227,6 +228,7 @@ impl Tracking {
         metadata.merkle_roots = vec![baseline.merkle_root];
         metadata.coverage = Some(baseline.coverage.clone());
         manager.save_session_metadata(&metadata)?;
+        plan.recorder.taken(&baseline);
         Ok(Tracking {
             catalogue,
             session_dir,
@@ -237,6 +239,7 @@ impl Tracking {
             baseline,
             live,
             dest: plan.request.dest.clone(),
+            recorder: plan.recorder.clone(),
             warnings: Vec::new(),
         })
     }
@@ -263,6 +266,7 @@ impl Tracking {
             catalogue: self.catalogue.clone(),
             session_dir: self.session_dir.clone(),
             room: room.clone().ask(),
+            recorder: self.recorder.clone(),
             taken: Vec::new(),
             problems: Vec::new(),
         };
@@ -277,6 +281,7 @@ impl Tracking {
             live: self.live,
             elsewhere: self.dest.is_some(),
             room,
+            recorder: self.recorder,
             warnings: self.warnings,
         };
         Ok((watching, ending))
@@ -294,6 +299,7 @@ pub(crate) struct Ending {
     live: Live,
     elsewhere: bool,
     room: Room,
+    recorder: Arc<dyn Recorder>,
     warnings: Vec<String>,
 }
 
@@ -353,6 +359,7 @@ impl Ending {
         manager.observe(());
         if let Ok(Some((manifest, _))) = &taken {
             self.metadata.final_snapshot = Some(manifest.number);
+            self.recorder.taken(manifest);
             // Whatever it comes to, the record is closed.
             let first = manager.load_whole(&SnapshotId::Number(0)).map_err(RollbackError::from);
             match first.and_then(|first| made_uncovered(&first, manifest)) {
@@ -360,9 +367,18 @@ impl Ending {
                 Err(error) => self.warnings.push(error.to_string()),
             }
         }
+        let last = taken.as_ref().ok().and_then(Option::as_ref).map(|(manifest, _)| manifest);
+        self.take_in_log(last);
         let changes = self.close(manager);
         taken?;
         changes
+    }
+
+    fn take_in_log(&mut self, last: Option<&Manifest>) {
+        let closed = self.recorder.close(last);
+        self.metadata.audit_event_count = closed.event_count;
+        self.metadata.audit_integrity = closed.integrity;
+        self.metadata.network_events = closed.network_events;
     }
 
     fn resume(&self) -> Result<SnapshotManager, RollbackError> {

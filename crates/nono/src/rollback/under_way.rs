@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::catalogue::{Catalogue, SessionEntry, Status, overlap};
 use super::error::RollbackError;
 use super::history;
+use super::recorder::Recorder;
 
 impl Catalogue {
     /// Sessions that track something around or below one of `roots`.
@@ -40,8 +41,12 @@ impl Catalogue {
         }
     }
 
-    /// Complete the restores that were cut off there; the sessions they belong to.
-    pub(super) fn complete_restores(&self, roots: &[PathBuf]) -> Result<Vec<String>, RollbackError> {
+    /// Complete the restores that were cut off there; what to say about it.
+    pub(super) fn complete_restores(
+        &self,
+        roots: &[PathBuf],
+        recorder: &dyn Recorder,
+    ) -> Result<Vec<String>, RollbackError> {
         let mut completed = Vec::new();
         for (entry, root) in self.around(roots)?.into_iter().filter(|(entry, _)| entry.status != Status::Live)
         {
@@ -50,8 +55,13 @@ impl Catalogue {
                 return Err(RollbackError::Restoring { id, root });
             }
             if entry.dir.join(super::restore::JOURNAL).symlink_metadata().is_ok() {
-                self.open(entry)?.recover()?;
-                completed.push(id);
+                let mut session = self.open(entry)?;
+                let subject = session.cut_off()?;
+                if let Some(done) = session.recover()? {
+                    recorder.restored(subject.event(&Ok(done)));
+                }
+                completed
+                    .push(format!("a restore of session {id} was cut off before; it was completed first"));
             } else if super::restore::left_open(&entry.dir) {
                 self.open(entry)?.recover()?;
             }

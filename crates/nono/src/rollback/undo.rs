@@ -42,6 +42,14 @@ impl RollbackSession {
 
     pub fn undo(&mut self, undo: Option<&str>) -> Result<Done, RollbackError> {
         self.ready(&SnapshotId::Number(0))?;
+        let history = History::load(&self.entry.dir)?;
+        let (id, steps) = self.to_undo(&history, undo)?;
+        let target = steps.first().map_or(SnapshotId::Number(0), |back| back.step.safety.clone());
+        let subject = self.subject(history.find(&id)).to(target);
+        self.recorded(subject, |session| session.undo_now(undo))
+    }
+
+    fn undo_now(&mut self, undo: Option<&str>) -> Result<Done, RollbackError> {
         let (lock, history) = self.history()?;
         let (id, steps) = self.to_undo(&history, undo)?;
         let target = steps.first().map_or(SnapshotId::Number(0), |back| back.step.safety.clone());
@@ -131,6 +139,17 @@ impl RollbackSession {
             return Ok(None);
         }
         self.refuse_live()?;
+        let mut met = true;
+        let completed = self.recorded(self.cut_off()?, |session| {
+            let done = session.complete()?;
+            met = done.is_some();
+            Ok(done.unwrap_or_default())
+        })?;
+        Ok(met.then_some(completed))
+    }
+
+    /// None: it had not begun to change anything.
+    fn complete(&mut self) -> Result<Option<Done>, RollbackError> {
         let (lock, mut history) = self.history()?;
         let mut done = Done::default();
         let restored = self.manager.recover()?;

@@ -7,10 +7,10 @@ use nono_policy::{MergedProfile, ResolvedPolicy};
 use nono_sandbox::Prepared;
 use nono_supervisor::RunError;
 use nono_supervisor::approval::{ApprovalBackend, DenyAll};
-use nono_supervisor::mediate::{Mediate, Snapshots};
+use nono_supervisor::mediate::{Mediate, Restored, Snapshots};
 use nono_supervisor::stage::Stage;
+use nono_supervisor::urls::UrlOpener;
 
-use crate::rollback::restore::Done;
 use crate::rollback::running::Live;
 
 /// Whether somebody is asked, and who.
@@ -23,11 +23,13 @@ pub struct Asking {
     pub accept_weaker: bool,
     /// Files that decide, or that are secret: no answer opens them.
     pub own: Vec<PathBuf>,
+    /// Who opens web addresses outside, where the command may have any opened.
+    pub urls: Option<Arc<dyn UrlOpener>>,
 }
 
 impl Default for Asking {
     fn default() -> Asking {
-        Asking { wanted: None, backend: Arc::new(DenyAll), accept_weaker: false, own: Vec::new() }
+        Asking { wanted: None, backend: Arc::new(DenyAll), accept_weaker: false, own: Vec::new(), urls: None }
     }
 }
 
@@ -60,6 +62,10 @@ pub(super) fn mediate(
         backend,
         snapshots: live.map(|live| Arc::new(Running(live)) as Arc<dyn Snapshots>),
         record: false,
+        log: None,
+        redact: None,
+        urls: None,
+        proxy: None,
     }
 }
 
@@ -75,17 +81,14 @@ impl Snapshots for Running {
         self.0.checkpoint(reason).map_err(|error| error.to_string())
     }
 
-    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<String, String> {
+    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, String> {
         let done = self.0.restore(snapshot, paths).map_err(|error| error.to_string())?;
-        Ok(told(&done))
-    }
-}
-
-fn told(done: &Done) -> String {
-    let Done { changes, kept, failed, undo, .. } = done;
-    let text = format!("restored {}, kept {}, failed {}", changes.len(), kept.len(), failed.len());
-    match undo {
-        Some(undo) => format!("{text}; `nono rollback undo {undo}` takes it back"),
-        None => text,
+        Ok(Restored {
+            session: self.0.id(),
+            changed: done.changes.len() as u64,
+            kept: done.kept.len() as u64,
+            failed: done.failed.len() as u64,
+            outcome: done.outcome(),
+        })
     }
 }

@@ -4,50 +4,62 @@
 //! [`SessionReport`]. Each stage consumes the one before; nobody reaches two stages back.
 
 mod asking;
+mod auditing;
+mod browser;
 mod capturing;
 mod channels;
 pub mod check;
+mod connection;
+mod executable;
 pub(crate) mod folder;
 mod learning;
+mod plan;
+mod running;
 mod tracked;
+mod words;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nono_policy::{
-    HostContext, HostFacts, MergedProfile, NetworkPolicy, PolicyData, PolicyError, ProfileError, ProfileRef,
-    ProfileStore, ResolvedPolicy, RunRequest, environment,
+    HostContext, HostFacts, MergedProfile, PolicyData, PolicyError, ProfileError, ProfileRef, ProfileStore,
+    ResolvedPolicy, RunRequest,
 };
-use nono_sandbox::{
-    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, Refusal, Support, compile,
-};
+use nono_sandbox::{ExecStrategy, Prepared, Refusal, Support};
 pub use nono_supervisor::RunError;
 use nono_supervisor::approval::ApprovalBackend;
-use nono_supervisor::channel::SessionInfo;
-use nono_supervisor::mediate::Mediate;
 use nono_supervisor::report::MediationReport;
+use nono_supervisor::urls::UrlOpener;
 use nono_supervisor::{CommandSpec, LimitHit, MemoryMethod, Options};
 use nono_sys::errno;
 use nono_sys::wait::Ended;
 use thiserror::Error;
 
-use crate::diagnostic::{Findings, diagnose};
-use crate::program::{self, ProgramError};
+use crate::diagnostic::Findings;
+use crate::network::{NetworkError, NetworkReport, Networking};
+use crate::program::ProgramError;
 use crate::rollback::RollbackError;
 use crate::rollback::tracking::{self, Baseline, RollbackReport};
-use crate::state_dir::{self, StateDirError};
+use crate::state_dir::StateDirError;
 pub use asking::Asking;
-use capturing::Capturing;
+use auditing::Book;
+pub use auditing::{AuditReport, Auditing, LogError};
+pub use browser::OPEN_URL;
 use channels::Sockets;
 use check::CheckError;
+use connection::Connection;
 pub use folder::SessionFolder;
 use learning::Watched;
 pub use learning::{Learned, Learning};
+pub use plan::{find_program, plan};
+pub use running::{replace, run};
 pub use tracked::Rollback;
-use tracked::begin;
 pub(crate) use tracked::resolved;
+pub use words::{
+    ExecProblem, end_by, failed_exec, io_words, is_confined, network_word, show_arguments, user_id,
+};
 
 /// What the edge knows about the machine and hands in.
 #[derive(Clone, Debug)]
@@ -73,8 +85,27 @@ pub struct SessionRequest {
     pub diagnostics: bool,
     pub rollback: Rollback,
     pub asking: Asking,
+    pub auditing: Auditing,
+    pub network: Networking,
     /// Watch what it does. Nobody is asked then.
     pub learning: Option<Learning>,
+}
+
+impl SessionRequest {
+    /// A supervised run without anything special about it.
+    pub fn new(policy: RunRequest, command: Vec<OsString>) -> SessionRequest {
+        SessionRequest {
+            policy,
+            command,
+            strategy: ExecStrategy::Supervised,
+            diagnostics: false,
+            rollback: Rollback::default(),
+            asking: Asking::default(),
+            auditing: Auditing::default(),
+            network: Networking::default(),
+            learning: None,
+        }
+    }
 }
 
 /// Why a command was not run.
@@ -110,6 +141,14 @@ pub enum SessionError {
         "asking at run time needs a terminal that is not the command's, and the profile gives it yours (interactive)"
     )]
     AskNeedsTerminal,
+    #[error("what happens cannot be written down, so nothing was run: {0}")]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    #[error(
+        "only some hosts are open (network.allow_domain), and {strategy} has nobody to filter the network"
+    )]
+    FilterNeedsSupervisor { strategy: ExecStrategy },
     #[error("{flag} says how snapshots are taken, but nothing asks for any")]
     NotTracked { flag: &'static str },
     #[error("{dest} is writable inside the sandbox: the command could change its own snapshots", dest = .dest.display())]
@@ -133,8 +172,17 @@ pub struct Session {
     options: Options,
     folder: SessionFolder,
     prepared: Prepared,
+    name: Option<String>,
+    /// The command, without what may be secret in it.
+    shown: Vec<String>,
     tracking: Option<tracking::Plan>,
     backend: Option<Arc<dyn ApprovalBackend>>,
+    /// Who opens web addresses, and who is asked about them.
+    urls: Option<(Arc<dyn UrlOpener>, Arc<dyn ApprovalBackend>)>,
+    /// What happens is written down there.
+    book: Option<Book>,
+    /// Where only some hosts are open.
+    connection: Option<Connection>,
     /// nono's own folders, never granted.
     own: Vec<PathBuf>,
     /// Where there is a supervisor to serve them.
@@ -182,10 +230,11 @@ pub struct SessionReport {
     pub rollback: Option<RollbackReport>,
     /// Where what it did was recorded.
     pub learned: Option<Learned>,
+    /// Where it was written down.
+    pub audit: Option<AuditReport>,
+    /// What went through the filter, where there was one.
+    pub network: Option<NetworkReport>,
 }
-
-/// How long what the command leaves running has to end by itself.
-const GRACE_MS: u32 = 1000;
 
 /// Resolve only: what `--dry-run` and `why` show. Touches nothing.
 pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, MergedProfile), SessionError> {
@@ -197,295 +246,11 @@ pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, Mer
     Ok((policy, profile))
 }
 
-/// Find the program, resolve the policy, make the folder, compile, and see once per boot that it holds.
-pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
-    let SessionRequest { mut policy, command, strategy, diagnostics, rollback, asking, learning } = request;
-    let file = find_program(&command, host)?;
-    policy.program = Some(file.clone());
-    let strategy = if host.nested { ExecStrategy::Direct } else { strategy };
-    if !host.nested {
-        state_dir::ensure(&host.context.state_dir)?;
-    }
-    let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
-    let folder = SessionFolder::create(&host.session_base).map_err(failed)?;
-    let mut inside = host.clone();
-    let support = checked_support(host, &folder)?;
-    inside.context.session_dir = Some(folder.dir.clone());
-    inside.context.can_mask = matches!(support.namespaces, Namespaces::Available { .. });
-    let rollback = rollback.placed(&host.context);
-    let watched = learning.map(|learning| Watched::new(&policy, &inside, learning)).transpose()?;
-    if let Some(learning) = learning {
-        policy = learning.applied(policy);
-    }
-    let (mut resolved, mut profile) = resolve(&policy, &inside)?;
-    let tracked = rollback.tracked(&resolved, &profile, &host.context.state_dir)?;
-    if let Some(dest) = tracked.as_ref().and_then(|wanted| tracked::readable_dest(wanted, &resolved)) {
-        policy.deny.push(tracked::make_dest(dest)?);
-        (resolved, profile) = resolve(&policy, &inside)?;
-    }
-    if tracked.is_some() && strategy != ExecStrategy::Supervised {
-        return Err(SessionError::NeedsSupervisor { strategy });
-    }
-    let roots = tracking::roots(watched.as_ref().map_or(&resolved, |watched| &watched.tracked), &folder.dir);
-    let nothing_to_track = tracked.is_some() && roots.is_empty();
-    let tracking = tracked.filter(|_| !nothing_to_track).map(|wanted| tracking::Plan {
-        id: folder.id.clone(),
-        name: policy.name.clone(),
-        command: command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
-        roots,
-        exclusion: tracking::exclusion(&wanted, &profile.rollback),
-        own: vec![host.context.state_dir.clone(), host.session_base.clone()],
-        state_dir: host.context.state_dir.clone(),
-        request: wanted,
-    });
-    let ask = learning.is_none() && asking.is_wanted(&profile);
-    if ask && strategy != ExecStrategy::Supervised {
-        return Err(SessionError::AskNeedsSupervisor { strategy });
-    }
-    if ask && resolved.interactive {
-        return Err(SessionError::AskNeedsTerminal);
-    }
-    let stage = asking::stage(ask)?;
-    let mut blueprint = compile(&resolved, &support, strategy, &folder.paths())?;
-    if strategy == ExecStrategy::Supervised {
-        let wish = Mediation { opens: ask, record: watched.is_some(), accept_weaker: asking.accept_weaker };
-        blueprint = blueprint.mediate(wish, &support)?;
-    }
-    folder.describe(&resolved, policy.name.as_deref()).map_err(failed)?;
-    // Opened for watching, the machine's temporary folder is not what the next run will have.
-    let own_tmp = !writes_tmp(watched.as_ref().map_or(&resolved, |watched| &watched.tracked));
-    let env = child_environment(&resolved, host, &folder, strategy, own_tmp);
-    let info = SessionInfo {
-        id: folder.id.clone(),
-        name: policy.name.clone(),
-        pid: std::process::id(),
-        started: nono_snapshot::time::now_iso(),
-        command: command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
-        workdir: resolved.workdir.clone(),
-        strategy: strategy.to_string(),
-        grants: resolved.grants.len(),
-        rollback: tracking.as_ref().map(|plan| plan.id.clone()),
-    };
-    let prepared = prepare(blueprint, &folder)?;
-    let supervised = strategy == ExecStrategy::Supervised;
-    let sockets = supervised.then(|| channels::bind(&folder, &host.context.state_dir, info));
-    let sockets = sockets.transpose().map_err(failed)?;
-    Ok(Session {
-        options: Options {
-            interactive: resolved.interactive,
-            asking: stage,
-            listen: diagnostics,
-            output_aside: learning.is_some_and(|learning| learning.output_aside),
-            grace_ms: GRACE_MS,
-        },
-        command: CommandSpec { program: file, argv: command, env },
-        policy: resolved,
-        profile,
-        support,
-        strategy,
-        nothing_to_track,
-        backend: ask.then_some(asking.backend),
-        watched,
-        own: [host.session_base.clone(), host.context.state_dir.clone()]
-            .into_iter()
-            .chain(asking.own)
-            .collect(),
-        folder,
-        prepared,
-        tracking,
-        sockets,
-    })
-}
-
-/// Run a supervised or monitored session to its end.
-pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionReport, SessionError> {
-    let Session {
-        policy, command, options, folder, prepared, tracking, backend, own, sockets, watched, ..
-    } = session;
-    let (channels, place) = sockets.map(|sockets| (sockets.channels, sockets.place)).unzip();
-    // Before any thread is started: signals are data from here on, also while a snapshot is taken.
-    let signals = Arc::new(nono_supervisor::take_signals()?);
-    let tracked = tracking.map(|plan| begin(&plan, &signals, observer)).transpose()?;
-    if let Some(backend) = &backend {
-        backend.begin(&folder.id);
-    }
-    let live = tracked.as_ref().map(|(watching, _)| watching.live());
-    let mediate = asking::mediate(&policy, &prepared, own, backend, live);
-    let mediate = Mediate { record: watched.is_some(), ..mediate };
-    let outcome = nono_supervisor::run(&prepared, &command, &options, &signals, mediate, channels);
-    // Nothing runs any more; the last snapshot is no reason to be listed.
-    drop(place);
-    let rollback = tracked.map(|(watching, ending)| {
-        let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
-        ending.finish(watching, ended, Arc::new(Capturing::new(signals.clone(), observer.clone())))
-    });
-    let outcome = outcome?;
-    let findings = diagnose(&outcome, &policy);
-    let learned = watched.zip(outcome.recorded).map(|(watched, recorded)| watched.learned(recorded));
-    Ok(SessionReport {
-        mediation: outcome.mediation,
-        session_id: folder.id.clone(),
-        policy,
-        ended: outcome.ended,
-        limit: outcome.limit,
-        memory_method: outcome.memory_method,
-        stopped: outcome.stopped,
-        findings,
-        rollback,
-        learned,
-    })
-}
-
-fn exit_code(ended: Ended) -> i32 {
-    match ended {
-        Ended::Code(code) => code,
-        Ended::Signal(signal) => 128 + signal,
-    }
-}
-
-/// Become the command (Direct). Returns only if that failed; the caller must exit then.
-pub fn replace(session: Session) -> SessionError {
-    let Session { command, folder, prepared, .. } = session;
-    let dir = folder.dir.clone();
-    folder.leave();
-    let error = nono_supervisor::replace(&prepared, &command);
-    // May fail by now, half confined as this process is; the next run sweeps.
-    let _ = nono_sys::fs::remove_tree(&dir);
-    error.into()
-}
-
-/// The file the command means, by the caller's PATH.
-pub fn find_program(command: &[OsString], host: &Host) -> Result<PathBuf, ProgramError> {
-    let name = command.first().ok_or(ProgramError::Empty)?;
-    let path = host.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    program::find(name, path, &host.context.cwd)
-}
-
-fn prepare(blueprint: Blueprint, folder: &SessionFolder) -> Result<Prepared, SessionError> {
-    Prepared::new(blueprint, folder.paths()).map_err(|error| match error {
-        PlanError::Refused(refusal) => refusal.into(),
-        other => RunError::from(other).into(),
-    })
-}
-
-/// This machine's abilities, with the canary behind them. Inside another nono sandbox there is nothing to try: no
-/// namespaces can be had, and the outer one holds whatever happens here.
-fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, SessionError> {
-    if host.nested {
-        let reason = "already inside a nono sandbox".to_owned();
-        return Ok(Support { namespaces: Namespaces::Missing { reason }, ..nono_sandbox::support() });
-    }
-    let (state, binary) = (&host.context.state_dir, host.context.binary.as_deref());
-    if let Some(mut support) = check::known_support(state, binary) {
-        // Whoever filters this process may also listen to it, which the record of another start does not tell.
-        if is_confined() {
-            support.notify = nono_sandbox::try_notify();
-        }
-        return Ok(support);
-    }
-    let support = nono_sandbox::support();
-    if let Err(reason) = &support.landlock {
-        return Err(Refusal::NoLandlock { reason: reason.clone() }.into());
-    }
-    check::verdict(check::try_canary(&support, folder)?)?;
-    // A folder that cannot be written costs the next run this check again, nothing more.
-    let _ = check::remember(state, binary, &support);
-    Ok(support)
-}
-
-/// The child's variables: what the rules let through, and the places of this session.
-fn child_environment(
-    policy: &ResolvedPolicy,
-    host: &Host,
-    folder: &SessionFolder,
-    strategy: ExecStrategy,
-    own_tmp: bool,
-) -> Vec<(OsString, OsString)> {
-    let mut env = environment::build(&policy.environment, PolicyData::embedded(), host.env.iter().cloned());
-    let tmp = folder.tmp();
-    if own_tmp && !env.iter().any(|(name, _)| name == "TMPDIR") {
-        env.push(("TMPDIR".into(), tmp.clone().into()));
-        // tmux alone does not look at TMPDIR.
-        env.push(("TMUX_TMPDIR".into(), tmp.into()));
-    }
-    env.push(("NONO_CAP_FILE".into(), folder.cap_file().into()));
-    env.push(("NONO_SESSION".into(), folder.id.clone().into()));
-    if strategy == ExecStrategy::Supervised {
-        env.push(("NONO_REQUEST_SOCK".into(), channels::request_socket(folder).into()));
-    }
-    env.sort();
-    env
-}
-
-/// Whoever granted the machine's own temporary folder wants it used.
-fn writes_tmp(policy: &ResolvedPolicy) -> bool {
-    policy.grants.iter().any(|grant| grant.access.writes() && Path::new("/tmp").starts_with(&grant.resolved))
-}
-
 /// Keys that profiles may already contain and a later version will honour: never parsed and ignored.
 fn refuse_later_keys(profile: &MergedProfile) -> Result<(), SessionError> {
     let not_yet = |key| Err(SessionError::NotYet { key, profile: profile.name().to_owned() });
-    if !profile.network.allow_domain.is_empty() {
-        return not_yet("network.allow_domain");
-    }
     if !profile.hooks.is_empty() {
         return not_yet("hooks");
     }
     Ok(())
-}
-
-/// Whether the policy leaves the host's network reachable, for messages.
-pub fn network_word(network: &NetworkPolicy) -> String {
-    match network {
-        NetworkPolicy::Blocked => "blocked".to_owned(),
-        NetworkPolicy::Allowed => "allowed".to_owned(),
-        NetworkPolicy::Ports { connect, listen } => {
-            let list = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-            let mut parts = Vec::new();
-            if !connect.is_empty() {
-                parts.push(format!("connect to TCP port {}", list(connect)));
-            }
-            if !listen.is_empty() {
-                parts.push(format!("listen on TCP port {}", list(listen)));
-            }
-            parts.join("; ")
-        }
-    }
-}
-
-/// Why exec failed, as a shell tells it apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExecProblem {
-    Missing,
-    Refused,
-}
-
-/// The program and the problem, if it was the last step of the launch that failed.
-pub fn failed_exec(error: &RunError) -> Option<(&Path, ExecProblem)> {
-    let RunError::Launch { error, program } = error else { return None };
-    if error.step != nono_sys::launch::Step::Exec {
-        return None;
-    }
-    let missing = io::Error::from_raw_os_error(error.errno).kind() == io::ErrorKind::NotFound;
-    Some((program, if missing { ExecProblem::Missing } else { ExecProblem::Refused }))
-}
-
-/// End this process by `signal`. A shell that waits sees then that the person wanted an end, not just this one.
-pub fn end_by(signal: i32) {
-    nono_sys::process::kill_self(signal);
-}
-
-/// The user this process runs as.
-pub fn user_id() -> u32 {
-    nono_sys::process::uid()
-}
-
-/// Whether a system call filter already holds this process.
-pub fn is_confined() -> bool {
-    nono_sys::process::is_filtered()
-}
-
-/// An I/O error in the C library's words.
-pub fn io_words(error: &io::Error) -> String {
-    errno::describe(error)
 }

@@ -57,6 +57,9 @@ pub struct MergedProfile {
     pub groups: GroupsSection,
     pub filesystem: MergedFilesystem,
     pub network: NetworkSection,
+    /// Which profile a host of `network.allow_domain` comes from.
+    #[serde(default)]
+    pub domain_from: BTreeMap<String, String>,
     pub workdir: MergedWorkdir,
     pub environment: EnvironmentSection,
     pub rollback: RollbackSection,
@@ -78,6 +81,9 @@ impl MergedProfile {
         absorb_groups(&mut self.groups, &profile.groups);
         self.filesystem.absorb(name, &profile.filesystem);
         absorb_network(&mut self.network, &profile.network);
+        for domain in &profile.network.allow_domain {
+            self.domain_from.entry(domain.clone()).or_insert_with(|| name.to_owned());
+        }
         if let Some(access) = profile.workdir.access {
             self.workdir = MergedWorkdir { access, profile: Some(name.to_owned()) };
         }

@@ -7,7 +7,8 @@ use crate::facts::HostFacts;
 use crate::profile::{MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath, ProfileStore, WorkdirAccess};
 use crate::request::{EnvRequest, GrantKind, HostContext, ProfileRef, RunRequest};
 use crate::resolved::{
-    ClosedBy, ClosedHow, ClosedPath, FsCapability, NetworkPolicy, Note, PathKind, ResolvedPolicy, RuleAccess,
+    ClosedBy, ClosedHow, ClosedPath, FsCapability, HostGrant, NetworkPolicy, Note, PathKind, ResolvedPolicy,
+    RuleAccess,
 };
 use crate::testing::{Tree, data, dir, grant, host, refused, resolve_in, resolved, tree};
 use AccessMode::{Read, ReadWrite, Write};
@@ -334,6 +335,85 @@ fn the_network_is_the_flags_then_the_profiles() {
     profile.network.block = None;
     let ports = with_profile(&profile, &RunRequest::default()).unwrap();
     assert_eq!(ports.network, NetworkPolicy::Ports { connect: vec![5432], listen: vec![] });
+}
+
+fn open(rule: &str, source: CapabilitySource) -> HostGrant {
+    HostGrant { rule: rule.parse().unwrap(), source }
+}
+
+fn hosts(policy: &ResolvedPolicy) -> Vec<String> {
+    policy.hosts.iter().map(|grant| format!("{} [{}]", grant.rule, grant.source)).collect()
+}
+
+#[test]
+fn hosts_of_flags_add_to_those_of_profiles() {
+    let mut profile = MergedProfile { chain: vec!["p".into()], ..MergedProfile::default() };
+    profile.network.allow_domain = vec!["Example.ORG".into(), "*.x.org:443".into(), "example.org.".into()];
+    profile.domain_from = [("*.x.org:443".to_owned(), "base".to_owned())].into();
+    let asked = RunRequest {
+        hosts: vec![
+            open("example.org", CapabilitySource::User),
+            open("api.y.org:443", CapabilitySource::Credential("y".into())),
+        ],
+        ..RunRequest::default()
+    };
+    let own = ["example.org [profile:p]", "*.x.org:443 [profile:base]"];
+    assert_eq!(hosts(&with_profile(&profile, &RunRequest::default()).unwrap()), own);
+    let both = with_profile(&profile, &asked).unwrap();
+    assert_eq!(hosts(&both)[..2], own);
+    assert_eq!(hosts(&both)[2..], ["api.y.org:443 [credential:y]"]);
+    let rules = both.hosts.iter().map(|grant| grant.rule.clone()).collect();
+    assert_eq!(both.network, NetworkPolicy::Filtered { hosts: rules, connect: vec![], listen: vec![] });
+    // In a request that names them in its network, too.
+    let network =
+        NetworkPolicy::Filtered { hosts: vec!["z.org".parse().unwrap()], connect: vec![], listen: vec![] };
+    let named = RunRequest { network: Some(network), ..RunRequest::default() };
+    assert_eq!(hosts(&with_profile(&profile, &named).unwrap())[2..], ["z.org [user]"]);
+    for whole in [NetworkPolicy::Allowed, NetworkPolicy::Blocked] {
+        let flag = RunRequest { network: Some(whole.clone()), ..RunRequest::default() };
+        let policy = with_profile(&profile, &flag).unwrap();
+        assert_eq!((policy.network, policy.hosts), (whole.clone(), vec![]), "a flag for the whole replaces");
+        let error = with_profile(&profile, &RunRequest { hosts: asked.hosts.clone(), ..flag }).unwrap_err();
+        assert!(
+            matches!(error, PolicyError::HostContradiction { open, .. } if open == (whole == NetworkPolicy::Allowed))
+        );
+    }
+}
+
+#[test]
+fn hosts_and_ports_go_together() {
+    let ports = |policy: ResolvedPolicy| match policy.network {
+        NetworkPolicy::Filtered { connect, listen, .. } => (connect, listen),
+        other => panic!("{other:?}"),
+    };
+    let mut profile = MergedProfile::default();
+    profile.network.allow_connect_port = vec![5432];
+    let asked = RunRequest { hosts: vec![open("x.org", CapabilitySource::User)], ..RunRequest::default() };
+    assert_eq!(ports(with_profile(&profile, &asked).unwrap()), (vec![5432], vec![]));
+    let network = Some(NetworkPolicy::Ports { connect: vec![], listen: vec![80] });
+    let flags = RunRequest { network, ..asked.clone() };
+    assert_eq!(ports(with_profile(&profile, &flags).unwrap()), (vec![], vec![80]), "flags for ports replace");
+    // An open network is narrowed by flags, but a profile must not say both.
+    let mut whole = MergedProfile::default();
+    whole.network.block = Some(false);
+    assert_eq!(ports(with_profile(&whole, &asked).unwrap()), (vec![], vec![]));
+    whole.network.allow_domain = vec!["x.org".into()];
+    for request in [RunRequest::default(), asked] {
+        let error = with_profile(&whole, &request).unwrap_err();
+        assert!(matches!(error, PolicyError::NetworkContradiction { .. }));
+    }
+}
+
+#[test]
+fn a_pattern_that_names_no_host_is_an_error() {
+    let mut profile = MergedProfile { chain: vec!["p".into()], ..MergedProfile::default() };
+    profile.network.allow_domain = vec!["http://x.org".into()];
+    profile.domain_from = [("http://x.org".to_owned(), "base".to_owned())].into();
+    let error = with_profile(&profile, &RunRequest::default()).unwrap_err();
+    assert!(
+        error.to_string().starts_with("profile base: network.allow_domain: \"http://x.org\" is not a host"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::{
     Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MountStep, Namespaces, NotifySupport,
-    PlanError, Prepared, SessionPaths, Support, apply, compile, probe_plan, support, try_notify,
+    PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile, probe_plan, support,
+    try_notify,
 };
 
 #[cfg(not(target_os = "linux"))]

@@ -39,6 +39,10 @@ impl Office for Closed {
         Err(WHY.to_owned())
     }
 
+    fn open_url(&self, _asker: &Asker, _url: &str, _wanted: &StillWanted<'_>) -> Result<String, String> {
+        Err(WHY.to_owned())
+    }
+
     fn report(&self) -> MediationReport {
         MediationReport::default()
     }

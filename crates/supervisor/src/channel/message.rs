@@ -36,6 +36,10 @@ pub enum Request {
         #[serde(default)]
         paths: Vec<LosslessPath>,
     },
+    UrlRequest {
+        id: String,
+        url: String,
+    },
 }
 
 /// From outside.
@@ -74,6 +78,12 @@ pub enum Response {
         id: String,
         restored: bool,
         outcome: String,
+    },
+    UrlResponse {
+        id: String,
+        opened: bool,
+        by: Option<String>,
+        reason: Option<String>,
     },
     StatusResponse {
         id: String,
@@ -179,7 +189,8 @@ impl Asks for Request {
         match self {
             Request::CapabilityRequest { id, .. }
             | Request::CheckpointRequest { id, .. }
-            | Request::RestoreRequest { id, .. } => id,
+            | Request::RestoreRequest { id, .. }
+            | Request::UrlRequest { id, .. } => id,
         }
     }
 
@@ -193,6 +204,8 @@ impl Asks for Request {
             Request::RestoreRequest { paths, .. } => {
                 paths.iter().try_for_each(|LosslessPath(path)| check_path(path))
             }
+            // Whoever opens it knows what an address is.
+            Request::UrlRequest { .. } => Ok(()),
         }
     }
 }

@@ -137,6 +137,11 @@ fn request(hall: &Hall, asker: &Asker, connection: BorrowedFd<'_>, request: Requ
             let restored = outcome.is_ok();
             Response::RestoreResponse { id, restored, outcome: outcome.unwrap_or_else(|why| why) }.into()
         }
+        Request::UrlRequest { id, url } => {
+            let opened = hall.office.open_url(asker, &url, &wanted);
+            let reason = opened.as_ref().err().cloned();
+            Response::UrlResponse { id, opened: opened.is_ok(), by: opened.ok(), reason }.into()
+        }
     }
 }
 

@@ -4,13 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use nono_policy::AccessMode;
+
+use super::call::access;
 use super::job::Waiter;
+use super::journal::Asked;
 use super::questions::Pending;
 use super::resolve::{Kind, Target};
 use super::shared::Shared;
-use crate::approval::{Answer, ApprovalError, Asker, Question, Subject, Verdict, Waiting};
+use crate::approval::{Answer, ApprovalBackend, ApprovalError, Asker, Question, Subject, Verdict, Waiting};
 use crate::report::{Because, StillWanted};
 use crate::stage::Lease;
+use crate::urls::{self, Urls};
 
 impl Shared {
     /// Until it is over.
@@ -30,11 +35,21 @@ impl Shared {
             match answer {
                 Ok(answer) => self.carry_out(waiters, folder.as_deref(), &answer),
                 Err(error) => {
+                    self.note_failure(&error);
                     for waiter in waiters {
                         self.refuse_waiter(waiter, Because::NoAnswer { why: error.to_string() });
                     }
                 }
             }
+        }
+    }
+
+    /// What is not answered is denied; that nobody could be asked is worth a record of its own.
+    fn note_failure(&self, error: &ApprovalError) {
+        match error {
+            ApprovalError::Failed { backend, why } => self.journal.backend_failed(backend, why),
+            ApprovalError::NoTerminal => self.journal.backend_failed("terminal", &error.to_string()),
+            ApprovalError::Withdrawn => {}
         }
     }
 
@@ -54,6 +69,15 @@ impl Shared {
 
     fn put(&self, question: &Question, surroundings: &dyn Waiting) -> Result<Answer, ApprovalError> {
         let Some(backend) = &self.backend else { return Err(ApprovalError::NoTerminal) };
+        self.put_to(&**backend, question, surroundings)
+    }
+
+    fn put_to(
+        &self,
+        backend: &dyn ApprovalBackend,
+        question: &Question,
+        surroundings: &dyn Waiting,
+    ) -> Result<Answer, ApprovalError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.asked.fetch_add(1, Ordering::Relaxed);
         backend.decide(question, surroundings)
@@ -70,21 +94,78 @@ impl Shared {
         let id = self.questions.may_ask().ok_or("too many questions")?;
         let subject = Subject::Restore { snapshot, paths: paths.to_vec() };
         let question = Question { id, subject, asker: asker.clone(), reason: None };
-        match self.put(&question, &Patient { shared: self, wanted }) {
-            Ok(Answer { verdict: Verdict::Allow(_), .. }) => Ok(()),
-            Ok(Answer { by, .. }) => Err(format!("denied by {by}")),
-            Err(error) => Err(error.to_string()),
+        let answer = self.put(&question, &Patient { shared: self, wanted }).map_err(|error| {
+            self.note_failure(&error);
+            error.to_string()
+        })?;
+        let everything = [PathBuf::from("/")];
+        for path in if paths.is_empty() { &everything } else { paths } {
+            let asker = asker.clone();
+            let asked = Asked { path, access: AccessMode::Write, asker, reason: None, what: Some("restore") };
+            self.journal.answered(&asked, &answer)?;
         }
+        match answer.verdict {
+            Verdict::Allow(_) => Ok(()),
+            Verdict::Deny | Verdict::Never => Err(format!("denied by {}", answer.by)),
+        }
+    }
+
+    /// Whether a person is asked about this address, and by which number.
+    fn may_open(&self, url: &str) -> Result<(&Urls, u64), &'static str> {
+        let urls = self.urls.as_ref().ok_or("this session was started without --open-url")?;
+        urls::check(url)?;
+        Ok((urls, self.questions.may_ask().ok_or("too many questions")?))
+    }
+
+    /// Each address is the person's to decide, each time. What was decided is on disk before the browser starts.
+    pub(super) fn open_url(
+        &self,
+        asker: &Asker,
+        url: &str,
+        wanted: &StillWanted<'_>,
+    ) -> Result<String, String> {
+        let refused = |why: String| {
+            self.journal.url_refused(asker, url, &why);
+            why
+        };
+        let (urls, id) = self.may_open(url).map_err(|why| refused(why.to_owned()))?;
+        let subject = Subject::OpenUrl { url: url.to_owned() };
+        let question = Question { id, subject, asker: asker.clone(), reason: None };
+        let patient = Patient { shared: self, wanted };
+        let answer = self.put_to(&*urls.backend, &question, &patient).map_err(|error| {
+            self.note_failure(&error);
+            refused(error.to_string())
+        })?;
+        let record = |error| self.journal.url(asker, url, &answer, error);
+        record(None)?;
+        if !matches!(answer.verdict, Verdict::Allow(_)) {
+            return Err(format!("denied by {}", answer.by));
+        }
+        if let Err(why) = urls.opener.open(url) {
+            record(Some(why.clone()))?;
+            return Err(why);
+        }
+        Ok(answer.by)
     }
 
     /// It is asked for again the next time, so that a rule ends when it says.
     pub(super) fn answer_at_once(&self, waiter: Waiter, folder: Option<&Path>, answer: &Answer) {
+        if let Err(why) = self.journal.answered_by_rule(&asked(&waiter), answer) {
+            return self.refuse_waiter(waiter, Because::Failed { why });
+        }
         self.answers().report(&waiter.path, is_dir(&waiter), waiter.rights, folder, answer);
         self.obey(waiter, answer);
     }
 
     fn carry_out(&self, waiters: Vec<Waiter>, folder: Option<&Path>, answer: &Answer) {
         if let Some(first) = waiters.first() {
+            // On disk before anybody acts on it, or remembers it.
+            if let Err(why) = self.journal.answered(&asked(first), answer) {
+                for waiter in waiters {
+                    self.refuse_waiter(waiter, Because::Failed { why: why.clone() });
+                }
+                return;
+            }
             self.answers().keep(&first.path, is_dir(first), first.rights, folder, answer);
         }
         for waiter in waiters {
@@ -99,6 +180,16 @@ impl Shared {
                 self.refuse_waiter(waiter, Because::Answered { by: answer.by.clone() });
             }
         }
+    }
+}
+
+fn asked(waiter: &Waiter) -> Asked<'_> {
+    Asked {
+        path: &waiter.path,
+        access: access(waiter.rights),
+        asker: waiter.open.asker(),
+        reason: waiter.open.reason(),
+        what: None,
     }
 }
 

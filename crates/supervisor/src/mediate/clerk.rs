@@ -48,7 +48,7 @@ impl Shared {
             }
             Ok(Resolved::Hidden) => {
                 if let Some((path, reason)) = self.behind_a_mask(&open) {
-                    self.count(&open, &path, open.how.rights(), Because::Policy { reason });
+                    self.count(&open, &path, open.how.rights(), &Because::Policy { reason });
                 }
                 self.kernel_refuses(open, "it is closed");
             }
@@ -217,7 +217,7 @@ impl Shared {
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EACCES);
-                self.count(&waiter.open, &waiter.path, waiter.rights, failed(&error));
+                self.count(&waiter.open, &waiter.path, waiter.rights, &failed(&error));
                 self.answer_errno(waiter.open, errno, failed(&error));
             }
         }
@@ -276,13 +276,13 @@ impl Shared {
     }
 
     fn refuse(&self, open: Open, path: &Path, rights: u8, because: Because) {
-        self.count(&open, path, rights, because.clone());
+        self.count(&open, path, rights, &because);
         self.answer_errno(open, libc::EACCES, because);
     }
 
-    fn count(&self, open: &Open, path: &Path, rights: u8, because: Because) {
+    fn count(&self, open: &Open, path: &Path, rights: u8, because: &Because) {
         let attempt = Attempt::Open { path: path.to_owned(), access: access(rights) };
-        self.refusals().count(attempt, because, open.program(), || open.pid());
+        self.note_refusal(attempt, because, &open.program(), || open.pid());
     }
 
     fn answer_errno(&self, open: Open, errno: i32, because: Because) {

@@ -24,6 +24,7 @@ mod call;
 mod changes;
 mod clerk;
 mod job;
+mod journal;
 mod others;
 mod penalty;
 mod process;
@@ -36,6 +37,7 @@ mod shared;
 mod table;
 
 use std::io::{self, Read, Write};
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -45,12 +47,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nono_audit::Log;
+use nono_audit::event::Restore;
 use nono_policy::{AccessMode, ResolvedPolicy};
 
 use crate::approval::{ApprovalBackend, Asker};
+use crate::beside::TakesListener;
 use crate::recorded::Recorded;
 use crate::report::{Because, MediationReport, Office, Reply, StillWanted};
 use crate::stage::Stage;
+use crate::urls::{Redact, Urls};
 use behalf::RequestDoor;
 use call::{How, Start};
 use job::{Job, Open, Source};
@@ -67,8 +73,20 @@ pub trait Snapshots: Send + Sync {
     /// Take one now; its number.
     fn checkpoint(&self, reason: &str) -> Result<u64, String>;
 
-    /// Put `paths` (all, if empty) back; a sentence about the outcome.
-    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<String, String>;
+    /// Put `paths` (all, if empty) back.
+    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, String>;
+}
+
+/// What a restore came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Whose files.
+    pub session: String,
+    pub changed: u64,
+    pub kept: u64,
+    pub failed: u64,
+    /// A sentence about it.
+    pub outcome: String,
 }
 
 impl std::fmt::Debug for dyn Snapshots {
@@ -92,6 +110,14 @@ pub struct Mediate {
     pub snapshots: Option<Arc<dyn Snapshots>>,
     /// Record what the command does; opens are then neither asked about nor granted.
     pub record: bool,
+    /// Where decisions and refusals are written down.
+    pub log: Option<Arc<Log>>,
+    /// How an address is written there; without this it is not named.
+    pub redact: Option<Redact>,
+    /// Where addresses may be opened outside.
+    pub urls: Option<Urls>,
+    /// Who serves the filtering proxy, where the command has a network of its own that is filtered.
+    pub proxy: Option<Arc<dyn TakesListener>>,
 }
 
 /// What init handed over.
@@ -132,6 +158,11 @@ impl Mediator {
         let shared = Arc::new(Shared::new(mediate, handed, stage)?);
         let (jobs, inbox) = sync_channel(MOST_JOBS);
         Ok(Mediator { shared, table, jobs, inbox })
+    }
+
+    /// Where the command may reach the filtering proxy. To be told before the first call.
+    pub(crate) fn open_proxy(&self, address: Option<SocketAddrV4>) {
+        self.shared.scene.set_proxy(address);
     }
 
     /// For requests in words, and for reports while it runs.
@@ -309,7 +340,23 @@ impl Office for Desk {
     ) -> Result<String, String> {
         let snapshots = self.shared.snapshots.as_ref().ok_or(NO_SNAPSHOTS)?;
         self.shared.agree_to_restore(asker, snapshot, &paths, wanted)?;
-        snapshots.restore(snapshot, &paths)
+        let restored = snapshots.restore(snapshot, &paths)?;
+        let outcome = restored.outcome.clone();
+        self.shared.journal.restored(Restore {
+            time_ms: nono_sys::time::now_ms(),
+            session_id: restored.session,
+            snapshot: snapshot.to_string(),
+            paths,
+            restored: restored.changed,
+            kept: restored.kept,
+            failed: restored.failed,
+            outcome: restored.outcome,
+        });
+        Ok(outcome)
+    }
+
+    fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String> {
+        self.shared.open_url(asker, url, wanted)
     }
 
     fn report(&self) -> MediationReport {

@@ -22,7 +22,7 @@ impl Shared {
             Handled::Now(response) => self.respond(call.id, response),
             Handled::Refused(attempt, because) => {
                 let program = process::program(call.tid);
-                self.refusals().count(attempt, because, program, || process::pid(call.tid));
+                self.note_refusal(attempt, &because, &program, || process::pid(call.tid));
                 self.penalty.refuse(&self.listener, call.id, libc::EACCES);
             }
             Handled::Later(work) => {
@@ -46,7 +46,7 @@ impl Shared {
         let why = "the kernel allows one".to_owned();
         let (attempt, because) = (Attempt::Other { what }, Because::Failed { why });
         let program = process::program(call.tid);
-        self.refusals().count(attempt, because, program, || process::pid(call.tid));
+        self.note_refusal(attempt, &because, &program, || process::pid(call.tid));
         self.listener.respond_errno(call.id, libc::EBUSY);
     }
 }

@@ -9,6 +9,14 @@ use crate::report::{Attempt, Because, Refused};
 /// Kinds that are listed; what comes after is only counted.
 const MOST: usize = 1000;
 
+/// Beyond the limit on questions it no longer matters which ones: one line for all of one program.
+pub(super) fn folded(attempt: Attempt, because: &Because) -> Attempt {
+    match (because, attempt) {
+        (Because::TooMany, Attempt::Open { .. }) => Attempt::Other { what: "more questions".to_owned() },
+        (_, attempt) => attempt,
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     kinds: HashMap<(Attempt, Because, PathBuf), usize>,
@@ -17,23 +25,18 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// `pid` is asked for only where it is listed: in a flood every look into `/proc` counts.
+    /// `pid` is asked for only where it is listed: in a flood every look into `/proc` counts. Gives it back then.
     pub(super) fn count(
         &mut self,
         attempt: Attempt,
         because: Because,
         program: PathBuf,
         pid: impl FnOnce() -> u32,
-    ) {
-        // Beyond the limit on questions it no longer matters which ones: one line for all of one program.
-        let attempt = match (&because, attempt) {
-            (Because::TooMany, Attempt::Open { .. }) => Attempt::Other { what: "more questions".to_owned() },
-            (_, attempt) => attempt,
-        };
+    ) -> Option<u32> {
         let key = (attempt, because, program);
         if let Some(refused) = self.kinds.get(&key).and_then(|at| self.list.get_mut(*at)) {
             refused.count += 1;
-            return;
+            return None;
         }
         // One that has just died has no program any more: it counts with those that were refused the same.
         let is_same = |refused: &&mut Refused| refused.attempt == key.0 && refused.because == key.1;
@@ -41,15 +44,17 @@ impl Refusals {
             && let Some(refused) = self.list.iter_mut().find(is_same)
         {
             refused.count += 1;
-            return;
+            return None;
         }
         if self.list.len() >= MOST {
             self.unlisted += 1;
-            return;
+            return None;
         }
         let (attempt, because, program) = key.clone();
         self.kinds.insert(key, self.list.len());
-        self.list.push(Refused { attempt, because, program, pid: pid(), count: 1 });
+        let pid = pid();
+        self.list.push(Refused { attempt, because, program, pid, count: 1 });
+        Some(pid)
     }
 
     pub(super) fn list(&self) -> (Vec<Refused>, u64) {
@@ -69,7 +74,7 @@ mod tests {
         let program = || PathBuf::from("/bin/a");
         let open = |n: usize| Attempt::Open { path: format!("/x/{n}").into(), access: AccessMode::Read };
         for n in 0..5000 {
-            refusals.count(open(n), Because::TooMany, program(), || 7);
+            refusals.count(folded(open(n), &Because::TooMany), Because::TooMany, program(), || 7);
             refusals.count(open(0), Because::Answered { by: "a".into() }, program(), || 7);
         }
         refusals.count(open(0), Because::Answered { by: "a".into() }, process::UNKNOWN.into(), || 8);

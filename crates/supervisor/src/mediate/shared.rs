@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,14 +13,16 @@ use nono_sys::notify::Listener;
 use super::aliases::Aliases;
 use super::answers::Answers;
 use super::behalf::{Crew, Scene};
+use super::journal::Journal;
 use super::penalty::Penalty;
 use super::questions::Questions;
 use super::record::Recorder;
-use super::refusals::Refusals;
+use super::refusals::{self, Refusals};
 use super::{Handed, Mediate, Snapshots};
 use crate::approval::ApprovalBackend;
-use crate::report::MediationReport;
+use crate::report::{Attempt, Because, MediationReport};
 use crate::stage::Stage;
+use crate::urls::Urls;
 
 pub(super) struct Shared {
     pub(super) listener: Listener,
@@ -40,6 +42,8 @@ pub(super) struct Shared {
     pub(super) penalty: Arc<Penalty>,
     pub(super) verified: Verified,
     pub(super) asked: AtomicU64,
+    pub(super) journal: Journal,
+    pub(super) urls: Option<Urls>,
     /// Where the command is only watched.
     pub(super) recorder: Option<Recorder>,
     /// For calls that open nothing.
@@ -76,6 +80,8 @@ impl Shared {
             penalty: Arc::new(Penalty::new()),
             verified: Verified::new(),
             asked: AtomicU64::new(0),
+            journal: Journal::new(mediate.log, mediate.redact),
+            urls: mediate.urls,
             recorder: mediate.record.then(Recorder::default),
             answers: Mutex::default(),
             refusals: Mutex::default(),
@@ -87,8 +93,21 @@ impl Shared {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn refusals(&self) -> MutexGuard<'_, Refusals> {
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something was refused: for the report, and for the log.
+    pub(super) fn note_refusal(
+        &self,
+        attempt: Attempt,
+        because: &Because,
+        program: &Path,
+        pid: impl FnOnce() -> u32,
+    ) {
+        let attempt = refusals::folded(attempt, because);
+        let first = self.refusals().count(attempt.clone(), because.clone(), program.to_owned(), pid);
+        self.journal.refused(&attempt, because, program, first.unwrap_or(0));
     }
 
     pub(super) fn tracked(&self) -> MutexGuard<'_, HashSet<PathBuf>> {

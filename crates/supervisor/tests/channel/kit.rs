@@ -101,6 +101,10 @@ impl Office for TestOffice {
         if snapshot == 7 { Ok(format!("{} paths are back", paths.len())) } else { Err("no".to_owned()) }
     }
 
+    fn open_url(&self, _asker: &Asker, url: &str, _wanted: &StillWanted<'_>) -> Result<String, String> {
+        if url == "https://good.org/" { Ok("the test".to_owned()) } else { Err("no".to_owned()) }
+    }
+
     fn report(&self) -> MediationReport {
         self.report.lock().unwrap().clone()
     }

@@ -93,6 +93,10 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
         backend: None,
         snapshots: None,
         record: false,
+        log: None,
+        redact: None,
+        urls: None,
+        proxy: None,
     };
     (Prepared::new(blueprint, paths).unwrap(), mediate)
 }

@@ -23,6 +23,8 @@ pub enum Notice {
     SocketList(OwnedFd),
     /// Where the command's trapped calls arrive.
     Listener(OwnedFd),
+    /// A TCP socket that listens in the command's network: [`super::Plan::serve`].
+    Serving(OwnedFd),
     /// The command was stopped by this signal.
     Stopped(i32),
     Continued,
@@ -37,6 +39,7 @@ pub(super) const ENDED: i32 = 4;
 pub(super) const ROOT: i32 = 5;
 pub(super) const SOCKET_LIST: i32 = 6;
 pub(super) const LISTENER: i32 = 7;
+pub(super) const SERVING: i32 = 8;
 
 /// The parent's end of the control socket.
 #[derive(Debug)]
@@ -91,6 +94,7 @@ impl Control {
             (ROOT, Some(fd)) => Notice::Root(fd),
             (SOCKET_LIST, Some(fd)) => Notice::SocketList(fd),
             (LISTENER, Some(fd)) => Notice::Listener(fd),
+            (SERVING, Some(fd)) => Notice::Serving(fd),
             (STOPPED, _) => Notice::Stopped(words[1]),
             (CONTINUED, _) => Notice::Continued,
             (ENDED, _) => Notice::Ended(words[1]),

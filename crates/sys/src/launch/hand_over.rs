@@ -58,7 +58,8 @@ pub(super) fn take(ends: Ends, command: i32, control: RawFd) -> Result<(), Errno
     if told == 1 { Ok(()) } else { Err(last_errno()) }
 }
 
-fn pass_on(control: RawFd, what: i32, fd: RawFd) -> Result<(), Errno> {
+/// Send a descriptor to the parent, and keep no copy of it.
+pub(super) fn pass_on(control: RawFd, what: i32, fd: RawFd) -> Result<(), Errno> {
     let sent = send_words(control, [what, 0], Some(fd), 0);
     // SAFETY: our own descriptor, just passed on or of no use.
     unsafe { libc::close(fd) };

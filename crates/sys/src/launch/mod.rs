@@ -144,6 +144,8 @@ pub struct Plan {
     /// Detached mounts between `CloneTree` and `PlaceTree`.
     pub slots: Vec<RawFd>,
     pub masks: Vec<WatchedMask>,
+    /// A TCP port of the command's own loopback on which the parent serves: see [`Launched::serving`]. Needs an init.
+    pub serve: Option<u16>,
     pub confine: Confine,
     pub program: Program,
     /// Descriptors that become 0, 1 and 2; -1 keeps the caller's.
@@ -214,8 +216,26 @@ impl Launched {
                     let socket_list = socket_list.ok_or_else(missing)?;
                     return Ok(HandedOver { listener, root, socket_list, terminal });
                 }
-                Notice::Stopped(_) | Notice::Continued | Notice::Ended(_) => return Err(missing()),
+                Notice::Stopped(_) | Notice::Continued | Notice::Ended(_) | Notice::Serving(_) => {
+                    return Err(missing());
+                }
             }
+        }
+    }
+
+    /// Where the plan has a port to serve: let the child make the listener, and take it. The command is started by
+    /// [`Launched::go`], once somebody serves.
+    pub fn serving(&self) -> Result<OwnedFd, LaunchError> {
+        self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
+        match self.control.receive() {
+            Ok(Some(Notice::Serving(listener))) => Ok(listener),
+            Err(error) => Err(LaunchError::io(Step::Serve, &error)),
+            // Init is gone, and said why if it could.
+            Ok(None) => {
+                step::read_report(self.report.as_raw_fd())?;
+                Err(LaunchError::new(Step::Serve, libc::EPROTO))
+            }
+            Ok(Some(_)) => Err(LaunchError::new(Step::Serve, libc::EPROTO)),
         }
     }
 
@@ -223,6 +243,13 @@ impl Launched {
     pub fn go(&self) -> Result<(), LaunchError> {
         self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
         step::read_report(self.report.as_raw_fd())
+    }
+
+    /// The command is not to be run after all. An init that still waits to be let go would wait for ever.
+    pub fn abandon(self) {
+        // One that is gone already needs no word.
+        let _ = self.control.kill_all();
+        self.finish();
     }
 
     /// Wait until init is gone, and return what the command ended with, if it got that far.

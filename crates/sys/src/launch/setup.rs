@@ -157,6 +157,31 @@ fn loopback_up() -> Result<(), Errno> {
     }
 }
 
+/// As many connections as may wait to be accepted.
+const BACKLOG: libc::c_int = 1024;
+
+/// A TCP socket that listens on this network's 127.0.0.1. Without `SO_REUSEPORT`, so that nobody else can have the port
+/// as long as it is open.
+pub(super) fn listen_on_loopback(port: u16) -> Result<RawFd, Errno> {
+    let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: the address is plain data, zeroed and filled, and valid across the calls.
+    unsafe {
+        let fd = check_int(libc::socket(libc::AF_INET, flags, 0))?;
+        let mut address: libc::sockaddr_in = std::mem::zeroed();
+        address.sin_family = libc::AF_INET as libc::sa_family_t;
+        address.sin_port = port.to_be();
+        address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+        let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        let result = check_int(libc::bind(fd, (&raw const address).cast(), size))
+            .and_then(|_| check_int(libc::listen(fd, BACKLOG)));
+        if let Err(errno) = result {
+            libc::close(fd);
+            return Err(errno);
+        }
+        Ok(fd)
+    }
+}
+
 fn allow_path(ruleset: RawFd, path: &CStr, access: u64) -> Result<(), Errno> {
     // SAFETY: path is NUL-terminated.
     let fd = check_int(unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) })?;

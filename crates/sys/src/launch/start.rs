@@ -3,7 +3,7 @@
 
 use std::os::fd::RawFd;
 
-use super::control::{GO, TERMINAL, receive_order, send_words};
+use super::control::{GO, SERVING, TERMINAL, receive_order, send_words};
 use super::hand_over::{self, Ends};
 use super::init::{CONTROL, Init, TTY, WATCH, is_pid_one, watch_masks};
 use super::step::{Failure, Step, write_report};
@@ -31,6 +31,9 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
     wait_for_go(control).map_err(|e| (Step::Fork, 0, e))?;
     tie_to_parent(control).map_err(|e| (Step::DeathSignal, 0, e))?;
     setup::run(plan)?;
+    if let Some(port) = plan.serve {
+        serve(port, control).map_err(|e| (Step::Serve, 0, e))?;
+    }
     let slave = open_terminal(&plan.terminal, control).map_err(|e| (Step::Terminal, 0, e))?;
     lead_session(&plan.terminal, slave).map_err(|e| (Step::Terminal, 0, e))?;
     let watch = watch_masks(&plan.masks).map_err(|e| (Step::Watch, 0, e))?;
@@ -114,6 +117,13 @@ fn wait_for_go(control: RawFd) -> Result<(), Errno> {
         // The parent gave up or died.
         _ => Err(libc::ECANCELED),
     }
+}
+
+/// Make a listener in this network and pass it out; it is the parent's alone. The command is not started before the
+/// parent has found somebody to serve it.
+fn serve(port: u16, control: RawFd) -> Result<(), Errno> {
+    hand_over::pass_on(control, SERVING, setup::listen_on_loopback(port)?)?;
+    wait_for_go(control)
 }
 
 /// In a pid namespace SIGKILL on the parent's death is enough: the kernel ends the rest. Elsewhere init must live on

@@ -37,6 +37,7 @@ steps! {
     Watch => "watch the closed paths",
     Mount => "mount a private file system",
     Loopback => "bring up the loopback interface",
+    Serve => "listen in the command's network",
     LateRule => "allow a private file system",
     Terminal => "set up the terminal",
     ForkCommand => "start the command's process",

@@ -9,6 +9,7 @@ mod aliases;
 mod asking;
 mod environment;
 mod files;
+mod filtered;
 mod harness;
 mod kernel;
 mod listened;

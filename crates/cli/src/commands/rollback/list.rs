@@ -51,7 +51,7 @@ fn say(problems: &[RollbackError], all: bool) {
 }
 
 /// As far as it exists, without links in it.
-fn resolved(path: &Path) -> PathBuf {
+pub(in crate::commands) fn resolved(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let (Ok(real), Ok(below)) = (above.canonicalize(), path.strip_prefix(above)) {
             return if below == Path::new("") { real } else { real.join(below) };

@@ -15,12 +15,14 @@ use std::path::PathBuf;
 use nono::rollback::{Catalogue, RollbackSession};
 use nono::session::SessionError;
 
+pub(super) use list::resolved;
 pub(super) use perform::{Task, perform};
 pub(super) use restore::conflicts;
+pub(super) use text::some;
 
 use crate::args::{RollbackCommand, SessionArg};
 use crate::failure::Failure;
-use crate::host::host;
+use crate::host::{author, host};
 use crate::message;
 
 pub(crate) fn rollback(command: &RollbackCommand) -> Result<u8, Failure> {
@@ -56,7 +58,9 @@ pub(super) fn place() -> Result<Place, Failure> {
     if state_dir.symlink_metadata().is_ok() {
         nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
     }
-    Ok(Place { catalogue: Catalogue::new(&state_dir), state_dir, cwd: host.context.cwd })
+    let cwd = host.context.cwd;
+    let catalogue = Catalogue::new(&state_dir).recording(author(cwd.clone()));
+    Ok(Place { catalogue, state_dir, cwd })
 }
 
 impl Place {

@@ -171,10 +171,18 @@ pub(super) fn report(session: &RollbackSession, done: &Done, as_json: bool) -> R
     if done.interrupted {
         message::line("interrupted; `nono rollback recover` completes it");
     }
+    warn_unrecorded(done);
     if let Some(undo) = &done.undo {
         // A session that is not in the catalogue is found by its folder only.
         let id = if entry.foreign { entry.dir.to_string_lossy().into_owned() } else { undo.clone() };
         message::line(&format!("undo this with: nono rollback undo {}", quote_all(&[id])));
     }
     Ok(())
+}
+
+/// What is not on record has to be known, whoever asked for JSON.
+pub(super) fn warn_unrecorded(done: &Done) {
+    if let Some(why) = &done.unrecorded {
+        message::line(&message::unrecorded(why));
+    }
 }

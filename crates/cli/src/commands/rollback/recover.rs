@@ -5,7 +5,7 @@ use nono::rollback::{Catalogue, Done, RollbackError, RollbackSession, SessionEnt
 use serde_json::Value;
 
 use super::json;
-use super::perform::{report, verdict};
+use super::perform::{report, verdict, warn_unrecorded};
 use crate::args::RecoverArgs;
 use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
@@ -28,6 +28,9 @@ pub(super) fn recover(args: &RecoverArgs, catalogue: &Catalogue) -> Result<u8, F
             Ok(None) => {}
             Ok(Some(done)) => {
                 code = code.max(verdict(&done));
+                if args.json {
+                    warn_unrecorded(&done);
+                }
                 recovered.push(json::done(&id, &done));
             }
             // The others are completed all the same.

@@ -39,7 +39,7 @@ impl<'a> Below<'a> {
 }
 
 /// `1 session`, `1,200 sessions`.
-pub(super) fn some(number: usize, what: &str) -> String {
+pub(in crate::commands) fn some(number: usize, what: &str) -> String {
     format!("{} {what}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
 }
 

@@ -197,6 +197,7 @@ impl Source for Fake {
             merged: Vec::new(),
             failed: Vec::new(),
             interrupted: false,
+            unrecorded: None,
         })
     }
 }

@@ -1,59 +1,32 @@
 //! The process that talks to the network, so that the supervisor does not have to.
 //!
-//! It confines itself before the first question: the network, the resolver's files and the system's libraries (which the
-//! C library loads to look up names) are all it can reach, and it can write nothing. The secret never comes here. It
-//! reads frames from its input, posts what they hold, and writes what came back, unread. When its input ends it ends,
+//! It confines itself before the first question ([`confine`]). The secret never comes here. It reads frames from its input, posts what they hold, and writes what came back, unread. When its input ends it ends,
 //! also in the middle of a question: so it never outlives the supervisor.
 
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nono_policy::{AccessMode, CapabilityError, CapabilitySet, NetworkPolicy};
 use thiserror::Error;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::message::{SIGNATURE, TIMESTAMP};
-use super::wire::{self, MAX_ANSWER, Post, Reply, Said, Setup};
-use crate::sandbox::{ApplyError, Sandbox};
+use super::wire::{FRAMES, MAX_ANSWER, Post, Reply, Said, Setup};
+use crate::helper::{Bundle, CertificatesError, ConfineError, confine};
 
-/// Where distributions keep the certificates they trust, in one file.
-const BUNDLES: &[&str] = &[
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-const MAX_BUNDLE: u64 = 8 << 20;
 const MAX_HEADERS: usize = 16 << 10;
-
-const RESOLVER_FILES: &[&str] = &[
-    "/etc/resolv.conf",
-    "/etc/hosts",
-    "/etc/nsswitch.conf",
-    "/etc/host.conf",
-    "/etc/gai.conf",
-    "/etc/services",
-    "/etc/ld.so.cache",
-];
-const LIBRARIES: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
 #[derive(Debug, Error)]
 pub enum HelperError {
     #[error("the helper's pipe: {0}")]
     Pipe(#[from] io::Error),
-    #[error("{} cannot be used: {why}", .path.display())]
-    Certificates { path: PathBuf, why: String },
-    #[error("this system has no certificates in any of the usual places")]
-    NoCertificates,
     #[error(transparent)]
-    Capability(#[from] CapabilityError),
-    #[error("it cannot confine itself: {0}")]
-    Confine(#[from] ApplyError),
+    Certificates(#[from] CertificatesError),
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
     #[error("a question came while another one waited")]
     OutOfTurn,
 }
@@ -62,7 +35,7 @@ pub enum HelperError {
 /// ends; the caller then ends the process, and with it a question that still waits.
 pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Result<(), HelperError> {
     let output = Arc::new(Mutex::new(output));
-    let Some(setup) = wire::read::<Setup>(&mut input)? else { return Ok(()) };
+    let Some(setup) = FRAMES.read::<Setup>(&mut input)? else { return Ok(()) };
     match prepare(&setup) {
         Ok(client) => {
             say(&output, &Said::Ready)?;
@@ -86,54 +59,21 @@ fn prepare(setup: &Setup) -> Result<Client, HelperError> {
     Ok(Client { url: setup.url.clone(), tls })
 }
 
-/// From here on this process reaches what names are looked up with, the network, and nothing else.
-pub fn confine() -> Result<(), HelperError> {
-    let mut caps = CapabilitySet::new();
-    for dir in LIBRARIES {
-        present(caps.allow_path(dir, AccessMode::Read))?;
-    }
-    for file in RESOLVER_FILES {
-        present(caps.allow_file(file, AccessMode::Read))?;
-    }
-    // Where the resolver's file is made anew when the network changes, its folder has to be open.
-    if let Ok(file) = Path::new("/etc/resolv.conf").canonicalize()
-        && let Some(dir) = file.parent().filter(|dir| dir.starts_with("/run"))
-    {
-        present(caps.allow_path(dir, AccessMode::Read))?;
-    }
-    caps.set_network(NetworkPolicy::Allowed);
-    Ok(Sandbox::apply(&caps)?)
-}
-
-/// What this system does not have needs no grant.
-fn present(added: Result<(), CapabilityError>) -> Result<(), HelperError> {
-    match added {
-        Err(CapabilityError::PathNotFound { .. }) | Ok(()) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 fn certificates(named: Option<&Path>) -> Result<Vec<Certificate<'static>>, HelperError> {
-    let usual = || BUNDLES.iter().map(Path::new).find(|path| path.is_file());
-    let path = named.or_else(usual).ok_or(HelperError::NoCertificates)?;
-    let unusable = |why: String| HelperError::Certificates { path: path.to_owned(), why };
-    let mut pem = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_BUNDLE).read_to_end(&mut pem))
-        .map_err(|error| unusable(nono_sys::errno::describe(&error)))?;
+    let bundle = Bundle::read(named)?;
     let mut found = Vec::new();
-    for item in parse_pem(&pem) {
-        if let PemItem::Certificate(certificate) = item.map_err(|error| unusable(error.to_string()))? {
+    for item in parse_pem(&bundle.pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| bundle.unusable(error.to_string()))? {
             found.push(certificate);
         }
     }
-    if found.is_empty() { Err(unusable("there is no certificate in it".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err(bundle.unusable("there is no certificate in it").into()) } else { Ok(found) }
 }
 
 type Output<W> = Arc<Mutex<W>>;
 
 fn say<W: Write>(output: &Output<W>, said: &Said) -> io::Result<()> {
-    wire::write(&mut *output.lock().unwrap_or_else(PoisonError::into_inner), said)
+    FRAMES.write(&mut *output.lock().unwrap_or_else(PoisonError::into_inner), said)
 }
 
 /// One question at a time, on a thread of its own, while this one waits for the end of the input.
@@ -143,7 +83,7 @@ fn answer<W: Write + Send + 'static>(
     client: &Arc<Client>,
 ) -> Result<(), HelperError> {
     let busy = Arc::new(AtomicBool::new(false));
-    while let Some(post) = wire::read::<Post>(&mut input)? {
+    while let Some(post) = FRAMES.read::<Post>(&mut input)? {
         if busy.swap(true, Ordering::AcqRel) {
             return Err(HelperError::OutOfTurn);
         }

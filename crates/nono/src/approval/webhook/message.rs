@@ -13,6 +13,7 @@ use sha2::Sha256;
 
 use super::wire::Reply;
 use crate::approval::{Object, Question, Scope, Subject, Verdict};
+use crate::helper::hex;
 
 /// The names of the headers, both ways.
 pub(super) const TIMESTAMP: &str = "X-Nono-Timestamp";
@@ -64,15 +65,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pairs = text.as_bytes().chunks(2);
@@ -107,6 +99,9 @@ enum AskedSubject<'a> {
         snapshot: u64,
         paths: Vec<ShownPath<'a>>,
     },
+    OpenUrl {
+        url: &'a str,
+    },
 }
 
 #[derive(Debug)]
@@ -131,6 +126,7 @@ impl<'a> Asked<'a> {
                 snapshot: *snapshot,
                 paths: paths.iter().map(|path| ShownPath(path)).collect(),
             },
+            Subject::OpenUrl { url } => AskedSubject::OpenUrl { url },
         };
         Asked {
             version: VERSION,

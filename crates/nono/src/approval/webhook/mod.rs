@@ -19,10 +19,11 @@ use thiserror::Error;
 use ureq::http::Uri;
 
 use super::{Answer, ApprovalBackend, ApprovalError, Question, Waiting};
-pub use helper::{HelperError, confine, serve};
+use crate::helper::{Trouble, random_hex};
+pub use helper::{HelperError, serve};
 pub use message::Secret;
-use message::{Asked, hex, understand};
-use process::{Helper, Trouble};
+use message::{Asked, understand};
+use process::Helper;
 use wire::{FilePath, Post, Reply, Said, Setup};
 
 /// How long a service has for an answer, all attempts together.
@@ -165,7 +166,7 @@ impl ApprovalBackend for Webhook {
 
     fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {
         let deadline = Instant::now() + self.options.timeout;
-        let nonce = nonce().map_err(|error| self.failed(format!("no random number: {error}")))?;
+        let nonce = random_hex::<16>().map_err(|error| self.failed(format!("no random number: {error}")))?;
         let session = self.session.get().map_or("", String::as_str);
         let time = nono_snapshot::time::now_iso();
         let body = serde_json::to_string(&Asked::new(question, session, &nonce, &time))
@@ -207,13 +208,6 @@ fn rest(pause: Duration, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result
         }
         std::thread::sleep(left.min(LOOK));
     }
-}
-
-fn nonce() -> Result<String, rustix::io::Errno> {
-    let mut bytes = [0u8; 16];
-    // So few bytes come whole or not at all.
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(hex(&bytes))
 }
 
 fn unix_time() -> u64 {
@@ -271,11 +265,5 @@ mod tests {
         ] {
             assert!(check_address(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn nonces_differ() {
-        let (a, b) = (nonce().unwrap(), nonce().unwrap());
-        assert!(a != b && a.len() == 32);
     }
 }

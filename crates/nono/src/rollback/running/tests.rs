@@ -37,6 +37,7 @@ fn tracking(temp: &tempfile::TempDir, id: &str, root: &str, interval: Option<Dur
         request: RollbackRequest { interval, ..RollbackRequest::default() },
         own: vec![base.join("state")],
         state_dir: base.join("state"),
+        recorder: Arc::new(()),
     };
     Tracking::begin(&plan, Arc::new(())).unwrap()
 }

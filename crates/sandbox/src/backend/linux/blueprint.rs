@@ -3,6 +3,7 @@
 //! Nothing is performed here except looking at what exists (`/dev/shm`, bound sockets); the mount steps are worked out
 //! in `mounts.rs`.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use nono_policy::is_within;
@@ -59,6 +60,28 @@ pub struct Layers {
     pub net: bool,
 }
 
+/// The port of the command's own loopback on which it finds the filtering proxy.
+pub const PROXY_PORT: u16 = 19080;
+
+/// Where the command finds the filtering proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyPlace {
+    /// On [`PROXY_PORT`] of the loopback of a network of its own. The launch makes the listener there and hands it out.
+    Own,
+    /// On the host's network, at the address told to [`Blueprint::proxy_at`]. Nothing is reached before that.
+    Host(Option<SocketAddrV4>),
+}
+
+impl ProxyPlace {
+    /// As the command has to connect to it.
+    pub fn address(self) -> Option<SocketAddrV4> {
+        match self {
+            ProxyPlace::Own => Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, PROXY_PORT)),
+            ProxyPlace::Host(address) => address,
+        }
+    }
+}
+
 /// One rule as Landlock takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelRule {
@@ -97,6 +120,8 @@ pub struct Blueprint {
     /// Rules for file systems that exist only in the child's mount namespace.
     pub late_rules: Vec<KernelRule>,
     pub ports: Vec<(u16, u64)>,
+    /// Where the network is filtered.
+    pub proxy: Option<ProxyPlace>,
     pub mounts: Vec<MountStep>,
     /// Masked names that init must watch, because somebody outside may replace them.
     pub watched: Vec<PathBuf>,
@@ -132,6 +157,9 @@ pub fn compile(
     session: &SessionPaths,
 ) -> Result<Blueprint, Refusal> {
     let abi = support.landlock.clone().map_err(|reason| Refusal::NoLandlock { reason })?;
+    if strategy != ExecStrategy::Supervised && matches!(policy.network, NetworkPolicy::Filtered { .. }) {
+        return Err(Refusal::CannotFilter { strategy });
+    }
     let layers = layers(policy, support, strategy);
     check_abi(abi, policy, layers)?;
     check_limits(policy, support, layers)?;
@@ -147,6 +175,7 @@ pub fn compile(
         rules,
         late_rules: Vec::new(),
         ports,
+        proxy: proxy(policy, layers),
         mounts: Vec::new(),
         watched: Vec::new(),
         run_entries: Vec::new(),
@@ -179,8 +208,18 @@ fn layers(policy: &ResolvedPolicy, support: &Support, strategy: ExecStrategy) ->
         // A process cannot move itself into a pid namespace, and Direct has no second one.
         pid: strategy != ExecStrategy::Direct,
         ipc: true,
-        net: policy.network == NetworkPolicy::Blocked,
+        net: match &policy.network {
+            NetworkPolicy::Blocked => true,
+            // Ports are those of the host's network.
+            NetworkPolicy::Filtered { connect, listen, .. } => connect.is_empty() && listen.is_empty(),
+            NetworkPolicy::Allowed | NetworkPolicy::Ports { .. } => false,
+        },
     }
+}
+
+fn proxy(policy: &ResolvedPolicy, layers: Layers) -> Option<ProxyPlace> {
+    matches!(policy.network, NetworkPolicy::Filtered { .. })
+        .then(|| if layers.net { ProxyPlace::Own } else { ProxyPlace::Host(None) })
 }
 
 fn no_namespaces(support: &Support) -> String {
@@ -201,9 +240,13 @@ fn check_abi(abi: u32, policy: &ResolvedPolicy, layers: Layers) -> Result<(), Re
     if !layers.net {
         need(6, "keeping abstract sockets closed without a network namespace")?;
     }
-    if matches!(policy.network, NetworkPolicy::Ports { .. }) {
-        need(4, "opening the network port by port")?;
-    }
+    match policy.network {
+        NetworkPolicy::Ports { .. } => need(4, "opening the network port by port"),
+        NetworkPolicy::Filtered { .. } if !layers.net => {
+            need(4, "keeping the network to the filtering proxy without a network namespace")
+        }
+        _ => Ok(()),
+    }?;
     Ok(())
 }
 
@@ -295,8 +338,9 @@ fn network(policy: &ResolvedPolicy, abi: u32, layers: Layers) -> (u64, Vec<(u16,
     match &policy.network {
         NetworkPolicy::Allowed => (0, Vec::new()),
         // With a namespace there is nothing to reach, and its own loopback must work.
+        NetworkPolicy::Filtered { .. } if layers.net => (0, Vec::new()),
         NetworkPolicy::Blocked => (if abi >= 4 && !layers.net { both } else { 0 }, Vec::new()),
-        NetworkPolicy::Ports { connect, listen } => {
+        NetworkPolicy::Ports { connect, listen } | NetworkPolicy::Filtered { connect, listen, .. } => {
             let connect = connect.iter().map(|port| (*port, net::CONNECT_TCP));
             (both, connect.chain(listen.iter().map(|port| (*port, net::BIND_TCP))).collect())
         }
@@ -306,9 +350,9 @@ fn network(policy: &ResolvedPolicy, abi: u32, layers: Layers) -> (u64, Vec<(u16,
 fn filter(policy: &ResolvedPolicy, layers: Layers) -> FilterSpec {
     let sockets = match policy.network {
         NetworkPolicy::Allowed => SocketRule::Open,
-        NetworkPolicy::Blocked if layers.net => SocketRule::OwnNetwork,
+        NetworkPolicy::Blocked | NetworkPolicy::Filtered { .. } if layers.net => SocketRule::OwnNetwork,
         NetworkPolicy::Blocked => SocketRule::NoInternet,
-        NetworkPolicy::Ports { .. } => SocketRule::TcpOnly,
+        NetworkPolicy::Ports { .. } | NetworkPolicy::Filtered { .. } => SocketRule::TcpOnly,
     };
     FilterSpec {
         sockets,
@@ -357,6 +401,9 @@ impl Blueprint {
         if wish.accept_weaker {
             return Ok(self);
         }
+        if ports && self.proxy.is_some() {
+            return Err(refused("keeping the network to the filtering proxy alone"));
+        }
         if ports {
             return Err(refused("keeping an opened port to loopback addresses"));
         }
@@ -365,6 +412,17 @@ impl Blueprint {
         }
         self.filter.unix_sockets = false;
         Ok(self)
+    }
+
+    /// Where the proxy listens on the host, where it has to ([`ProxyPlace::Host`]). Whoever bound it keeps the socket
+    /// open as long as the command runs: a port that was let go of could become somebody else's.
+    #[must_use]
+    pub fn proxy_at(mut self, address: SocketAddrV4) -> Blueprint {
+        if let Some(ProxyPlace::Host(place)) = &mut self.proxy {
+            *place = Some(address);
+            self.ports.push((address.port(), net::CONNECT_TCP));
+        }
+        self
     }
 
     /// What the supervisor has to answer for.

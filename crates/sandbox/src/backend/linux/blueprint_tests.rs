@@ -140,6 +140,57 @@ fn every_network_has_its_layers() {
     assert_eq!(compiled(NetworkPolicy::Allowed, true).filter.sockets, SocketRule::Open);
 }
 
+fn filtered(connect: &[u16], listen: &[u16]) -> NetworkPolicy {
+    let hosts = vec!["example.org".parse().unwrap()];
+    NetworkPolicy::Filtered { hosts, connect: connect.to_vec(), listen: listen.to_vec() }
+}
+
+#[test]
+fn a_filtered_network_is_the_commands_own_where_it_can_be() {
+    let tree = Tree::new();
+    let compiled = |network, namespaces| {
+        let policy = tree.policy(false, network);
+        compile(&policy, &support(7, namespaces), ExecStrategy::Supervised, &session()).unwrap()
+    };
+    let own = compiled(filtered(&[], &[]), true);
+    assert!(own.layers.net && own.handled_net == 0 && own.filter.sockets == SocketRule::OwnNetwork);
+    assert_eq!(own.proxy, Some(ProxyPlace::Own));
+    let nowhere = own.clone().proxy_at(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4711));
+    assert_eq!(nowhere, own, "there is nothing on the host's network to open");
+    for (network, namespaces) in
+        [(filtered(&[], &[]), false), (filtered(&[80], &[]), true), (filtered(&[], &[8080]), true)]
+    {
+        let shared = compiled(network, namespaces);
+        assert!(!shared.layers.net && shared.filter.sockets == SocketRule::TcpOnly);
+        assert_eq!(shared.handled_net, net::BIND_TCP | net::CONNECT_TCP);
+        assert_eq!(shared.proxy.and_then(ProxyPlace::address), None);
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4711);
+        let told = shared.clone().proxy_at(address);
+        assert_eq!(told.proxy, Some(ProxyPlace::Host(Some(address))));
+        assert_eq!(told.ports, [&shared.ports[..], &[(4711, net::CONNECT_TCP)]].concat());
+    }
+    assert_eq!(compiled(NetworkPolicy::Blocked, true).proxy, None);
+}
+
+#[test]
+fn a_filtered_network_is_refused_where_it_cannot_be_held() {
+    let tree = Tree::new();
+    let policy = tree.policy(false, filtered(&[], &[]));
+    for strategy in [ExecStrategy::Direct, ExecStrategy::Monitor] {
+        let refused = compile(&policy, &support(7, true), strategy, &session());
+        assert_eq!(refused, Err(Refusal::CannotFilter { strategy }));
+    }
+    let deaf = |namespaces| Support { notify: Err("none".to_owned()), ..support(7, namespaces) };
+    let mediated = |namespaces, accept_weaker| {
+        let blueprint = compile(&policy, &deaf(namespaces), ExecStrategy::Supervised, &session()).unwrap();
+        blueprint.mediate(Mediation { accept_weaker, ..Mediation::default() }, &deaf(namespaces))
+    };
+    assert!(mediated(true, false).is_ok(), "the namespace holds it");
+    let refused = mediated(false, false).unwrap_err();
+    assert!(matches!(refused, Refusal::CannotMediate { what, .. } if what.contains("filtering proxy")));
+    assert!(mediated(false, true).is_ok(), "the user accepts any host on that port");
+}
+
 #[test]
 fn files_get_no_rights_of_directories() {
     let rule =

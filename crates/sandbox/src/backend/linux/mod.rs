@@ -10,7 +10,9 @@ mod sockets;
 mod support;
 
 pub use apply::apply;
-pub use blueprint::{Blueprint, KernelRule, Layers, Mediation, MountStep, SessionPaths, compile};
+pub use blueprint::{
+    Blueprint, KernelRule, Layers, Mediation, MountStep, PROXY_PORT, ProxyPlace, SessionPaths, compile,
+};
 pub use filter::Mediated;
 pub use plan::{Command, PlanError, Prepared, probe_plan};
 pub use support::{Namespaces, NotifySupport, Support, support, try_notify};

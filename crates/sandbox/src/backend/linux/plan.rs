@@ -12,7 +12,7 @@ use nono_sys::notify::{Abilities, Listener};
 use nono_sys::{errno, fs, process};
 use thiserror::Error;
 
-use super::blueprint::{self, Blueprint, KernelRule, MountStep, SessionPaths};
+use super::blueprint::{self, Blueprint, KernelRule, MountStep, ProxyPlace, SessionPaths};
 use super::filter;
 use crate::refusal::Refusal;
 
@@ -88,6 +88,7 @@ impl Prepared {
             setup,
             slots: vec![-1; slots],
             masks: self.watched()?,
+            serve: (self.blueprint.proxy == Some(ProxyPlace::Own)).then_some(blueprint::PROXY_PORT),
             confine: Confine {
                 limits: limits(&self.blueprint),
                 ruleset: Some(self.ruleset.try_clone().map_err(|e| kernel("copy the Landlock rules", &e))?),
@@ -318,6 +319,7 @@ fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
         setup,
         slots: Vec::new(),
         masks: Vec::new(),
+        serve: None,
         confine: Confine {
             limits: Vec::new(),
             ruleset: None,

@@ -11,10 +11,11 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use nono_policy::ResolvedPolicy;
 use nono_sys::notify::{self, Notification, PATH_MAX};
@@ -90,6 +91,7 @@ pub(crate) struct Scene {
     pub(crate) own_network: bool,
     pub(crate) granted: Vec<GrantedSocket>,
     door: Mutex<Option<Arc<dyn RequestDoor>>>,
+    proxy: OnceLock<SocketAddrV4>,
     /// Of the command's network namespace, and of ours where that is another. A list has one reader at a time.
     pub(super) lists: Mutex<Lists>,
 }
@@ -113,7 +115,8 @@ impl Scene {
         let ours = own_network.then(diag::open).transpose()?;
         let granted = policy.unix_sockets.iter().map(|socket| GrantedSocket::pin(&policy, socket)).collect();
         let lists = Mutex::new(Lists { command: socket_list, ours });
-        Ok(Scene { policy, root, init, own_network, granted, door: Mutex::default(), lists })
+        let (door, proxy) = (Mutex::default(), OnceLock::new());
+        Ok(Scene { policy, root, init, own_network, granted, door, proxy, lists })
     }
 
     /// Where requests in words are made: told before the first call, and forgotten after the last.
@@ -123,6 +126,18 @@ impl Scene {
 
     pub(super) fn door(&self) -> Option<Arc<dyn RequestDoor>> {
         self.door.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The one address of the host's network that leads out; told once, before the first call.
+    pub(crate) fn set_proxy(&self, address: Option<SocketAddrV4>) {
+        if let Some(address) = address {
+            // A second address would open more than was promised: the first one stays.
+            let _ = self.proxy.set(address);
+        }
+    }
+
+    pub(super) fn proxy(&self) -> Option<SocketAddrV4> {
+        self.proxy.get().copied()
     }
 
     /// Name what stands at `path` in the command's view, links followed (the last one only if asked to), without opening

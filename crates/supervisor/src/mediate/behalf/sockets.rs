@@ -8,7 +8,7 @@
 //! sockets and the sandbox's own alone.
 
 use std::ffi::OsStr;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
@@ -48,7 +48,7 @@ fn decide_connect(scene: &Arc<Scene>, call: Call<'_>) -> Result<Handled, i32> {
             if family == libc::AF_UNSPEC || may_reach(scene, &address) {
                 return Ok(later(move || foreign::connect(socket.as_fd(), &address)));
             }
-            Ok(refused(not_connected(&address)))
+            Ok(refused(not_connected(scene, &address)))
         }
         // To the kernel itself, which is where such a socket sends in any case.
         libc::AF_NETLINK
@@ -75,47 +75,68 @@ fn refused(attempt: Attempt) -> Handled {
     Handled::Refused(attempt, Because::Policy { reason: DeniedReason::NotGranted })
 }
 
-/// Whether the policy opens an internet address. A port is opened on this machine's loopback alone.
+/// Whether the policy opens an internet address. A port is opened on this machine's loopback alone; the filtering proxy
+/// is one address with one port.
 fn may_reach(scene: &Scene, address: &[u8]) -> bool {
+    let at = internet(address);
+    let loopback = |ports: &[u16]| at.is_some_and(|at| is_loopback(at) && ports.contains(&at.port()));
     match &scene.policy.network {
         NetworkPolicy::Allowed => true,
         NetworkPolicy::Blocked => scene.own_network,
-        NetworkPolicy::Ports { connect, .. } => {
-            internet(address).is_some_and(|(loopback, port, _)| loopback && connect.contains(&port))
+        NetworkPolicy::Filtered { .. } if scene.own_network => at.is_some_and(is_inside),
+        NetworkPolicy::Ports { connect, .. } => loopback(connect),
+        NetworkPolicy::Filtered { connect, .. } => {
+            loopback(connect) || at.is_some_and(|at| is_same(at, scene.proxy()))
         }
     }
 }
 
-/// Whether an address is this machine's own loopback, its port, and how it is written.
-fn internet(address: &[u8]) -> Option<(bool, u16, String)> {
+/// Where names are looked up.
+const DNS: u16 = 53;
+
+/// In a network of the command's own the kernel reaches nothing but its loopback anyway; what goes elsewhere is refused
+/// here to be told of. Nobody can serve lookups in there either: a port this low cannot be bound. Port 0 is no
+/// connection but a library's question about routes.
+fn is_inside(at: SocketAddr) -> bool {
+    (is_loopback(at) || at.ip().is_unspecified()) && at.port() != DNS || at.port() == 0
+}
+
+fn is_loopback(at: SocketAddr) -> bool {
+    at.ip().to_canonical().is_loopback()
+}
+
+fn is_same(at: SocketAddr, proxy: Option<SocketAddrV4>) -> bool {
+    proxy.is_some_and(|proxy| at.ip().to_canonical() == *proxy.ip() && at.port() == proxy.port())
+}
+
+/// An internet address, as it is written.
+fn internet(address: &[u8]) -> Option<SocketAddr> {
     let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
-    match family(address)? {
-        libc::AF_INET => {
-            let ip = Ipv4Addr::from(<[u8; 4]>::try_from(address.get(4..8)?).ok()?);
-            Some((ip.is_loopback(), port, format!("{ip}:{port}")))
-        }
-        libc::AF_INET6 => {
-            let ip = Ipv6Addr::from(<[u8; 16]>::try_from(address.get(8..24)?).ok()?);
-            let loopback = ip.to_ipv4_mapped().map_or(ip.is_loopback(), |ip| ip.is_loopback());
-            Some((loopback, port, format!("[{ip}]:{port}")))
-        }
-        _ => None,
-    }
+    let ip = match family(address)? {
+        libc::AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(address.get(4..8)?).ok()?).into(),
+        libc::AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(address.get(8..24)?).ok()?).into(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
 }
 
-fn not_connected(address: &[u8]) -> Attempt {
-    match internet(address) {
-        Some((loopback, port, text)) => {
-            let port = loopback.then_some(Port::Connect(port));
-            Attempt::Network { what: format!("connect to {text}"), port }
-        }
-        None => Attempt::Network { what: "connect to an unknown address".to_owned(), port: None },
-    }
+fn not_connected(scene: &Scene, address: &[u8]) -> Attempt {
+    let Some(at) = internet(address) else {
+        return Attempt::Network { what: "connect to an unknown address".to_owned(), port: None };
+    };
+    let filtered = matches!(scene.policy.network, NetworkPolicy::Filtered { .. });
+    let port = if is_loopback(at) && !scene.own_network {
+        Some(Port::Connect(at.port()))
+    } else {
+        filtered.then_some(Port::Direct(at))
+    };
+    Attempt::Network { what: format!("connect to {at}"), port }
 }
 
 /// The internet address that a connecting call names. Only to be told: it may be another one when it is connected to.
 pub(crate) fn reached(call: Call<'_>) -> Option<Reached> {
-    let (loopback, port, address) = internet(&named_address(call)?)?;
+    let at = internet(&named_address(call)?)?;
+    let (address, port, loopback) = (at.to_string(), at.port(), is_loopback(at));
     (port != 0).then_some(Reached { address, port, loopback })
 }
 
@@ -129,7 +150,7 @@ pub(crate) enum Bound {
 pub(crate) fn bound(call: Call<'_>) -> Option<Bound> {
     let address = named_address(call)?;
     if family(&address)? != libc::AF_UNIX {
-        return internet(&address).map(|(_, port, _)| Bound::Port(port));
+        return internet(&address).map(|at| Bound::Port(at.port()));
     }
     let name = address[FAMILY..].split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
     Some(Bound::Path(PathBuf::from(OsStr::from_bytes(name))))
@@ -226,7 +247,11 @@ pub(crate) fn listen(scene: &Scene, call: Call<'_>) -> Handled {
 }
 
 fn decide_listen(scene: &Scene, call: Call<'_>) -> Result<Handled, i32> {
-    let NetworkPolicy::Ports { listen, .. } = &scene.policy.network else { return Err(libc::EACCES) };
+    let (NetworkPolicy::Ports { listen, .. } | NetworkPolicy::Filtered { listen, .. }) =
+        &scene.policy.network
+    else {
+        return Err(libc::EACCES);
+    };
     let socket = call.descriptor(call.int(0))?;
     let may = |port: Option<u16>| port.is_none_or(|port| listen.contains(&port));
     let port = foreign::local_port(socket.as_fd())?;

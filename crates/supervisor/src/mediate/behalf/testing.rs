@@ -64,9 +64,14 @@ impl Lab {
     }
 
     pub(super) fn scene(&self) -> Arc<Scene> {
+        self.scene_in(false)
+    }
+
+    pub(super) fn scene_in(&self, own_network: bool) -> Arc<Scene> {
         let root = OwnedFd::from(File::open("/").unwrap());
         let init = self.init.as_ref().map_or(i32::MAX, |init| init.id().cast_signed());
-        Arc::new(Scene::new(Arc::new(self.policy.clone()), init, false, root, diag::open().unwrap()).unwrap())
+        let (policy, list) = (Arc::new(self.policy.clone()), diag::open().unwrap());
+        Arc::new(Scene::new(policy, init, own_network, root, list).unwrap())
     }
 }
 

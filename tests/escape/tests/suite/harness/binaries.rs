@@ -34,6 +34,7 @@ fn stage() -> TempDir {
     if !controls_only() {
         install(nono(), &folder.path().join("nono"));
         install(approver(), &folder.path().join("approver"));
+        install(filtered(), &folder.path().join("filtered"));
     }
     folder
 }
@@ -61,6 +62,12 @@ fn build_nono() -> PathBuf {
 fn approver() -> &'static Path {
     static APPROVER: OnceLock<PathBuf> = OnceLock::new();
     APPROVER.get_or_init(|| build(&["nono", "--example", "approver"]).join("examples/approver"))
+}
+
+/// The library's example of a run whose network is filtered.
+fn filtered() -> &'static Path {
+    static FILTERED: OnceLock<PathBuf> = OnceLock::new();
+    FILTERED.get_or_init(|| build(&["nono", "--example", "filtered"]).join("examples/filtered"))
 }
 
 /// Builds a package, and returns the folder of this test's profile.

@@ -124,6 +124,16 @@ pub(crate) fn tcp(host: &'static str) -> Maker {
     })
 }
 
+/// On an address and a port that the attack names itself.
+pub(crate) fn tcp_at(host: &str, port: u16) -> Maker {
+    let host = host.to_owned();
+    Box::new(move |_| {
+        let listener = TcpListener::bind((host.as_str(), port)).expect("tcp listener");
+        listener.set_nonblocking(true).expect("nonblocking");
+        door(listener, port.to_string(), |l| l.accept().map(drop))
+    })
+}
+
 pub(crate) fn udp(host: &'static str) -> Maker {
     Box::new(move |_| {
         let socket = UdpSocket::bind((host, 0)).expect("udp socket");

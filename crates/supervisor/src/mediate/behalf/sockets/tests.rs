@@ -1,7 +1,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::path::Path;
 
 use nono_policy::{CapabilitySource, FsCapability};
@@ -158,7 +158,7 @@ fn for_somebody_who_is_gone_nothing_is_done() {
 fn abstract_names_of_others_are_refused() {
     let mut lab = Lab::new();
     let name = format!("nono-mediate-{}", std::process::id());
-    let door = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let door = UnixListener::bind_addr(&UnixAddr::from_abstract_name(&name).unwrap()).unwrap();
     let to = unix(&[b"\0", name.as_bytes()].concat());
     let dial = |scene: &Arc<Scene>| dial(scene, &unconnected("unix"), &to);
     assert_eq!(dial(&lab.scene()), Outcome::Refused(Attempt::Socket { path: format!("@{name}").into() }));
@@ -227,4 +227,77 @@ fn only_granted_ports_are_listened_on() {
     assert!(TcpStream::connect(("127.0.0.1", port)).is_ok());
     let unix = UnixListener::bind(lab.path("own/door")).unwrap();
     assert_eq!(serve(&OwnedFd::from(unix)), Outcome::Value(0));
+}
+
+fn filtered(connect: Vec<u16>, listen: Vec<u16>) -> NetworkPolicy {
+    NetworkPolicy::Filtered { hosts: vec!["example.org".parse().unwrap()], connect, listen }
+}
+
+fn direct(to: &str) -> Outcome {
+    let port = Some(Port::Direct(to.parse().unwrap()));
+    Outcome::Refused(Attempt::Network { what: format!("connect to {to}"), port })
+}
+
+#[test]
+fn a_filtered_network_is_one_address_with_one_port() {
+    let mut lab = Lab::new();
+    let proxy = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = proxy.local_addr().unwrap().port();
+    let other = TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
+    lab.policy.network = filtered(vec![other], vec![]);
+    let scene = lab.scene();
+    let dial4 = |to: &[u8]| dial(&scene, &unconnected("inet"), to);
+    let dial6 = |to: &[u8]| dial(&scene, &unconnected("inet6"), to);
+    assert!(dial4(&v4([127, 0, 0, 1], port)).is_refused(), "before anybody said where it is");
+    scene.set_proxy(Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)));
+    scene.set_proxy(Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port ^ 1)));
+    assert_eq!(dial4(&v4([127, 0, 0, 1], port)), Outcome::Value(0));
+    assert_eq!(dial6(&v6("::ffff:127.0.0.1", port)), Outcome::Value(0));
+    let nobody = Outcome::Errno(libc::ECONNREFUSED);
+    assert_eq!(dial4(&v4([127, 9, 9, 9], other)), nobody, "a granted port, but nobody is there");
+    for (refused, to) in [
+        (dial4(&v4([127, 0, 0, 2], port)), port),
+        (dial4(&v4([127, 0, 0, 1], port ^ 1)), port ^ 1),
+        (dial6(&v6("::1", port)), port),
+        (dial6(&v6("::ffff:127.0.0.2", port)), port),
+    ] {
+        let Outcome::Refused(Attempt::Network { port: wanted, .. }) = refused else { panic!("{refused:?}") };
+        assert_eq!(wanted, Some(Port::Connect(to)));
+    }
+    assert_eq!(dial4(&v4([0, 0, 0, 0], port)), direct(&format!("0.0.0.0:{port}")));
+    assert_eq!(dial4(&v4([192, 0, 2, 1], port)), direct(&format!("192.0.2.1:{port}")));
+    assert_eq!(dial6(&v6("2001:db8::1", 443)), direct("[2001:db8::1]:443"));
+}
+
+#[test]
+fn in_a_network_of_its_own_what_goes_past_the_proxy_is_told_of() {
+    let mut lab = Lab::new();
+    lab.policy.network = filtered(vec![], vec![]);
+    let scene = lab.scene_in(true);
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let dial4 = |to: &[u8]| dial(&scene, &unconnected("inet"), to);
+    assert_eq!(dial4(&v4([127, 0, 0, 1], port)), Outcome::Value(0), "a server of its own");
+    assert_eq!(dial4(&v4([0, 0, 0, 0], port)), Outcome::Value(0));
+    assert_eq!(dial4(&v4([192, 0, 2, 1], 443)), direct("192.0.2.1:443"));
+    assert_eq!(dial4(&v4([127, 0, 0, 53], 53)), direct("127.0.0.53:53"));
+    let v6 = dial(&scene, &unconnected("inet6"), &v6("::ffff:192.0.2.1", 53));
+    assert_eq!(v6, direct("[::ffff:192.0.2.1]:53"));
+    assert!(dial4(&v4([127, 0, 0, 1], port)[..6]).is_refused());
+    assert!(!dial4(&v4([127, 1, 1, 1], 0)).is_refused(), "a question about routes");
+}
+
+#[test]
+fn a_filtered_network_opens_ports_to_listen_on_as_any_other() {
+    let mut lab = Lab::new();
+    let mut serve = |granted: bool| {
+        let socket = unconnected("inet");
+        rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = nono_sys::foreign::local_port(socket.as_fd()).unwrap().unwrap();
+        lab.policy.network = filtered(vec![], if granted { vec![port] } else { vec![] });
+        let scene = lab.scene();
+        call(libc::SYS_listen, &[word(socket.as_raw_fd()), 5], |call| listen(&scene, call))
+    };
+    assert!(serve(false).is_refused());
+    assert_eq!(serve(true), Outcome::Value(0));
 }

@@ -8,6 +8,17 @@ pub fn now_iso() -> String {
     iso(now)
 }
 
+/// Milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
+    u64::try_from(now).unwrap_or(u64::MAX)
+}
+
+/// `YYYY-MM-DDTHH:MM:SSZ` of milliseconds since 1970.
+pub fn iso_ms(milliseconds: u64) -> String {
+    iso(milliseconds / 1000)
+}
+
 /// Of seconds since 1970. Days are counted from 1 March, so that a leap day is the last of its year.
 fn iso(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);

@@ -1,0 +1,254 @@
+//! Many of a kind become a few records: the first when it happens, then one each time their number has grown tenfold, and
+//! what is left at the end. However many there are and whatever they say, the log stays small.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::event::{Decision, Denial, DenialKey, Event, Network, Phase};
+use crate::writer::GROWTH;
+
+/// Kinds that are told apart; all others are one more kind together.
+pub(crate) const MAX_KINDS: usize = 1000;
+/// Of that kind.
+pub(crate) const MORE: &str = "more";
+const MORE_REASON: &str = "other kinds";
+
+/// What can be added up.
+pub(crate) trait Sum: Clone {
+    type Key: Eq + Hash + Clone;
+
+    fn key(&self) -> Cow<'_, Self::Key>;
+    fn count(&self) -> u64;
+    fn absorb(&mut self, other: Self);
+    /// One of too many kinds.
+    fn without_kind(self) -> Self;
+    /// It stands in the log now.
+    fn recorded(&mut self);
+    fn event(&self) -> Event;
+}
+
+#[derive(Debug)]
+struct Kind<T> {
+    sum: T,
+    seen: u64,
+    next: u64,
+    pending: bool,
+    measured: bool,
+}
+
+impl<T> Kind<T> {
+    /// So many more: is it time for a record?
+    fn is_due(&mut self, more: u64) -> bool {
+        self.pending = true;
+        self.seen = self.seen.saturating_add(more);
+        let due = self.seen >= self.next;
+        while self.seen >= self.next && self.next < u64::MAX {
+            self.next = self.next.saturating_mul(10);
+        }
+        due
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Tally<T: Sum> {
+    places: HashMap<T::Key, usize>,
+    kinds: Vec<Kind<T>>,
+    /// Bytes that one record of each kind takes.
+    cost: u64,
+    max_cost: u64,
+}
+
+/// Where a kind stands in its tally.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(usize);
+
+impl<T: Sum> Tally<T> {
+    /// New kinds are told apart as long as a record of each takes less than `max_cost` bytes together.
+    pub(crate) fn new(max_cost: u64) -> Tally<T> {
+        Tally { places: HashMap::new(), kinds: Vec::new(), cost: 0, max_cost }
+    }
+
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Count one. Gives its place if it is time for a record.
+    pub(crate) fn add(&mut self, item: T) -> Option<Place> {
+        if self.has_room() || self.places.contains_key(item.key().as_ref()) {
+            self.enter(item)
+        } else {
+            self.enter(item.without_kind())
+        }
+    }
+
+    fn enter(&mut self, item: T) -> Option<Place> {
+        let (seen, place) = (item.count(), self.places.get(item.key().as_ref()).copied());
+        let place = if let Some(place) = place {
+            self.kinds[place].sum.absorb(item);
+            place
+        } else {
+            self.places.insert(item.key().into_owned(), self.kinds.len());
+            self.kinds.push(Kind { sum: item, seen: 0, next: 1, pending: true, measured: false });
+            self.kinds.len() - 1
+        };
+        self.kinds[place].is_due(seen).then_some(Place(place))
+    }
+
+    /// No record of this kind was tried yet, so nothing was put aside for it.
+    pub(crate) fn is_new(&self, place: Place) -> bool {
+        !self.kinds[place.0].measured
+    }
+
+    /// There is no room for this new kind: it is one of the others.
+    pub(crate) fn forget(&mut self, place: Place) {
+        let more = self.kinds[place.0].sum.clone().without_kind();
+        let key = self.kinds[place.0].sum.key().into_owned();
+        // What was just added is last. (There is always room for the kind of all others.)
+        if place.0 + 1 == self.kinds.len() && *more.key() != key {
+            self.places.remove(&key);
+            self.kinds.pop();
+            // When that kind is due does not matter: there is no room, and its sum is written at the end.
+            let _ = self.enter(more);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.kinds.len() < MAX_KINDS && self.cost < self.max_cost
+    }
+
+    pub(crate) fn event(&self, place: Place) -> Event {
+        self.kinds[place.0].sum.event()
+    }
+
+    /// A record of this kind takes `length` bytes.
+    pub(crate) fn measured(&mut self, place: Place, length: u64) {
+        let kind = &mut self.kinds[place.0];
+        if !std::mem::replace(&mut kind.measured, true) {
+            self.cost += length + GROWTH;
+        }
+    }
+
+    /// It was written.
+    pub(crate) fn recorded(&mut self, place: Place) {
+        let kind = &mut self.kinds[place.0];
+        kind.sum.recorded();
+        kind.pending = false;
+    }
+
+    /// Every kind of which the log does not say all.
+    pub(crate) fn pending(&self) -> Vec<Place> {
+        (0..self.kinds.len()).filter(|place| self.kinds[*place].pending).map(Place).collect()
+    }
+}
+
+impl Sum for Denial {
+    type Key = DenialKey;
+
+    fn key(&self) -> Cow<'_, DenialKey> {
+        Cow::Borrowed(&self.what)
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn absorb(&mut self, other: Denial) {
+        self.count = self.count.saturating_add(other.count);
+        (self.time_ms, self.pid) = (other.time_ms, other.pid);
+    }
+
+    fn without_kind(self) -> Denial {
+        let what = DenialKey {
+            kind: MORE.to_owned(),
+            path: None,
+            access: String::new(),
+            reason: MORE_REASON.to_owned(),
+            program: "".into(),
+        };
+        Denial { what, ..self }
+    }
+
+    /// The next record says the sum of all, this one included.
+    fn recorded(&mut self) {}
+
+    fn event(&self) -> Event {
+        Event::Denial(self.clone())
+    }
+}
+
+/// What makes network events one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NetworkKey {
+    mode: String,
+    denied: bool,
+    host: String,
+    port: u16,
+    method: Option<String>,
+    category: Option<String>,
+    credential: Option<String>,
+    phase: Option<Phase>,
+}
+
+impl Sum for Network {
+    type Key = NetworkKey;
+
+    fn key(&self) -> Cow<'_, NetworkKey> {
+        Cow::Owned(NetworkKey {
+            mode: self.mode.clone(),
+            denied: self.decision == Decision::Denied,
+            host: self.host.clone(),
+            port: self.port,
+            method: self.method.clone(),
+            category: self.category.clone(),
+            credential: self.credential.clone(),
+            phase: self.phase,
+        })
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn absorb(&mut self, other: Network) {
+        if self.count == 0 {
+            *self = other;
+            return;
+        }
+        self.time_ms = other.time_ms;
+        self.count = self.count.saturating_add(other.count);
+        self.bytes_sent = self.bytes_sent.saturating_add(other.bytes_sent);
+        self.bytes_received = self.bytes_received.saturating_add(other.bytes_received);
+        self.duration_ms = self.duration_ms.saturating_add(other.duration_ms);
+        // What is not the same for all of them is said of none.
+        self.path.take_if(|path| other.path.as_ref() != Some(path));
+        self.status.take_if(|status| other.status != Some(*status));
+        self.reason.take_if(|reason| other.reason.as_ref() != Some(reason));
+        self.address.take_if(|address| other.address.as_ref() != Some(address));
+    }
+
+    fn without_kind(self) -> Network {
+        Network {
+            mode: MORE.to_owned(),
+            host: String::new(),
+            port: 0,
+            method: None,
+            path: None,
+            status: None,
+            reason: Some(MORE_REASON.to_owned()),
+            category: None,
+            address: None,
+            credential: None,
+            ..self
+        }
+    }
+
+    /// The next record says what came after this one.
+    fn recorded(&mut self) {
+        self.count = 0;
+    }
+
+    fn event(&self) -> Event {
+        Event::Network(self.clone())
+    }
+}

@@ -1,0 +1,146 @@
+//! What all events have in common, for tables and for looking things up.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::event::{Decision, Event, Network, Phase};
+
+/// One event, laid flat. Text may hold anything: whoever shows it makes it harmless first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub time_ms: u64,
+    /// As in the record.
+    pub kind: &'static str,
+    pub decision: Option<Decision>,
+    /// What it is about: a path, a host with its port, an address, a session.
+    pub subject: String,
+    pub access: String,
+    pub program: String,
+    pub pid: Option<u32>,
+    pub by: String,
+    pub scope: String,
+    pub reason: String,
+    pub count: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+}
+
+/// `allowed` or `denied`.
+pub fn word(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Allowed => "allowed",
+        Decision::Denied => "denied",
+    }
+}
+
+pub fn facts(event: &Event) -> Facts {
+    let one = Facts { count: 1, ..Facts::default() };
+    match event {
+        Event::SessionStarted(it) => Facts {
+            time_ms: it.time_ms,
+            kind: "session_started",
+            subject: it.command.join(" "),
+            pid: Some(it.pid),
+            ..one
+        },
+        Event::SessionEnded(it) => Facts {
+            time_ms: it.time_ms,
+            kind: "session_ended",
+            subject: format!("exit {}", it.exit_code),
+            reason: it.limit.clone().unwrap_or_default(),
+            ..one
+        },
+        Event::CapabilityDecision(it) => Facts {
+            time_ms: it.time_ms,
+            kind: "capability_decision",
+            decision: Some(it.decision),
+            subject: text(&it.path),
+            access: it.access.clone(),
+            program: text(&it.program),
+            pid: Some(it.pid),
+            by: it.by.clone(),
+            scope: it.scope.clone().unwrap_or_default(),
+            reason: it.reason.clone().unwrap_or_default(),
+            ..one
+        },
+        Event::Denial(it) => Facts {
+            time_ms: it.time_ms,
+            kind: "denial",
+            decision: Some(Decision::Denied),
+            subject: it.what.path.as_deref().map_or_else(|| it.what.kind.clone(), text),
+            access: it.what.access.clone(),
+            program: text(&it.what.program),
+            pid: Some(it.pid),
+            reason: it.what.reason.clone(),
+            count: it.count,
+            ..one
+        },
+        Event::UrlOpen(it) => Facts {
+            time_ms: it.time_ms,
+            kind: "url_open",
+            decision: Some(it.decision),
+            subject: it.url.clone(),
+            program: text(&it.program),
+            pid: Some(it.pid),
+            by: it.by.clone(),
+            reason: it.error.clone().unwrap_or_default(),
+            ..one
+        },
+        Event::Network(it) => network(it),
+        _ => other(event, one),
+    }
+}
+
+fn network(it: &Network) -> Facts {
+    Facts {
+        time_ms: it.time_ms,
+        kind: "network",
+        decision: Some(it.decision),
+        subject: format!("{}:{}", it.host, it.port),
+        access: access(it),
+        by: it.credential.clone().unwrap_or_default(),
+        reason: it.reason.clone().unwrap_or_default(),
+        count: it.count,
+        bytes_sent: it.bytes_sent,
+        bytes_received: it.bytes_received,
+        ..Facts::default()
+    }
+}
+
+fn access(it: &Network) -> String {
+    let access = it.method.as_deref().unwrap_or(&it.mode);
+    match it.phase {
+        Some(Phase::Opened) => format!("{access} opened"),
+        Some(Phase::Ended) => format!("{access} ended"),
+        None => access.to_owned(),
+    }
+}
+
+/// What nobody decides.
+fn other(event: &Event, one: Facts) -> Facts {
+    let of = |time_ms, kind, subject: String, reason: &str| Facts {
+        time_ms,
+        kind,
+        subject,
+        reason: reason.to_owned(),
+        ..one.clone()
+    };
+    match event {
+        Event::Snapshot(it) => of(it.time_ms, "snapshot", it.number.to_string(), &it.merkle_root),
+        Event::Restore(it) => of(it.time_ms, "restore", it.session_id.clone(), &it.outcome),
+        Event::BackendError(it) => of(it.time_ms, "backend_error", it.backend.clone(), &it.why),
+        Event::Warning(it) => of(it.time_ms, "warning", String::new(), &it.message),
+        Event::Seal(it) => of(it.time_ms, "seal", it.merkle_root.hex(), ""),
+        _ => one,
+    }
+}
+
+/// A path in a table: text as it is, every byte that is none as `\xNN`. The record has it exactly.
+fn text(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text
+}

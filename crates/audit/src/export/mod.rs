@@ -1,0 +1,113 @@
+//! Records for other programs, one after another: however long a log is, one record of it is held.
+
+mod csv;
+mod facts;
+mod otlp;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::hash::Digest;
+use crate::record::Record;
+
+pub use facts::{Facts, facts, word};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    Jsonl,
+    /// RFC 4180, with a head line.
+    Csv,
+    /// OpenTelemetry's logs, as one JSON document.
+    OtlpJson,
+}
+
+/// Writes the records of any number of sessions, each begun by [`Exporter::session`].
+#[derive(Debug)]
+pub struct Exporter<W> {
+    out: W,
+    format: Format,
+    session: Option<String>,
+    /// Of the session, so far.
+    records: u64,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    session_id: &'a str,
+    sequence: u64,
+    prev_chain: Option<Digest>,
+    leaf_hash: Digest,
+    chain_hash: Digest,
+    event: &'a RawValue,
+}
+
+impl<W: Write> Exporter<W> {
+    pub fn new(mut out: W, format: Format) -> io::Result<Exporter<W>> {
+        match format {
+            Format::Jsonl => {}
+            Format::Csv => out.write_all(csv::head().as_bytes())?,
+            Format::OtlpJson => out.write_all(otlp::BEGIN.as_bytes())?,
+        }
+        Ok(Exporter { out, format, session: None, records: 0 })
+    }
+
+    /// The records that follow are of this session.
+    pub fn session(&mut self, id: &str) -> io::Result<()> {
+        if self.format == Format::OtlpJson {
+            if self.session.is_some() {
+                self.out.write_all(otlp::SESSION_END.as_bytes())?;
+                self.out.write_all(b",")?;
+            }
+            self.out.write_all(otlp::session(id)?.as_bytes())?;
+        }
+        self.session = Some(id.to_owned());
+        self.records = 0;
+        Ok(())
+    }
+
+    pub fn record(&mut self, record: &Record) -> io::Result<()> {
+        let id = self.session.as_deref().unwrap_or_default();
+        let text = match self.format {
+            Format::Jsonl => line(id, record)? + "\n",
+            Format::Csv => csv::row(id, record),
+            Format::OtlpJson if self.records > 0 => format!(",{}", otlp::record(id, record)?),
+            Format::OtlpJson => otlp::record(id, record)?,
+        };
+        self.records += 1;
+        self.out.write_all(text.as_bytes())
+    }
+
+    pub fn finish(mut self) -> io::Result<W> {
+        if self.format == Format::OtlpJson {
+            if self.session.is_some() {
+                self.out.write_all(otlp::SESSION_END.as_bytes())?;
+            }
+            self.out.write_all(otlp::END.as_bytes())?;
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// `YYYY-MM-DDTHH:MM:SS.mmmZ` of milliseconds since 1970.
+pub fn moment(time_ms: u64) -> String {
+    let second = nono_sys::time::iso_ms(time_ms);
+    format!("{}.{:03}Z", second.trim_end_matches('Z'), time_ms % 1000)
+}
+
+fn line(session_id: &str, record: &Record) -> serde_json::Result<String> {
+    let link = &record.link;
+    serde_json::to_string(&Line {
+        session_id,
+        sequence: link.sequence,
+        prev_chain: link.prev_chain,
+        leaf_hash: link.leaf_hash,
+        chain_hash: link.chain_hash,
+        event: &RawValue::from_string(record.event_json.clone())?,
+    })
+}

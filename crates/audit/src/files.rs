@@ -1,0 +1,46 @@
+//! Opening the files of an audit folder: never through a link, never what could block.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+fn opened(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    Ok(file)
+}
+
+/// To read.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    opened(path, OFlags::RDONLY)
+}
+
+/// A new one, 0600.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    opened(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+}
+
+/// To read and write; made, 0600, where there is none.
+pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
+    opened(path, OFlags::RDWR | OFlags::CREATE)
+}
+
+/// What a small file holds; one that is larger than `limit` is an error.
+pub(crate) fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > limit {
+        return Err(io::Error::other(format!("larger than {limit} bytes")));
+    }
+    Ok(content)
+}
+
+/// Names in a folder survive a power loss from here on.
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}

@@ -1,0 +1,102 @@
+//! Digests, each under a name of its own, so that no digest of one kind can pass for one of another.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+/// Over the exact bytes of one event.
+pub const EVENT_DOMAIN: &[u8] = b"nono.audit.event.alpha\n";
+/// Over the chain so far and the next leaf.
+pub const CHAIN_DOMAIN: &[u8] = b"nono.audit.chain.alpha\n";
+/// Over two nodes of the tree over all events.
+pub const MERKLE_DOMAIN: &[u8] = b"nono.audit.merkle.alpha\n";
+/// Over what a session's record must keep saying.
+pub const SESSION_DIGEST_DOMAIN: &[u8] = b"nono.audit.session-digest.alpha\n";
+/// Over the ledger so far and its next line.
+pub const LEDGER_CHAIN_DOMAIN: &[u8] = b"nono.audit.ledger.chain.alpha\n";
+/// What a key signs.
+pub const SEAL_DOMAIN: &[u8] = b"nono.audit.seal.alpha\n";
+
+/// The name of the algorithm, as it stands in records.
+pub const ALGORITHM: &str = "sha256";
+
+/// A SHA-256 digest; 64 lower-case hexadecimal digits in text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Before the first record.
+    pub const ZERO: Digest = Digest([0; 32]);
+
+    pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
+        Digest(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Of `parts`, one after another, under `domain`.
+    pub fn of(domain: &[u8], parts: &[&[u8]]) -> Digest {
+        let mut hasher = Sha256::new();
+        hasher.update(domain);
+        for part in parts {
+            hasher.update(part);
+        }
+        Digest(hasher.finalize().into())
+    }
+
+    pub fn hex(&self) -> String {
+        self.digits().iter().map(|digit| char::from(*digit)).collect()
+    }
+
+    /// Three of them stand in every record, so this is not left to the machinery of formatting.
+    fn digits(&self) -> [u8; 64] {
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        digits
+    }
+}
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let digits = self.digits();
+        let text = std::str::from_utf8(&digits).map_err(serde::ser::Error::custom)?;
+        serializer.serialize_str(text)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Digest, Self::Error> {
+        const WRONG: &str = "a digest is 64 lower-case hexadecimal digits";
+        let mut bytes = [0; 32];
+        if text.len() != 64 || text.bytes().any(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(WRONG);
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| WRONG)?;
+        }
+        Ok(Digest(bytes))
+    }
+}

@@ -1,0 +1,362 @@
+//! The ledger of a machine's sessions: one line for each that was sealed, each line chained to all before it, so that a
+//! session cannot be taken away without a trace.
+//!
+//! Lines are only ever appended, under a lock on the file. What a killed writer left of a line is cut off by the next
+//! writer. A session that was cleaned up gets a second line, whose digest is all zeros.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::files;
+use crate::hash::{Digest, LEDGER_CHAIN_DOMAIN};
+use crate::session::SessionRecord;
+use nono_sys::time::iso_ms as iso;
+
+/// The name of the file, beside the folders of the sessions.
+pub const LEDGER: &str = "ledger.ndjson";
+/// No line is longer.
+const MAX_LINE: usize = 4096;
+
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: line {line}: {flaw}", .path.display())]
+    Bad { path: PathBuf, line: u64, flaw: LedgerFlaw },
+    #[error("{0:?} is not the id of a session")]
+    SessionId(String),
+    #[error("a line cannot be put in words: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+#[derive(Debug, Error)]
+pub enum LedgerFlaw {
+    #[error("not a line of the ledger: {0}")]
+    Shape(serde_json::Error),
+    #[error("longer than {MAX_LINE} bytes")]
+    TooLong,
+    #[error("its sequence number is {0}")]
+    Sequence(u64),
+    #[error("it does not follow the line before it")]
+    Previous,
+    #[error("its chain hash is wrong")]
+    Chain,
+    #[error("it holds something else than a session and its hashes")]
+    NotExact,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub sequence: u64,
+    pub prev_chain: Option<Digest>,
+    pub session_id: String,
+    /// All zeros: the session was removed by a cleanup.
+    pub session_digest: Digest,
+    pub completed_at: String,
+    pub chain_hash: Digest,
+    /// For readers of the file: the digest already says it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
+}
+
+#[derive(Serialize)]
+struct Hashed<'a> {
+    sequence: u64,
+    session_id: &'a str,
+    session_digest: Digest,
+    completed_at: &'a str,
+}
+
+impl Entry {
+    fn next(
+        before: Option<&Entry>,
+        session_id: &str,
+        session_digest: Digest,
+        completed_at: &str,
+    ) -> Result<Entry, serde_json::Error> {
+        let sequence = before.map_or(0, |entry| entry.sequence.saturating_add(1));
+        let prev_chain = before.map(|entry| entry.chain_hash);
+        let hashed = serde_json::to_vec(&Hashed { sequence, session_id, session_digest, completed_at })?;
+        let prev = prev_chain.unwrap_or(Digest::ZERO);
+        Ok(Entry {
+            sequence,
+            prev_chain,
+            session_id: session_id.to_owned(),
+            session_digest,
+            completed_at: completed_at.to_owned(),
+            chain_hash: Digest::of(LEDGER_CHAIN_DOMAIN, &[prev.as_bytes(), &hashed]),
+            removed: session_digest == Digest::ZERO,
+        })
+    }
+
+    fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+
+    /// The entry in `line`, with its end, if it is the next one after `before`.
+    fn read(line: &[u8], before: Option<&Entry>) -> Result<Entry, LedgerFlaw> {
+        let found: Entry = serde_json::from_slice(line).map_err(LedgerFlaw::Shape)?;
+        let due = Entry::next(before, &found.session_id, found.session_digest, &found.completed_at)
+            .map_err(LedgerFlaw::Shape)?;
+        if found.sequence != due.sequence {
+            return Err(LedgerFlaw::Sequence(found.sequence));
+        }
+        if found.prev_chain != due.prev_chain {
+            return Err(LedgerFlaw::Previous);
+        }
+        if found.chain_hash != due.chain_hash {
+            return Err(LedgerFlaw::Chain);
+        }
+        if due.line().map_err(LedgerFlaw::Shape)? != line {
+            return Err(LedgerFlaw::NotExact);
+        }
+        Ok(due)
+    }
+}
+
+/// 1 to 64 letters, digits, `-` and `_`: also the name of a folder, and nothing that leads elsewhere.
+pub fn is_session_id(id: &str) -> bool {
+    (1..=64).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// The one among the sessions in `audit`; it need not exist yet.
+    pub fn of(audit: &Path) -> Ledger {
+        Ledger { path: audit.join(LEDGER) }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn failed(&self, source: io::Error) -> LedgerError {
+        LedgerError::Io { path: self.path.clone(), source }
+    }
+
+    /// All entries, each checked against those before it. No writer is in the middle of a line meanwhile.
+    pub fn entries(&self) -> Result<Entries, LedgerError> {
+        let input = match files::open(&self.path) {
+            Ok(file) => {
+                lock(&file, FlockOperation::LockShared).map_err(|error| self.failed(error))?;
+                Some(BufReader::new(file))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(self.failed(error)),
+        };
+        Ok(Entries { ledger: self.clone(), input, last: None, torn: false, over: false })
+    }
+
+    /// The last chain hash; none of an empty ledger.
+    pub fn head(&self) -> Result<Option<Digest>, LedgerError> {
+        match files::open(&self.path) {
+            Ok(file) => {
+                lock(&file, FlockOperation::LockShared).map_err(|error| self.failed(error))?;
+                Ok(self.tail(&file)?.1.map(|entry| entry.chain_hash))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Nobody else writes while this is held.
+    pub fn lock(&self) -> Result<Locked<'_>, LedgerError> {
+        let failed = |error| self.failed(error);
+        let file = files::open_or_create(&self.path).map_err(failed)?;
+        lock(&file, FlockOperation::LockExclusive).map_err(failed)?;
+        let (end, last) = self.tail(&file)?;
+        if file.metadata().map_err(failed)?.len() > end {
+            file.set_len(end).map_err(failed)?;
+        }
+        Ok(Locked { ledger: self, file, end, last })
+    }
+
+    /// Say of sessions that their removal was meant. Gives how many of them the ledger knew.
+    pub fn removed(&self, ids: &[&str], time_ms: u64) -> Result<u64, LedgerError> {
+        let mut ledger = self.lock()?;
+        let mut known = HashSet::new();
+        for entry in self.unlocked_entries()? {
+            let entry = entry?;
+            if entry.removed {
+                known.remove(&entry.session_id);
+            } else {
+                known.insert(entry.session_id);
+            }
+        }
+        let mut told = 0;
+        for id in ids {
+            if known.remove(*id) {
+                ledger.append(id, Digest::ZERO, &iso(time_ms))?;
+                told += 1;
+            }
+        }
+        Ok(told)
+    }
+
+    /// For whoever holds the lock already.
+    fn unlocked_entries(&self) -> Result<Entries, LedgerError> {
+        let file = files::open(&self.path).map_err(|error| self.failed(error))?;
+        let input = Some(BufReader::new(file));
+        Ok(Entries { ledger: self.clone(), input, last: None, torn: false, over: false })
+    }
+
+    /// Where the last whole line ends, and what it says. Only that line is read: who wants to know about all of them
+    /// verifies.
+    fn tail(&self, file: &File) -> Result<(u64, Option<Entry>), LedgerError> {
+        let length = file.metadata().map_err(|error| self.failed(error))?.len();
+        let start = length.saturating_sub(2 * MAX_LINE as u64);
+        let mut bytes = Vec::new();
+        let mut from = [0; 2 * MAX_LINE];
+        let read = read_at(file, &mut from, start).map_err(|error| self.failed(error))?;
+        bytes.extend_from_slice(&from[..read]);
+        let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+            // Not one whole line; of a longer file, no ledger at all.
+            return if start == 0 { Ok((0, None)) } else { Err(self.bad(0, LedgerFlaw::TooLong)) };
+        };
+        let begin = bytes[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let entry: Entry = serde_json::from_slice(&bytes[begin..end])
+            .map_err(|error| self.bad(0, LedgerFlaw::Shape(error)))?;
+        Ok((start + end as u64 + 1, Some(entry)))
+    }
+
+    fn bad(&self, line: u64, flaw: LedgerFlaw) -> LedgerError {
+        LedgerError::Bad { path: self.path.clone(), line, flaw }
+    }
+}
+
+fn read_at(file: &File, buffer: &mut [u8], start: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], start + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Held until the file is closed.
+fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
+    loop {
+        match rustix::fs::flock(file, operation) {
+            Err(rustix::io::Errno::INTR) => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// The ledger while one writer has it.
+#[derive(Debug)]
+pub struct Locked<'a> {
+    ledger: &'a Ledger,
+    file: File,
+    end: u64,
+    last: Option<Entry>,
+}
+
+impl Locked<'_> {
+    /// What the next line will be called.
+    pub fn next_sequence(&self) -> u64 {
+        self.last.as_ref().map_or(0, |entry| entry.sequence.saturating_add(1))
+    }
+
+    /// The line of a session whose record this is.
+    pub fn add(&mut self, record: &SessionRecord) -> Result<Entry, LedgerError> {
+        self.append(&record.session_id, record.digest()?, record.completed_at())
+    }
+
+    fn append(&mut self, id: &str, digest: Digest, completed_at: &str) -> Result<Entry, LedgerError> {
+        if !is_session_id(id) {
+            return Err(LedgerError::SessionId(id.to_owned()));
+        }
+        let entry = Entry::next(self.last.as_ref(), id, digest, completed_at)?;
+        let line = entry.line()?;
+        let written = self.file.write_all_at(&line, self.end).and_then(|()| self.file.sync_all());
+        if let Err(error) = written {
+            // Best effort: half a line is cut off by the next writer as well. The error that matters is returned.
+            let _ = self.file.set_len(self.end);
+            return Err(self.ledger.failed(error));
+        }
+        self.end += line.len() as u64;
+        self.last = Some(entry.clone());
+        Ok(entry)
+    }
+}
+
+#[derive(Debug)]
+pub struct Entries {
+    ledger: Ledger,
+    input: Option<BufReader<File>>,
+    last: Option<Entry>,
+    torn: bool,
+    over: bool,
+}
+
+impl Entries {
+    /// The last line is not complete.
+    pub fn torn(&self) -> bool {
+        self.torn
+    }
+
+    fn advance(&mut self) -> Result<Option<Entry>, LedgerError> {
+        let Some(input) = &mut self.input else { return Ok(None) };
+        let mut line = Vec::new();
+        let read = input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line);
+        read.map_err(|error| self.ledger.failed(error))?;
+        let number = self.last.as_ref().map_or(1, |entry| entry.sequence.saturating_add(2));
+        if line.len() > MAX_LINE {
+            return Err(self.ledger.bad(number, LedgerFlaw::TooLong));
+        }
+        if line.last() != Some(&b'\n') {
+            self.torn = !line.is_empty();
+            return Ok(None);
+        }
+        let entry = Entry::read(&line, self.last.as_ref()).map_err(|flaw| self.ledger.bad(number, flaw))?;
+        self.last = Some(entry.clone());
+        Ok(Some(entry))
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry, LedgerError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.over = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_golden_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::of(dir.path());
+        let entry = ledger.lock().unwrap().add(&crate::session::golden()).unwrap();
+        let chain = "8b6dbc155d44df05e6b5e9948fb8fff142222b4b41fb37284fb0d1217000e9bb";
+        assert_eq!((entry.sequence, entry.prev_chain, entry.chain_hash.hex().as_str()), (0, None, chain));
+        assert_eq!(ledger.head().unwrap(), Some(entry.chain_hash));
+    }
+}

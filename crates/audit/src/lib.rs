@@ -1,0 +1,36 @@
+//! What happened in a session, so that nobody can change it later without being seen.
+//!
+//! One event is one record is one line; each record holds the digest of its event's exact bytes and of everything before
+//! it. Who emits events is of no interest here, nor is the terminal on which they are shown.
+
+mod aggregate;
+mod clip;
+pub mod event;
+pub mod export;
+mod files;
+pub mod hash;
+pub mod ledger;
+pub mod log;
+pub mod merkle;
+mod paths;
+pub mod proof;
+pub mod reader;
+pub mod record;
+pub mod redact;
+mod reserve;
+pub mod session;
+pub mod sign;
+pub mod summary;
+pub mod verify;
+mod writer;
+
+pub use event::Event;
+pub use hash::Digest;
+pub use ledger::Ledger;
+pub use log::{Log, WriteError};
+pub use proof::{EventProof, Proof};
+pub use reader::{ReadError, Reader};
+pub use record::Record;
+pub use session::SessionRecord;
+pub use sign::{PublicKey, SigningKey};
+pub use verify::{Verification, verify, verify_ledger};

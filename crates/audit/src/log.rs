@@ -1,0 +1,443 @@
+//! The log of one session while it is written.
+//!
+//! A record is in the file when a call returns; `decide` also waits until the disk has it. A record that cannot be written
+//! is counted as lost, and from then on every decision fails: whoever decides has to say no. What can be added up is not
+//! lost on a full disk: its sum is written when the log is closed, into space that was put aside for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::aggregate::{Place, Sum, Tally};
+use crate::clip;
+use crate::event::{
+    Decision, Denial, DenialKey, Event, Network, Seal, SessionEnded, SessionStarted, Warning,
+};
+use crate::files;
+use crate::hash::ALGORITHM;
+use crate::ledger::{Ledger, LedgerError, is_session_id};
+use crate::reserve::{AHEAD, Reserve};
+use crate::session::{SESSION, SessionError, SessionRecord};
+use crate::sign::SigningKey;
+use crate::summary::Summary;
+use crate::writer::{Keep, Writer};
+pub use crate::writer::{WriteError, is_being_written};
+
+/// The name of the file with the records.
+pub const EVENTS: &str = "events.ndjson";
+
+/// Network events that get a record of their own; later ones are added up.
+const SINGLES: u64 = 10_000;
+/// The same in bytes.
+const SINGLES_BYTES: u64 = 16 << 20;
+/// One record of each kind, together. A kind gets at most one more record with each power of ten, so that a million
+/// refusals stay far under 10 MB.
+const DENIALS_BYTES: u64 = 1 << 20;
+const NETWORK_BYTES: u64 = 640 << 10;
+/// What the last records take: what was lost, how it ended, the seal.
+const LAST_BYTES: u64 = 64 << 10;
+
+#[derive(Debug, Default)]
+pub struct Options {
+    /// End with a seal and a line in the ledger.
+    pub integrity: bool,
+    /// Sign the seal; there is one then.
+    pub key: Option<SigningKey>,
+}
+
+#[derive(Debug, Error)]
+pub enum CreateError {
+    #[error("{0:?} is not the id of a session")]
+    SessionId(String),
+    #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+#[derive(Debug, Error)]
+pub enum FinishError {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error("{}: the log has no beginning", .0.display())]
+    NoBeginning(PathBuf),
+}
+
+/// How a log was closed.
+#[derive(Debug)]
+pub struct Finished {
+    pub record: SessionRecord,
+    /// Why a sealed session is not in the ledger.
+    pub ledger: Option<LedgerError>,
+}
+
+#[derive(Debug)]
+pub struct Log {
+    dir: PathBuf,
+    ledger: Ledger,
+    options: Options,
+    reserve: Reserve,
+    remarks: Vec<String>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    writer: Writer,
+    summary: Summary,
+    denials: Tally<Denial>,
+    network: Tally<Network>,
+    singles: u64,
+    singles_bytes: u64,
+    lost: u64,
+    refused: u64,
+    trouble: Option<String>,
+    /// Files and folders are on disk, not only what stands in the files.
+    settled: bool,
+    closed: bool,
+}
+
+impl Log {
+    /// A new log in `audit/<session id>`, with its first record; `audit` is made where it is missing. Whoever cannot have
+    /// a log must not start anything.
+    pub fn create(audit: &Path, started: SessionStarted, options: Options) -> Result<Log, CreateError> {
+        if !is_session_id(&started.session_id) {
+            return Err(CreateError::SessionId(started.session_id));
+        }
+        let failed = |path: &Path, source| CreateError::Io { path: path.to_owned(), source };
+        match nono_sys::fs::make_dir(audit, 0o700) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(failed(audit, error));
+            }
+            _ => {}
+        }
+        let dir = audit.join(&started.session_id);
+        nono_sys::fs::make_dir(&dir, 0o700).map_err(|error| failed(&dir, error))?;
+        let log = Self::begin(audit, &dir, started, options);
+        if log.is_err() {
+            // Best effort: the error that matters is the one returned, and an empty folder harms nobody.
+            let _ = nono_sys::fs::remove_tree(&dir);
+        }
+        log
+    }
+
+    fn begin(
+        audit: &Path,
+        dir: &Path,
+        mut started: SessionStarted,
+        options: Options,
+    ) -> Result<Log, CreateError> {
+        let failed = |path: &Path, source| CreateError::Io { path: path.to_owned(), source };
+        let (ledger, mut remarks) = (Ledger::of(audit), Vec::new());
+        started.ledger_head = match ledger.head() {
+            Ok(head) => head,
+            // Not a reason to run without a log; `verify` says more.
+            Err(error @ LedgerError::Bad { .. }) => {
+                remarks.push(error.to_string());
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let reserve = Reserve::create(dir).map_err(|error| failed(dir, error))?;
+        let mut state = State::new(Writer::create(dir)?);
+        let mut first = Event::SessionStarted(started);
+        clip::event(&mut first);
+        state.write(&first, Keep::bytes(LAST_BYTES + AHEAD))?;
+        if let Some(record) = state.summary.opening() {
+            record.write(dir)?;
+        }
+        if !state.writer.is_reserved() {
+            let path = state.writer.path().display();
+            remarks
+                .push(format!("{path}: this file system cannot put space aside: a full disk stops the log"));
+        }
+        Ok(Log { dir: dir.to_owned(), ledger, options, reserve, remarks, state: Mutex::new(state) })
+    }
+
+    /// The session's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What was not as it should be when the log was made, and worth a warning.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Why decisions fail, if they do.
+    pub fn trouble(&self) -> Option<String> {
+        self.state().trouble.clone()
+    }
+
+    /// Records so far.
+    pub fn count(&self) -> u64 {
+        self.state().writer.chain().count()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic in between changes nothing: the end of the file moves last.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// On disk when this returns.
+    pub fn decide(&self, event: &Event) -> Result<(), WriteError> {
+        let mut event = event.clone();
+        clip::event(&mut event);
+        let mut state = self.state();
+        state.check_open()?;
+        if let Some(why) = state.trouble.clone() {
+            state.refused += 1;
+            return Err(WriteError::Broken { path: state.writer.path().to_owned(), why });
+        }
+        let keep = state.kept_back();
+        let written = self.settle(&mut state).and_then(|()| state.write_durably(&event, keep));
+        if let Err(error) = &written {
+            state.refused += 1;
+            // Nothing is lost: it does not happen. But only a full disk can be expected to recover.
+            if !matches!(error, WriteError::Full { .. }) {
+                state.trouble = Some(error.to_string());
+            }
+        }
+        written
+    }
+
+    /// A record on disk is worth nothing in a file that a power loss takes away. A session in which nothing is decided need
+    /// not wait for the disk.
+    fn settle(&self, state: &mut State) -> Result<(), WriteError> {
+        if state.settled {
+            return Ok(());
+        }
+        let failed = |path: &Path, source| WriteError::Io { path: path.to_owned(), source };
+        let path = self.dir.join(SESSION);
+        files::open(&path).and_then(|file| file.sync_all()).map_err(|error| failed(&path, error))?;
+        let audit = self.dir.parent().unwrap_or(&self.dir);
+        for folder in [&self.dir, audit] {
+            files::sync_dir(folder).map_err(|error| failed(folder, error))?;
+        }
+        state.settled = true;
+        Ok(())
+    }
+
+    /// In the file when this returns.
+    pub fn note(&self, event: &Event) -> Result<(), WriteError> {
+        let mut event = event.clone();
+        clip::event(&mut event);
+        let mut state = self.state();
+        state.check_open()?;
+        let keep = state.kept_back();
+        let written = state.write(&event, keep);
+        if let Err(error) = &written {
+            state.lost += 1;
+            state.trouble.get_or_insert_with(|| error.to_string());
+        }
+        written
+    }
+
+    /// One more refusal of a kind. Never lost as long as the log can be closed.
+    pub fn denied(&self, time_ms: u64, what: DenialKey, pid: u32) -> Result<(), WriteError> {
+        let mut what = what;
+        clip::denial(&mut what);
+        let mut state = self.state();
+        state.check_open()?;
+        match state.denials.add(Denial { time_ms, what, pid, count: 1 }) {
+            Some(place) => state.tell(|state| &mut state.denials, place),
+            None => Ok(()),
+        }
+    }
+
+    /// One more tunnel or request. Never lost as long as the log can be closed.
+    pub fn network(&self, event: Network) -> Result<(), WriteError> {
+        let mut event = event;
+        clip::network(&mut event);
+        let mut state = self.state();
+        state.check_open()?;
+        let single = event.decision == Decision::Allowed
+            && event.count == 1
+            && state.singles < SINGLES
+            && state.singles_bytes < SINGLES_BYTES;
+        if single {
+            let keep = state.kept_back();
+            if state.write(&Event::Network(event.clone()), keep).is_ok() {
+                state.singles += 1;
+                state.singles_bytes += state.writer.last_length();
+                return Ok(());
+            }
+            // It is counted below instead; if the log is really broken, that says so.
+        }
+        match state.network.add(event) {
+            Some(place) => state.tell(|state| &mut state.network, place),
+            None => Ok(()),
+        }
+    }
+
+    /// Write the sums, how it ended and the seal; then the line in the ledger and the record of the session. `tree` is what
+    /// the seal says about the tracked files.
+    pub fn finish(&self, ended: SessionEnded, tree: Option<Value>) -> Result<Finished, FinishError> {
+        let mut state = self.state();
+        state.check_open()?;
+        // Nothing may follow a seal, so there is no second attempt.
+        state.closed = true;
+        // The blocks are wanted, not the name: if it cannot be removed, there may still be room.
+        let _ = self.reserve.release();
+        state.tell_rest(ended.time_ms)?;
+        let time_ms = ended.time_ms;
+        let mut last = Event::SessionEnded(ended);
+        clip::event(&mut last);
+        state.write(&last, Keep::NOTHING)?;
+        let sealed = self.options.integrity || self.options.key.is_some();
+        if sealed {
+            let seal = self.seal(&state, time_ms, tree)?;
+            state.write(&Event::Seal(seal), Keep::NOTHING)?;
+        }
+        let durably = sealed || state.settled;
+        if durably {
+            state.writer.sync()?;
+        }
+        state.writer.release()?;
+        let (record, ledger) = self.enter(&state, sealed)?;
+        record.write(&self.dir)?;
+        if durably {
+            state.settled = false;
+            self.settle(&mut state)?;
+        }
+        Ok(Finished { record, ledger })
+    }
+
+    fn seal(&self, state: &State, time_ms: u64, tree: Option<Value>) -> Result<Seal, FinishError> {
+        let chain = state.writer.chain();
+        let nothing = || FinishError::NoBeginning(self.dir.clone());
+        let mut seal = Seal {
+            time_ms,
+            hash_algorithm: ALGORITHM.to_owned(),
+            event_count: chain.count(),
+            chain_head: chain.head().ok_or_else(nothing)?,
+            merkle_root: chain.root().ok_or_else(nothing)?,
+            tree,
+            signature: None,
+        };
+        if let (Some(key), Some(started)) = (&self.options.key, state.summary.started()) {
+            seal.signature = Some(key.sign(&seal, &started.session_id).map_err(WriteError::Json)?);
+        }
+        Ok(seal)
+    }
+
+    /// The line in the ledger comes before the record: a record that names its line but has none was not just interrupted.
+    fn enter(
+        &self,
+        state: &State,
+        sealed: bool,
+    ) -> Result<(SessionRecord, Option<LedgerError>), FinishError> {
+        let closing = |sequence| {
+            let record = state.summary.closing(state.writer.chain(), sequence);
+            record.ok_or_else(|| FinishError::NoBeginning(self.dir.clone()))
+        };
+        if !sealed {
+            return Ok((closing(None)?, None));
+        }
+        let mut ledger = match self.ledger.lock() {
+            Ok(ledger) => ledger,
+            Err(error) => return Ok((closing(None)?, Some(error))),
+        };
+        let record = closing(Some(ledger.next_sequence()))?;
+        match ledger.add(&record) {
+            Ok(_) => Ok((record, None)),
+            Err(error) => Ok((closing(None)?, Some(error))),
+        }
+    }
+}
+
+impl State {
+    fn new(writer: Writer) -> State {
+        State {
+            writer,
+            summary: Summary::default(),
+            denials: Tally::new(DENIALS_BYTES),
+            network: Tally::new(NETWORK_BYTES),
+            singles: 0,
+            singles_bytes: 0,
+            lost: 0,
+            refused: 0,
+            trouble: None,
+            settled: false,
+            closed: false,
+        }
+    }
+
+    fn check_open(&self) -> Result<(), WriteError> {
+        if self.closed {
+            return Err(WriteError::Closed { path: self.writer.path().to_owned() });
+        }
+        Ok(())
+    }
+
+    /// What closing the log will need.
+    fn kept_back(&self) -> Keep {
+        Keep::bytes(LAST_BYTES + self.denials.cost() + self.network.cost())
+    }
+
+    fn write(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
+        self.writer.append(event, keep)?;
+        self.summary.add(event);
+        Ok(())
+    }
+
+    fn write_durably(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
+        self.writer.append_durably(event, keep)?;
+        self.summary.add(event);
+        Ok(())
+    }
+
+    /// A record of one kind. On a full disk it waits: its sum is not lost.
+    fn tell<T: Sum>(
+        &mut self,
+        tally: impl Fn(&mut State) -> &mut Tally<T>,
+        place: Place,
+    ) -> Result<(), WriteError> {
+        let (event, new) = (tally(self).event(place), tally(self).is_new(place));
+        match self.write(&event, Keep { again: new, ..self.kept_back() }) {
+            Ok(()) => {
+                let length = self.writer.last_length();
+                tally(self).measured(place, length);
+                tally(self).recorded(place);
+            }
+            Err(WriteError::Full { .. }) if new => tally(self).forget(place),
+            Err(WriteError::Full { .. }) => {}
+            Err(error) => {
+                self.trouble.get_or_insert_with(|| error.to_string());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the log does not say yet. Nothing is kept back any more.
+    fn tell_rest(&mut self, time_ms: u64) -> Result<(), WriteError> {
+        for place in self.denials.pending() {
+            let event = self.denials.event(place);
+            self.write(&event, Keep::NOTHING)?;
+            self.denials.recorded(place);
+        }
+        for place in self.network.pending() {
+            let event = self.network.event(place);
+            self.write(&event, Keep::NOTHING)?;
+            self.network.recorded(place);
+        }
+        if self.lost == 0 && self.refused == 0 {
+            return Ok(());
+        }
+        let why = self.trouble.as_deref().unwrap_or("no space left");
+        let (lost, refused) = (self.lost, self.refused);
+        let message = format!("{lost} records were lost and {refused} decisions refused: {why}");
+        let mut event = Event::Warning(Warning { time_ms, message });
+        clip::event(&mut event);
+        self.write(&event, Keep::NOTHING)
+    }
+}

@@ -1,0 +1,121 @@
+//! A log as it is read: record by record, each one checked against all before it. However large or damaged the file is,
+//! no more than one line of it is held.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::event::Event;
+use crate::hash::ALGORITHM;
+use crate::log::EVENTS;
+use crate::record::{self, Chain, Flaw, MAX_LINE, Record};
+
+#[derive(Debug, Error)]
+pub enum ReadError {
+    #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: record {number}: {flaw}", .path.display())]
+    Bad { path: PathBuf, number: u64, flaw: Flaw },
+}
+
+impl ReadError {
+    /// The file ends in the middle of a record: what a writer leaves that was killed.
+    pub fn is_torn(&self) -> bool {
+        matches!(self, ReadError::Bad { flaw: Flaw::Torn, .. })
+    }
+}
+
+/// Gives records until the first that is bad; nothing after that one means anything.
+#[derive(Debug)]
+pub struct Reader<R> {
+    path: PathBuf,
+    input: R,
+    chain: Chain,
+    line: Vec<u8>,
+    sealed: bool,
+    over: bool,
+}
+
+impl Reader<BufReader<File>> {
+    /// The log in a session's folder. A link, or anything else that is not a file, is not one.
+    pub fn open(dir: &Path) -> Result<Reader<BufReader<File>>, ReadError> {
+        let path = dir.join(EVENTS);
+        match crate::files::open(&path) {
+            Ok(file) => Ok(Reader::new(path, BufReader::with_capacity(64 << 10, file))),
+            Err(source) => Err(ReadError::Io { path, source }),
+        }
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    /// `path` is what errors speak of.
+    pub fn new(path: PathBuf, input: R) -> Reader<R> {
+        Reader { path, input, chain: Chain::default(), line: Vec::new(), sealed: false, over: false }
+    }
+
+    /// The good records so far.
+    pub fn read(&self) -> &Chain {
+        &self.chain
+    }
+
+    fn advance(&mut self) -> Result<Option<Record>, ReadError> {
+        let number = self.chain.count();
+        let bad = |flaw| ReadError::Bad { path: self.path.clone(), number, flaw };
+        self.line.clear();
+        let limit = MAX_LINE as u64 + 1;
+        let read = self.input.by_ref().take(limit).read_until(b'\n', &mut self.line);
+        read.map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+        if self.line.is_empty() {
+            return Ok(None);
+        }
+        if self.line.len() > MAX_LINE {
+            return Err(bad(Flaw::TooLong));
+        }
+        if self.line.last() != Some(&b'\n') {
+            return Err(bad(Flaw::Torn));
+        }
+        if self.sealed {
+            return Err(bad(Flaw::AfterSeal));
+        }
+        let record = record::read(&self.line, &self.chain).map_err(bad)?;
+        if let Event::Seal(seal) = &record.event {
+            let (count, head, root) = (self.chain.count(), self.chain.head(), self.chain.root());
+            let over = (seal.event_count, Some(seal.chain_head), Some(seal.merkle_root));
+            if over != (count, head, root) || seal.hash_algorithm != ALGORITHM {
+                return Err(bad(Flaw::Seal));
+            }
+            self.sealed = true;
+        }
+        self.chain.push(&record.link);
+        Ok(Some(record))
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.over = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endless_line_is_bad_and_not_held() {
+        let mut reader = Reader::new("log".into(), BufReader::new(io::repeat(b'x')));
+        let error = reader.next().unwrap().unwrap_err();
+        assert!(matches!(error, ReadError::Bad { number: 0, flaw: Flaw::TooLong, .. }), "{error}");
+        assert!(reader.line.capacity() < 4 * MAX_LINE);
+        assert!(reader.next().is_none());
+    }
+}

@@ -1,0 +1,142 @@
+//! Text of several words, as a shell or a person writes it: quotes hold words together.
+
+use super::Redactor;
+use super::words::{Words, is_name_part};
+
+/// A word in quotes and out of them.
+struct Piece<'a> {
+    raw: &'a str,
+    /// Without its quotes.
+    value: String,
+    quoted: bool,
+}
+
+impl Redactor {
+    /// Known shapes are taken out already.
+    pub(super) fn line(&self, text: &str, depth: usize) -> String {
+        if depth == 0 {
+            return self.mark(text);
+        }
+        let text = self.json(text);
+        let mut words = Words::default();
+        let mut out = String::new();
+        let mut rest = text.as_str();
+        while !rest.is_empty() {
+            let blank = rest.len() - rest.trim_start_matches(is_between).len();
+            out.push_str(&rest[..blank]);
+            if rest[..blank].contains([';', '|', '(', ')', '\n']) {
+                words.next_command();
+            }
+            rest = &rest[blank..];
+            if let Some((header, after)) = self.header_line(rest) {
+                out.push_str(&header);
+                rest = after;
+                continue;
+            }
+            let piece = next(rest);
+            rest = &rest[piece.raw.len()..];
+            out.push_str(&self.piece(&mut words, &piece, depth));
+        }
+        out
+    }
+
+    fn piece(&self, words: &mut Words, piece: &Piece<'_>, depth: usize) -> String {
+        if let Some(told) = self.told(words, &piece.value, depth) {
+            if told == piece.value {
+                return piece.raw.to_owned();
+            }
+            let quote = piece.raw.chars().next().filter(|c| is_quote(*c));
+            let quote = quote.map(String::from).unwrap_or_default();
+            return format!("{quote}{told}{quote}");
+        }
+        if !piece.quoted {
+            return self.plain(piece.raw, depth);
+        }
+        self.quoted(piece.raw, depth)
+    }
+
+    /// What is between quotes is text of its own. Where something was redacted, its escapes are gone.
+    fn quoted(&self, raw: &str, depth: usize) -> String {
+        let mut out = String::new();
+        let mut rest = raw;
+        while let Some(at) = rest.find(is_quote) {
+            out.push_str(&self.plain(&rest[..at], depth));
+            let quote = &rest[at..=at];
+            let (inner, length) = inside(&rest[at + 1..], quote);
+            let seen = self.line(&inner, depth - 1);
+            let end = at + 1 + length;
+            if seen == inner {
+                out.push_str(&rest[at..end]);
+            } else {
+                out.extend([quote, &seen, quote]);
+            }
+            rest = &rest[end..];
+        }
+        out + &self.plain(rest, depth)
+    }
+
+    /// `Authorization: Basic xyz`, unquoted: everything to the end of the line is its value.
+    fn header_line<'a>(&self, rest: &'a str) -> Option<(String, &'a str)> {
+        // Most words are no name: the line is looked at only behind one.
+        let name = rest.find(|c| !is_name_part(c)).filter(|name| *name > 0)?;
+        let end = name + (rest.len() - name - rest[name..].trim_start_matches([' ', '\t']).len());
+        let (name, after) = (&rest[..end], rest[end..].strip_prefix(':')?);
+        let told = after.starts_with([' ', '\t']) && self.is_secret_name(name);
+        told.then(|| {
+            let value = after.split(['\n', '\r']).next().unwrap_or_default();
+            let line = &rest[..end + 1 + value.len()];
+            let blanks = &value[..value.len() - value.trim_start().len()];
+            (format!("{name}:{blanks}{}", self.header_value(value)), &rest[line.len()..])
+        })
+    }
+}
+
+fn is_quote(c: char) -> bool {
+    matches!(c, '"' | '\'' | '`')
+}
+
+fn is_between(c: char) -> bool {
+    c.is_whitespace() || matches!(c, ';' | '|' | '<' | '>' | '(' | ')')
+}
+
+/// What stands before the closing quote, without escapes, and how long that is with the quote.
+fn inside(text: &str, quote: &str) -> (String, usize) {
+    let (mut value, mut escaped) = (String::new(), false);
+    for (at, c) in text.char_indices() {
+        if escaped {
+            escaped = false;
+            value.push(c);
+        } else if c == '\\' && quote != "'" {
+            escaped = true;
+        } else if quote.starts_with(c) {
+            return (value, at + 1);
+        } else {
+            value.push(c);
+        }
+    }
+    (value, text.len())
+}
+
+/// The word at the beginning of `text`; a quote that is not closed takes the rest.
+fn next(text: &str) -> Piece<'_> {
+    let (mut value, mut open, mut quoted, mut escaped) = (String::new(), None, false, false);
+    let mut end = text.len();
+    for (at, c) in text.char_indices() {
+        if escaped {
+            escaped = false;
+            value.push(c);
+        } else if c == '\\' && open != Some('\'') {
+            escaped = true;
+        } else if open == Some(c) {
+            open = None;
+        } else if open.is_none() && is_quote(c) {
+            (open, quoted) = (Some(c), true);
+        } else if open.is_none() && is_between(c) {
+            end = at;
+            break;
+        } else {
+            value.push(c);
+        }
+    }
+    Piece { raw: &text[..end], value, quoted }
+}

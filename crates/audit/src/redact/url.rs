@@ -1,0 +1,186 @@
+//! Addresses and forms: what stands before an `@`, and the values of telling keys.
+
+use super::words::is_name_part;
+use super::{Redactor, names::normal};
+
+/// A name this long is rather a token.
+const LONG_USER: usize = 20;
+/// Here a name without a password is how one logs in, and no secret.
+const NAMED: &[&str] = &["ssh", "git", "git+ssh", "ssh+git", "sftp", "rsync", "svn+ssh", "scp"];
+
+impl Redactor {
+    /// A word that no name tells about. Known shapes are taken out already.
+    pub(super) fn plain(&self, word: &str, depth: usize) -> String {
+        if depth == 0 {
+            return self.mark(word);
+        }
+        let word = self.json(word);
+        self.pairs(&self.listed(&self.users(&word)), depth)
+    }
+
+    /// `scheme://user:password@host`, everywhere in the word, and `user:password@host`.
+    fn users(&self, word: &str) -> String {
+        if !word.contains("://") {
+            return self.bare_user(word);
+        }
+        let mut out = String::new();
+        let mut rest = word;
+        // Looked for once: behind every `://` it is the same one, or none.
+        let last = word.rfind('@');
+        while let Some(at) = rest.find("://") {
+            let (scheme, after) = rest.split_at(at + 3);
+            out.push_str(scheme);
+            rest = after;
+            let last = last.and_then(|last| last.checked_sub(word.len() - after.len()));
+            let Some(end) = user_end(after, last) else { continue };
+            let name: String = scheme[..at].chars().rev().take_while(|c| is_scheme(*c)).collect();
+            let name: String = name.chars().rev().collect::<String>().to_ascii_lowercase();
+            out.push_str(&self.userinfo(&after[..end], NAMED.contains(&&*name)));
+            rest = &after[end..];
+        }
+        out + rest
+    }
+
+    fn userinfo(&self, userinfo: &str, named: bool) -> String {
+        match userinfo.split_once(':') {
+            None if named => userinfo.to_owned(),
+            None => self.mark(userinfo),
+            Some((user, password @ ("" | "x-oauth-basic"))) => format!("{}:{password}", self.mark(user)),
+            Some((user, password)) if user.len() >= LONG_USER => {
+                format!("{}:{}", self.mark(user), self.mark(&decoded(password)))
+            }
+            Some((user, password)) => format!("{user}:{}", self.mark(&decoded(password))),
+        }
+    }
+
+    fn bare_user(&self, word: &str) -> String {
+        let told = || {
+            let (user, rest) = word.split_once(':')?;
+            let (password, host) = rest.rsplit_once('@')?;
+            let plain = |text: &str| !text.is_empty() && !text.contains(['/', '@', '?', '=']);
+            (plain(user) && plain(host) && !password.is_empty())
+                .then(|| format!("{user}:{}@{host}", self.mark(password)))
+        };
+        told().unwrap_or_else(|| word.to_owned())
+    }
+
+    /// `key=value` after `?` or `#` and between `&`; also where the `&` come without any `?`.
+    fn pairs(&self, word: &str, depth: usize) -> String {
+        match word.find(['?', '&', '#']) {
+            None => word.to_owned(),
+            Some(at) if word[at..].starts_with('&') => self.query(word, depth),
+            Some(at) => format!("{}{}", &word[..=at], self.query(&word[at + 1..], depth)),
+        }
+    }
+
+    fn query(&self, query: &str, depth: usize) -> String {
+        let pairs = query.split('&').map(|pair| self.pair(pair, depth));
+        pairs.collect::<Vec<_>>().join("&")
+    }
+
+    /// What stands between two `&`, with parts between `#` and `;`.
+    fn pair(&self, pair: &str, depth: usize) -> String {
+        let mut out = String::new();
+        let mut rest = pair;
+        loop {
+            let end = rest.find(['#', ';']);
+            let part = &rest[..end.unwrap_or(rest.len())];
+            match part.split_once('=') {
+                // What follows a `#` or `;` in a secret may belong to it.
+                Some((key, _)) if self.is_secret_key(key) => {
+                    let value = &rest[key.len() + 1..];
+                    return out + key + "=" + &self.mark(&decoded(value));
+                }
+                Some((key, value)) => out.extend([key, "=", &self.inner(value, depth)]),
+                None => out.push_str(part),
+            }
+            let Some(end) = end else { return out };
+            out.push_str(&rest[end..=end]);
+            rest = &rest[end + 1..];
+        }
+    }
+
+    /// `a=b;password=c`, `a=b,password=c` and `/a;password=c`: before any query, as a list for a database or a mount has it.
+    /// The value goes on until the next name comes.
+    fn listed(&self, word: &str) -> String {
+        let query = word.find(['?', '&', '#']).unwrap_or(word.len());
+        let mut out = String::new();
+        let (mut done, mut from) = (0, 0);
+        while let Some(equals) = word.get(from..query).and_then(|rest| rest.find('=')).map(|at| from + at) {
+            let name = &word[from..equals];
+            let name = name.rsplit(|c| !is_name_part(c)).next().unwrap_or_default();
+            let last = name.rsplit(['.', '[']).next().unwrap_or_default();
+            from = equals + 1;
+            if self.is_secret_name(name) || self.is_secret_name(last.trim_end_matches(']')) {
+                let end = from + value_end(&word[from..]);
+                out.push_str(&word[done..from]);
+                out.push_str(&self.mark(&word[from..end]));
+                (done, from) = (end, end);
+            }
+        }
+        out.push_str(&word[done..]);
+        out
+    }
+
+    /// A value that may be an address itself, as it is or percent-encoded.
+    fn inner(&self, value: &str, depth: usize) -> String {
+        let clear = decoded(value);
+        if clear == value || clear == self.plain(&self.shapes(&clear), depth - 1) {
+            self.plain(value, depth - 1)
+        } else {
+            self.mark(&clear)
+        }
+    }
+
+    fn is_secret_key(&self, key: &str) -> bool {
+        // `filter[token]`, `a.b.token`, `/path/token`: the last name is what counts, or the whole.
+        let key = normal(&decoded(key));
+        let last = key.trim_end_matches(']').rsplit(['[', '.', '/', '?']).next().unwrap_or_default();
+        [&*key, last].iter().any(|name| {
+            self.table.query_keys.has(name) || self.table.flags.has(name) || self.table.env.has(name)
+        })
+    }
+}
+
+/// Where the `@` of an authority is. A `/`, `?` or `#` ends it, unless what was before cannot be a host with a port:
+/// then a password holds one, and the last `@` of the word counts.
+fn user_end(after: &str, last: Option<usize>) -> Option<usize> {
+    let end = after.find(|c: char| matches!(c, '/' | '?' | '#' | '\\') || c.is_whitespace());
+    let authority = &after[..end.unwrap_or(after.len())];
+    if let Some(at) = authority.rfind('@') {
+        return Some(at);
+    }
+    let port = authority.rsplit_once(':').filter(|(host, _)| !host.starts_with('['))?.1;
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+    if is_port { None } else { last }
+}
+
+/// Where a `;` or `,` comes with a name and a `=` behind it.
+fn value_end(text: &str) -> usize {
+    let is_next = |at: &usize| {
+        let rest = &text[at + 1..];
+        let name = rest.find(|c| !is_name_part(c));
+        name.is_some_and(|name| name > 0 && rest[name..].starts_with('='))
+    };
+    text.match_indices([';', ',']).map(|(at, _)| at).find(is_next).unwrap_or(text.len())
+}
+
+fn is_scheme(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')
+}
+
+/// Percent-decoded, as far as that is text.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = bytes
+            .get(at + 1..at + 3)
+            .filter(|hex| bytes[at] == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
+        let byte = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        out.push(byte.unwrap_or(bytes[at]));
+        at += if byte.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}

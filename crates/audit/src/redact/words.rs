@@ -1,0 +1,202 @@
+//! One word after another: flags and the words after them, `NAME=value`, `Name: value`.
+
+use super::table::{is_program, password_flag, takes_user};
+use super::{Redactor, names::normal};
+
+/// What the words before say about the next one.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    awaited: Option<Awaited>,
+    /// Those seen so far that have flags of their own.
+    programs: Vec<String>,
+    /// `config set`: the name of a secret is followed by it.
+    sets: bool,
+    /// The next one is a line for a shell.
+    script: bool,
+}
+
+impl Words {
+    /// What the programs before mean by their flags says nothing about what comes now.
+    pub(super) fn next_command(&mut self) {
+        self.programs.clear();
+        self.sets = false;
+    }
+}
+
+/// What the word after a flag is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    Secret,
+    User,
+    Header,
+}
+
+impl Redactor {
+    /// One word of a command, known shapes already taken out.
+    pub(super) fn word(&self, words: &mut Words, word: &str, depth: usize) -> String {
+        let script = std::mem::replace(&mut words.script, is_script_flag(word));
+        if script && words.awaited.is_none() {
+            return self.line(word, depth);
+        }
+        if let Some(told) = self.told(words, word, depth) {
+            return told;
+        }
+        if word.contains(is_apart) {
+            return self.line(word, depth);
+        }
+        self.plain(word, depth)
+    }
+
+    /// What a name in the word, or a word before it, tells about it; none if nothing does.
+    pub(super) fn told(&self, words: &mut Words, word: &str, depth: usize) -> Option<String> {
+        if depth == 0 {
+            return Some(self.mark(word));
+        }
+        let program = word.rsplit('/').next().unwrap_or_default();
+        if is_program(program) && !words.programs.iter().any(|seen| seen == program) {
+            words.programs.push(program.to_owned());
+        }
+        match words.awaited.take() {
+            // `--token -- value` is nobody's syntax, and the value is a secret all the same.
+            Some(awaited) if word == "--" => {
+                words.awaited = Some(awaited);
+                return Some(word.to_owned());
+            }
+            Some(awaited) if self.awaits(word).is_none() => return Some(self.given(awaited, word, depth)),
+            _ => {}
+        }
+        if let Some((flag, joined)) = password_flag(&words.programs, word) {
+            words.awaited = joined.is_empty().then_some(Awaited::Secret);
+            return Some(format!("{flag}{}", self.mark(joined)));
+        }
+        if word.len() > 1 && word.starts_with('-') {
+            return self.flag(words, word, depth);
+        }
+        if matches!(word, "&&" | "||" | "&") {
+            words.next_command();
+        }
+        if std::mem::replace(&mut words.sets, matches!(word, "set" | "config")) && self.is_setting(word) {
+            words.awaited = Some(Awaited::Secret);
+            return Some(word.to_owned());
+        }
+        self.assigned(word, depth).or_else(|| self.headed(word))
+    }
+
+    /// `aws_secret_access_key`, `//registry.example.org/:_authToken`.
+    fn is_setting(&self, word: &str) -> bool {
+        let name = word.rsplit(['/', ':', '.']).next().unwrap_or_default();
+        is_name(name) && self.table.flags.has(&normal(name))
+    }
+
+    fn flag(&self, words: &mut Words, word: &str, depth: usize) -> Option<String> {
+        if word == "-u" && !takes_user(&words.programs) {
+            return None;
+        }
+        if let Some(awaited) = self.awaits(word) {
+            words.awaited = Some(awaited);
+            return Some(word.to_owned());
+        }
+        if let Some(told) = self.joined(word, depth) {
+            return Some(told);
+        }
+        let (flag, value) = word.split_once('=')?;
+        let value = match self.awaits(flag) {
+            Some(awaited) => self.given(awaited, value, depth),
+            None => self.word(&mut Words::default(), value, depth - 1),
+        };
+        Some(format!("{flag}={value}"))
+    }
+
+    /// What the word after this flag is.
+    fn awaits(&self, word: &str) -> Option<Awaited> {
+        let dashes = word.len() - word.trim_start_matches('-').len();
+        let name = normal(word);
+        if !matches!(dashes, 1 | 2) || !is_name(&name) {
+            None
+        } else if self.table.header_flags.has(&name) {
+            Some(Awaited::Header)
+        } else if self.table.users.has(&name) {
+            Some(Awaited::User)
+        } else {
+            self.table.flags.has(&name).then_some(Awaited::Secret)
+        }
+    }
+
+    fn given(&self, awaited: Awaited, word: &str, depth: usize) -> String {
+        match awaited {
+            Awaited::Secret => self.mark(word),
+            Awaited::User => self.user(word, depth),
+            Awaited::Header => {
+                self.headed(word).unwrap_or_else(|| self.word(&mut Words::default(), word, depth - 1))
+            }
+        }
+    }
+
+    /// `-HName: value` and `-uname:password`.
+    fn joined(&self, word: &str, depth: usize) -> Option<String> {
+        let value = word.strip_prefix("-H").and_then(|header| self.headed(header));
+        if let Some(value) = value {
+            return Some(format!("-H{value}"));
+        }
+        let user = word.strip_prefix("-u").filter(|user| user.contains(':') && !user.contains("://"))?;
+        Some(format!("-u{}", self.user(user, depth)))
+    }
+
+    /// `user:password`. A name alone is no secret; one with an empty password is, as it then is all there is.
+    fn user(&self, word: &str, depth: usize) -> String {
+        match word.split_once(':').filter(|(_, rest)| !rest.starts_with("//")) {
+            None => self.plain(word, depth),
+            Some((user, "")) => format!("{}:", self.mark(user)),
+            Some((user, group)) if is_id(user) && is_id(group) => word.to_owned(),
+            Some((user, password)) => format!("{user}:{}", self.mark(password)),
+        }
+    }
+
+    /// `NAME=value`.
+    fn assigned(&self, word: &str, depth: usize) -> Option<String> {
+        let (name, value) = word.split_once('=').filter(|(name, _)| is_name(name))?;
+        // The working directory of a shell, and no password.
+        let is_folder = matches!(name, "PWD" | "OLDPWD") && value.starts_with('/');
+        if self.is_secret_name(name) && !is_folder {
+            return Some(format!("{name}={}", self.mark(value)));
+        }
+        // The pairs after the first belong to the whole.
+        let form = value.contains('&');
+        (!form).then(|| format!("{name}={}", self.word(&mut Words::default(), value, depth - 1)))
+    }
+
+    /// `Name: value`, to the end of the line; what else there is stays to be looked at.
+    fn headed(&self, word: &str) -> Option<String> {
+        let (name, value) = word.split_once(':').filter(|(name, _)| is_name(name.trim()))?;
+        if !self.is_secret_name(name) {
+            return None;
+        }
+        let blanks = &value[..value.len() - value.trim_start().len()];
+        Some(format!("{name}:{blanks}{}", self.header_value(value)))
+    }
+}
+
+/// What makes several words of one.
+fn is_apart(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '`')
+}
+
+/// The number of a user or a group.
+fn is_id(text: &str) -> bool {
+    (1..=6).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `sh -c`, `bash -lc`.
+fn is_script_flag(word: &str) -> bool {
+    let letters = word.strip_prefix('-').and_then(|word| word.strip_suffix('c'));
+    letters.is_some_and(|letters| letters.bytes().all(|byte| byte.is_ascii_lowercase()) && letters.len() < 4)
+}
+
+/// What can be a name of anything.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_name_part)
+}
+
+pub(super) fn is_name_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '$' | '[' | ']' | '+')
+}

@@ -1,0 +1,431 @@
+//! Is a session's folder what was written? The log against itself, its record against the log, both against the ledger.
+//!
+//! A session that was killed leaves a log without an end: a valid prefix, and *unfinished*. Nothing in the folder can tell
+//! it from a log that somebody cut and whose record was put back; the ledger can, if the session was sealed.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::event::Event;
+use crate::hash::Digest;
+use crate::ledger::{Entry, Ledger, LedgerError};
+use crate::reader::{ReadError, Reader};
+use crate::record::Chain;
+use crate::session::{SessionError, SessionRecord};
+use crate::sign::PublicKey;
+use crate::summary::Summary;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The seal has to be signed, by this key.
+    pub public_key: Option<PublicKey>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Closed with a seal.
+    Sealed,
+    /// Closed without one.
+    Closed,
+    /// Still running, or killed.
+    Unfinished,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    pub ok: bool,
+    pub session_id: Option<String>,
+    pub state: State,
+    /// Good records.
+    pub event_count: u64,
+    pub chain_head: Option<Digest>,
+    pub merkle_root: Option<Digest>,
+    /// A last line that is not complete: no record, and no fault in a log that has no end.
+    pub torn: bool,
+    pub first_bad: Option<BadRecord>,
+    /// The key of the signature in the seal, which was found to be right.
+    pub signed_by: Option<String>,
+    pub ledger_sequence: Option<u64>,
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BadRecord {
+    pub record: u64,
+    pub why: String,
+}
+
+/// Something that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    pub kind: ProblemKind,
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemKind {
+    /// A file cannot be read.
+    Unreadable,
+    /// A record was edited, put in, taken out or moved.
+    Record,
+    /// The log ends before it should.
+    Truncated,
+    /// The record of the session does not say what its log says.
+    Session,
+    Signature,
+    /// The ledger does not have the session, or has another one.
+    Ledger,
+}
+
+/// What was read of one session.
+struct Found {
+    summary: Summary,
+    chain: Chain,
+    torn: bool,
+    bad: Option<ReadError>,
+}
+
+/// The session in `dir`, against itself and the ledger.
+pub fn verify(dir: &Path, ledger: &Ledger, options: &Options) -> Verification {
+    let found = read_log(dir);
+    let mut check = Check { problems: Vec::new() };
+    let first_bad = check.log(&found);
+    check.place(dir, &found);
+    let record = check.session(dir, &found);
+    let signed_by = check.signature(&found, options);
+    let entry = check.ledger(ledger, &found, record.as_ref());
+    let finished = record.as_ref().is_some_and(|record| record.ended.is_some());
+    let started = found.summary.started();
+    Verification {
+        ok: check.problems.is_empty(),
+        session_id: started.map(|started| started.session_id.clone()),
+        state: match found.summary.seal() {
+            Some(_) if finished => State::Sealed,
+            None if finished => State::Closed,
+            _ => State::Unfinished,
+        },
+        event_count: found.chain.count(),
+        chain_head: found.chain.head(),
+        merkle_root: found.chain.root(),
+        torn: found.torn,
+        first_bad,
+        signed_by,
+        ledger_sequence: entry.map(|entry| entry.sequence),
+        problems: check.problems,
+    }
+}
+
+fn read_log(dir: &Path) -> Found {
+    let mut found = Found { summary: Summary::default(), chain: Chain::default(), torn: false, bad: None };
+    let mut reader = match Reader::open(dir) {
+        Ok(reader) => reader,
+        Err(error) => return Found { bad: Some(error), ..found },
+    };
+    for record in &mut reader {
+        match record {
+            Ok(record) => found.summary.add(&record.event),
+            Err(error) if error.is_torn() => found.torn = true,
+            Err(error) => found.bad = Some(error),
+        }
+    }
+    found.chain = reader.read().clone();
+    found
+}
+
+struct Check {
+    problems: Vec<Problem>,
+}
+
+impl Check {
+    fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
+        self.problems.push(Problem { kind, message: message.into() });
+    }
+
+    fn log(&mut self, found: &Found) -> Option<BadRecord> {
+        match &found.bad {
+            Some(ReadError::Bad { number, flaw, .. }) => {
+                self.problem(ProblemKind::Record, format!("record {number}: {flaw}"));
+                return Some(BadRecord { record: *number, why: flaw.to_string() });
+            }
+            Some(error) => self.problem(ProblemKind::Unreadable, error.to_string()),
+            None if found.chain.count() > 0 && found.summary.started().is_none() => {
+                self.problem(ProblemKind::Record, "record 0: the log does not say which session began");
+            }
+            None => {}
+        }
+        None
+    }
+
+    /// A log that is good in itself may still stand in another's place.
+    fn place(&mut self, dir: &Path, found: &Found) {
+        let Some(started) = found.summary.started() else { return };
+        if dir.file_name() != Some(OsStr::new(&started.session_id)) {
+            let message = format!("this is the log of session {}", started.session_id);
+            self.problem(ProblemKind::Session, message);
+        }
+    }
+
+    /// The record has to be what the log makes of it. (After a bad record there is nothing to compare it with.)
+    fn session(&mut self, dir: &Path, found: &Found) -> Option<SessionRecord> {
+        let (record, bytes) = match SessionRecord::read_exact(dir) {
+            Ok(read) => read,
+            Err(SessionError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound && found.chain.count() <= 1 =>
+            {
+                // Killed before it was written.
+                return None;
+            }
+            Err(error) => {
+                self.problem(ProblemKind::Unreadable, error.to_string());
+                return None;
+            }
+        };
+        if found.bad.is_some() {
+            return Some(record);
+        }
+        let due = if record.ended.is_none() {
+            found.summary.opening()
+        } else {
+            self.end(&record, found);
+            found.summary.closing(&found.chain, record.ledger_sequence)
+        };
+        let same = due.is_some_and(|due| due.bytes().is_ok_and(|due| due == bytes));
+        if !same && self.problems.is_empty() {
+            self.problem(ProblemKind::Session, "session.json does not say what the log says");
+        }
+        if record.ledger_sequence.is_some() && !record.sealed {
+            self.problem(
+                ProblemKind::Session,
+                "session.json names a line of the ledger, but there is no seal",
+            );
+        }
+        Some(record)
+    }
+
+    /// A log whose record says that it was closed has an end.
+    fn end(&mut self, record: &SessionRecord, found: &Found) {
+        let (said, there) = (record.audit_event_count, found.chain.count());
+        if found.torn {
+            self.problem(ProblemKind::Truncated, format!("record {there}: the line is not complete"));
+        } else if said > there {
+            self.problem(ProblemKind::Truncated, format!("the log has {there} records of {said}"));
+        } else if record.sealed && found.summary.seal().is_none() {
+            self.problem(ProblemKind::Truncated, "the log was sealed and has no seal");
+        } else if found.summary.ended().is_none() {
+            self.problem(ProblemKind::Truncated, "the log does not say how the session ended");
+        }
+    }
+
+    fn signature(&mut self, found: &Found, options: &Options) -> Option<String> {
+        let expected = options.public_key.as_ref();
+        let (Some(seal), Some(started)) = (found.summary.seal(), found.summary.started()) else {
+            if expected.is_some() {
+                self.problem(ProblemKind::Signature, "the log is not sealed, so nobody signed it");
+            }
+            return None;
+        };
+        if seal.signature.is_none() && expected.is_none() {
+            return None;
+        }
+        match seal.check_signature(&started.session_id, expected) {
+            Ok(key) => Some(key.to_string()),
+            Err(error) => {
+                self.problem(ProblemKind::Signature, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn ledger(&mut self, ledger: &Ledger, found: &Found, record: Option<&SessionRecord>) -> Option<Entry> {
+        let started = found.summary.started()?;
+        let (entry, begun) = match look_up(ledger, &started.session_id, started.ledger_head) {
+            Ok(found) => found,
+            Err(error) => {
+                self.problem(ProblemKind::Ledger, error.to_string());
+                return None;
+            }
+        };
+        if !begun {
+            self.problem(
+                ProblemKind::Ledger,
+                "the ledger has lost lines that were there when the session began",
+            );
+        }
+        let finished = record.filter(|record| record.ended.is_some());
+        let sealed = found.summary.seal().is_some() || finished.is_some_and(|record| record.sealed);
+        let Some(entry) = entry else {
+            if sealed && finished.is_some() {
+                self.problem(ProblemKind::Ledger, "the session was sealed and is not in the ledger");
+            }
+            return None;
+        };
+        if entry.removed {
+            self.problem(ProblemKind::Ledger, "the ledger says that the session was removed");
+            return Some(entry);
+        }
+        // Whoever was killed between the ledger and the record left the record of the beginning.
+        let closing = || found.summary.closing(&found.chain, Some(entry.sequence));
+        let digest = match finished {
+            Some(record) => record.digest().ok(),
+            None => closing().and_then(|record| record.digest().ok()),
+        };
+        if digest != Some(entry.session_digest) {
+            self.problem(ProblemKind::Ledger, "the ledger has another digest of the session");
+        } else if finished.is_some_and(|record| record.ledger_sequence != Some(entry.sequence)) {
+            self.problem(ProblemKind::Ledger, "session.json names another line of the ledger");
+        }
+        Some(entry)
+    }
+}
+
+/// The last line of a session, and whether `head` was once the ledger's head.
+fn look_up(
+    ledger: &Ledger,
+    session_id: &str,
+    head: Option<Digest>,
+) -> Result<(Option<Entry>, bool), LedgerError> {
+    let (mut last, mut begun) = (None, head.is_none());
+    for entry in ledger.entries()? {
+        let entry = entry?;
+        begun |= head == Some(entry.chain_hash);
+        if entry.session_id == session_id {
+            last = Some(entry);
+        }
+    }
+    Ok((last, begun))
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LedgerVerification {
+    pub ok: bool,
+    /// Good lines.
+    pub entry_count: u64,
+    pub head: Option<Digest>,
+    /// A last line that is not complete, which the next writer cuts off.
+    pub torn: bool,
+    /// The first bad line, from 1, and why.
+    pub first_bad: Option<BadLine>,
+    /// Taken away by a cleanup, and said so.
+    pub removed: Vec<String>,
+    /// In the ledger and nowhere else.
+    pub missing: Vec<String>,
+    /// Their record is not the one the ledger knows.
+    pub changed: Vec<String>,
+    /// Sealed and not in the ledger.
+    pub unlisted: Vec<String>,
+    /// They began when the ledger had lines that it has no more.
+    pub orphaned: Vec<String>,
+    /// Why something could not be looked at.
+    pub unreadable: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BadLine {
+    pub line: u64,
+    pub why: String,
+}
+
+/// The ledger in `audit`, and every session that it or the folder knows. The logs themselves are not read: see [`verify`].
+pub fn verify_ledger(audit: &Path) -> LedgerVerification {
+    let mut result = LedgerVerification::default();
+    let (entries, heads) = read_ledger(audit, &mut result);
+    if result.first_bad.is_none() {
+        check_entries(audit, &entries, &mut result);
+        check_folders(audit, &entries, &heads, &mut result);
+    }
+    let found = [&result.missing, &result.changed, &result.unlisted, &result.orphaned, &result.unreadable];
+    result.ok = result.first_bad.is_none() && found.iter().all(|list| list.is_empty());
+    result
+}
+
+type Latest = std::collections::BTreeMap<String, Entry>;
+
+fn read_ledger(audit: &Path, result: &mut LedgerVerification) -> (Latest, HashSet<Digest>) {
+    let (mut latest, mut heads) = (Latest::new(), HashSet::new());
+    let mut entries = match Ledger::of(audit).entries() {
+        Ok(entries) => entries,
+        Err(error) => {
+            result.unreadable.push(error.to_string());
+            return (latest, heads);
+        }
+    };
+    for entry in &mut entries {
+        match entry {
+            Ok(entry) => {
+                result.entry_count += 1;
+                result.head = Some(entry.chain_hash);
+                heads.insert(entry.chain_hash);
+                latest.insert(entry.session_id.clone(), entry);
+            }
+            Err(LedgerError::Bad { line, flaw, .. }) => {
+                result.first_bad = Some(BadLine { line, why: flaw.to_string() });
+            }
+            Err(error) => result.unreadable.push(error.to_string()),
+        }
+    }
+    result.torn = entries.torn();
+    (latest, heads)
+}
+
+fn check_entries(audit: &Path, entries: &Latest, result: &mut LedgerVerification) {
+    for (id, entry) in entries {
+        let dir = audit.join(id);
+        if entry.removed {
+            result.removed.push(id.clone());
+        } else if !dir.exists() {
+            result.missing.push(id.clone());
+        } else if !is_recorded(&dir, entry) {
+            result.changed.push(id.clone());
+        }
+    }
+}
+
+/// The record in `dir` is the one in the ledger, or would be, had the session not been killed while it was closed.
+fn is_recorded(dir: &Path, entry: &Entry) -> bool {
+    let record = match SessionRecord::read(dir) {
+        Ok(record) if record.ended.is_some() => Some(record),
+        Ok(_) => {
+            let found = read_log(dir);
+            found.summary.closing(&found.chain, Some(entry.sequence))
+        }
+        Err(_) => None,
+    };
+    record.is_some_and(|record| {
+        record.session_id == entry.session_id
+            && record.digest().is_ok_and(|digest| digest == entry.session_digest)
+    })
+}
+
+fn check_folders(audit: &Path, entries: &Latest, heads: &HashSet<Digest>, result: &mut LedgerVerification) {
+    let names = match std::fs::read_dir(audit) {
+        Ok(names) => names,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        Err(error) => {
+            let why = nono_sys::errno::describe(&error);
+            result.unreadable.push(format!("{}: {why}", audit.display()));
+            return;
+        }
+    };
+    let mut ids: Vec<String> = names
+        .filter_map(|name| name.ok()?.file_name().into_string().ok())
+        .filter(|id| crate::ledger::is_session_id(id) && audit.join(id).is_dir())
+        .collect();
+    ids.sort();
+    for id in ids {
+        let dir = audit.join(&id);
+        let first = Reader::open(&dir).ok().and_then(|mut reader| reader.next()?.ok());
+        if let Some(Event::SessionStarted(started)) = first.map(|record| record.event)
+            && started.ledger_head.is_some_and(|head| !heads.contains(&head))
+        {
+            result.orphaned.push(id.clone());
+        }
+        if !entries.contains_key(&id) && SessionRecord::read(&dir).is_ok_and(|record| record.sealed) {
+            result.unlisted.push(id);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The file of a log: whole records one after another, and no gap in their chain whatever goes wrong.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::event::Event;
+use crate::files;
+use crate::log::EVENTS;
+use crate::record::{self, Chain, MAX_EVENT};
+use crate::reserve::Ahead;
+
+#[derive(Debug, Error)]
+pub enum WriteError {
+    #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+    /// Nothing is wrong with the log; later there may be room again.
+    #[error("{}: no space left for another record", .path.display())]
+    Full { path: PathBuf },
+    #[error("{}: records were lost: {why}", .path.display())]
+    Broken { path: PathBuf, why: String },
+    #[error("{}: the log is closed", .path.display())]
+    Closed { path: PathBuf },
+    #[error("an event of {length} bytes is too long for a record")]
+    TooLong { length: usize },
+    #[error("an event cannot be put in words: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Whether somebody writes the log in `dir` now.
+pub fn is_being_written(dir: &Path) -> bool {
+    let file = files::open(&dir.join(EVENTS));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// What is still put aside behind a record when it was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    pub(crate) bytes: u64,
+    /// And room for another record like this one.
+    pub(crate) again: bool,
+}
+
+impl Keep {
+    pub(crate) const NOTHING: Keep = Keep { bytes: 0, again: false };
+
+    pub(crate) fn bytes(bytes: u64) -> Keep {
+        Keep { bytes, again: false }
+    }
+}
+
+/// A later record of the same kind may be longer by some digits.
+pub(crate) const GROWTH: u64 = 64;
+
+#[derive(Debug)]
+pub(crate) struct Writer {
+    path: PathBuf,
+    file: File,
+    /// Of the last whole record.
+    end: u64,
+    ahead: Ahead,
+    chain: Chain,
+    /// Something may stand behind the end.
+    dirty: bool,
+    text: Vec<u8>,
+    line: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn create(dir: &Path) -> Result<Writer, WriteError> {
+        let path = dir.join(EVENTS);
+        let file = files::create(&path).map_err(|source| WriteError::Io { path: path.clone(), source })?;
+        // By this a cleanup knows it from one whose writer was killed. A file system without locks is no reason to fail.
+        let _ = file.lock();
+        Ok(Writer {
+            path,
+            file,
+            end: 0,
+            ahead: Ahead::new(),
+            chain: Chain::default(),
+            dirty: false,
+            text: Vec::new(),
+            line: Vec::new(),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.ahead.is_kept()
+    }
+
+    /// How long the line of the last event was, written or not.
+    pub(crate) fn last_length(&self) -> u64 {
+        self.line.len() as u64
+    }
+
+    fn failed(&self, source: io::Error) -> WriteError {
+        let path = self.path.clone();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => WriteError::Full { path },
+            _ => WriteError::Io { path, source },
+        }
+    }
+
+    /// In the file when this returns.
+    pub(crate) fn append(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
+        self.put(event, keep, false)
+    }
+
+    /// On disk when this returns.
+    pub(crate) fn append_durably(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
+        self.put(event, keep, true)
+    }
+
+    fn put(&mut self, event: &Event, keep: Keep, durably: bool) -> Result<(), WriteError> {
+        self.text.clear();
+        self.line.clear();
+        serde_json::to_writer(&mut self.text, event)?;
+        if self.text.len() > MAX_EVENT {
+            return Err(WriteError::TooLong { length: self.text.len() });
+        }
+        let link = self.chain.link(&self.text);
+        let text = std::str::from_utf8(&self.text).map_err(|error| self.failed(io::Error::other(error)))?;
+        record::write(&link, text, &mut self.line)?;
+        self.make_room(keep)?;
+        if self.write().is_err() {
+            // Perhaps only half of it was written. Once more, from where the last record ended.
+            self.make_room(keep)?;
+            self.write().map_err(|error| self.failed(error))?;
+        }
+        if durably && let Err(error) = self.file.sync_data() {
+            // Whoever asked will say no, so it must not stand there.
+            self.dirty = true;
+            // Tried again before the next record; the error that matters is the one returned.
+            let _ = self.cut();
+            return Err(self.failed(error));
+        }
+        self.end += self.line.len() as u64;
+        self.chain.push(&link);
+        Ok(())
+    }
+
+    fn make_room(&mut self, keep: Keep) -> Result<(), WriteError> {
+        let line = self.line.len() as u64;
+        let need = line + keep.bytes + if keep.again { line + GROWTH } else { 0 };
+        self.ahead.ensure(&self.file, self.end, need).map_err(|error| self.failed(error))
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.cut()?;
+        let written = self.file.write_all_at(&self.line, self.end);
+        if written.is_err() {
+            self.dirty = true;
+            // Tried again before the next record; the error that matters is the one returned.
+            let _ = self.cut();
+        }
+        written
+    }
+
+    /// Nothing stands behind the last whole record.
+    fn cut(&mut self) -> io::Result<()> {
+        if self.dirty {
+            self.file.set_len(self.end)?;
+            self.ahead.lost(self.end);
+            self.dirty = false;
+        }
+        Ok(())
+    }
+
+    /// All of it is on disk.
+    pub(crate) fn sync(&self) -> Result<(), WriteError> {
+        self.file.sync_data().map_err(|error| self.failed(error))
+    }
+
+    /// Give back what was put aside.
+    pub(crate) fn release(&mut self) -> Result<(), WriteError> {
+        self.dirty = true;
+        self.cut().map_err(|error| self.failed(error))
+    }
+}
+
+#[cfg(test)]
+impl Writer {
+    /// As if the disk had failed in the middle of a write.
+    pub(crate) fn leave_half_a_record(&mut self) {
+        self.file.write_all_at(b"{\"sequence\":", self.end).unwrap();
+        self.dirty = true;
+    }
+
+    /// From now on nothing can be written.
+    pub(crate) fn become_read_only(&mut self) {
+        self.file = files::open(&self.path).unwrap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Warning;
+    use crate::reader::Reader;
+
+    fn event(number: u64) -> Event {
+        Event::Warning(Warning { time_ms: number, message: "x".repeat(100) })
+    }
+
+    fn read(dir: &Path) -> Vec<Event> {
+        Reader::open(dir).unwrap().map(|record| record.unwrap().event).collect()
+    }
+
+    #[test]
+    fn half_a_record_is_cut_off_and_the_chain_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(dir.path()).unwrap();
+        writer.append(&event(0), Keep::NOTHING).unwrap();
+        writer.leave_half_a_record();
+        writer.append(&event(1), Keep::NOTHING).unwrap();
+        writer.append_durably(&event(2), Keep::NOTHING).unwrap();
+        assert_eq!(read(dir.path()), [event(0), event(1), event(2)]);
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_whole_records() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(dir.path()).unwrap();
+        writer.append(&event(0), Keep::NOTHING).unwrap();
+        let (head, good) = (writer.chain().head(), writer.file.try_clone().unwrap());
+        writer.become_read_only();
+        assert!(matches!(writer.append(&event(1), Keep::NOTHING), Err(WriteError::Io { .. })));
+        assert!(matches!(writer.append_durably(&event(1), Keep::NOTHING), Err(WriteError::Io { .. })));
+        assert_eq!(writer.chain().head(), head);
+        assert_eq!(read(dir.path()), [event(0)]);
+        writer.file = good;
+        writer.append(&event(2), Keep::NOTHING).unwrap();
+        assert_eq!(read(dir.path()), [event(0), event(2)]);
+    }
+
+    #[test]
+    fn an_event_that_is_too_long_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(dir.path()).unwrap();
+        let long = Event::Warning(Warning { time_ms: 0, message: "\u{1}".repeat(MAX_EVENT) });
+        assert!(matches!(writer.append(&long, Keep::NOTHING), Err(WriteError::TooLong { .. })));
+        // The longest that is not: every letter twice escaped is still a line that can be read.
+        let message = "\u{1}".repeat(MAX_EVENT / 6 - 100);
+        writer.append(&Event::Warning(Warning { time_ms: 0, message }), Keep::NOTHING).unwrap();
+        assert_eq!(read(dir.path()).len(), 1);
+    }
+}

@@ -1,0 +1,220 @@
+//! The grammar of `audit`.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Subcommand, ValueEnum};
+use nono::audit::Digest;
+
+use super::ConsentArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    pub(crate) command: AuditCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// The recorded sessions, newest first
+    #[command(
+        after_help = "Examples:\n  nono audit list\n  nono audit list --since 2d --decision denied\n  \
+nono audit list --path ~/.ssh --json"
+    )]
+    List(AuditListArgs),
+    /// What happened in a session, in its order
+    #[command(after_help = "Examples:\n  nono audit show last\n  nono audit show last --decision denied\n  \
+nono audit show last --host example.org --json")]
+    Show(AuditShowArgs),
+    /// Check that nobody changed what was recorded
+    #[command(
+        after_help = "Examples:\n  nono audit verify\n  nono audit verify last --public-key audit.pub\n  \
+nono audit verify --ledger-head 8b6d... --json\n\n\
+Without an ID, every session and the ledger that links them. A session that was killed is a valid beginning, unsealed. \
+Somebody who can write nono's folder can also write a new history: note the ledger's head, or the public key, somewhere \
+else, and give it here.\nExit codes: 0 everything is as it was written; 1 something is not."
+    )]
+    Verify(AuditVerifyArgs),
+    /// Give the records to another program
+    #[command(
+        after_help = "Examples:\n  nono audit export last --format jsonl\n  nono audit export --format csv -o audit.csv\n  \
+nono audit export --format otlp-json | curl --json @- http://localhost:4318/v1/logs"
+    )]
+    Export(ExportArgs),
+    /// Remove old sessions; the ledger keeps that they were removed
+    #[command(
+        after_help = "Examples:\n  nono audit cleanup --older-than 90 --dry-run\n  nono audit cleanup --keep 100 --yes\n\n\
+Running sessions are never removed."
+    )]
+    Cleanup(ForgetArgs),
+    /// Make a key that seals are signed with (`nono run --audit-sign-key FILE`)
+    #[command(after_help = "Example:\n  nono audit keygen -o ~/audit.key > audit.pub\n\n\
+The private key goes to the file, which must not exist; the public key is printed.")]
+    Keygen(KeygenArgs),
+    /// Prove that one event was recorded, without giving the others away
+    #[command(after_help = "Example:\n  nono audit prove last 3 -o proof.json")]
+    Prove(ProveArgs),
+    /// Check such a proof
+    #[command(after_help = "Examples:\n  nono audit check-proof proof.json --root 87f9...\n  \
+nono audit check-proof proof.json --public-key audit.pub\n\n\
+A proof leads from an event to a root. Whether that root is a session's is known only from elsewhere.\n\
+Exit codes: 0 it holds; 1 it does not.")]
+    CheckProof(CheckProofArgs),
+}
+
+/// Which events. Everything that is given has to fit.
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// Not before this moment: 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d ago (UTC)
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    pub(crate) since: Option<u64>,
+    /// Not after this moment
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    pub(crate) until: Option<u64>,
+    /// What touches this path, or something below it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+    /// What was allowed, or what was denied
+    #[arg(long, value_enum)]
+    pub(crate) decision: Option<AuditAnswer>,
+    /// What goes to this host, or to one below it
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum AuditAnswer {
+    Allowed,
+    Denied,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditListArgs {
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// Only sessions with this text in their command
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) command: Option<String>,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditShowArgs {
+    /// A session: its id, the beginning of one, its name, or `last`
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// Answer as JSON, with everything that was recorded
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditVerifyArgs {
+    /// A session: its id, the beginning of one, its name, or `last`; all if none is given
+    #[arg(value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Every session and the ledger, as without an ID
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) all: bool,
+    /// Seals have to be signed by this key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) public_key: Option<PathBuf>,
+    /// The ledger has to end in this digest, or once to have ended in it
+    #[arg(long, value_name = "HASH", value_parser = digest)]
+    pub(crate) ledger_head: Option<Digest>,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Sessions: ids, beginnings of them, names, or `last`; all if none is given
+    #[arg(value_name = "ID")]
+    pub(crate) sessions: Vec<String>,
+    /// One JSON object a line, a table, or OpenTelemetry's logs
+    #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+    pub(crate) format: ExportFormat,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Jsonl,
+    Csv,
+    OtlpJson,
+}
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("limit").required(true).multiple(true).args(["keep", "older_than", "all"])))]
+pub(crate) struct ForgetArgs {
+    /// Keep the newest N sessions
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub(crate) keep: Option<usize>,
+    /// Remove sessions that are older than this many days
+    #[arg(long, value_name = "DAYS", conflicts_with = "all")]
+    pub(crate) older_than: Option<u32>,
+    /// Remove every session that is not running
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeygenArgs {
+    /// Where the private key goes; audit/signing.key in nono's own folder if none is given
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProveArgs {
+    /// A session: its id, the beginning of one, its name, or `last`
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    /// The number of the record, from 0, as `audit show` has it
+    #[arg(value_name = "SEQ")]
+    pub(crate) sequence: u64,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("against").multiple(true).args(["root", "session", "public_key"])))]
+pub(crate) struct CheckProofArgs {
+    /// The proof
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// It has to lead to this root
+    #[arg(long, value_name = "HASH", value_parser = digest)]
+    pub(crate) root: Option<Digest>,
+    /// It has to lead to the root of this session, as it lies here
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Its seal has to be signed by this key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) public_key: Option<PathBuf>,
+}
+
+/// Now, in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn moment(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no moment: write 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d");
+    nono::audit::moment(text, now_ms()).ok_or_else(wrong)
+}
+
+fn digest(text: &str) -> Result<Digest, String> {
+    Digest::try_from(text.to_ascii_lowercase()).map_err(ToOwned::to_owned)
+}

@@ -1,0 +1,39 @@
+//! The flags of `run`, `shell` and `wrap` that have to do with the audit log.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use nono::session::Auditing;
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditingArgs {
+    /// Keep no audit log of this run
+    #[arg(long, conflicts_with_all = ["audit_integrity", "audit_sign_key"], help_heading = "Audit")]
+    pub(crate) no_audit: bool,
+    /// Seal the log at the end and enter it in the ledger (the default with --rollback)
+    #[arg(long, help_heading = "Audit")]
+    pub(crate) audit_integrity: bool,
+    /// Sign the seal with this key (see `nono audit keygen`)
+    #[arg(long, value_name = "FILE", help_heading = "Audit")]
+    pub(crate) audit_sign_key: Option<PathBuf>,
+}
+
+impl AuditingArgs {
+    pub(crate) fn request(&self) -> Auditing {
+        Auditing {
+            wanted: !self.no_audit,
+            integrity: self.audit_integrity.then_some(true),
+            sign_key: self.audit_sign_key.clone(),
+        }
+    }
+
+    /// The first of these flags that is given, as it is called.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--no-audit", self.no_audit),
+            ("--audit-integrity", self.audit_integrity),
+            ("--audit-sign-key", self.audit_sign_key.is_some()),
+        ];
+        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+}

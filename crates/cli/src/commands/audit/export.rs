@@ -1,0 +1,63 @@
+//! `nono audit export`: records for other programs.
+
+use std::io;
+
+use nono::audit::{AuditEntry, AuditError, Catalogue, Exporter, Format, Reader};
+use nono::diagnostic::escape;
+
+use super::{output, until_closed};
+use crate::args::{ExportArgs, ExportFormat};
+use crate::failure::{Failure, NOT_DONE};
+use crate::message;
+
+pub(super) fn export(args: &ExportArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
+    let (entries, mut problems) = if args.sessions.is_empty() {
+        let (mut entries, problems) = catalogue.list()?;
+        // As it happened.
+        entries.reverse();
+        (entries, problems)
+    } else {
+        let found: Result<Vec<_>, _> = args.sessions.iter().map(|text| catalogue.find(text)).collect();
+        (found?, Vec::new())
+    };
+    let format = match args.format {
+        ExportFormat::Jsonl => Format::Jsonl,
+        ExportFormat::Csv => Format::Csv,
+        ExportFormat::OtlpJson => Format::OtlpJson,
+    };
+    let out = output(args.output.as_deref())?;
+    until_closed(write(&entries, out, format, &mut problems))?;
+    for problem in &problems {
+        message::line(&format!("error: {}", escape(&problem.to_string())));
+    }
+    Ok(if problems.is_empty() { 0 } else { NOT_DONE })
+}
+
+/// What follows a bad record of a log is left out, and said.
+fn write(
+    entries: &[AuditEntry],
+    out: impl io::Write,
+    format: Format,
+    problems: &mut Vec<AuditError>,
+) -> io::Result<()> {
+    let mut exporter = Exporter::new(out, format)?;
+    for entry in entries {
+        exporter.session(&entry.id)?;
+        let reader = match Reader::open(&entry.dir) {
+            Ok(reader) => reader,
+            Err(error) => {
+                problems.push(error.into());
+                continue;
+            }
+        };
+        for record in reader {
+            match record {
+                Ok(record) => exporter.record(&record)?,
+                // It is being written, or its writer was killed.
+                Err(error) if error.is_torn() && entry.record.ended.is_none() => {}
+                Err(error) => problems.push(error.into()),
+            }
+        }
+    }
+    exporter.finish().map(drop)
+}

@@ -1,0 +1,32 @@
+//! `nono audit keygen`: a key of one's own for seals.
+
+use nono::audit::{AuditError, SigningKey};
+use nono::diagnostic::shown;
+use nono::session::SessionError;
+
+use super::Place;
+use crate::args::KeygenArgs;
+use crate::failure::Failure;
+use crate::message;
+
+const FILE: &str = "signing.key";
+
+pub(super) fn keygen(args: &KeygenArgs, place: &Place) -> Result<u8, Failure> {
+    let file = if let Some(file) = &args.output {
+        place.cwd.join(file)
+    } else {
+        let dir = place.catalogue.dir();
+        nono::state_dir::ensure(&place.state_dir).map_err(SessionError::from)?;
+        nono::state_dir::ensure(&dir).map_err(SessionError::from)?;
+        dir.join(FILE)
+    };
+    if file.symlink_metadata().is_ok() {
+        return Err(Failure::refused(format!("{} is there already, and stays as it is", shown(&file)))
+            .hint("whoever signed with it would be lost; choose another file with -o"));
+    }
+    let key = SigningKey::generate().map_err(AuditError::from)?;
+    key.save(&file).map_err(AuditError::from)?;
+    message::line(&format!("the private key is in {}: use it with --audit-sign-key", shown(&file)));
+    message::answer(&key.public().to_string())?;
+    Ok(0)
+}

@@ -1,0 +1,123 @@
+//! `nono audit list`: recorded sessions, newest first.
+
+use nono::audit::{Answers, AuditEntry, AuditError, Counts};
+use nono::diagnostic::{escape, quote_all};
+use serde_json::{Value, json};
+
+use super::{Place, some};
+use crate::age::ago;
+use crate::args::AuditListArgs;
+use crate::failure::Failure;
+use crate::message;
+
+/// A longer command is cut.
+const COMMAND: usize = 48;
+
+pub(super) fn list(args: &AuditListArgs, place: &Place) -> Result<u8, Failure> {
+    let filter = place.filter(&args.filter, args.command.clone());
+    let (entries, mut problems) = place.catalogue.list()?;
+    let mut wanted = Vec::new();
+    for entry in entries {
+        let counted = match filter.wants_session(&entry) {
+            Ok(true) => entry.counts(),
+            Ok(false) => continue,
+            Err(error) => Err(error),
+        };
+        match counted {
+            Ok(counts) => wanted.push((entry, counts)),
+            Err(error) => problems.push(error),
+        }
+    }
+    if args.json {
+        let values = wanted.iter().map(|(entry, counts)| value(entry, counts)).collect::<Vec<_>>();
+        message::answer_json(&values)?;
+    } else if wanted.is_empty() {
+        message::answer("no recorded sessions")?;
+    } else {
+        message::answer(&table(&wanted).join("\n"))?;
+    }
+    say(&problems);
+    Ok(0)
+}
+
+/// What cannot be read is never silently left out.
+fn say(problems: &[AuditError]) {
+    for problem in problems {
+        message::line(&format!("warning: {}", escape(&problem.to_string())));
+    }
+}
+
+/// One line each; the columns of id, age and command line up.
+fn table(wanted: &[(AuditEntry, Counts)]) -> Vec<String> {
+    let rows: Vec<[String; 4]> = wanted.iter().map(|(entry, counts)| row(entry, counts)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (id, age, command) = (width(0), width(1), width(2));
+    rows.iter()
+        .map(|row| format!("{:<id$}  {:<age$}  {:<command$}  {}", row[0], row[1], row[2], row[3]))
+        .collect()
+}
+
+fn row(entry: &AuditEntry, counts: &Counts) -> [String; 4] {
+    let mut command: String = quote_all(&entry.record.command);
+    if command.chars().count() > COMMAND {
+        command = command.chars().take(COMMAND - 3).chain("...".chars()).collect();
+    }
+    let mut end: Vec<String> = ending(entry).into_iter().chain(numbers(counts)).collect();
+    end.push(format!("[{}]", entry.state.word()));
+    end.extend(entry.record.name.iter().map(|name| format!("[name: {}]", escape(name))));
+    [escape(&entry.id), ago(&entry.record.started), command, end.join("  ")]
+}
+
+/// How it ended, if it did.
+pub(super) fn ending(entry: &AuditEntry) -> Option<String> {
+    let record = &entry.record;
+    let code = record.exit_code?;
+    let signal = record.signal.map(nono::signal_name).map(|name| format!(" ({name})")).unwrap_or_default();
+    let limit = record.limit.as_deref().map(|limit| format!(" ({})", escape(limit))).unwrap_or_default();
+    let stopped = if record.stopped { " (stopped)" } else { "" };
+    Some(format!("exit {code}{signal}{limit}{stopped}"))
+}
+
+/// What was decided, refused and sent, where there was anything.
+pub(super) fn numbers(counts: &Counts) -> Vec<String> {
+    let answers = |answers: Answers, what: &str| {
+        let all = answers.allowed.saturating_add(answers.denied);
+        let denied = if answers.denied > 0 {
+            format!(" ({} denied)", crate::units::grouped(answers.denied))
+        } else {
+            String::new()
+        };
+        (all > 0).then(|| format!("{}{denied}", many(all, what)))
+    };
+    let denials = (counts.denials > 0).then(|| many(counts.denials, "denial"));
+    let parts = [
+        answers(counts.decisions, "decision"),
+        denials,
+        answers(counts.network, "network event"),
+        answers(counts.urls, "link"),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+pub(super) fn many(number: u64, what: &str) -> String {
+    some(usize::try_from(number).unwrap_or(usize::MAX), what)
+}
+
+pub(super) fn value(entry: &AuditEntry, counts: &Counts) -> Value {
+    let record = &entry.record;
+    json!({
+        "session_id": entry.id,
+        "name": record.name,
+        "state": entry.state.word(),
+        "started": record.started,
+        "ended": record.ended,
+        "command": record.command,
+        "workdir": record.workdir.to_string_lossy(),
+        "exit_code": record.exit_code,
+        "signal": record.signal,
+        "network": record.network,
+        // Not known of one without an end until its log is read.
+        "audit_event_count": record.ended.as_ref().map(|_| record.audit_event_count),
+        "counts": counts,
+    })
+}

@@ -1,0 +1,87 @@
+//! `nono audit`: what sessions did, looked through, checked, given away, removed. One file per command.
+
+mod cleanup;
+mod export;
+mod keygen;
+mod list;
+mod proof;
+mod show;
+mod timeline;
+mod verify;
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nono::audit::event::Decision;
+use nono::audit::{Catalogue, Filter, PublicKey};
+
+use super::rollback::{resolved, some};
+use crate::args::{AuditAnswer, AuditCommand, FilterArgs};
+use crate::failure::Failure;
+
+pub(crate) fn audit(command: &AuditCommand) -> Result<u8, Failure> {
+    let place = place()?;
+    match command {
+        AuditCommand::List(args) => list::list(args, &place),
+        AuditCommand::Show(args) => show::show(args, &place),
+        AuditCommand::Verify(args) => verify::verify(args, &place.catalogue),
+        AuditCommand::Export(args) => export::export(args, &place.catalogue),
+        AuditCommand::Cleanup(args) => cleanup::cleanup(args, &place.catalogue),
+        AuditCommand::Keygen(args) => keygen::keygen(args, &place),
+        AuditCommand::Prove(args) => proof::prove(args, &place.catalogue),
+        AuditCommand::CheckProof(args) => proof::check(args, &place.catalogue),
+    }
+}
+
+/// Where logs are looked for, and from where.
+struct Place {
+    catalogue: Catalogue,
+    state_dir: PathBuf,
+    cwd: PathBuf,
+}
+
+/// Nothing is made here: without a state folder there are no logs.
+fn place() -> Result<Place, Failure> {
+    let place = super::rollback::place()?;
+    Ok(Place { catalogue: Catalogue::new(&place.state_dir), state_dir: place.state_dir, cwd: place.cwd })
+}
+
+impl Place {
+    fn filter(&self, args: &FilterArgs, command: Option<String>) -> Filter {
+        Filter {
+            since: args.since,
+            until: args.until,
+            command,
+            path: args.path.as_ref().map(|path| resolved(&self.cwd.join(path))),
+            decision: args.decision.map(|answer| match answer {
+                AuditAnswer::Allowed => Decision::Allowed,
+                AuditAnswer::Denied => Decision::Denied,
+            }),
+            host: args.host.clone(),
+        }
+    }
+}
+
+fn public_key(file: Option<&Path>) -> Result<Option<PublicKey>, Failure> {
+    let key = file.map(PublicKey::load).transpose();
+    Ok(key.map_err(nono::audit::AuditError::from)?)
+}
+
+/// Stdout, or a file that only its owner reads: what is recorded is nobody else's business.
+fn output(file: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
+    let Some(file) = file else { return Ok(Box::new(io::BufWriter::new(io::stdout().lock()))) };
+    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
+    opened
+        .map(|opened| Box::new(io::BufWriter::new(opened)) as Box<dyn Write>)
+        .map_err(|error| Failure::file(file, &error))
+}
+
+/// Whoever stops reading has read enough.
+fn until_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,97 @@
+//! `nono audit prove` and `check-proof`: one event, shown to somebody who has not the others.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use nono::audit::{AuditError, Catalogue, EventProof, ProofError, VerifyOptions};
+use nono::diagnostic::{escape, shown};
+
+use super::{output, public_key, until_closed};
+use crate::args::{CheckProofArgs, ProveArgs};
+use crate::failure::{Failure, NOT_DONE};
+use crate::message;
+
+/// No proof is larger: the way to a root is short, and so is an event.
+const LARGEST: u64 = 8 << 20;
+
+pub(super) fn prove(args: &ProveArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
+    let entry = catalogue.find(&args.session)?;
+    let proof = EventProof::build(&entry.dir, &entry.id, args.sequence).map_err(AuditError::from)?;
+    let text = serde_json::to_string_pretty(&proof).map_err(std::io::Error::from)?;
+    let mut out = output(args.output.as_deref())?;
+    until_closed(writeln!(out, "{text}").and_then(|()| out.flush()))?;
+    Ok(0)
+}
+
+pub(super) fn check(args: &CheckProofArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
+    let key = public_key(args.public_key.as_deref())?;
+    let proof = match read(&args.file)? {
+        Ok(proof) => proof,
+        Err(why) => return Ok(fails(&format!("it is no proof: {why}"))?),
+    };
+    let held = proof.check(key.as_ref()).and_then(|()| match &args.root {
+        Some(root) => proof.proof.check_against(root, proof.proof.leaf_count),
+        None => Ok(()),
+    });
+    if let Err(why) = held {
+        return Ok(fails(&why.to_string())?);
+    }
+    if let Some(why) =
+        args.session.as_ref().map(|text| of_session(&proof, text, catalogue)).transpose()?.flatten()
+    {
+        return Ok(fails(&why)?);
+    }
+    let (at, count) = (proof.proof.leaf_index, proof.proof.leaf_count);
+    message::answer(&format!(
+        "holds: this is event {at} of {count} under the root {}\n{}",
+        proof.proof.merkle_root,
+        escape(&proof.event_json)
+    ))?;
+    if args.root.is_none() && args.session.is_none() && key.is_none() {
+        message::line(
+            "warning: the root is the proof's own, so anybody could have made it; give one from elsewhere with \
+--root, --session or --public-key",
+        );
+    } else if args.session.is_none() && key.is_none() {
+        // A root says nothing about how many events are under it, nor whose.
+        message::line(&format!(
+            "note: that it is event {at} of {count}, and of session {}, is the proof's own word",
+            proof.session_id
+        ));
+    }
+    Ok(0)
+}
+
+fn fails(why: &str) -> std::io::Result<u8> {
+    message::answer(&format!("does not hold: {}", escape(why))).map(|()| NOT_DONE)
+}
+
+fn read(file: &Path) -> Result<Result<EventProof, String>, Failure> {
+    let failed = |error: std::io::Error| Failure::file(file, &error);
+    let mut text = Vec::new();
+    File::open(file).map_err(failed)?.take(LARGEST + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > LARGEST {
+        return Ok(Err(format!("{} is too large", shown(file))));
+    }
+    Ok(serde_json::from_slice(&text).map_err(|error| error.to_string()))
+}
+
+/// Why it is no proof of that session; none if it is one.
+fn of_session(proof: &EventProof, text: &str, catalogue: &Catalogue) -> Result<Option<String>, Failure> {
+    let log = catalogue.locate(text)?;
+    if log.id != proof.session_id {
+        return Ok(Some(format!("it is for session {}", proof.session_id)));
+    }
+    let found = catalogue.verify(&log, &VerifyOptions::default());
+    if let Some(problem) = found.problems.first() {
+        return Ok(Some(format!("session {} is not as it was written: {}", log.id, problem.message)));
+    }
+    let own = EventProof::build(&log.dir, &log.id, proof.proof.leaf_index);
+    let same = own.and_then(|own| proof.proof.check_against(&own.proof.merkle_root, own.proof.leaf_count));
+    match same {
+        Ok(()) => Ok(None),
+        Err(ProofError::OtherRoot) => Ok(Some(format!("session {} has another root", log.id))),
+        Err(error) => Ok(Some(error.to_string())),
+    }
+}

@@ -1,0 +1,54 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nono_audit::ledger::LedgerError;
+use nono_audit::proof::ProofError;
+use nono_audit::reader::ReadError;
+use nono_audit::session::SessionError;
+use nono_audit::{redact, sign};
+use nono_sys::errno;
+use thiserror::Error;
+
+use crate::state_dir::StateDirError;
+
+/// Why a log could not be found, read or removed.
+#[derive(Debug, Error)]
+pub enum AuditError {
+    #[error("there are no recorded sessions")]
+    NoSessions,
+    #[error("there is no recorded session {text}")]
+    NotFound { text: String },
+    #[error("session {id} is in the ledger, and gone")]
+    Gone { id: String },
+    #[error("session {id} was removed by a cleanup")]
+    Removed { id: String },
+    #[error("{text} is not one session: {}", .ids.join(", "))]
+    Ambiguous { text: String, ids: Vec<String> },
+    #[error("{}: it is no recorded session: {what}", .path.display())]
+    NoSession { path: PathBuf, what: &'static str },
+    #[error("{}: {what}", .path.display())]
+    Settings { path: PathBuf, what: String },
+    #[error("{}: {}", .path.display(), errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    StateDir(#[from] StateDirError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error(transparent)]
+    RedactionKey(#[from] redact::KeyError),
+    #[error(transparent)]
+    SigningKey(#[from] sign::KeyError),
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+}
+
+impl AuditError {
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> AuditError {
+        let path = path.to_owned();
+        move |source| AuditError::Io { path, source }
+    }
+}

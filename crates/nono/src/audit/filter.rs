@@ -1,0 +1,103 @@
+//! Which sessions and events are wanted.
+
+use std::path::{Path, PathBuf};
+
+use nono_audit::Event;
+use nono_audit::event::Decision;
+use nono_audit::export::facts;
+use nono_audit::reader::Reader;
+use nono_sys::time::seconds;
+
+use super::catalogue::AuditEntry;
+use super::error::AuditError;
+
+/// Everything that is given has to fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Milliseconds since 1970.
+    pub since: Option<u64>,
+    pub until: Option<u64>,
+    /// Stands somewhere in the command, in any case.
+    pub command: Option<String>,
+    /// It, or something below it, is touched.
+    pub path: Option<PathBuf>,
+    pub decision: Option<Decision>,
+    /// A host, or the end of one after a dot.
+    pub host: Option<String>,
+}
+
+impl Filter {
+    /// Whether single events are asked for.
+    fn asks_for_events(&self) -> bool {
+        self.path.is_some() || self.decision.is_some() || self.host.is_some()
+    }
+
+    /// Whether something of this session is wanted. A log that is damaged is wanted as far as it can be read.
+    pub fn wants_session(&self, entry: &AuditEntry) -> Result<bool, AuditError> {
+        if !self.fits_session(entry) {
+            return Ok(false);
+        }
+        if !self.asks_for_events() {
+            return Ok(true);
+        }
+        // A bad record ends the log: what is wrong with it is for `verify` to say.
+        Ok(Reader::open(&entry.dir)?.map_while(Result::ok).any(|record| self.wants(&record.event)))
+    }
+
+    /// By what its record says.
+    fn fits_session(&self, entry: &AuditEntry) -> bool {
+        let record = &entry.record;
+        let moment = |text: &str| seconds(text).map(|seconds| seconds * 1000);
+        let begun = moment(&record.started).unwrap_or(0);
+        // One that was killed was there at least until its beginning.
+        let over = record.ended.as_deref().and_then(moment).unwrap_or(begun);
+        // Its moments are whole seconds.
+        let in_time = self.since.is_none_or(|since| over.saturating_add(999) >= since || entry.is_running())
+            && self.until.is_none_or(|until| begun <= until);
+        in_time && self.command.as_deref().is_none_or(|text| says(&record.command, text))
+    }
+
+    /// Whether this event is wanted. What no path, decision or host belongs to is not, where one is asked for.
+    pub fn wants(&self, event: &Event) -> bool {
+        let facts = facts(event);
+        self.since.is_none_or(|since| facts.time_ms >= since)
+            && self.until.is_none_or(|until| facts.time_ms <= until)
+            && self.decision.is_none_or(|decision| facts.decision == Some(decision))
+            && self.path.as_deref().is_none_or(|path| touches(event, path))
+            && self.host.as_deref().is_none_or(|host| reaches(event, host))
+    }
+}
+
+fn says(command: &[String], text: &str) -> bool {
+    command.join(" ").to_lowercase().contains(&text.to_lowercase())
+}
+
+fn touches(event: &Event, below: &Path) -> bool {
+    match event {
+        Event::CapabilityDecision(it) => it.path.starts_with(below),
+        Event::Denial(it) => it.what.path.as_deref().is_some_and(|path| path.starts_with(below)),
+        Event::Restore(it) => it.paths.iter().any(|path| path.starts_with(below)),
+        _ => false,
+    }
+}
+
+fn reaches(event: &Event, host: &str) -> bool {
+    let fits = |found: &str| {
+        let (found, host) = (found.to_lowercase(), host.trim_start_matches("*.").to_lowercase());
+        found == host || found.strip_suffix(&host).is_some_and(|before| before.ends_with('.'))
+    };
+    match event {
+        Event::Network(it) => fits(&it.host),
+        Event::UrlOpen(it) => fits(host_of(&it.url)),
+        _ => false,
+    }
+}
+
+fn host_of(url: &str) -> &str {
+    let after = url.split_once("://").map_or(url, |(_, after)| after);
+    let authority = after.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    host.rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(host, |(host, _)| host)
+}

@@ -1,0 +1,109 @@
+//! The log of a restore that is made later. The log of the run is sealed by then, so a restore has one of its own, with
+//! its own seal and line in the ledger: what was changed after a session is as much on record as what it did.
+//!
+//! It begins before anything is changed: a restore that is killed leaves a beginning without an end.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use nono_audit::event::{Event, Restore, SessionEnded, SessionStarted};
+use nono_audit::ledger::LedgerError;
+use nono_audit::log::{CreateError, FinishError, Options};
+use nono_audit::{Digest, Log, WriteError};
+use nono_sys::process::timestamp;
+use nono_sys::time::now_ms;
+use thiserror::Error;
+
+use super::error::AuditError;
+
+/// On whose behalf restores are made.
+#[derive(Clone, Debug)]
+pub struct Author {
+    /// As it was typed; what may be secret in it is not recorded.
+    pub command: Vec<OsString>,
+    pub workdir: PathBuf,
+}
+
+/// Why a restore is not on record, or not all of it.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    #[error(transparent)]
+    Redaction(#[from] AuditError),
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Finish(#[from] FinishError),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// A log with a beginning.
+#[derive(Debug)]
+pub(crate) struct RestoreLog(Log);
+
+impl RestoreLog {
+    /// `roots`: what the session tracks whose files are put back.
+    pub(crate) fn begin(
+        state_dir: &Path,
+        author: &Author,
+        roots: &[PathBuf],
+    ) -> Result<RestoreLog, RecordError> {
+        let redactor = super::redactor(state_dir)?;
+        let pid = std::process::id();
+        let started = SessionStarted {
+            time_ms: now_ms(),
+            session_id: format!("{}-{pid}", timestamp()),
+            name: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid,
+            command: redactor.argv(&author.command),
+            workdir: author.workdir.clone(),
+            executable: None,
+            // Nothing is run, so nothing is confined.
+            policy_digest: Digest::ZERO,
+            tracked_paths: roots.to_vec(),
+            network: "none".to_owned(),
+            // The log looks it up.
+            ledger_head: None,
+        };
+        create(state_dir, &started).map(RestoreLog)
+    }
+
+    /// What it came to. After this nothing is added.
+    pub(crate) fn end(self, restore: Restore) -> Result<(), RecordError> {
+        let whole = restore.kept == 0 && restore.failed == 0;
+        let ended = SessionEnded {
+            time_ms: now_ms(),
+            exit_code: i32::from(!whole),
+            signal: None,
+            limit: None,
+            stopped: false,
+        };
+        let noted = self.0.note(&Event::Restore(restore));
+        // Closed all the same: what cannot be said in it is said by its end.
+        let finished = self.0.finish(ended, None);
+        noted?;
+        finished?.ledger.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// One process may restore more than once in a second, and right after a run of its own.
+fn create(state_dir: &Path, started: &SessionStarted) -> Result<Log, RecordError> {
+    let options = || Options { integrity: true, key: None };
+    let (dir, stamp) = (super::dir(state_dir), started.session_id.clone());
+    let mut attempt = 0u32;
+    loop {
+        let session_id = if attempt == 0 { stamp.clone() } else { format!("{stamp}-{attempt}") };
+        attempt += 1;
+        if state_dir.join("rollbacks").join(&session_id).symlink_metadata().is_ok() {
+            continue;
+        }
+        match Log::create(&dir, SessionStarted { session_id, ..started.clone() }, options()) {
+            Err(CreateError::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
+            result => return Ok(result?),
+        }
+    }
+}

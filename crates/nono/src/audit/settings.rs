@@ -1,0 +1,104 @@
+//! `config.toml` in nono's state folder, as far as it concerns the audit log.
+
+use std::path::Path;
+
+use nono_audit::redact::Changes;
+use toml::{Table, Value};
+
+use super::error::AuditError;
+use crate::rollback::folder;
+
+/// `[audit.redaction] flags = [], headers = [], query_keys = [], env = []`, and `not_…` for each of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub redaction: Changes,
+}
+
+impl Settings {
+    /// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
+    pub fn load(file: &Path) -> Result<Settings, AuditError> {
+        let bytes = match folder::read(file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Settings::default()),
+            other => other.map_err(AuditError::io(file))?,
+        };
+        let wrong = |what: String| AuditError::Settings { path: file.to_owned(), what };
+        let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text".to_owned()))?;
+        let table: Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
+        match below(&table, "audit", "audit").map_err(wrong)? {
+            None => Ok(Settings::default()),
+            Some(audit) => parse(audit).map_err(wrong),
+        }
+    }
+}
+
+fn below<'a>(table: &'a Table, key: &str, name: &str) -> Result<Option<&'a Table>, String> {
+    match table.get(key) {
+        None => Ok(None),
+        Some(Value::Table(table)) => Ok(Some(table)),
+        Some(_) => Err(format!("`{name}` should be a table")),
+    }
+}
+
+fn parse(audit: &Table) -> Result<Settings, String> {
+    if let Some(key) = audit.keys().find(|key| *key != "redaction") {
+        return Err(format!("`audit.{key}` is not known"));
+    }
+    let mut settings = Settings::default();
+    let redaction = below(audit, "redaction", "audit.redaction")?;
+    for (key, value) in redaction.into_iter().flatten() {
+        let list = list(&mut settings.redaction, key);
+        let list = list.ok_or_else(|| format!("`audit.redaction.{key}` is not known"))?;
+        *list = names(value).ok_or_else(|| format!("`audit.redaction.{key}` should be a list of names"))?;
+    }
+    Ok(settings)
+}
+
+fn list<'a>(changes: &'a mut Changes, key: &str) -> Option<&'a mut Vec<String>> {
+    Some(match key {
+        "flags" => &mut changes.flags,
+        "headers" => &mut changes.headers,
+        "query_keys" => &mut changes.query_keys,
+        "env" => &mut changes.env,
+        "not_flags" => &mut changes.not_flags,
+        "not_headers" => &mut changes.not_headers,
+        "not_query_keys" => &mut changes.not_query_keys,
+        "not_env" => &mut changes.not_env,
+        _ => return None,
+    })
+}
+
+fn names(value: &Value) -> Option<Vec<String>> {
+    let name = |value: &Value| value.as_str().filter(|name| !name.trim().is_empty()).map(ToOwned::to_owned);
+    value.as_array()?.iter().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<Settings, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        std::fs::write(&file, text).unwrap();
+        Settings::load(&file).map_err(|error| error.to_string().replace(&*file.to_string_lossy(), "FILE"))
+    }
+
+    #[test]
+    fn what_a_person_may_write() {
+        assert_eq!(load(""), Ok(Settings::default()));
+        assert_eq!(load("[rollback]\nmax_sessions = 1\n"), Ok(Settings::default()));
+        let settings = load("[audit.redaction]\nflags = ['--magic']\nnot_env = ['MY_KEY']\n").unwrap();
+        assert_eq!(settings.redaction.flags, ["--magic"]);
+        assert_eq!(settings.redaction.not_env, ["MY_KEY"]);
+        for (text, error) in [
+            ("audit = 1", "FILE: `audit` should be a table"),
+            ("[audit]\nredact = 1", "FILE: `audit.redact` is not known"),
+            ("[audit]\nredaction = 1", "FILE: `audit.redaction` should be a table"),
+            ("[audit.redaction]\nflag = []", "FILE: `audit.redaction.flag` is not known"),
+            ("[audit.redaction]\nflags = 'a'", "FILE: `audit.redaction.flags` should be a list of names"),
+            ("[audit.redaction]\nflags = ['']", "FILE: `audit.redaction.flags` should be a list of names"),
+        ] {
+            assert_eq!(load(text), Err(error.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The only way out to the network: a filtering proxy in a process of its own.
+//!
+//! How a session uses it:
+//!
+//! 1. [`Networking::new`] checks what was asked for (credentials, another proxy) and touches nothing.
+//!    [`Networking::open`] adds to the request what it opens and closes: the hosts of the credentials, and the files they
+//!    are in. Then the policy is resolved as always; only `NetworkPolicy::Filtered` needs a proxy
+//!    ([`Networking::is_needed`]).
+//! 2. [`Network::start`], before the launch: fetches the secrets, starts the process, waits until it is confined, and
+//!    writes the session's certificates. [`Network::apply`] then changes the command's environment: the proxy's
+//!    variables, dummies instead of secrets.
+//! 3. [`Network::serve`] when there is a socket, before the command may start: the one made inside the command's network
+//!    ([`Listen::Inside`], from the launch's hook), or else [`Network::serve_here`] for one on this machine's loopback
+//!    ([`Listen::Here`], made by [`bind`] so that its address is known to the policy). An error means that the command
+//!    must not run.
+//! 4. [`Network::finish`] after the run: ends what is open and returns what happened. The observer has heard every event
+//!    by then. Dropped instead, the process is killed.
+
+mod backlog;
+mod command;
+mod credential;
+mod environment;
+mod helper;
+mod process;
+mod report;
+pub mod services;
+pub mod settings;
+mod start;
+mod upstream;
+mod wire;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nono_policy::{CapabilitySource, HostGrant, NetworkPolicy, RunRequest};
+
+pub use command::CommandError;
+pub use credential::{Credential, CredentialError, CredentialRequest, Source};
+pub use environment::environment;
+pub use helper::{HelperError, serve};
+pub use process::{NetworkObserver, bind};
+pub use report::NetworkReport;
+pub use services::Service;
+pub use settings::{Settings, SettingsError};
+pub use start::{Listen, Network, NetworkError, Start};
+pub use upstream::{UpstreamError, UpstreamProxy};
+pub use wire::Untold;
+
+/// What a run asks of its network beyond hosts: checked, nothing fetched.
+#[derive(Clone, Debug, Default)]
+pub struct Networking {
+    credentials: Vec<Credential>,
+    upstream: Option<UpstreamProxy>,
+    /// The command that calls [`serve`].
+    pub helper: Vec<OsString>,
+    /// A file of certificates to believe, instead of the system's.
+    pub certificates: Option<PathBuf>,
+}
+
+impl Networking {
+    /// Find the services, refuse what is named twice. The settings' own proxy stands in where none is given.
+    pub fn new(
+        credentials: Vec<CredentialRequest>,
+        upstream: Option<UpstreamProxy>,
+        settings: &Settings,
+    ) -> Result<Networking, CredentialError> {
+        let mut found: Vec<Credential> = Vec::new();
+        for request in credentials {
+            let credential = Credential::new(request, settings)?;
+            if found.iter().any(|other| other.service.name == credential.service.name) {
+                return Err(CredentialError::Twice { name: credential.service.name });
+            }
+            found.push(credential);
+        }
+        // What is reached directly is so whichever proxy is used.
+        let upstream = match (upstream, &settings.upstream) {
+            (Some(given), Some(own)) => Some(UpstreamProxy { bypass: own.bypass.clone(), ..given }),
+            (given, own) => given.or_else(|| own.clone()),
+        };
+        Ok(Networking { credentials: found, upstream, ..Networking::default() })
+    }
+
+    /// What the credentials open.
+    pub fn hosts(&self) -> impl Iterator<Item = HostGrant> {
+        self.credentials.iter().map(|credential| HostGrant {
+            rule: credential.service.rule(),
+            source: CapabilitySource::Credential(credential.service.name.clone()),
+        })
+    }
+
+    /// Files that hold secrets: closed to the command, and no answer opens them.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let real = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        self.credentials.iter().filter_map(Credential::file).map(real).collect()
+    }
+
+    /// Add what the credentials open and close to the request. A second time changes nothing.
+    pub fn open(&self, request: &mut RunRequest) {
+        // A file that does not exist is an error when it is read.
+        for file in self.files().into_iter().filter(|file| file.exists()) {
+            if !request.deny.contains(&file) {
+                request.deny.push(file);
+            }
+        }
+        for host in self.hosts() {
+            if !request.hosts.contains(&host) {
+                request.hosts.push(host);
+            }
+        }
+    }
+
+    /// Whether this policy needs a proxy. Credentials where nothing is filtered would be given to the command in vain.
+    pub fn is_needed(&self, policy: &NetworkPolicy) -> Result<bool, NetworkError> {
+        match (policy, self.credentials.first()) {
+            (NetworkPolicy::Filtered { .. }, _) => Ok(true),
+            (_, Some(credential)) => Err(NetworkError::NotFiltered { name: credential.service.name.clone() }),
+            (_, None) => Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networking(credentials: &[&str]) -> Result<Networking, CredentialError> {
+        let read = credentials.iter().map(|text| text.parse().unwrap()).collect();
+        Networking::new(read, None, &Settings::default())
+    }
+
+    #[test]
+    fn a_credential_opens_its_host() {
+        let mut request = RunRequest::default();
+        for _ in 0..2 {
+            networking(&["openai", "github"]).unwrap().open(&mut request);
+        }
+        let opened: Vec<_> =
+            request.hosts.iter().map(|grant| (grant.rule.to_string(), grant.source.to_string())).collect();
+        let expected = [("api.openai.com:443", "openai"), ("api.github.com:443", "github")];
+        for ((rule, source), (host, name)) in opened.iter().zip(expected) {
+            assert!(rule == host && source.contains(name), "{rule} {source}");
+        }
+        assert_eq!(opened.len(), 2);
+    }
+
+    #[test]
+    fn a_credential_is_of_no_use_where_nothing_is_filtered() {
+        let filtered = NetworkPolicy::Filtered { hosts: Vec::new(), connect: Vec::new(), listen: Vec::new() };
+        let with = networking(&["openai"]).unwrap();
+        assert!(with.is_needed(&filtered).unwrap());
+        assert!(with.is_needed(&NetworkPolicy::Allowed).is_err());
+        let without = networking(&[]).unwrap();
+        assert!(!without.is_needed(&NetworkPolicy::Blocked).unwrap());
+    }
+
+    #[test]
+    fn a_file_that_holds_a_secret_is_closed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut request = RunRequest::default();
+        networking(&[&format!("openai=file:{}", file.path().display())]).unwrap().open(&mut request);
+        assert_eq!(request.deny, [file.path().canonicalize().unwrap()]);
+    }
+
+    #[test]
+    fn a_name_stands_once() {
+        assert!(matches!(networking(&["openai", "openai=env:X"]), Err(CredentialError::Twice { .. })));
+    }
+}

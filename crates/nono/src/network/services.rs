@@ -1,0 +1,171 @@
+//! The services whose credentials nono knows how to place: where they are, what their programs look for.
+//!
+//! Facts, not logic. A name that is not here can be described in `config.toml` (see [`super::settings`]).
+
+use nono_policy::hosts::{Host, HostRule, Hosts};
+use nono_proxy::Inject;
+
+/// Where a credential belongs, and what the command gets instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    pub name: String,
+    pub https: bool,
+    pub host: Host,
+    pub port: u16,
+    pub inject: Inject,
+    /// The variables its programs look for the credential in. The dummy goes into all of them.
+    pub variables: Vec<String>,
+    /// A variable its programs look for another address in, and what follows the address there.
+    pub base_url: Option<(String, String)>,
+}
+
+impl Service {
+    /// What a credential for it opens.
+    pub fn rule(&self) -> HostRule {
+        HostRule { hosts: Hosts::One(self.host.clone()), port: Some(self.port) }
+    }
+}
+
+enum Place {
+    /// Name and format.
+    Header(&'static str, &'static str),
+    /// The user.
+    Basic(&'static str),
+}
+
+use Place::{Basic, Header};
+
+const BEARER: Place = Header("Authorization", "Bearer {}");
+
+struct Known {
+    names: &'static [&'static str],
+    host: &'static str,
+    place: Place,
+    variables: &'static [&'static str],
+    base_url: Option<(&'static str, &'static str)>,
+}
+
+const fn bearer(
+    names: &'static [&'static str],
+    host: &'static str,
+    variables: &'static [&'static str],
+) -> Known {
+    Known { names, host, place: BEARER, variables, base_url: None }
+}
+
+/// All of them speak https on its own port. A base URL is given only where all programs of a service agree what stands
+/// in it; the others come through the proxy by the service's own name.
+const KNOWN: &[Known] = &[
+    Known {
+        names: &["anthropic"],
+        host: "api.anthropic.com",
+        place: Header("x-api-key", "{}"),
+        variables: &["ANTHROPIC_API_KEY"],
+        base_url: Some(("ANTHROPIC_BASE_URL", "")),
+    },
+    bearer(&["cerebras"], "api.cerebras.ai", &["CEREBRAS_API_KEY"]),
+    bearer(&["cohere"], "api.cohere.com", &["CO_API_KEY", "COHERE_API_KEY"]),
+    Known {
+        names: &["crates-io"],
+        host: "crates.io",
+        place: Header("Authorization", "{}"),
+        variables: &["CARGO_REGISTRY_TOKEN"],
+        base_url: None,
+    },
+    bearer(&["deepseek"], "api.deepseek.com", &["DEEPSEEK_API_KEY"]),
+    Known {
+        names: &["gemini", "google"],
+        host: "generativelanguage.googleapis.com",
+        place: Header("x-goog-api-key", "{}"),
+        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        base_url: Some(("GOOGLE_GEMINI_BASE_URL", "")),
+    },
+    bearer(&["github"], "api.github.com", &["GH_TOKEN", "GITHUB_TOKEN"]),
+    Known {
+        names: &["gitlab"],
+        host: "gitlab.com",
+        place: Header("PRIVATE-TOKEN", "{}"),
+        variables: &["GITLAB_TOKEN"],
+        base_url: None,
+    },
+    bearer(&["groq"], "api.groq.com", &["GROQ_API_KEY"]),
+    bearer(&["huggingface"], "huggingface.co", &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]),
+    bearer(&["mistral"], "api.mistral.ai", &["MISTRAL_API_KEY"]),
+    bearer(&["npm"], "registry.npmjs.org", &["NPM_TOKEN", "NODE_AUTH_TOKEN"]),
+    Known {
+        names: &["openai"],
+        host: "api.openai.com",
+        place: BEARER,
+        variables: &["OPENAI_API_KEY"],
+        base_url: Some(("OPENAI_BASE_URL", "/v1")),
+    },
+    bearer(&["openrouter"], "openrouter.ai", &["OPENROUTER_API_KEY"]),
+    bearer(&["perplexity"], "api.perplexity.ai", &["PERPLEXITY_API_KEY"]),
+    Known {
+        names: &["pypi"],
+        host: "upload.pypi.org",
+        place: Basic("__token__"),
+        variables: &["TWINE_PASSWORD", "UV_PUBLISH_TOKEN"],
+        base_url: None,
+    },
+    bearer(&["together"], "api.together.xyz", &["TOGETHER_API_KEY"]),
+    bearer(&["xai"], "api.x.ai", &["XAI_API_KEY"]),
+];
+
+/// A service by one of its names.
+pub fn known(name: &str) -> Option<Service> {
+    let known = KNOWN.iter().find(|known| known.names.contains(&name))?;
+    Some(Service {
+        name: name.to_owned(),
+        https: true,
+        // The table's own test reads every one of them.
+        host: known.host.parse().ok()?,
+        port: 443,
+        inject: match known.place {
+            Header(name, format) => Inject::Header { name: name.to_owned(), format: format.to_owned() },
+            Basic(user) => Inject::Basic { user: user.to_owned() },
+        },
+        variables: known.variables.iter().map(|name| (*name).to_owned()).collect(),
+        base_url: known.base_url.map(|(name, path)| (name.to_owned(), path.to_owned())),
+    })
+}
+
+/// Every name, sorted.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let mut names: Vec<_> = KNOWN.iter().flat_map(|known| known.names).copied().collect();
+    names.sort_unstable();
+    names.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_entry_can_be_used() {
+        for name in names() {
+            let service = known(name).unwrap();
+            assert!(matches!(service.host, Host::Name(_)), "{name}");
+            assert!(!service.variables.is_empty(), "{name}: a bare name needs one");
+            if let Inject::Header { format, .. } = &service.inject {
+                assert_eq!(format.matches("{}").count(), 1, "{name}");
+            }
+        }
+        assert_eq!(known("nobody"), None);
+    }
+
+    #[test]
+    fn no_name_and_no_variable_stands_for_two() {
+        let all: Vec<_> = names().collect();
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+        let variables: Vec<_> = KNOWN.iter().flat_map(|known| known.variables).collect();
+        assert_eq!(variables.iter().collect::<HashSet<_>>().len(), variables.len());
+    }
+
+    #[test]
+    fn a_credential_opens_its_host_and_port() {
+        assert_eq!(known("openai").unwrap().rule().to_string(), "api.openai.com:443");
+    }
+}

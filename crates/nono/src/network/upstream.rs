@@ -1,0 +1,141 @@
+//! Another proxy on the way out: `host:port`, or `http://user:password@host:port`.
+
+use std::str::FromStr;
+
+use nono_policy::hosts::{Host, HostRule, Hosts};
+use nono_proxy::{Secret, Upstream};
+use thiserror::Error;
+
+/// What is wrong with an address. It never repeats it: there may be a password in it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UpstreamError {
+    #[error("only http:// is spoken to a proxy")]
+    Scheme,
+    #[error("the proxy's address is not HOST:PORT: {0}")]
+    Address(&'static str),
+    #[error("the user name and password before the @ cannot be read")]
+    Login,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamProxy {
+    pub host: Host,
+    pub port: u16,
+    pub authorization: Option<Secret>,
+    /// Reached directly.
+    pub bypass: Vec<HostRule>,
+}
+
+impl UpstreamProxy {
+    pub(super) fn config(&self) -> Upstream {
+        Upstream {
+            host: self.host.to_string(),
+            port: self.port,
+            authorization: self.authorization.clone(),
+            bypass: self.bypass.clone(),
+        }
+    }
+}
+
+impl FromStr for UpstreamProxy {
+    type Err = UpstreamError;
+
+    fn from_str(text: &str) -> Result<UpstreamProxy, UpstreamError> {
+        let rest = match text.split_once("://") {
+            None => text,
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some(_) => return Err(UpstreamError::Scheme),
+        };
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (login, address) = match rest.rsplit_once('@') {
+            Some((login, address)) => (Some(login), address),
+            None => (None, rest),
+        };
+        let rule = address.parse::<HostRule>().map_err(|error| UpstreamError::Address(error.why))?;
+        let (Hosts::One(host), Some(port)) = (rule.hosts, rule.port) else {
+            return Err(UpstreamError::Address("it has no port, or means more than one host"));
+        };
+        let authorization = login.map(authorization).transpose()?;
+        Ok(UpstreamProxy { host, port, authorization, bypass: Vec::new() })
+    }
+}
+
+fn authorization(login: &str) -> Result<Secret, UpstreamError> {
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let user = decode(user).ok_or(UpstreamError::Login)?;
+    if user.contains(':') {
+        return Err(UpstreamError::Login);
+    }
+    Ok(Secret::basic(&user, &decode(password).ok_or(UpstreamError::Login)?))
+}
+
+/// `%41` is `A`. Control characters have no place in a login.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first == b'%' {
+            let (digits, after) = after.split_at_checked(2)?;
+            let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            bytes.push(digit(digits[0])? << 4 | digit(digits[1])?);
+            rest = after;
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> UpstreamProxy {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        for text in
+            ["Proxy.example.org:3128", "http://proxy.example.org:3128", "HTTP://proxy.example.org.:3128/"]
+        {
+            let proxy = read(text);
+            assert_eq!((proxy.host.to_string().as_str(), proxy.port), ("proxy.example.org", 3128), "{text}");
+            assert_eq!(proxy.authorization, None);
+        }
+        assert_eq!(read("[::1]:8080").host.to_string(), "[::1]");
+    }
+
+    #[test]
+    fn a_login_becomes_a_header() {
+        let header = |text: &str| read(text).authorization.unwrap().reveal().to_owned();
+        // The example of RFC 7617.
+        assert_eq!(header("http://Aladdin:open%20sesame@p:1"), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        assert_eq!(header("Aladdin:open sesame@p:1"), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        assert_eq!(header("http://u%40x:p%3a@p:1"), Secret::basic("u@x", "p:").reveal());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_password() {
+        for wrong in [
+            "",
+            "proxy",
+            "proxy:0",
+            "proxy:99999",
+            "https://proxy:1",
+            "socks5://user:hunter2@proxy:1",
+            "*.proxy:1",
+            "http://user:hunter2@proxy",
+            "user:hunter2%zz@proxy:1",
+            "user:hunter2%0a@proxy:1",
+            "us%3aer:hunter2@proxy:1",
+            "user:hunter2%4",
+            "http://proxy:1/path",
+            "hunter2://proxy:1@x:1://",
+        ] {
+            let said = wrong.parse::<UpstreamProxy>().unwrap_err().to_string();
+            assert!(!said.contains("hunter2"), "{wrong}: {said}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What the supervisor and the proxy's process say to each other, over one socket.
+
+use nono_proxy::{Config, Event};
+use serde::{Deserialize, Serialize};
+
+use crate::helper::Frames;
+
+/// To the helper: the whole configuration, with the certificates this system believes.
+pub(super) const TOLD: Frames = Frames { most: 32 << 20 };
+/// From the helper, which is not trusted: an event, every byte of it escaped.
+pub(super) const SAID: Frames = Frames { most: 64 << 10 };
+
+/// Frames to the helper, in this order.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub(super) enum Told {
+    Setup {
+        config: Box<Config>,
+    },
+    /// The socket to serve comes along.
+    Listener,
+    /// No more: end what is open, say the rest, and end. The end of the stream means the same.
+    End,
+}
+
+/// Frames from the helper.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub(super) enum Said {
+    /// Confined, and waiting for the socket. `authority`: PEM, whose certificates it shows where it speaks for a server.
+    Ready {
+        authority: Option<String>,
+    },
+    /// It cannot work.
+    Unable {
+        why: String,
+    },
+    Serving,
+    Event {
+        event: Event,
+        /// What waited behind it. Should the helper never speak again, that much is lost at least.
+        untold: Untold,
+    },
+    /// The last frame: everything was told.
+    Done,
+}
+
+/// Events that happened and were not told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Untold {
+    pub allowed: u64,
+    pub refused: u64,
+}
+
+impl Untold {
+    pub(super) fn add(&mut self, event: &Event) {
+        let count = self.counter(event);
+        *count = count.saturating_add(event.count);
+    }
+
+    pub(super) fn remove(&mut self, event: &Event) {
+        let count = self.counter(event);
+        *count = count.saturating_sub(event.count);
+    }
+
+    fn counter(&mut self, event: &Event) -> &mut u64 {
+        if event.allowed { &mut self.allowed } else { &mut self.refused }
+    }
+}
+
+const MOST_TEXT: usize = 1000;
+
+/// The event with no text longer than a reader needs: they come from the command, and a frame has its bound.
+pub(super) fn bounded(mut event: Event) -> Event {
+    let texts =
+        [&mut event.method, &mut event.path, &mut event.reason, &mut event.address, &mut event.credential];
+    for text in texts.into_iter().flatten().chain([&mut event.host]) {
+        if text.len() > MOST_TEXT {
+            let end = (0..=MOST_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            text.push('…');
+        }
+    }
+    event
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use nono_proxy::{Category, Mode};
+
+    use super::*;
+
+    pub(in super::super) fn event(host: &str, allowed: bool) -> Event {
+        Event {
+            time_ms: 1,
+            mode: Mode::Connect,
+            allowed,
+            host: host.to_owned(),
+            port: 443,
+            method: None,
+            path: None,
+            status: None,
+            reason: None,
+            category: (!allowed).then_some(Category::HostDenied),
+            address: None,
+            credential: None,
+            bytes_sent: 0,
+            bytes_received: 0,
+            duration_ms: 0,
+            phase: None,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn the_longest_event_fits_into_a_frame() {
+        let long = "\u{1}é".repeat(100_000);
+        let text = || Some(long.clone());
+        let event = Event {
+            host: long.clone(),
+            method: text(),
+            path: text(),
+            reason: text(),
+            address: text(),
+            credential: text(),
+            ..event("", false)
+        };
+        let said = |event| Said::Event { event, untold: Untold { allowed: u64::MAX, refused: u64::MAX } };
+        assert!(SAID.encode(&said(event.clone())).is_err());
+        assert!(SAID.encode(&said(bounded(event))).is_ok());
+    }
+}

@@ -1,0 +1,343 @@
+//! The part of a session that is written down: what the log of a run says at its beginning and at its end.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nono_audit::event::{
+    Decision, Event, Network, Phase, Restore, SessionEnded, SessionStarted, Snapshot, Warning,
+};
+use nono_audit::log::{CreateError, Options};
+use nono_audit::redact::Redactor;
+use nono_audit::sign::KeyError;
+use nono_audit::{Digest, Log, SessionRecord, SigningKey};
+use nono_policy::{ResolvedPolicy, RunRequest};
+use nono_snapshot::{AuditIntegrity, Manifest};
+use nono_supervisor::{LimitHit, Outcome, RunError};
+use nono_sys::errno;
+use nono_sys::time::now_ms;
+use nono_sys::wait::Ended;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::running::exit_code;
+use super::{executable, network_word};
+use crate::audit;
+use crate::network::{NetworkObserver, NetworkReport};
+use crate::rollback::recorder::{Closed, Recorder};
+
+/// Whether what happens is written down, and how.
+#[derive(Clone, Debug)]
+pub struct Auditing {
+    pub wanted: bool,
+    /// Sealed and entered in the ledger; `None`: with snapshots.
+    pub integrity: Option<bool>,
+    /// Sign the seal with the key in this file.
+    pub sign_key: Option<PathBuf>,
+}
+
+impl Default for Auditing {
+    fn default() -> Auditing {
+        Auditing { wanted: true, integrity: None, sign_key: None }
+    }
+}
+
+impl Auditing {
+    /// The signing key: closed to the command, and no answer opens it.
+    pub fn file(&self) -> Option<PathBuf> {
+        let real = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_| file.clone());
+        self.sign_key.as_ref().map(real)
+    }
+
+    /// Close it in the request, wherever it lies. A file that does not exist is an error when it is read.
+    pub fn close(&self, request: &mut RunRequest) {
+        request.deny.extend(self.file().filter(|file| file.exists()));
+    }
+}
+
+/// Why nothing can be written down. The command is not run then.
+#[derive(Debug, Error)]
+pub enum LogError {
+    #[error(transparent)]
+    Redaction(#[from] audit::AuditError),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    #[error("{} cannot be read: {}", .path.display(), errno::describe(.source))]
+    Executable { path: PathBuf, source: io::Error },
+    #[error("the policy cannot be put in words: {0}")]
+    Policy(#[from] serde_json::Error),
+}
+
+/// Where the log of a run came to.
+#[derive(Clone, Debug)]
+pub struct AuditReport {
+    pub dir: PathBuf,
+    /// As it stands in `session.json`; none where that could not be written.
+    pub record: Option<SessionRecord>,
+    /// What could not be written, and what else is not as it should be.
+    pub problems: Vec<String>,
+}
+
+/// What is needed to write a log, before there is one.
+#[derive(Debug)]
+pub(super) struct Book {
+    dir: PathBuf,
+    pub(super) redactor: Arc<Redactor>,
+    integrity: Option<bool>,
+    key: Option<SigningKey>,
+}
+
+impl Book {
+    /// Everything that can be wrong is known when this returns, and nothing has been started.
+    pub(super) fn open(wish: &Auditing, state_dir: &Path) -> Result<Book, LogError> {
+        let redactor = Arc::new(audit::redactor(state_dir)?);
+        let key = wish.sign_key.as_deref().map(SigningKey::load).transpose()?;
+        Ok(Book { dir: audit::dir(state_dir), redactor, integrity: wish.integrity, key })
+    }
+}
+
+/// The command as it stands in nono's files, whether there is a log or not.
+pub(super) fn without_secrets(
+    command: &[OsString],
+    book: Option<&Book>,
+    state_dir: &Path,
+) -> Result<Vec<String>, LogError> {
+    match book {
+        Some(book) => Ok(book.redactor.argv(command)),
+        None => Ok(audit::passing_redactor(state_dir)?.argv(command)),
+    }
+}
+
+/// What a log begins with.
+pub(super) struct Start<'a> {
+    pub(super) id: &'a str,
+    pub(super) name: Option<&'a str>,
+    pub(super) command: &'a [String],
+    pub(super) program: &'a Path,
+    pub(super) policy: &'a ResolvedPolicy,
+    pub(super) tracked: Option<&'a [PathBuf]>,
+}
+
+/// The log of a run, from its first record to its last.
+#[derive(Debug)]
+pub(super) struct Trail {
+    log: Arc<Log>,
+    redactor: Arc<Redactor>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ended: Option<SessionEnded>,
+    closed: bool,
+    record: Option<SessionRecord>,
+    problems: Vec<String>,
+}
+
+impl Trail {
+    pub(super) fn begin(book: Book, start: &Start<'_>) -> Result<Trail, LogError> {
+        let Book { dir, redactor, integrity, key } = book;
+        let path = start.program;
+        let executable = executable::identify(path, &executable::memory(&dir))
+            .map_err(|source| LogError::Executable { path: path.to_owned(), source })?;
+        let started = SessionStarted {
+            time_ms: now_ms(),
+            session_id: start.id.to_owned(),
+            name: start.name.map(str::to_owned),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            command: start.command.to_vec(),
+            workdir: start.policy.workdir.clone(),
+            executable: Some(executable),
+            policy_digest: Digest::of(b"", &[&serde_json::to_vec(start.policy)?]),
+            tracked_paths: start.tracked.unwrap_or_default().to_vec(),
+            network: network_word(&start.policy.network),
+            // The log knows it.
+            ledger_head: None,
+        };
+        let options = Options { integrity: integrity.unwrap_or(start.tracked.is_some()), key };
+        let log = Arc::new(Log::create(&dir, started, options)?);
+        let trail = Trail { redactor, state: Mutex::default(), log };
+        for remark in trail.log.remarks().to_vec() {
+            trail.warn(remark);
+        }
+        Ok(trail)
+    }
+
+    pub(super) fn log(&self) -> Arc<Log> {
+        self.log.clone()
+    }
+
+    pub(super) fn redactor(&self) -> Arc<Redactor> {
+        self.redactor.clone()
+    }
+
+    /// The supervisor's own word.
+    pub(super) fn warn(&self, message: String) {
+        // What cannot be written is the log's own trouble, and part of the report.
+        let _ = self.log.note(&Event::Warning(Warning { time_ms: now_ms(), message }));
+    }
+
+    /// The command is over, or could not be run.
+    pub(super) fn ended(&self, outcome: &Result<Outcome, RunError>) {
+        let ended = match outcome {
+            Ok(outcome) => SessionEnded {
+                time_ms: now_ms(),
+                exit_code: exit_code(outcome.ended),
+                signal: match outcome.ended {
+                    Ended::Code(_) => None,
+                    Ended::Signal(signal) => Some(signal),
+                },
+                limit: outcome.limit.map(limit_word),
+                stopped: outcome.stopped,
+            },
+            Err(error) => {
+                self.warn(format!("the command was not run: {error}"));
+                not_run()
+            }
+        };
+        self.state().ended = Some(ended);
+    }
+
+    /// What the network filter could not tell of.
+    pub(super) fn network_ended(&self, report: &NetworkReport) {
+        if let Some(lost) = report.missing() {
+            self.warn(lost);
+        }
+    }
+
+    /// Closes the log, where nothing else has.
+    pub(super) fn report(&self) -> AuditReport {
+        if !self.state().closed {
+            self.close(None);
+        }
+        let mut state = self.state();
+        let mut problems = std::mem::take(&mut state.problems);
+        problems.extend(self.log.trouble());
+        AuditReport { dir: self.log.dir().to_owned(), record: state.record.take(), problems }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is written for a command that never ran.
+fn not_run() -> SessionEnded {
+    SessionEnded { time_ms: now_ms(), exit_code: 125, signal: None, limit: None, stopped: false }
+}
+
+fn limit_word(limit: LimitHit) -> String {
+    match limit {
+        LimitHit::Time(_) => "time",
+        LimitHit::Memory { .. } => "memory",
+        LimitHit::FileSize(_) => "file size",
+    }
+    .to_owned()
+}
+
+impl Recorder for Trail {
+    fn taken(&self, manifest: &Manifest) {
+        let event = Snapshot {
+            time_ms: now_ms(),
+            number: manifest.number,
+            merkle_root: manifest.merkle_root.hex(),
+            state_root: manifest.state_root.hex(),
+        };
+        // As in `warn`.
+        let _ = self.log.note(&Event::Snapshot(event));
+    }
+
+    fn restored(&self, restore: Restore) {
+        // As in `warn`.
+        let _ = self.log.note(&Event::Restore(restore));
+    }
+
+    fn close(&self, last: Option<&Manifest>) -> Closed {
+        let ended = {
+            let mut state = self.state();
+            state.closed = true;
+            state.ended.take().unwrap_or_else(not_run)
+        };
+        let ended = SessionEnded { time_ms: now_ms(), ..ended };
+        match self.log.finish(ended, last.map(tree)) {
+            Ok(finished) => {
+                let closed = closed(&finished.record);
+                let mut state = self.state();
+                state.problems.extend(finished.ledger.map(|error| error.to_string()));
+                state.record = Some(finished.record);
+                closed
+            }
+            Err(error) => {
+                self.state().problems.push(error.to_string());
+                Closed::default()
+            }
+        }
+    }
+}
+
+/// What the tracked files were at the end.
+fn tree(manifest: &Manifest) -> Value {
+    json!({
+        "snapshot": manifest.number,
+        "merkle_root": manifest.merkle_root.hex(),
+        "state_root": manifest.state_root.hex(),
+    })
+}
+
+fn closed(record: &SessionRecord) -> Closed {
+    let integrity = record.audit_integrity.as_ref().map(|integrity| AuditIntegrity {
+        hash_algorithm: integrity.hash_algorithm.clone(),
+        event_count: integrity.event_count,
+        chain_head: integrity.chain_head.hex(),
+        merkle_root: integrity.merkle_root.hex(),
+    });
+    // Plain values: each of them can be put in JSON.
+    let network_events = record.network_events.iter().filter_map(|event| serde_json::to_value(event).ok());
+    Closed { event_count: record.audit_event_count, integrity, network_events: network_events.collect() }
+}
+
+impl NetworkObserver for Trail {
+    fn event(&self, event: &nono_proxy::Event) {
+        let recorded = Network {
+            time_ms: event.time_ms,
+            mode: word(&event.mode),
+            decision: if event.allowed { Decision::Allowed } else { Decision::Denied },
+            host: event.host.clone(),
+            port: event.port,
+            method: event.method.clone(),
+            path: event.path.as_deref().map(|path| self.redactor.url(path)),
+            status: event.status,
+            reason: event.reason.as_deref().map(|reason| self.redactor.text(reason)),
+            category: event.category.as_ref().map(word),
+            address: event.address.clone(),
+            credential: event.credential.clone(),
+            bytes_sent: event.bytes_sent,
+            bytes_received: event.bytes_received,
+            duration_ms: event.duration_ms,
+            phase: event.phase.map(|phase| match phase {
+                nono_proxy::Phase::Opened => Phase::Opened,
+                nono_proxy::Phase::Ended => Phase::Ended,
+            }),
+            count: event.count,
+        };
+        // As in `warn`.
+        let _ = self.log.network(recorded);
+    }
+
+    fn lost(&self, why: &str) {
+        self.warn(format!("the network filter ended: {why}"));
+    }
+}
+
+/// As it is called in JSON.
+fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        // Nothing but words is asked for.
+        _ => String::new(),
+    }
+}

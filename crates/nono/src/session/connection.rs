@@ -1,0 +1,81 @@
+//! The part of a session that is its way out to the network, where that is filtered.
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nono_policy::ResolvedPolicy;
+use nono_sandbox::{Blueprint, PROXY_PORT, ProxyPlace};
+use nono_supervisor::TakesListener;
+
+use super::auditing::Trail;
+use super::folder::SessionFolder;
+use super::{Host, SessionError};
+use crate::network::{self, Listen, Network, NetworkError, NetworkObserver, Networking, Start};
+
+/// A proxy that is wanted and not started yet.
+#[derive(Debug)]
+pub(super) struct Connection {
+    networking: Networking,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+    /// On the host, where the command has no network of its own.
+    listener: Option<TcpListener>,
+}
+
+impl Connection {
+    /// The blueprint with the proxy in it, and what is needed to start that; none where nothing is filtered.
+    pub(super) fn new(
+        networking: Networking,
+        policy: &ResolvedPolicy,
+        host: &Host,
+        blueprint: Blueprint,
+    ) -> Result<(Option<Connection>, Blueprint), SessionError> {
+        if !networking.is_needed(&policy.network)? {
+            return Ok((None, blueprint));
+        }
+        let (listener, blueprint) = match blueprint.proxy {
+            Some(ProxyPlace::Host(_)) => {
+                let listener = network::bind().map_err(NetworkError::Listen)?;
+                match listener.local_addr().map_err(NetworkError::Listen)? {
+                    SocketAddr::V4(address) => (Some(listener), blueprint.proxy_at(address)),
+                    // It was bound to an IPv4 address.
+                    SocketAddr::V6(_) => return Err(NetworkError::Twice.into()),
+                }
+            }
+            Some(ProxyPlace::Own) | None => (None, blueprint),
+        };
+        let connection =
+            Connection { networking, env: host.env.clone(), cwd: host.context.cwd.clone(), listener };
+        Ok((Some(connection), blueprint))
+    }
+
+    /// Start the proxy; it serves once there is somebody to serve.
+    pub(super) fn open(
+        self,
+        policy: &ResolvedPolicy,
+        folder: &SessionFolder,
+        trail: Option<&Arc<Trail>>,
+    ) -> Result<Network, SessionError> {
+        let observer: Arc<dyn NetworkObserver> = match trail {
+            Some(trail) => trail.clone(),
+            None => Arc::new(()),
+        };
+        let here = self.listener.is_some();
+        let listen = self.listener.map_or(Listen::Inside { port: PROXY_PORT }, Listen::Here);
+        let start = Start { policy, env: &self.env, cwd: &self.cwd, folder: &folder.dir, listen };
+        let network = Network::start(&self.networking, start, observer)?;
+        if here {
+            network.serve_here()?;
+        }
+        Ok(network)
+    }
+}
+
+impl TakesListener for Network {
+    fn take(&self, listener: OwnedFd) -> Result<(), String> {
+        self.serve(listener).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,130 @@
+//! Which file was run: its digest.
+//!
+//! Reading a program of a hundred megabytes before each run would be felt, so digests are remembered, by everything that
+//! changes when the file does. The change time is what nobody but the kernel sets; a file that changed a moment ago is
+//! read each time, since another change in the same moment would not show.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nono_audit::Digest;
+use nono_audit::event::Executable;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// Digests that are remembered.
+const MOST: usize = 64;
+/// Smaller files are read each time: looking them up would cost as much.
+const WORTH_IT: u64 = 1 << 20;
+/// A change so long ago would show.
+const SETTLED: i64 = 2;
+
+/// What a digest is remembered by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Known {
+    stamp: Stamp,
+    sha256: Digest,
+}
+
+/// The digest of `path`; what is remembered stands in `memory`, a file of nono's own.
+pub(super) fn identify(path: &Path, memory: &Path) -> io::Result<Executable> {
+    let resolved_path = path.canonicalize()?;
+    let mut file = File::open(&resolved_path)?;
+    let stamp = Stamp::of(&file)?;
+    let is_old = stamp.ctime.0 + SETTLED < now();
+    let remembered = stamp.size >= WORTH_IT && is_old;
+    let mut known = if remembered { recall(memory) } else { Vec::new() };
+    if let Some(known) = known.iter().find(|known| known.stamp == stamp) {
+        return Ok(Executable { resolved_path, sha256: known.sha256 });
+    }
+    let sha256 = digest(&mut file)?;
+    if remembered && Stamp::of(&file)? == stamp {
+        known.insert(0, Known { stamp, sha256 });
+        known.truncate(MOST);
+        remember(memory, &known);
+    }
+    Ok(Executable { resolved_path, sha256 })
+}
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Stamp> {
+        let meta = file.metadata()?;
+        Ok(Stamp {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.len(),
+            mtime: (meta.mtime(), meta.mtime_nsec()),
+            ctime: (meta.ctime(), meta.ctime_nsec()),
+        })
+    }
+}
+
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    i64::try_from(now).unwrap_or(i64::MAX)
+}
+
+fn digest(file: &mut File) -> io::Result<Digest> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Digest::from_bytes(hasher.finalize().into())),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+}
+
+/// Whatever cannot be read is as good as forgotten.
+fn recall(memory: &Path) -> Vec<Known> {
+    let text = std::fs::read(memory).ok();
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+/// What is not remembered costs the next run some time, nothing else.
+fn remember(memory: &Path, known: &[Known]) {
+    let Ok(text) = serde_json::to_vec(known) else { return };
+    let _ = nono_sys::fs::write_atomic(memory, &text);
+}
+
+/// Where digests are remembered.
+pub(super) fn memory(audit_dir: &Path) -> PathBuf {
+    audit_dir.join("executables.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_remembered_until_the_file_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, memory) = (dir.path().join("program"), memory(dir.path()));
+        let small = dir.path().join("small");
+        std::fs::write(&small, b"abc").unwrap();
+        let found = identify(&small, &memory).unwrap();
+        assert_eq!(found.sha256.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert!(!memory.exists());
+
+        std::fs::write(&path, vec![7; 2 << 20]).unwrap();
+        let fresh = identify(&path, &memory).unwrap();
+        assert!(!memory.exists(), "it changed just now");
+        // What is remembered is believed for exactly this state of the file, and no other.
+        let stamp = Stamp::of(&File::open(&path).unwrap()).unwrap();
+        let old = Stamp { ctime: (stamp.ctime.0 - 60, 0), ..stamp.clone() };
+        remember(&memory, &[Known { stamp: old, sha256: Digest::ZERO }]);
+        assert_eq!(identify(&path, &memory).unwrap().sha256, fresh.sha256);
+    }
+}

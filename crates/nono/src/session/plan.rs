@@ -1,0 +1,316 @@
+//! From a request to a session: everything resolved and compiled, nothing started.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, environment};
+use nono_sandbox::{
+    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, Refusal, Support, compile,
+};
+use nono_supervisor::channel::SessionInfo;
+use nono_supervisor::{CommandSpec, Options, RunError};
+
+use super::auditing::{Book, without_secrets};
+use super::connection::Connection;
+use super::folder::SessionFolder;
+use super::learning::Watched;
+use super::{
+    Asking, Host, Rollback, Session, SessionError, SessionRequest, asking, browser, channels, check,
+    is_confined, resolve, tracked,
+};
+use crate::program::{self, ProgramError};
+use crate::rollback::tracking::{self, RollbackRequest};
+use crate::state_dir;
+
+/// How long what the command leaves running has to end by itself.
+const GRACE_MS: u32 = 1000;
+
+/// Find the program, resolve the policy, make the folder, compile, and see once per boot that it holds.
+pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
+    let SessionRequest {
+        mut policy,
+        command,
+        strategy,
+        diagnostics,
+        rollback,
+        asking,
+        auditing,
+        network,
+        learning,
+    } = request;
+    network.open(&mut policy);
+    auditing.close(&mut policy);
+    let file = find_program(&command, host)?;
+    policy.program = Some(file.clone());
+    let strategy = if host.nested { ExecStrategy::Direct } else { strategy };
+    let supervised = strategy == ExecStrategy::Supervised;
+    let Ground { folder, support, inside } = ground(host)?;
+    let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
+    let watched = learning.map(|learning| Watched::new(&policy, &inside, learning)).transpose()?;
+    if let Some(learning) = learning {
+        policy = learning.applied(policy);
+    }
+    let rollback = rollback.placed(&host.context);
+    let Tracked { policy: resolved, profile, wanted } = tracked_policy(&mut policy, &inside, &rollback)?;
+    if wanted.is_some() && !supervised {
+        return Err(SessionError::NeedsSupervisor { strategy });
+    }
+    let asks = Asks::new(&asking, &profile, strategy, resolved.interactive, learning.is_some())?;
+    let book = (supervised && auditing.wanted).then(|| Book::open(&auditing, &host.context.state_dir));
+    let book = book.transpose()?;
+    let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
+    let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
+    let roots = tracking::roots(tracked, &folder.dir);
+    let nothing_to_track = wanted.is_some() && roots.is_empty();
+    // Opened for watching, the machine's temporary folder is not what the next run will have.
+    let own_tmp = !writes_tmp(tracked);
+    let tracking = wanted.filter(|_| !nothing_to_track).map(|wanted| {
+        let (id, name) = (folder.id.clone(), policy.name.clone());
+        tracking_plan(id, name, shown.clone(), roots, wanted, &profile, host)
+    });
+    let stage = asking::stage(asks.opens || asks.urls)?;
+    let secrets = network.files().into_iter().chain(auditing.file());
+    let wish =
+        Mediation { opens: asks.opens, record: watched.is_some(), accept_weaker: asking.accept_weaker };
+    let blueprint = blueprint(&resolved, &support, strategy, &folder, wish)?;
+    let (connection, blueprint) = Connection::new(network, &resolved, host, blueprint)?;
+    if connection.is_some() && !supervised {
+        return Err(SessionError::FilterNeedsSupervisor { strategy });
+    }
+    folder.describe(&resolved, policy.name.as_deref()).map_err(failed)?;
+    let mut env = child_environment(&resolved, host, &folder, strategy, own_tmp);
+    if let Some(binary) = host.context.binary.as_ref().filter(|_| asks.urls) {
+        set(&mut env, browser::shim(&folder, binary).map_err(failed)?);
+    }
+    let info = SessionInfo {
+        id: folder.id.clone(),
+        name: policy.name.clone(),
+        pid: std::process::id(),
+        started: nono_snapshot::time::now_iso(),
+        command: shown.clone(),
+        workdir: resolved.workdir.clone(),
+        strategy: strategy.to_string(),
+        grants: resolved.grants.len(),
+        rollback: tracking.as_ref().map(|plan| plan.id.clone()),
+    };
+    let prepared = prepare(blueprint, &folder)?;
+    let sockets = supervised.then(|| channels::bind(&folder, &host.context.state_dir, info));
+    let sockets = sockets.transpose().map_err(failed)?;
+    Ok(Session {
+        options: Options {
+            interactive: resolved.interactive,
+            asking: stage,
+            listen: diagnostics,
+            output_aside: learning.is_some_and(|learning| learning.output_aside),
+            grace_ms: GRACE_MS,
+        },
+        command: CommandSpec { program: file, argv: command, env },
+        name: policy.name,
+        shown,
+        policy: resolved,
+        profile,
+        support,
+        strategy,
+        nothing_to_track,
+        urls: asking.urls.filter(|_| asks.urls).map(|opener| (opener, asking.backend.clone())),
+        backend: asks.opens.then_some(asking.backend),
+        watched,
+        own: [host.session_base.clone(), host.context.state_dir.clone()]
+            .into_iter()
+            .chain(asking.own)
+            .chain(secrets)
+            .collect(),
+        folder,
+        prepared,
+        tracking,
+        book,
+        connection,
+        sockets,
+    })
+}
+
+/// What the sandbox has to be, with what the supervisor has to answer for.
+fn blueprint(
+    policy: &ResolvedPolicy,
+    support: &Support,
+    strategy: ExecStrategy,
+    folder: &SessionFolder,
+    wish: Mediation,
+) -> Result<Blueprint, SessionError> {
+    let blueprint = compile(policy, support, strategy, &folder.paths())?;
+    if strategy != ExecStrategy::Supervised {
+        return Ok(blueprint);
+    }
+    Ok(blueprint.mediate(wish, support)?)
+}
+
+/// How the run is tracked; who writes down its snapshots is known when it begins.
+fn tracking_plan(
+    id: String,
+    name: Option<String>,
+    command: Vec<String>,
+    roots: Vec<PathBuf>,
+    request: RollbackRequest,
+    profile: &MergedProfile,
+    host: &Host,
+) -> tracking::Plan {
+    tracking::Plan {
+        id,
+        name,
+        command,
+        roots,
+        exclusion: tracking::exclusion(&request, &profile.rollback),
+        own: vec![host.context.state_dir.clone(), host.session_base.clone()],
+        state_dir: host.context.state_dir.clone(),
+        request,
+        recorder: Arc::new(()),
+    }
+}
+
+/// What a session stands on.
+struct Ground {
+    folder: SessionFolder,
+    support: Support,
+    /// The host, as the policy has to see it.
+    inside: Host,
+}
+
+fn ground(host: &Host) -> Result<Ground, SessionError> {
+    if !host.nested {
+        state_dir::ensure(&host.context.state_dir)?;
+    }
+    let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
+    let folder = SessionFolder::create(&host.session_base).map_err(failed)?;
+    let support = checked_support(host, &folder)?;
+    let mut inside = host.clone();
+    inside.context.session_dir = Some(folder.dir.clone());
+    inside.context.can_mask = matches!(support.namespaces, Namespaces::Available { .. });
+    Ok(Ground { folder, support, inside })
+}
+
+/// The policy, and whether what it opens is tracked.
+struct Tracked {
+    policy: ResolvedPolicy,
+    profile: MergedProfile,
+    wanted: Option<RollbackRequest>,
+}
+
+/// Where the session is to live inside a grant, that place is closed.
+fn tracked_policy(
+    request: &mut RunRequest,
+    host: &Host,
+    rollback: &Rollback,
+) -> Result<Tracked, SessionError> {
+    let (policy, profile) = resolve(request, host)?;
+    let wanted = rollback.tracked(&policy, &profile, &host.context.state_dir)?;
+    let Some(dest) = wanted.as_ref().and_then(|wanted| tracked::readable_dest(wanted, &policy)) else {
+        return Ok(Tracked { policy, profile, wanted });
+    };
+    request.deny.push(tracked::make_dest(dest)?);
+    let (policy, profile) = resolve(request, host)?;
+    Ok(Tracked { policy, profile, wanted })
+}
+
+/// What the person may be asked about while the command runs.
+struct Asks {
+    /// More than was granted.
+    opens: bool,
+    /// Web addresses in the browser.
+    urls: bool,
+}
+
+impl Asks {
+    fn new(
+        asking: &Asking,
+        profile: &MergedProfile,
+        strategy: ExecStrategy,
+        interactive: bool,
+        learning: bool,
+    ) -> Result<Asks, SessionError> {
+        let asks =
+            Asks { opens: !learning && asking.is_wanted(profile), urls: !learning && asking.urls.is_some() };
+        if (asks.opens || asks.urls) && strategy != ExecStrategy::Supervised {
+            return Err(SessionError::AskNeedsSupervisor { strategy });
+        }
+        if (asks.opens || asks.urls) && interactive {
+            return Err(SessionError::AskNeedsTerminal);
+        }
+        Ok(asks)
+    }
+}
+
+/// One more variable; what stood there is gone.
+fn set(env: &mut Vec<(OsString, OsString)>, (name, value): (OsString, OsString)) {
+    env.retain(|(other, _)| *other != name);
+    env.push((name, value));
+    env.sort();
+}
+
+/// The file the command means, by the caller's PATH.
+pub fn find_program(command: &[OsString], host: &Host) -> Result<PathBuf, ProgramError> {
+    let name = command.first().ok_or(ProgramError::Empty)?;
+    let path = host.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    program::find(name, path, &host.context.cwd)
+}
+
+fn prepare(blueprint: Blueprint, folder: &SessionFolder) -> Result<Prepared, SessionError> {
+    Prepared::new(blueprint, folder.paths()).map_err(|error| match error {
+        PlanError::Refused(refusal) => refusal.into(),
+        other => RunError::from(other).into(),
+    })
+}
+
+/// This machine's abilities, with the canary behind them. Inside another nono sandbox there is nothing to try: no
+/// namespaces can be had, and the outer one holds whatever happens here.
+fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, SessionError> {
+    if host.nested {
+        let reason = "already inside a nono sandbox".to_owned();
+        return Ok(Support { namespaces: Namespaces::Missing { reason }, ..nono_sandbox::support() });
+    }
+    let (state, binary) = (&host.context.state_dir, host.context.binary.as_deref());
+    if let Some(mut support) = check::known_support(state, binary) {
+        // Whoever filters this process may also listen to it, which the record of another start does not tell.
+        if is_confined() {
+            support.notify = nono_sandbox::try_notify();
+        }
+        return Ok(support);
+    }
+    let support = nono_sandbox::support();
+    if let Err(reason) = &support.landlock {
+        return Err(Refusal::NoLandlock { reason: reason.clone() }.into());
+    }
+    check::verdict(check::try_canary(&support, folder)?)?;
+    // A folder that cannot be written costs the next run this check again, nothing more.
+    let _ = check::remember(state, binary, &support);
+    Ok(support)
+}
+
+/// The child's variables: what the rules let through, and the places of this session.
+fn child_environment(
+    policy: &ResolvedPolicy,
+    host: &Host,
+    folder: &SessionFolder,
+    strategy: ExecStrategy,
+    own_tmp: bool,
+) -> Vec<(OsString, OsString)> {
+    let mut env = environment::build(&policy.environment, PolicyData::embedded(), host.env.iter().cloned());
+    let tmp = folder.tmp();
+    if own_tmp && !env.iter().any(|(name, _)| name == "TMPDIR") {
+        env.push(("TMPDIR".into(), tmp.clone().into()));
+        // tmux alone does not look at TMPDIR.
+        env.push(("TMUX_TMPDIR".into(), tmp.into()));
+    }
+    env.push(("NONO_CAP_FILE".into(), folder.cap_file().into()));
+    env.push(("NONO_SESSION".into(), folder.id.clone().into()));
+    if strategy == ExecStrategy::Supervised {
+        env.push(("NONO_REQUEST_SOCK".into(), channels::request_socket(folder).into()));
+    }
+    env.sort();
+    env
+}
+
+/// Whoever granted the machine's own temporary folder wants it used.
+fn writes_tmp(policy: &ResolvedPolicy) -> bool {
+    policy.grants.iter().any(|grant| grant.access.writes() && Path::new("/tmp").starts_with(&grant.resolved))
+}

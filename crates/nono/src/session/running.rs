@@ -1,0 +1,141 @@
+//! From a session to a report: the run itself.
+
+use std::sync::Arc;
+
+use nono_supervisor::TakesListener;
+use nono_supervisor::mediate::Mediate;
+use nono_supervisor::urls::{Redact, Urls};
+use nono_sys::wait::Ended;
+
+use super::auditing::{Start, Trail};
+use super::capturing::Capturing;
+use super::tracked::begin;
+use super::{RunObserver, Session, SessionError, SessionReport, asking};
+use crate::diagnostic::diagnose;
+
+/// Run a supervised or monitored session to its end.
+pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionReport, SessionError> {
+    // Before any thread is started: signals are data from here on, also while a snapshot is taken.
+    let signals = Arc::new(nono_supervisor::take_signals()?);
+    let Session {
+        policy,
+        mut command,
+        options,
+        folder,
+        prepared,
+        mut tracking,
+        backend,
+        own,
+        sockets,
+        watched,
+        urls,
+        book,
+        connection,
+        name,
+        shown,
+        ..
+    } = session;
+    let start = Start {
+        id: &folder.id,
+        name: name.as_deref(),
+        command: &shown,
+        program: &command.program,
+        policy: &policy,
+        tracked: tracking.as_ref().map(|plan| plan.roots.as_slice()),
+    };
+    let trail = book.map(|book| Trail::begin(book, &start)).transpose()?.map(Arc::new);
+    if let (Some(trail), Some(plan)) = (&trail, &mut tracking) {
+        plan.recorder = trail.clone();
+    }
+    let (channels, place) = sockets.map(|sockets| (sockets.channels, sockets.place)).unzip();
+    let begun = tracking.map(|plan| begin(&plan, &signals, observer)).transpose().and_then(|tracked| {
+        let network = connection.map(|connection| connection.open(&policy, &folder, trail.as_ref()));
+        Ok((tracked, network.transpose()?.map(Arc::new)))
+    });
+    let (tracked, network) = begun.inspect_err(|error| not_begun(trail.as_deref(), error))?;
+    if let Some(network) = &network {
+        network.apply(&mut command.env);
+    }
+    for backend in backend.iter().chain(urls.iter().map(|(_, backend)| backend)) {
+        backend.begin(&folder.id);
+    }
+    let mediate = Mediate {
+        record: watched.is_some(),
+        log: trail.as_ref().map(|trail| trail.log()),
+        redact: trail.as_deref().map(recorded),
+        urls: urls.map(|(opener, backend)| Urls { opener, backend }),
+        proxy: network.clone().map(|network| network as Arc<dyn TakesListener>),
+        ..asking::mediate(
+            &policy,
+            &prepared,
+            own,
+            backend,
+            tracked.as_ref().map(|(watching, _)| watching.live()),
+        )
+    };
+    let outcome = nono_supervisor::run(&prepared, &command, &options, &signals, mediate, channels);
+    // Nothing runs any more; the last snapshot is no reason to be listed.
+    drop(place);
+    // What the command's connections came to is in the log before it is closed.
+    let network = network.map(|network| network.finish());
+    if let Some(trail) = &trail {
+        if let Some(network) = &network {
+            trail.network_ended(network);
+        }
+        trail.ended(&outcome);
+    }
+    let rollback = tracked.map(|(watching, ending)| {
+        let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
+        ending.finish(watching, ended, Arc::new(Capturing::new(signals.clone(), observer.clone())))
+    });
+    let audit = trail.map(|trail| trail.report());
+    let outcome = outcome?;
+    let findings = diagnose(&outcome, &policy).with_network(network.as_ref());
+    let learned = watched.zip(outcome.recorded).map(|(watched, recorded)| watched.learned(recorded));
+    Ok(SessionReport {
+        mediation: outcome.mediation,
+        session_id: folder.id.clone(),
+        policy,
+        ended: outcome.ended,
+        limit: outcome.limit,
+        memory_method: outcome.memory_method,
+        stopped: outcome.stopped,
+        findings,
+        rollback,
+        learned,
+        audit,
+        network,
+    })
+}
+
+/// The log says so, too, and is closed.
+fn not_begun(trail: Option<&Trail>, error: &SessionError) {
+    if let Some(trail) = trail {
+        trail.warn(format!("the command was not run: {error}"));
+        trail.report();
+    }
+}
+
+/// How addresses stand in the log.
+fn recorded(trail: &Trail) -> Redact {
+    let redactor = trail.redactor();
+    Redact::new(move |url| redactor.url(url))
+}
+
+pub(super) fn exit_code(ended: Ended) -> i32 {
+    match ended {
+        Ended::Code(code) => code,
+        Ended::Signal(signal) => 128 + signal,
+    }
+}
+
+/// Become the command (Direct). Returns only if that failed; the caller must exit then.
+pub fn replace(session: Session) -> SessionError {
+    let Session { command, folder, prepared, .. } = session;
+    let dir = folder.dir.clone();
+    folder.leave();
+    let error = nono_supervisor::replace(&prepared, &command);
+    // May fail by now, half confined as this process is; the next run sweeps.
+    let _ = nono_sys::fs::remove_tree(&dir);
+    error.into()
+}

@@ -1,0 +1,107 @@
+//! What the heads of all messages may take together. Whoever sends one chooses how large it is and how long it takes, and
+//! there are many connections: without a bound for all of them, memory would have none.
+//!
+//! A place is taken for the largest head before it is read, so that nobody waits for more in the middle of it; what the
+//! head did not need is given back once it is there. Requests and answers have a budget each: an answer never waits for
+//! what only another request can give back.
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::config::Limits;
+use crate::head::{Fields, Form, Request};
+
+/// Bytes, for requests and again for answers.
+const BUDGET: usize = 8 << 20;
+/// What a field takes besides its text.
+const FIELD: usize = 100;
+/// The first piece of a message, which is read before there is a place for it.
+pub(crate) const FIRST: usize = 4 << 10;
+
+#[derive(Debug)]
+pub(crate) struct Heads {
+    pub(crate) requests: Budget,
+    pub(crate) answers: Budget,
+}
+
+#[derive(Debug)]
+pub(crate) struct Budget {
+    left: Semaphore,
+    largest: u32,
+}
+
+/// A head's place, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held<'a>(SemaphorePermit<'a>);
+
+impl Heads {
+    pub(crate) fn new(limits: &Limits) -> Heads {
+        let largest = limits.head_bytes.saturating_add(limits.headers.saturating_mul(FIELD));
+        let largest = u32::try_from(largest).unwrap_or(u32::MAX);
+        Heads { requests: Budget::new(largest), answers: Budget::new(largest) }
+    }
+}
+
+impl Budget {
+    fn new(largest: u32) -> Budget {
+        let bytes = BUDGET.max(usize::try_from(largest).unwrap_or(usize::MAX)).min(Semaphore::MAX_PERMITS);
+        Budget { left: Semaphore::new(bytes), largest }
+    }
+
+    /// Wait for a place for the largest head. None: nothing is served any more.
+    pub(crate) async fn place(&self) -> Option<Held<'_>> {
+        self.left.acquire_many(self.largest).await.ok().map(Held)
+    }
+
+    /// The same without a wait. None: there is none now.
+    pub(crate) fn place_now(&self) -> Option<Held<'_>> {
+        self.left.try_acquire_many(self.largest).ok().map(Held)
+    }
+}
+
+impl Held<'_> {
+    /// Give back all but `bytes`.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        drop(self.0.split(self.0.num_permits().saturating_sub(bytes)));
+    }
+}
+
+/// What a request takes while it is served.
+pub(crate) fn of_request(request: &Request) -> usize {
+    let path = match &request.form {
+        Form::Absolute { path, .. } | Form::Origin { path } => path.len(),
+        Form::Tunnel(_) | Form::Asterisk => 0,
+    };
+    path + of_fields(&request.fields)
+}
+
+pub(crate) fn of_fields(fields: &Fields) -> usize {
+    fields.iter().map(|field| field.name.len() + field.value.len() + FIELD).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_heads_take_turns_and_small_ones_fit() {
+        let heads = Heads::new(&Limits::default());
+        let large: Vec<_> = std::iter::from_fn(|| heads.requests.place_now()).collect();
+        assert!((100..256).contains(&large.len()), "{}", large.len());
+        assert!(heads.answers.place_now().is_some(), "answers do not wait for requests");
+        drop(large);
+        let mut small = Vec::new();
+        for _ in 0..2 * Limits::default().connections {
+            let mut held = heads.requests.place_now().expect("a place");
+            held.shrink(2000);
+            small.push(held);
+        }
+        drop(small);
+        assert_eq!(heads.requests.left.available_permits(), BUDGET);
+    }
+
+    #[test]
+    fn one_head_always_fits() {
+        let heads = Heads::new(&Limits { head_bytes: 2 * BUDGET, ..Limits::default() });
+        assert!(heads.requests.place_now().is_some());
+    }
+}

@@ -1,0 +1,109 @@
+//! Requests that a service answers: by a prefix, inside of a tunnel that ends here, or plain.
+
+use std::borrow::Cow;
+
+use super::Service;
+use super::via::Via;
+use crate::buffered::Buffered;
+use crate::config::Target;
+use crate::event::{Category, Mode};
+use crate::forward::{After, Forward, Kept};
+use crate::head::{Form, Request};
+use crate::judge;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::shared::{Shared, Stream};
+
+/// A tunnel that ends here: where everything goes that is asked inside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inside<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) target: &'a Target,
+}
+
+/// What a service is asked.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    via: Via<'a>,
+    pub(crate) mode: Mode,
+    pub(crate) target: Target,
+    pub(crate) path: Cow<'a, str>,
+}
+
+impl<'a> Asked<'a> {
+    /// By a prefix. The dummy is its token (see `outgoing`).
+    pub(crate) fn reverse(path: &str, shared: &'a Shared) -> Option<Asked<'a>> {
+        let reverse = shared.routes.reverse(path)?;
+        Some(Asked {
+            via: Via::new(shared, reverse.service, Some(reverse.route)),
+            mode: Mode::Reverse,
+            target: Target { host: reverse.service.host.clone(), port: reverse.service.port },
+            path: reverse.target.into(),
+        })
+    }
+
+    /// A plain request.
+    pub(crate) fn forward(target: &Target, path: &'a str, shared: &'a Shared) -> Option<Asked<'a>> {
+        let service = shared.routes.service(&target.host, target.port, false)?;
+        let via = Via::new(shared, service, None);
+        Some(Asked { via, mode: Mode::Forward, target: target.clone(), path: path.into() })
+    }
+
+    /// Inside of a tunnel. Nothing that is said there leads anywhere else.
+    pub(crate) fn inside(
+        inside: Inside<'a>,
+        request: &'a Request,
+        shared: &'a Shared,
+    ) -> Result<Asked<'a>, Refusal> {
+        let path = match &request.form {
+            Form::Origin { path } => path.as_str(),
+            Form::Absolute { https, target, path }
+                if *https == inside.service.https && target == inside.target =>
+            {
+                path
+            }
+            Form::Asterisk => "*",
+            Form::Tunnel(_) | Form::Absolute { .. } => return Err(misdirected(inside.target)),
+        };
+        // A port that is left out is the usual one, or where nothing says which that is, the tunnel's.
+        let usual = if inside.service.https { 443 } else { inside.target.port };
+        let host = request.host(usual).map_err(Refusal::malformed)?;
+        if host.is_some_and(|host| host != *inside.target) {
+            return Err(misdirected(inside.target));
+        }
+        let via = Via::new(shared, inside.service, None);
+        Ok(Asked { via, mode: Mode::ConnectIntercept, target: inside.target.clone(), path: path.into() })
+    }
+
+    /// An error is said to the client by the caller: no byte of an answer has been sent then.
+    pub(crate) async fn run<C: Stream>(
+        &self,
+        request: &Request,
+        client: &mut Buffered<C>,
+        kept: &mut Kept,
+        shared: &Shared,
+        record: &mut Record<'_>,
+    ) -> Result<After, Refusal> {
+        match self.mode {
+            Mode::Forward => judge::admit(&shared.config, &self.target, &request.fields)?,
+            // The dummy is the token of a prefix, and the tunnel around a request has shown it.
+            Mode::Reverse | Mode::Connect | Mode::ConnectIntercept => {
+                judge::listed(&shared.config, &self.target)?;
+            }
+        }
+        let outgoing = self.via.outgoing(request, &self.path)?;
+        record.event.credential = outgoing.credential.map(str::to_owned);
+        let (request, path) = (&outgoing.request, &*outgoing.path);
+        let forward = Forward { request, target: &self.target, path, via: Some(self.via), tunnelled: false };
+        forward.run(client, kept, shared, record).await
+    }
+}
+
+fn misdirected(target: &Target) -> Refusal {
+    Refusal::new(
+        421,
+        Category::MalformedRequest,
+        "Misdirected Request",
+        format!("this tunnel leads to {target} and nowhere else"),
+    )
+}

@@ -1,0 +1,203 @@
+//! The way to a server: resolve, judge, dial exactly what was judged.
+//!
+//! Through another proxy a name is judged by the allowlist only: what it leads to is looked up over there. Addresses
+//! are judged all the same, and what is on this machine is never asked of another one.
+
+use std::error::Error;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use nono_policy::addresses::{AddressClass, class_of};
+use nono_policy::hosts::Host;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::address::{is_localhost, is_metadata_name, may_dial};
+use crate::buffered::Buffered;
+use crate::config::{Config, Target, Upstream};
+use crate::event::Category;
+use crate::head::parse_response;
+use crate::refusal::Refusal;
+use crate::shared::Shared;
+
+/// The next address gets its chance while the one before still tries.
+const HEAD_START: Duration = Duration::from_millis(250);
+const MAX_ADDRESSES: usize = 8;
+
+/// A connection that leads to the target.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    pub(crate) stream: Buffered<TcpStream>,
+    pub(crate) address: SocketAddr,
+}
+
+/// The other proxy, if the way to this target leads through it.
+pub(crate) fn way<'a>(config: &'a Config, target: &Target) -> Option<&'a Upstream> {
+    let here = match &target.host {
+        Host::Address(address) => address.is_loopback(),
+        name @ Host::Name(_) => is_localhost(name),
+    };
+    let direct =
+        |upstream: &Upstream| upstream.bypass.iter().any(|rule| rule.matches(&target.host, target.port));
+    config.upstream.as_ref().filter(|upstream| !here && !direct(upstream))
+}
+
+/// Connect to the target, or to the proxy on the way to it.
+pub(crate) async fn reach(shared: &Shared, target: &Target) -> Result<Reached, Refusal> {
+    let limit = shared.config.limits.connect_time;
+    let work = async {
+        match way(&shared.config, target) {
+            Some(upstream) => {
+                check_without_lookup(&shared.config, target)?;
+                reach_upstream(shared, upstream).await
+            }
+            None => connect(&judged(shared, target).await?).await,
+        }
+    };
+    let late = || Refusal::upstream(Category::Timeout, format!("{target} did not answer in time"));
+    timeout(limit, work).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// Connect for a tunnel: another proxy is asked for one too.
+pub(crate) async fn reach_tunnel(shared: &Shared, target: &Target) -> Result<Reached, Refusal> {
+    let mut reached = reach(shared, target).await?;
+    if let Some(upstream) = way(&shared.config, target) {
+        let limit = shared.config.limits.connect_time;
+        let asked = timeout(limit, ask_tunnel(shared, upstream, target, &mut reached.stream)).await;
+        asked.unwrap_or_else(|_| {
+            Err(Refusal::upstream(Category::Timeout, "the upstream proxy did not answer in time"))
+        })?;
+    }
+    Ok(reached)
+}
+
+/// Where another proxy looks names up, only what stands in the request can be judged.
+fn check_without_lookup(config: &Config, target: &Target) -> Result<(), Refusal> {
+    match target.host {
+        Host::Address(address) if !may_dial(&config.allowed, target, address) => Err(closed(target, address)),
+        _ if is_metadata_name(&target.host) => Err(Refusal::host(target)),
+        _ => Ok(()),
+    }
+}
+
+/// All addresses of the target that may be dialled.
+async fn judged(shared: &Shared, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
+    let found = match &target.host {
+        Host::Address(address) => vec![*address],
+        name if is_localhost(name) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        Host::Name(name) => {
+            shared.resolver.resolve(name).await.map_err(|error| unresolved(target, &error))?
+        }
+    };
+    let Some(first) = found.first().copied() else {
+        return Err(unresolved(target, &io::ErrorKind::NotFound.into()));
+    };
+    let mut open = Vec::new();
+    for address in found.into_iter().filter(|address| may_dial(&shared.config.allowed, target, *address)) {
+        let address = SocketAddr::new(address, target.port);
+        if !open.contains(&address) && open.len() < MAX_ADDRESSES {
+            open.push(address);
+        }
+    }
+    if open.is_empty() { Err(closed(target, first)) } else { Ok(open) }
+}
+
+fn unresolved(target: &Target, error: &io::Error) -> Refusal {
+    Refusal::upstream(Category::ResolveFailed, format!("{} could not be looked up: {error}", target.host))
+}
+
+fn closed(target: &Target, address: IpAddr) -> Refusal {
+    let kind = class_of(address).unwrap_or(AddressClass::Metadata).word();
+    let rule = Target { host: Host::Address(address), port: target.port };
+    let advice = format!(
+        "{target} leads to {address}, a {kind} address, which is closed; to open it: nono run --allow-domain {rule}"
+    );
+    Refusal { address: Some(address), ..Refusal::upstream(Category::AddressDenied, advice) }
+}
+
+/// The first of them that answers.
+async fn connect(addresses: &[SocketAddr]) -> Result<Reached, Refusal> {
+    let mut waiting = addresses.iter().copied();
+    let mut attempts = JoinSet::new();
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    loop {
+        if let Some(address) = waiting.next() {
+            // One address needs no task of its own.
+            if addresses.len() == 1 {
+                return dial(address).await.map_err(|error| unreachable(addresses, &error));
+            }
+            attempts.spawn(dial(address));
+        }
+        tokio::select! {
+            biased;
+            done = attempts.join_next() => match done {
+                Some(Ok(Ok(reached))) => return Ok(reached),
+                Some(Ok(Err(error))) => last = error,
+                // Nobody aborts an attempt, and it cannot panic.
+                Some(Err(_)) => {}
+                None => return Err(unreachable(addresses, &last)),
+            },
+            () = sleep(HEAD_START), if waiting.len() > 0 => {}
+        }
+    }
+}
+
+fn unreachable(addresses: &[SocketAddr], error: &io::Error) -> Refusal {
+    let shown = addresses.first().map(ToString::to_string).unwrap_or_default();
+    Refusal::upstream(Category::UpstreamConnectFailed, format!("{shown} cannot be reached: {error}"))
+}
+
+async fn dial(address: SocketAddr) -> io::Result<Reached> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(Reached { stream: Buffered::new(stream), address })
+}
+
+/// Whoever chose the proxy chose its address: it is not judged.
+async fn reach_upstream(shared: &Shared, upstream: &Upstream) -> Result<Reached, Refusal> {
+    let host = upstream.host.parse::<Host>().map_err(|error| {
+        Refusal::upstream(Category::ResolveFailed, format!("the upstream proxy: {error}"))
+    })?;
+    let target = Target { host, port: upstream.port };
+    let found = match &target.host {
+        Host::Address(address) => vec![*address],
+        Host::Name(name) => {
+            shared.resolver.resolve(name).await.map_err(|error| unresolved(&target, &error))?
+        }
+    };
+    let addresses: Vec<_> =
+        found.into_iter().take(MAX_ADDRESSES).map(|ip| SocketAddr::new(ip, target.port)).collect();
+    connect(&addresses).await
+}
+
+/// `CONNECT` on the way.
+async fn ask_tunnel(
+    shared: &Shared,
+    upstream: &Upstream,
+    target: &Target,
+    stream: &mut Buffered<TcpStream>,
+) -> Result<(), Refusal> {
+    let broken = |error: &dyn Error| {
+        Refusal::upstream(Category::UpstreamProxyRejected, format!("the upstream proxy: {error}"))
+    };
+    let mut ask = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
+    if let Some(secret) = &upstream.authorization {
+        ask.push_str("Proxy-Authorization: ");
+        ask.push_str(secret.reveal());
+        ask.push_str("\r\n");
+    }
+    ask.push_str("\r\n");
+    stream.stream.write_all(ask.as_bytes()).await.map_err(|error| broken(&error))?;
+    let head = stream.head(&shared.config.limits, parse_response).await.map_err(|error| broken(&error))?;
+    if head.status / 100 == 2 { Ok(()) } else { Err(rejected(target, head.status)) }
+}
+
+fn rejected(target: &Target, status: u16) -> Refusal {
+    Refusal::upstream(
+        Category::UpstreamProxyRejected,
+        format!("the upstream proxy answered {status} for {target}"),
+    )
+}

@@ -1,0 +1,224 @@
+//! One plain request to a server, and its answer.
+//!
+//! Both heads are written anew from what was understood of them. Request body and response travel at the same time: a
+//! server may answer before it has heard everything.
+
+mod answer;
+mod client;
+mod server;
+mod write;
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use tokio::io::split;
+
+use crate::buffered::Buffered;
+use crate::config::{Target, Upstream};
+use crate::credential::guard::Guarded;
+use crate::credential::via::Via;
+use crate::dial;
+use crate::event::{Category, Event};
+use crate::head::{Framing, Request};
+use crate::pump::{Broken, Pump, join};
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::shared::{Shared, Stream};
+use crate::transfer::{Cut, Plan, transfer};
+use crate::tunnel::finish;
+use answer::{Answer, Answered, Failed};
+use client::left;
+pub(crate) use server::{Kept, Server};
+
+/// What follows for the client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    Next,
+    Close,
+    /// It may still be sending: it has to be heard for a moment, or it would not hear the answer.
+    Linger,
+}
+
+/// One request on its way. It may hold a secret.
+pub(crate) struct Forward<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) target: &'a Target,
+    pub(crate) path: &'a str,
+    /// How, where the server is one that a credential is for.
+    pub(crate) via: Option<Via<'a>>,
+    /// It came through a tunnel, and goes through one where another proxy is on the way.
+    pub(crate) tunnelled: bool,
+}
+
+impl Forward<'_> {
+    /// An error is said to the client by the caller: no byte of an answer has been sent then.
+    pub(crate) async fn run<C: Stream>(
+        &self,
+        client: &mut Buffered<C>,
+        kept: &mut Kept,
+        shared: &Shared,
+        record: &mut Record<'_>,
+    ) -> Result<After, Refusal> {
+        if let Some(mut server) = kept.take_for(self.target, self.secure()).await {
+            match self.exchange(client, &mut server, shared, record).await {
+                // It closed the connection just when the request came. Whether it saw it is not known: only what may be
+                // done twice is done again.
+                Err(Failed::Unheard) if self.may_repeat() => {}
+                done => return self.conclude(done, client, server, kept, shared, record).await,
+            }
+        }
+        let mut server = match self.via {
+            Some(via) => via.reach(shared, self.target).await?,
+            None if self.tunnelled => {
+                Server::new(dial::reach_tunnel(shared, self.target).await?, self.target.clone())
+            }
+            None => Server::new(dial::reach(shared, self.target).await?, self.target.clone()),
+        };
+        let done = self.exchange(client, &mut server, shared, record).await;
+        self.conclude(done, client, server, kept, shared, record).await
+    }
+
+    /// Whether TLS protects what is sent.
+    fn secure(&self) -> bool {
+        self.via.is_some_and(|via| via.https())
+    }
+
+    /// The proxy that the request itself is sent to, if it is not the server.
+    fn upstream<'s>(&self, shared: &'s Shared) -> Option<&'s Upstream> {
+        dial::way(&shared.config, self.target).filter(|_| !self.secure() && !self.tunnelled)
+    }
+
+    fn may_repeat(&self) -> bool {
+        self.request.framing == Framing::Empty
+            && matches!(self.request.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
+    }
+
+    /// Send the request and the answer.
+    async fn exchange<C: Stream>(
+        &self,
+        client: &mut Buffered<C>,
+        server: &mut Server,
+        shared: &Shared,
+        record: &mut Record<'_>,
+    ) -> Result<Answered, Failed> {
+        record.event.address = Some(server.address.ip().to_string());
+        let head = write::request(self, self.upstream(shared));
+        let limits = &shared.config.limits;
+        let plan = Plan {
+            from: self.request.framing,
+            chunked: self.request.framing == Framing::Chunked,
+            idle: limits.idle,
+        };
+        let (client_held, server_held) = (client.take(), server.stream.take());
+        let (from_client, to_client) = split(&mut client.stream);
+        let (from_server, mut to_server) = split(&mut server.stream.stream);
+        let mut from_client = Buffered::with(from_client, client_held);
+        let mut from_server = Buffered::with(from_server, server_held);
+        let Event { bytes_sent, bytes_received, status, .. } = &mut record.event;
+        let answer = Answer {
+            request: self.request,
+            limits,
+            places: &shared.heads.answers,
+            proxied: self.upstream(shared).is_some(),
+            via: self.via,
+        };
+        let done = {
+            let heard = AtomicBool::new(false);
+            let mut sending = pin!(async {
+                transfer(head, plan, None, &mut from_client, &mut to_server, bytes_sent).await?;
+                heard.store(true, Relaxed);
+                left(&mut from_client).await;
+                Ok(())
+            });
+            let mut receiving = pin!(answer.relay(&mut from_server, to_client, status, bytes_received));
+            let mut sent = false;
+            loop {
+                tokio::select! {
+                    biased;
+                    done = &mut sending, if !sent => match done {
+                        Ok(()) => break Err(Failed::Left),
+                        // The server may have said why before it stopped to listen.
+                        Err(Cut::Broken(Broken::Write(_))) => sent = true,
+                        Err(cut) => break Err(Failed::Client(cut)),
+                    },
+                    done = &mut receiving => break done.map(|answered| answered.if_heard(heard.load(Relaxed))),
+                }
+            }
+        };
+        let (client_held, server_held) = (from_client.take(), from_server.take());
+        drop((from_client, from_server, to_server));
+        client.put(client_held);
+        server.stream.put(server_held);
+        done
+    }
+
+    /// The server's side of an upgraded connection.
+    fn guarded(&self, server: Server) -> Box<dyn Stream> {
+        match self.via {
+            Some(via) => Box::new(Guarded::new(server.stream, via.scanner())),
+            None => Box::new(server.stream),
+        }
+    }
+
+    /// What the outcome means for both connections and for the record.
+    async fn conclude<C: Stream>(
+        &self,
+        done: Result<Answered, Failed>,
+        client: &mut Buffered<C>,
+        server: Server,
+        kept: &mut Kept,
+        shared: &Shared,
+        record: &mut Record<'_>,
+    ) -> Result<After, Refusal> {
+        match done {
+            Ok(Answered::Upgraded) => {
+                record.open();
+                let up = Pump::new(u64::MAX, client.take());
+                let down = Pump::new(u64::MAX, Vec::new());
+                let counts = (&mut record.event.bytes_sent, &mut record.event.bytes_received);
+                let mut server = self.guarded(server);
+                let ends = ((&mut client.stream, up), (&mut server, down));
+                let ended = join(ends.0, ends.1, shared.config.limits.idle, counts).await;
+                finish(record, ended);
+                Ok(After::Close)
+            }
+            Ok(Answered::Whole { heard, client_stays, server_stays }) => {
+                record.end();
+                if heard && server_stays && server.stream.is_empty() {
+                    kept.put(server);
+                }
+                Ok(match (heard, client_stays) {
+                    // Nobody knows where the next request would begin.
+                    (false, _) => After::Linger,
+                    (true, true) => After::Next,
+                    (true, false) => After::Close,
+                })
+            }
+            Err(Failed::Client(cut @ Cut::Bad(_))) if record.event.status.is_none() => {
+                Err(Refusal::bad(cut.to_string()))
+            }
+            Err(Failed::Client(_)) => {
+                record
+                    .fail(&Refusal::upstream(Category::UpstreamFailed, "the client did not send all of it"));
+                Ok(After::Close)
+            }
+            Err(Failed::Refused(refusal)) => Err(refusal),
+            Err(Failed::Unheard) => {
+                let why = format!("{} closed the connection without an answer", self.target);
+                Err(Refusal::upstream(Category::UpstreamFailed, why))
+            }
+            // The client went away before it had all of it.
+            Err(Failed::Left | Failed::Cut(Cut::Broken(Broken::Write(_)))) => {
+                record.end();
+                Ok(After::Close)
+            }
+            Err(Failed::Cut(cut)) => {
+                record.fail(&Refusal::upstream(
+                    Category::UpstreamFailed,
+                    format!("the answer broke off: {cut}"),
+                ));
+                Ok(After::Close)
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a server answers, brought to the client.
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use super::write;
+use crate::budget::{self, Budget, FIRST, Held};
+use crate::buffered::{Buffered, NoHead};
+use crate::config::Limits;
+use crate::credential::via::Via;
+use crate::event::Category;
+use crate::head::{Framing, Request, Response, Version, parse_response};
+use crate::refusal::Refusal;
+use crate::transfer::{Cut, Plan, send, transfer};
+
+/// Answers before the answer (`100 Continue`, `103 Early Hints`).
+const MAX_INTERIM: usize = 16;
+
+#[derive(Debug)]
+pub(super) enum Answered {
+    Whole {
+        /// The server had the whole request.
+        heard: bool,
+        client_stays: bool,
+        server_stays: bool,
+    },
+    /// It is a WebSocket now.
+    Upgraded,
+}
+
+impl Answered {
+    pub(super) fn if_heard(self, heard: bool) -> Answered {
+        match self {
+            Answered::Whole { client_stays, server_stays, .. } => {
+                Answered::Whole { heard, client_stays, server_stays }
+            }
+            Answered::Upgraded => Answered::Upgraded,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// The client's side of it.
+    Client(Cut),
+    /// The client does not wait for the answer.
+    Left,
+    /// Not one byte came.
+    Unheard,
+    /// Nothing has been sent to the client.
+    Refused(Refusal),
+    /// In the middle of it.
+    Cut(Cut),
+}
+
+pub(super) struct Answer<'a> {
+    pub(super) request: &'a Request,
+    pub(super) limits: &'a Limits,
+    pub(super) places: &'a Budget,
+    /// Another proxy answers.
+    pub(super) proxied: bool,
+    /// The server has a credential that the client must not see.
+    pub(super) via: Option<Via<'a>>,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) async fn relay<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+        &self,
+        server: &mut Buffered<R>,
+        mut client: W,
+        status: &mut Option<u16>,
+        moved: &mut u64,
+    ) -> Result<Answered, Failed> {
+        for _ in 0..MAX_INTERIM {
+            let (head, _held) = self.head(server).await?;
+            let from = head.framing(&self.request.method);
+            let head = match self.via {
+                Some(via) => via.incoming(head, &self.request.method).map_err(Failed::Refused)?,
+                None => head,
+            };
+            if head.status == 101 {
+                self.check_upgrade(&head)?;
+            } else if head.status >= 200 {
+                self.check_proxy(&head)?;
+                *status = Some(head.status);
+                return self.last(head, from, server, &mut client, moved).await;
+            }
+            if self.request.version == Version::Http11 {
+                let bytes = write::response(&head, self.request, true);
+                send(&bytes, &mut client, self.limits.idle)
+                    .await
+                    .map_err(|broken| Failed::Cut(broken.into()))?;
+                *moved += bytes.len() as u64;
+            }
+            if head.status == 101 {
+                *status = Some(101);
+                return Ok(Answered::Upgraded);
+            }
+        }
+        Err(failed("it answers without an end"))
+    }
+
+    /// The next head.
+    async fn head<R: AsyncRead + Unpin>(
+        &self,
+        server: &mut Buffered<R>,
+    ) -> Result<(Response, Held<'a>), Failed> {
+        match timeout(self.limits.idle, self.read(server)).await {
+            Ok(Ok(head)) => Ok(head),
+            Ok(Err(NoHead::Broken(_) | NoHead::Ended)) if server.is_empty() => Err(Failed::Unheard),
+            Ok(Err(why)) => Err(failed(&why.to_string())),
+            Err(_) => {
+                let why = "the server did not answer in time";
+                Err(Failed::Refused(Refusal::upstream(Category::Timeout, why)))
+            }
+        }
+    }
+
+    async fn read<R: AsyncRead + Unpin>(
+        &self,
+        server: &mut Buffered<R>,
+    ) -> Result<(Response, Held<'a>), NoHead> {
+        if server.is_empty() && server.fill_some(FIRST).await? == 0 {
+            return Err(NoHead::Ended);
+        }
+        let mut held = self.places.place().await.ok_or(NoHead::Ended)?;
+        let head = server.head(self.limits, parse_response).await?;
+        held.shrink(budget::of_fields(&head.fields) + server.bytes().len());
+        Ok((head, held))
+    }
+
+    fn check_upgrade(&self, head: &Response) -> Result<(), Failed> {
+        let agreed =
+            head.fields.only("upgrade").is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"));
+        if self.request.wants_websocket() && agreed {
+            Ok(())
+        } else {
+            Err(failed("it changes to a protocol that nobody asked for"))
+        }
+    }
+
+    /// What the other proxy says about itself is not the client's business.
+    fn check_proxy(&self, head: &Response) -> Result<(), Failed> {
+        if self.proxied && head.status == 407 {
+            let why = "the upstream proxy does not accept our user name and password";
+            return Err(Failed::Refused(Refusal::upstream(Category::UpstreamProxyRejected, why)));
+        }
+        Ok(())
+    }
+
+    /// The answer itself.
+    async fn last<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+        &self,
+        head: Response,
+        from: Framing,
+        server: &mut Buffered<R>,
+        client: &mut W,
+        moved: &mut u64,
+    ) -> Result<Answered, Failed> {
+        let to = write::client_framing(&head, self.request);
+        let client_stays = to != Framing::UntilClose && self.request.stays();
+        let bytes = write::response(&head, self.request, client_stays);
+        let server_stays = from != Framing::UntilClose && head.stays();
+        // The body may take long.
+        drop(head);
+        let plan = Plan { from, chunked: to == Framing::Chunked, idle: self.limits.idle };
+        let (before, scanner) = (*moved, self.via.map(|via| via.scanner()));
+        transfer(bytes, plan, scanner, server, client, moved).await.map_err(|cut| match cut {
+            // It was wrong from the start: not even the head has been sent.
+            Cut::Bad(bad) if *moved == before => failed(&bad.to_string()),
+            cut => Failed::Cut(cut),
+        })?;
+        Ok(Answered::Whole { heard: false, client_stays, server_stays })
+    }
+}
+
+fn failed(why: &str) -> Failed {
+    Failed::Refused(Refusal::upstream(Category::UpstreamFailed, format!("the server's answer: {why}")))
+}

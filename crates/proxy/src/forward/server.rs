@@ -1,0 +1,47 @@
+//! The connection to a server, kept for the next request to the same place.
+
+use std::net::SocketAddr;
+
+use crate::buffered::Buffered;
+use crate::config::Target;
+use crate::dial::Reached;
+use crate::shared::Stream;
+
+/// It leads to the target by the address that was judged, for as long as it lives.
+pub(crate) struct Server {
+    pub(crate) stream: Buffered<Box<dyn Stream>>,
+    pub(crate) address: SocketAddr,
+    target: Target,
+    /// Whether TLS protects it. What is meant for such a connection never goes over another one.
+    secure: bool,
+}
+
+impl Server {
+    pub(crate) fn new(mut reached: Reached, target: Target) -> Server {
+        let held = reached.stream.take();
+        let stream = Buffered::with(Box::new(reached.stream.stream) as Box<dyn Stream>, held);
+        Server { stream, address: reached.address, target, secure: false }
+    }
+
+    pub(crate) fn secured(stream: Box<dyn Stream>, address: SocketAddr, target: Target) -> Server {
+        Server { stream: Buffered::new(stream), address, target, secure: true }
+    }
+}
+
+/// At most one, for one client's connection: nothing is shared between clients.
+#[derive(Default)]
+pub(crate) struct Kept(Option<Server>);
+
+impl Kept {
+    pub(crate) fn put(&mut self, mut server: Server) {
+        server.stream.rest();
+        self.0 = Some(server);
+    }
+
+    /// The kept one, if it leads there and still lives; it is closed otherwise.
+    pub(crate) async fn take_for(&mut self, target: &Target, secure: bool) -> Option<Server> {
+        let same = |server: &Server| server.target == *target && server.secure == secure;
+        let mut server = self.0.take().filter(same)?;
+        server.stream.is_quiet().await.then_some(server)
+    }
+}

@@ -1,0 +1,165 @@
+//! The first bytes in a tunnel have to name the host that the tunnel was opened for.
+//!
+//! One address often serves many hosts; which one is said in the TLS greeting or in the Host field. Other protocols have
+//! no such name and pass. What comes after a TLS greeting is the client's and the server's own: names inside are not seen.
+//! A plain request has to be one to the letter (see `line`). Not recognised is a request whose method has bytes that are no
+//! visible ASCII, or begins with a bracket: servers that read by the standard refuse it.
+
+mod line;
+
+use nono_policy::hosts::Host;
+
+use crate::config::{Limits, Target};
+use crate::event::Category;
+use crate::head::{Form, Parsed, Request, parse_request};
+use crate::refusal::Refusal;
+use crate::sni::{self, MAX_HELLO, Opening, ServerName, Unread};
+use line::{Line, first_line};
+
+/// What the bytes so far say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// More is needed.
+    Wait,
+    Pass,
+    Refuse(Refusal),
+}
+
+/// Judge the first bytes of a client; `ended`: no more will come.
+pub(crate) fn judge(bytes: &[u8], target: &Target, ended: bool) -> Verdict {
+    let verdict = match sni::opening(bytes) {
+        Opening::Handshake => tls(bytes, target),
+        Opening::Unusual => refuse("TLS does not start with its greeting, in its usual form"),
+        Opening::Partial => Verdict::Wait,
+        Opening::Other => plain(bytes, target),
+    };
+    match verdict {
+        // A client that only listens.
+        Verdict::Wait if ended && bytes.is_empty() => Verdict::Pass,
+        Verdict::Wait if ended || bytes.len() >= MAX_HELLO => {
+            refuse("the first message in the tunnel is not whole")
+        }
+        verdict => verdict,
+    }
+}
+
+fn tls(bytes: &[u8], target: &Target) -> Verdict {
+    match (sni::parse(bytes), &target.host) {
+        (Err(Unread::Incomplete), _) => Verdict::Wait,
+        (Err(Unread::Malformed), _) => refuse("the TLS greeting is malformed"),
+        (Ok(Some(ServerName(name))), host) if name == *host => Verdict::Pass,
+        (Ok(Some(_)), _) => refuse("the name in the TLS greeting is not the one the tunnel was opened for"),
+        (Ok(None), Host::Address(_)) => Verdict::Pass,
+        (Ok(None), Host::Name(_)) => refuse("there is no name in the TLS greeting"),
+    }
+}
+
+fn plain(bytes: &[u8], target: &Target) -> Verdict {
+    match first_line(bytes) {
+        Line::Partial => Verdict::Wait,
+        Line::Other => Verdict::Pass,
+        Line::Nearly => Verdict::Refuse(Refusal::bad(
+            "the first line in the tunnel is not METHOD TARGET HTTP/1.1, and a server could take it for that",
+        )),
+        Line::Request => {
+            let limits = Limits { head_bytes: MAX_HELLO, ..Limits::default() };
+            match parse_request(bytes, &limits) {
+                Ok(Parsed::Incomplete) => Verdict::Wait,
+                Ok(Parsed::Complete { head, .. }) => {
+                    check(&head, target).map_or_else(Verdict::Refuse, |()| Verdict::Pass)
+                }
+                Err(why) => Verdict::Refuse(Refusal::malformed(why)),
+            }
+        }
+    }
+}
+
+/// A request in a tunnel has to name the tunnel's host.
+pub(crate) fn check(head: &Request, target: &Target) -> Result<(), Refusal> {
+    let named = match &head.form {
+        Form::Absolute { target, .. } | Form::Tunnel(target) => Some(target.clone()),
+        // A port that is left out is the tunnel's.
+        Form::Origin { .. } | Form::Asterisk => head.host(target.port).map_err(Refusal::malformed)?,
+    };
+    if named.as_ref() == Some(target) && !matches!(head.form, Form::Tunnel(_)) {
+        return Ok(());
+    }
+    Err(refusal("the Host of a request in the tunnel is not the one the tunnel was opened for"))
+}
+
+/// Whether what passed is a plain request.
+pub(crate) fn is_request(bytes: &[u8]) -> bool {
+    matches!(first_line(bytes), Line::Request)
+}
+
+fn refuse(why: &'static str) -> Verdict {
+    Verdict::Refuse(refusal(why))
+}
+
+fn refusal(why: &'static str) -> Refusal {
+    Refusal::new(403, Category::SniMismatch, "Tunnel refused", why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(bytes: &[u8], ended: bool) -> &'static str {
+        let target = Target { host: "a.test".parse().unwrap(), port: 8080 };
+        match judge(bytes, &target, ended) {
+            Verdict::Wait => "wait",
+            Verdict::Pass => "pass",
+            Verdict::Refuse(_) => "refuse",
+        }
+    }
+
+    #[test]
+    fn first_bytes() {
+        let long = [b"GET ".as_slice(), &vec![b'x'; MAX_HELLO]].concat();
+        let table: &[(&[u8], &str, &str)] = &[
+            (b"", "wait", "pass"),
+            (b"\x16", "wait", "refuse"),
+            (b"\x16\x03\x01", "wait", "refuse"),
+            (b"\x16\x03\x01\x00\x05\x02", "refuse", "refuse"),
+            (b"G", "wait", "refuse"),
+            (b"GET /", "wait", "refuse"),
+            (b"GET / HTTP/1.1\r\n", "wait", "refuse"),
+            (b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "pass", "pass"),
+            (b"GET / HTTP/1.1\r\nHost: A.test.:8080\r\n\r\n", "pass", "pass"),
+            (b"GET / HTTP/1.1\r\nHost: a.test:80\r\n\r\n", "refuse", "refuse"),
+            (b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n", "refuse", "refuse"),
+            (b"GET / HTTP/1.0\r\n\r\n", "refuse", "refuse"),
+            (b"GET / HTTP/1.1\nHost: a.test\n\n", "refuse", "refuse"),
+            (b"GET / http/1.1\r\nHost: a.test\r\n\r\n", "refuse", "refuse"),
+            (b"GET http://b.test/ HTTP/1.1\r\nHost: b.test\r\n\r\n", "refuse", "refuse"),
+            (b"GET http://a.test:8080/ HTTP/1.1\r\nHost: a.test:8080\r\n\r\n", "pass", "pass"),
+            (b"CONNECT b.test:80 HTTP/1.1\r\nHost: a.test\r\n\r\n", "refuse", "refuse"),
+            (&long, "refuse", "refuse"),
+            (b"SSH-2.0-x\r\n", "pass", "pass"),
+            (b"\0\0\0\x08", "pass", "pass"),
+            (b"EHLO a.test\r\n", "pass", "pass"),
+            (b"PRI * HTTP/2.0\r\n\r\n", "refuse", "refuse"),
+            (b"M-SEARCH / HTTP/1.1\r\nHost: b.test\r\n\r\n", "refuse", "refuse"),
+            (b"M-SEARCH / HTTP/1.1\r\nHost: a.test\r\n\r\n", "pass", "pass"),
+            (b"GET\t/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "refuse", "refuse"),
+            (b"M!X / HTTP/1.1\r\nHost: a.test\r\n\r\n", "refuse", "refuse"),
+            // Other records of TLS before the greeting, and the greeting of SSL 2.
+            (b"\x14\x03\x03\x00\x01\x01", "refuse", "refuse"),
+            (b"\x15", "refuse", "refuse"),
+            (b"\x17\x03\x03\x00\x00", "refuse", "refuse"),
+            (b"\x18\x03", "refuse", "refuse"),
+            (b"\x80\x2e", "wait", "refuse"),
+            (b"\x80\x2e\x01\x03\x03", "refuse", "refuse"),
+            (b"\x80\x2e\x02", "pass", "pass"),
+            (b"\xff\xfd\x01", "pass", "pass"),
+        ];
+        for (bytes, more, ended) in table {
+            assert_eq!(
+                (of(bytes, false), of(bytes, true)),
+                (*more, *ended),
+                "{:?}",
+                bytes.escape_ascii().to_string()
+            );
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The first line in a tunnel, read as leniently as the most lenient server would.
+//!
+//! Servers differ in what they take for a request: blank lines and spaces before it, tabs in it, spaces after the
+//! version, any word for a method, no version at all. What one of them might take for one has to be a request to the
+//! letter, or it is none of ours to pass.
+
+/// What the first line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// More is needed.
+    Partial,
+    /// `… HTTP/1.1`: the strict reader has to agree.
+    Request,
+    /// Some server could take it for a request.
+    Nearly,
+    Other,
+}
+
+/// Whether a request of HTTP starts here. A message that starts with a byte that no word starts with is no text, and not
+/// waited for; all other text is read to the end of its line.
+pub(super) fn first_line(bytes: &[u8]) -> Line {
+    let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
+    let text = &bytes[blank..];
+    let Some(first) = text.first() else { return Line::Partial };
+    if !is_text(*first) {
+        // Blank lines before something else introduce another client (PROXY protocol), and then a request.
+        return if bytes.starts_with(b"\r\n") { Line::Nearly } else { Line::Other };
+    }
+    // XML, JSON, lists: they may have no line.
+    if b"<{[(".contains(first) {
+        return Line::Other;
+    }
+    let word = text.iter().take_while(|byte| is_text(**byte)).count();
+    if text.get(word).is_some_and(|byte| !is_blank(*byte)) {
+        return Line::Other;
+    }
+    let Some(end) = text.iter().position(|byte| *byte == b'\n') else { return Line::Partial };
+    let line = &text[..end];
+    let exact = [b" HTTP/1.1\r".as_slice(), b" HTTP/1.0\r"].iter().any(|version| line.ends_with(version));
+    match is_like_a_request(line) {
+        false => Line::Other,
+        true if exact && blank == 0 => Line::Request,
+        true => Line::Nearly,
+    }
+}
+
+fn is_like_a_request(line: &[u8]) -> bool {
+    if line.windows(5).any(|part| part.eq_ignore_ascii_case(b"HTTP/")) {
+        return true;
+    }
+    let words: Vec<&[u8]> = line.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty()).collect();
+    match words.as_slice() {
+        // One tells the server of another client, and a request follows; the other is a request of HTTP/0.9.
+        [b"PROXY", ..] | [b"GET", _, ..] => true,
+        [_, target, ..] if target.starts_with(b"/") || target.windows(3).any(|part| part == b"://") => true,
+        // `RTSP/1.0` and `ICE/1.0`, which some servers of HTTP speak too.
+        [_, _, .., last] => is_version(last),
+        _ => false,
+    }
+}
+
+/// `NAME/1…`.
+fn is_version(word: &[u8]) -> bool {
+    let name = word.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    name > 0 && word.get(name) == Some(&b'/') && word.get(name + 1).is_some_and(u8::is_ascii_digit)
+}
+
+/// What some server takes for a space: with those of Latin-1.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b'\t'..=b'\r' | 0x1c..=b' ' | 0x85 | 0xa0)
+}
+
+fn is_text(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_lines() {
+        let requests: &[&[u8]] = &[
+            b"GET / HTTP/1.1\r\n",
+            b"GET\t/ HTTP/1.1\r\n",
+            b"M-SEARCH * HTTP/1.0\r\nX",
+            b"SSH-2.0-x / HTTP/1.1\r\n",
+        ];
+        let nearly: &[&[u8]] = &[
+            b"\r\nGET / HTTP/1.1\r\n",
+            b"\nGET / HTTP/1.1\r\n",
+            b" GET / HTTP/1.1\r\n",
+            b"\xa0GET / HTTP/1.1\r\n",
+            b"\x1cGET\x1d/\x1eHTTP/1.1\n",
+            b"GET\r/\rHTTP/1.1\n",
+            b"GET / HTTP/1.1 \r\n",
+            b"GET / HTTP/1.1\t\r\n",
+            b"GET / HTTP/1.1\n",
+            b"GET / HTTP/1.1 x\r\n",
+            b"GET / http/1.1\r\n",
+            b"GET / HTTP/01.1\r\n",
+            b"PRI * HTTP/2.0\r\n",
+            b"GET /\r\n",
+            b"GET x\n",
+            b"POST /x\r\n",
+            b"HEAD http://b.test/\r\n",
+            b"SOURCE / ICE/1.0\r\n",
+            b"OPTIONS * RTSP/1.0\r\n",
+            b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n",
+            b"\r\n\r\n\0\r\nQUIT\n",
+        ];
+        let partial: &[&[u8]] =
+            &[b"", b"\r\n", b" ", b"G", b"GET", b"GET ", b"A: b/c HT", b"M-SEARCH", b"\xa0G"];
+        let other: &[&[u8]] = &[
+            b"SSH-2.0-OpenSSH_9.6p1 Ubuntu-3ubuntu13\r\n",
+            b"EHLO a.test\r\n",
+            b"a1 ID (\"name\" \"x/1\")\r\n",
+            b"*1\r\n$4\r\nPING\r\n",
+            b"get key\r\n",
+            b"CAP LS 302\r\n",
+            b"AMQP\0",
+            b"<?xml version='1.0'?>",
+            b"{\"id\":",
+            b"\0\0\0\x08",
+            b"\n\0",
+            b"\x10\x0c\0\x04MQTT",
+            b"@RSYNCD: 31.0\n",
+        ];
+        for (lines, expected) in [
+            (requests, Line::Request),
+            (nearly, Line::Nearly),
+            (partial, Line::Partial),
+            (other, Line::Other),
+        ] {
+            for line in lines {
+                assert_eq!(first_line(line), expected, "{:?}", line.escape_ascii().to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Requests.
+
+use super::{Fields, Framing, Malformed, Parsed, Version, is_token, lines};
+use crate::config::{Limits, Target};
+use crate::target;
+
+const MAX_METHOD: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub method: String,
+    pub form: Form,
+    pub version: Version,
+    pub fields: Fields,
+    pub framing: Framing,
+}
+
+/// What stands where the target is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `CONNECT host:port`.
+    Tunnel(Target),
+    /// `http://host/path`; the Host field is the same. `path` starts with `/` and may have a query.
+    Absolute { https: bool, target: Target, path: String },
+    /// `/path`: a request to the proxy itself, or inside of a tunnel.
+    Origin { path: String },
+    /// `OPTIONS *`.
+    Asterisk,
+}
+
+impl Request {
+    /// Whether another request may follow.
+    pub fn stays(&self) -> bool {
+        self.fields.stays(self.version)
+    }
+
+    /// A WebSocket is asked for. Other upgrades are not passed on: behind `h2c`, nobody could tell requests apart.
+    pub fn wants_websocket(&self) -> bool {
+        self.version == Version::Http11
+            && self.framing == Framing::Empty
+            && self.fields.lists("connection", "upgrade")
+            && self.fields.only("upgrade").is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
+    }
+
+    /// Where the Host field points; `default` is the port it leaves out.
+    pub fn host(&self, default: u16) -> Result<Option<Target>, Malformed> {
+        let mut hosts = self.fields.all("host");
+        let Some(host) = hosts.next() else { return Ok(None) };
+        if hosts.next().is_some() {
+            return Err(Malformed::ManyHosts);
+        }
+        let host = str::from_utf8(host).map_err(|_| Malformed::Host)?;
+        target::authority(host, Some(default)).map(Some)
+    }
+}
+
+/// Read one request's head.
+pub fn parse_request(bytes: &[u8], limits: &Limits) -> Result<Parsed<Request>, Malformed> {
+    if bytes.first().is_some_and(|byte| !is_token(*byte)) {
+        return Err(Malformed::RequestLine);
+    }
+    let Some((lines, length)) = lines(bytes, limits)? else { return Ok(Parsed::Incomplete) };
+    let (first, rest) = lines.split_first().ok_or(Malformed::RequestLine)?;
+    let (method, target, version) = request_line(first)?;
+    let fields = Fields::parse(rest)?;
+    let framing = fields.framing(version)?.unwrap_or(Framing::Empty);
+    let form = form(method, target)?;
+    let head = Request { method: method.to_owned(), form, version, fields, framing };
+    check_host(&head)?;
+    check_tunnel(&head)?;
+    Ok(Parsed::Complete { head, length })
+}
+
+fn request_line(line: &[u8]) -> Result<(&str, &str, Version), Malformed> {
+    let mut parts = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(Malformed::RequestLine);
+    };
+    let version = match version {
+        b"HTTP/1.1" => Version::Http11,
+        b"HTTP/1.0" => Version::Http10,
+        _ => return Err(Malformed::Version),
+    };
+    let letters = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'-' || *byte == b'_';
+    if method.is_empty() || method.len() > MAX_METHOD || !method.iter().all(letters) {
+        return Err(Malformed::Method);
+    }
+    if target.is_empty() || !target.iter().all(u8::is_ascii_graphic) {
+        return Err(Malformed::Target);
+    }
+    if target.contains(&b'#') {
+        return Err(Malformed::UserOrFragment);
+    }
+    let method = str::from_utf8(method).map_err(|_| Malformed::Method)?;
+    let target = str::from_utf8(target).map_err(|_| Malformed::Target)?;
+    Ok((method, target, version))
+}
+
+fn form(method: &str, text: &str) -> Result<Form, Malformed> {
+    if method == "CONNECT" {
+        return target::authority(text, None).map(Form::Tunnel);
+    }
+    if text.starts_with('/') {
+        return Ok(Form::Origin { path: text.to_owned() });
+    }
+    if text == "*" {
+        return if method == "OPTIONS" { Ok(Form::Asterisk) } else { Err(Malformed::Target) };
+    }
+    let (scheme, rest) = text.split_once("://").ok_or(Malformed::Target)?;
+    let https = scheme.eq_ignore_ascii_case("https");
+    if !https && !scheme.eq_ignore_ascii_case("http") {
+        return Err(Malformed::Target);
+    }
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let target = target::authority(authority, Some(if https { 443 } else { 80 }))?;
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    Ok(Form::Absolute { https, target, path })
+}
+
+/// The Host field has to be there, once, and to say the same as the target. In `CONNECT` it means nothing, goes nowhere,
+/// and programs are careless with it.
+fn check_host(head: &Request) -> Result<(), Malformed> {
+    if matches!(head.form, Form::Tunnel(_)) {
+        return if head.fields.all("host").count() > 1 { Err(Malformed::ManyHosts) } else { Ok(()) };
+    }
+    let default = if matches!(head.form, Form::Absolute { https: true, .. }) { 443 } else { 80 };
+    match (head.host(default)?, &head.form) {
+        (None, _) if head.version == Version::Http11 => Err(Malformed::NoHost),
+        (Some(host), Form::Absolute { target, .. }) if host != *target => Err(Malformed::OtherHost),
+        _ => Ok(()),
+    }
+}
+
+/// `CONNECT` has no body: what follows is the tunnel.
+fn check_tunnel(head: &Request) -> Result<(), Malformed> {
+    let bodiless = matches!(head.framing, Framing::Empty | Framing::Length(0));
+    if matches!(head.form, Form::Tunnel(_)) && !bodiless {
+        return Err(Malformed::AmbiguousLength);
+    }
+    Ok(())
+}

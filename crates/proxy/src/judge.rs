@@ -1,0 +1,49 @@
+//! Who may go where: the allowlist and the token.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::config::{Config, Target, Token};
+use crate::head::Fields;
+use crate::refusal::Refusal;
+
+/// The allowlist first: a program without the token learns that a host is closed, not that it should log in.
+pub(crate) fn admit(config: &Config, target: &Target, fields: &Fields) -> Result<(), Refusal> {
+    listed(config, target)?;
+    match &config.token {
+        Some(token) if !shows(token, fields) => Err(Refusal::token()),
+        _ => Ok(()),
+    }
+}
+
+/// The allowlist alone.
+pub(crate) fn listed(config: &Config, target: &Target) -> Result<(), Refusal> {
+    let listed = config.allowed.iter().any(|rule| rule.matches(&target.host, target.port));
+    if listed { Ok(()) } else { Err(Refusal::host(target)) }
+}
+
+/// The password of `Basic` (the user name is anything), or the whole of `Bearer`.
+fn shows(token: &Token, fields: &Fields) -> bool {
+    let Some((scheme, value)) = fields
+        .only("proxy-authorization")
+        .and_then(|value| str::from_utf8(value).ok())
+        .and_then(|value| value.split_once(' '))
+    else {
+        return false;
+    };
+    let value = value.trim_start_matches(' ');
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return same(token.reveal().as_bytes(), value.as_bytes());
+    }
+    let Some(pair) = STANDARD.decode(value).ok().filter(|_| scheme.eq_ignore_ascii_case("basic")) else {
+        return false;
+    };
+    let password = pair.iter().position(|byte| *byte == b':').map(|at| &pair[at + 1..]);
+    password.is_some_and(|password| same(token.reveal().as_bytes(), password))
+}
+
+/// In a time that does not depend on where they differ.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let differ = one.iter().zip(other).fold(0, |differ, (a, b)| std::hint::black_box(differ | (a ^ b)));
+    one.len() == other.len() && differ == 0
+}

@@ -1,0 +1,41 @@
+//! The only way out to the network: an HTTP/1.1 proxy that judges where every request goes.
+//!
+//! It knows hosts, addresses, bytes and headers; not sessions, sandboxes or audit logs. A process that confines itself
+//! runs it (see `nono::network`), or a library starts it in threads of its own.
+//!
+//! A request passes through `head` (bytes to values), `judge` (allowlist, token), `dial` (name to address, `address`
+//! judged, connected) and then `tunnel` or `forward`. Parsers and judgements are pure functions. Where a `credential` belongs into requests to a
+//! host, they go through `credential::via`, and tunnels to it through `credential::intercept`.
+
+pub mod address;
+pub mod body;
+mod budget;
+mod buffered;
+pub mod config;
+pub mod credential;
+mod dial;
+pub mod event;
+mod forward;
+mod greeting;
+mod handle;
+pub mod head;
+mod judge;
+mod plain;
+mod pump;
+mod record;
+mod refusal;
+mod requests;
+pub mod resolve;
+mod serve;
+mod shared;
+pub mod sni;
+mod target;
+pub mod tls;
+mod transfer;
+mod tunnel;
+
+pub use config::{Config, Inject, Limits, Route, Secret, Target, Token, Upstream};
+pub use credential::{RouteError, Routes};
+pub use event::{Category, Event, Events, Mode, Phase, Room};
+pub use handle::Handle;
+pub use serve::Proxy;

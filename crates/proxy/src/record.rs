@@ -1,0 +1,104 @@
+//! One event, from its beginning to its end.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::config::Target;
+use crate::event::{Event, Mode, Phase};
+use crate::refusal::Refusal;
+use crate::shared::Shared;
+
+/// What an event says at most of a path that the client chose.
+const MAX_PATH: usize = 1024;
+
+/// An event in the making. It is sent when this is dropped: also when the proxy ends in the middle of it.
+pub(crate) struct Record<'a> {
+    pub(crate) event: Event,
+    started: Instant,
+    shared: &'a Shared,
+    told: bool,
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn new(shared: &'a Shared, mode: Mode) -> Record<'a> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let event = Event {
+            time_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            mode,
+            allowed: true,
+            host: String::new(),
+            port: 0,
+            method: None,
+            path: None,
+            status: None,
+            reason: None,
+            category: None,
+            address: None,
+            credential: None,
+            bytes_sent: 0,
+            bytes_received: 0,
+            duration_ms: 0,
+            phase: None,
+            count: 1,
+        };
+        Record { event, started: Instant::now(), shared, told: false }
+    }
+
+    pub(crate) fn target(mut self, target: &Target) -> Record<'a> {
+        self.event.host = target.host.to_string();
+        self.event.port = target.port;
+        self
+    }
+
+    /// The query stays out: secrets stand there.
+    pub(crate) fn request(mut self, method: &str, path: Option<&str>) -> Record<'a> {
+        self.event.method = Some(method.to_owned());
+        self.event.path = path.map(|path| {
+            let path = path.split('?').next().unwrap_or_default();
+            path.chars().take(MAX_PATH).collect()
+        });
+        self
+    }
+
+    /// It is a tunnel, and open from now on. Its end is told as well, but what is never heard of again was at least begun.
+    pub(crate) fn open(&mut self) {
+        self.shared.events.event(Event {
+            phase: Some(Phase::Opened),
+            bytes_sent: 0,
+            bytes_received: 0,
+            ..self.event.clone()
+        });
+        self.event.phase = Some(Phase::Ended);
+    }
+
+    /// It was not served.
+    pub(crate) fn refuse(&mut self, refusal: &Refusal) {
+        self.fail(refusal);
+        self.event.allowed = !refusal.is_denial();
+        self.event.status = Some(refusal.status);
+    }
+
+    /// It broke after it had begun.
+    pub(crate) fn fail(&mut self, refusal: &Refusal) {
+        self.event.category = Some(refusal.category);
+        self.event.reason = Some(format!("{}: {}", refusal.reason, refusal.advice));
+        if let Some(address) = refusal.address {
+            self.event.address = Some(address.to_string());
+        }
+        self.told = true;
+    }
+
+    /// It went to its end.
+    pub(crate) fn end(&mut self) {
+        self.told = true;
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        if !self.told {
+            self.event.reason = Some("it was open when the proxy ended".to_owned());
+        }
+        self.event.duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.shared.events.event(self.event.clone());
+    }
+}

@@ -1,0 +1,266 @@
+//! The requests of one client, one after the other, each judged anew.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::budget::{self, FIRST, Held};
+use crate::buffered::{Buffered, NoHead};
+use crate::config::Target;
+use crate::credential::asked::{Asked, Inside};
+use crate::credential::intercept;
+use crate::event::Mode;
+use crate::forward::{After, Forward, Kept};
+use crate::head::{Form, Framing, Request, parse_request};
+use crate::judge;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::shared::{Shared, Stream};
+use crate::transfer::send;
+use crate::tunnel;
+
+/// What a client that is being refused may still send, and for how long.
+const MAX_LINGER: u64 = 1 << 20;
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Serve a client until one side is done.
+pub(crate) async fn serve<C: Stream>(client: C, shared: &Shared) {
+    serve_all(client, None, shared).await;
+}
+
+/// The same inside of a tunnel that ends here. It is called from within `serve`: hence the box.
+pub(crate) fn serve_inside<'a>(
+    client: &'a mut dyn Stream,
+    inside: Inside<'a>,
+    shared: &'a Shared,
+) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    Box::pin(serve_all(client, Some(inside), shared))
+}
+
+async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &Shared) {
+    let mut client = Buffered::new(client);
+    let mut kept = Kept::default();
+    let mut wait = shared.config.limits.head_time;
+    loop {
+        let after = match read(&mut client, shared, wait).await {
+            Ok(Some((request, _held))) => handle(&mut client, &request, inside, &mut kept, shared).await,
+            Ok(None) => After::Close,
+            Err(refusal) => {
+                let mut record = match inside {
+                    Some(inside) => Record::new(shared, Mode::ConnectIntercept).target(inside.target),
+                    None => Record::new(shared, Mode::Forward),
+                };
+                record.refuse(&refusal);
+                say(&mut client, &refusal, None, shared).await
+            }
+        };
+        match after {
+            After::Next => {}
+            After::Linger => return linger(&mut client).await,
+            After::Close => return close(&mut client).await,
+        }
+        wait = shared.config.limits.idle;
+    }
+}
+
+/// The next head and its place; `None`: the client has no more. `wait` is for its first byte. It is returned when there is
+/// room to tell of what comes of it.
+pub(crate) async fn read<'s, C: Stream>(
+    client: &mut Buffered<C>,
+    shared: &'s Shared,
+    wait: Duration,
+) -> Result<Option<(Request, Held<'s>)>, Refusal> {
+    if client.is_empty() {
+        client.rest();
+        match timeout(wait, client.fill_some(FIRST)).await {
+            Ok(Ok(1..)) => {}
+            // It went away, or never said anything: there is nothing to answer.
+            _ => return Ok(None),
+        }
+    }
+    let read = head(client, shared).await;
+    if !matches!(read, Ok(None)) {
+        shared.events.room().await;
+    }
+    read
+}
+
+async fn head<'s, C: Stream>(
+    client: &mut Buffered<C>,
+    shared: &'s Shared,
+) -> Result<Option<(Request, Held<'s>)>, Refusal> {
+    let limits = &shared.config.limits;
+    let Ok(Some(mut held)) = timeout(limits.head_time, shared.heads.requests.place()).await else {
+        return Err(Refusal::crowded());
+    };
+    match timeout(limits.head_time, client.head(limits, parse_request)).await {
+        Ok(Ok(request)) => {
+            held.shrink(budget::of_request(&request) + client.bytes().len());
+            Ok(Some((request, held)))
+        }
+        Ok(Err(NoHead::Malformed(why))) => Err(Refusal::malformed(why)),
+        Ok(Err(NoHead::Broken(_) | NoHead::Ended)) => Ok(None),
+        Err(_) => Err(Refusal::slow()),
+    }
+}
+
+/// What a request is for.
+enum Kind<'a> {
+    Tunnel(&'a Target),
+    Forward(&'a Target, &'a str),
+    Service(Asked<'a>),
+}
+
+fn sort<'a>(
+    request: &'a Request,
+    inside: Option<Inside<'a>>,
+    shared: &'a Shared,
+) -> Result<Kind<'a>, Refusal> {
+    if let Some(inside) = inside {
+        return Asked::inside(inside, request, shared).map(Kind::Service);
+    }
+    match &request.form {
+        Form::Tunnel(target) => Ok(Kind::Tunnel(target)),
+        // A program may go through the proxy to the proxy, where a route's prefix is.
+        form @ Form::Absolute { https: false, target, path } if shared.is_own(target) => {
+            Asked::reverse(path, shared).map(Kind::Service).ok_or_else(|| not_for_us(form))
+        }
+        Form::Absolute { https: false, target, path } => {
+            let asked = Asked::forward(target, path, shared);
+            Ok(asked.map_or(Kind::Forward(target, path), Kind::Service))
+        }
+        form @ Form::Origin { path } => {
+            Asked::reverse(path, shared).map(Kind::Service).ok_or_else(|| not_for_us(form))
+        }
+        form => Err(not_for_us(form)),
+    }
+}
+
+fn record<'a>(
+    kind: &Result<Kind<'_>, Refusal>,
+    request: &Request,
+    inside: Option<Inside<'_>>,
+    shared: &'a Shared,
+) -> Record<'a> {
+    let method = &request.method;
+    match (kind, inside) {
+        (Ok(Kind::Tunnel(target)), _) => {
+            Record::new(shared, Mode::Connect).target(target).request(method, None)
+        }
+        (Ok(Kind::Forward(target, path)), _) => {
+            Record::new(shared, Mode::Forward).target(target).request(method, Some(path))
+        }
+        (Ok(Kind::Service(asked)), _) => {
+            Record::new(shared, asked.mode).target(&asked.target).request(method, Some(&asked.path))
+        }
+        (Err(_), Some(inside)) => Record::new(shared, Mode::ConnectIntercept)
+            .target(inside.target)
+            .request(method, path(&request.form)),
+        (Err(_), None) => Record::new(shared, Mode::Reverse).request(method, path(&request.form)),
+    }
+}
+
+/// One request.
+async fn handle<C: Stream>(
+    client: &mut Buffered<C>,
+    request: &Request,
+    inside: Option<Inside<'_>>,
+    kept: &mut Kept,
+    shared: &Shared,
+) -> After {
+    let kind = sort(request, inside, shared);
+    let mut record = record(&kind, request, inside, shared);
+    let done = match kind {
+        Ok(Kind::Tunnel(target)) => tunnel(client, request, target, shared, &mut record).await,
+        Ok(Kind::Forward(target, path)) => match judge::admit(&shared.config, target, &request.fields) {
+            Ok(()) => {
+                let forward = Forward { request, target, path, via: None, tunnelled: false };
+                forward.run(client, kept, shared, &mut record).await
+            }
+            Err(refusal) => Err(refusal),
+        },
+        Ok(Kind::Service(asked)) => asked.run(request, client, kept, shared, &mut record).await,
+        Err(refusal) => Err(refusal),
+    };
+    match done {
+        Ok(after) => after,
+        Err(refusal) => {
+            record.refuse(&refusal);
+            drop(record);
+            say(client, &refusal, Some(request), shared).await
+        }
+    }
+}
+
+async fn tunnel<C: Stream>(
+    client: &mut Buffered<C>,
+    request: &Request,
+    target: &Target,
+    shared: &Shared,
+    record: &mut Record<'_>,
+) -> Result<After, Refusal> {
+    let service = shared.routes.tunnelled(&target.host, target.port);
+    if service.is_some() {
+        record.event.mode = Mode::ConnectIntercept;
+    }
+    judge::admit(&shared.config, target, &request.fields)?;
+    if shared.is_own(target) {
+        return Err(Refusal::bad("this is the proxy itself: ask it without a tunnel"));
+    }
+    match service {
+        Some(service) => intercept::run(client, service, target, shared, record).await.map(|()| After::Close),
+        None => tunnel::run(client, target, shared, record).await,
+    }
+}
+
+fn path(form: &Form) -> Option<&str> {
+    match form {
+        Form::Absolute { path, .. } | Form::Origin { path } => Some(path),
+        Form::Tunnel(_) | Form::Asterisk => None,
+    }
+}
+
+fn not_for_us(form: &Form) -> Refusal {
+    Refusal::bad(match form {
+        Form::Absolute { .. } => "https goes through a tunnel: use CONNECT host:port",
+        _ => "this is a proxy: ask for http://host/path, or CONNECT host:port",
+    })
+}
+
+/// Answer instead of a server. What the client may follow with is only known where the request was whole.
+pub(crate) async fn say<C: Stream>(
+    client: &mut Buffered<C>,
+    refusal: &Refusal,
+    request: Option<&Request>,
+    shared: &Shared,
+) -> After {
+    let stays = request.is_some_and(|request| {
+        request.stays()
+            && matches!(request.framing, Framing::Empty | Framing::Length(0))
+            && refusal.status != 400
+    });
+    let bodiless = request.is_some_and(|request| request.method == "HEAD");
+    let answer = refusal.answer(stays, bodiless);
+    match send(&answer, &mut client.stream, shared.config.limits.idle).await {
+        Ok(()) if stays => After::Next,
+        Ok(()) => After::Linger,
+        // It is gone: what it would have heard is in the event.
+        Err(_) => After::Close,
+    }
+}
+
+/// Read on for a moment before closing: a close with unread bytes would take the answer back.
+async fn linger<C: Stream>(client: &mut Buffered<C>) {
+    close(client).await;
+    let mut rest = (&mut client.stream).take(MAX_LINGER);
+    // Whatever happens here, the connection is closed.
+    let _ended = timeout(LINGER, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
+}
+
+/// Say that nothing more comes.
+async fn close<C: Stream>(client: &mut Buffered<C>) {
+    // A client that cannot be told is gone.
+    let _told = timeout(LINGER, client.stream.shutdown()).await;
+}

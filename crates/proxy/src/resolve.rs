@@ -1,0 +1,47 @@
+//! Names to addresses.
+
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use nono_policy::hosts::HostName;
+use tokio::sync::Semaphore;
+
+pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Whoever knows names. Asked once for each connection to a server, never again for the same one.
+pub trait Resolve: Send + Sync {
+    fn resolve(&self, name: &HostName) -> Lookup;
+}
+
+/// Questions at the same time: each one holds a thread while it waits.
+const MAX_LOOKUPS: usize = 32;
+
+/// The system's own resolver.
+#[derive(Debug)]
+pub struct System {
+    room: Arc<Semaphore>,
+}
+
+impl Default for System {
+    fn default() -> System {
+        System { room: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
+    }
+}
+
+impl Resolve for System {
+    fn resolve(&self, name: &HostName) -> Lookup {
+        let (name, room) = (name.as_str().to_owned(), self.room.clone());
+        Box::pin(async move {
+            let held = room.acquire_owned().await.map_err(io::Error::other)?;
+            // The thread keeps its place when nobody waits for the answer any more.
+            let lookup = tokio::task::spawn_blocking(move || {
+                let _held = held;
+                let found = (name.as_str(), 0).to_socket_addrs()?;
+                Ok(found.map(|address| address.ip()).collect())
+            });
+            lookup.await.map_err(io::Error::other)?
+        })
+    }
+}

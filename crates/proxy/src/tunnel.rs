@@ -1,0 +1,137 @@
+//! `CONNECT`: a tunnel to one host.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::budget::FIRST;
+use crate::buffered::Buffered;
+use crate::config::Target;
+use crate::credential::guard::is_leak;
+use crate::dial;
+use crate::event::Category;
+use crate::forward::After;
+use crate::greeting::{self, Verdict, judge};
+use crate::plain;
+use crate::pump::{Broken, Idle, Pump, join};
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::shared::{Shared, Stream};
+use crate::transfer::send;
+
+pub(crate) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+
+/// Dial, say so, and let the bytes through once the first of them were judged. An error is said to the client by the
+/// caller: no byte of the tunnel has been sent then.
+pub(crate) async fn run<C: Stream>(
+    client: &mut Buffered<C>,
+    target: &Target,
+    shared: &Shared,
+    record: &mut Record<'_>,
+) -> Result<After, Refusal> {
+    let mut reached = dial::reach_tunnel(shared, target).await?;
+    record.event.address = Some(reached.address.ip().to_string());
+    record.event.status = Some(200);
+    record.open();
+    let idle = shared.config.limits.idle;
+    if send(ESTABLISHED, &mut client.stream, idle).await.is_err() {
+        // The client is gone: nobody is left to hear of it.
+        record.end();
+        return Ok(After::Close);
+    }
+    match greet(client, &mut reached.stream, target, shared, record).await {
+        Ok(_) if greeting::is_request(client.bytes()) => {
+            record.end();
+            return Ok(plain::run(client, reached, target, shared).await);
+        }
+        Ok(down) => {
+            let up = Pump::new(u64::MAX, client.take());
+            let counts = (&mut record.event.bytes_sent, &mut record.event.bytes_received);
+            let ended = join((&mut client.stream, up), (&mut reached.stream, down), idle, counts).await;
+            finish(record, ended);
+        }
+        Err(Greeted::Refused(refusal)) => record.refuse(&refusal),
+        Err(Greeted::Broken(broken)) => finish(record, Err(broken)),
+    }
+    Ok(After::Close)
+}
+
+/// A tunnel that breaks has ended, like any other: who broke it is not known. Only silence, and a credential on
+/// its way back, are worth a word.
+pub(crate) fn finish(record: &mut Record<'_>, ended: Result<(), Broken>) {
+    match ended {
+        Err(broken @ Broken::Idle) => {
+            record.fail(&Refusal::upstream(Category::Timeout, broken.to_string()));
+        }
+        Err(Broken::Read(error)) if is_leak(&error) => {
+            record.fail(&Refusal::upstream(Category::UpstreamFailed, error.to_string()));
+        }
+        _ => record.end(),
+    }
+}
+
+enum Greeted {
+    Refused(Refusal),
+    Broken(Broken),
+}
+
+/// Wait for the client's first message, while the server may already speak. What was read stays in `client`.
+async fn greet<C: Stream, S: Stream>(
+    client: &mut Buffered<C>,
+    server: &mut S,
+    target: &Target,
+    shared: &Shared,
+    record: &mut Record<'_>,
+) -> Result<Pump, Greeted> {
+    let limits = &shared.config.limits;
+    let received = &mut record.event.bytes_received;
+    let mut down = Pump::new(u64::MAX, Vec::new());
+    let mut server_done = false;
+    let mut idle = Idle::new(limits.idle);
+    // Runs from the first byte on: a program may wait for the server as long as it likes.
+    let mut begun = None;
+    let mut ended = false;
+    let mut held = None;
+    poll_fn(|cx| {
+        loop {
+            match judge(client.bytes(), target, ended) {
+                Verdict::Pass => return Poll::Ready(Ok(())),
+                Verdict::Refuse(refusal) => return Poll::Ready(Err(Greeted::Refused(refusal))),
+                Verdict::Wait => {}
+            }
+            if client.bytes().len() >= FIRST && held.is_none() {
+                held = shared.heads.requests.place_now();
+                if held.is_none() {
+                    return Poll::Ready(Err(Greeted::Refused(Refusal::crowded())));
+                }
+            }
+            match client.poll_fill_some(cx, FIRST) {
+                Poll::Ready(Ok(count)) => ended = count == 0,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(Greeted::Broken(Broken::Read(error)))),
+                Poll::Pending => break,
+            }
+        }
+        if !server_done {
+            match down.poll(cx, server, &mut client.stream, received) {
+                // It may still listen: what the client says is judged all the same.
+                Poll::Ready(Ok(())) => {
+                    server_done = Pin::new(&mut client.stream).poll_shutdown(cx).is_ready();
+                }
+                Poll::Ready(Err(broken)) => return Poll::Ready(Err(Greeted::Broken(broken))),
+                Poll::Pending => {}
+            }
+        }
+        if !client.is_empty() {
+            let deadline =
+                begun.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + limits.head_time)));
+            if deadline.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(Greeted::Refused(Refusal::slow())));
+            }
+        }
+        idle.poll(cx, *received).map(|()| Err(Greeted::Broken(Broken::Idle)))
+    })
+    .await?;
+    Ok(down)
+}

@@ -1,0 +1,90 @@
+//! Who stands beside the loop: the filtering proxy, those who answer trapped calls, those who take requests in words.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use nono_sandbox::ProxyPlace;
+use nono_sys::launch::{HandedOver, LaunchError, Launched};
+
+use crate::channel::{Channels, Closed, Reception};
+use crate::mediate::behalf::RequestDoor;
+use crate::mediate::{Handed, Mediate, Mediating, Mediator};
+use crate::report::Office;
+use crate::run::{RunError, supervising};
+use crate::stage::Stage;
+
+/// Who serves the command's filtering proxy, where the command has a network of its own.
+pub trait TakesListener: Send + Sync {
+    /// Begin to serve. The listener is in the command's network, on [`nono_sandbox::PROXY_PORT`] of its loopback. The
+    /// command is started after this, and not at all if it fails: the error says why.
+    fn take(&self, listener: OwnedFd) -> Result<(), String>;
+}
+
+impl<F: Fn(OwnedFd) -> Result<(), String> + Send + Sync> TakesListener for F {
+    fn take(&self, listener: OwnedFd) -> Result<(), String> {
+        self(listener)
+    }
+}
+
+impl std::fmt::Debug for dyn TakesListener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TakesListener")
+    }
+}
+
+/// Why the command was not started.
+pub(crate) enum NotStarted {
+    Launch(LaunchError),
+    Proxy(String),
+}
+
+/// Where the command has a network of its own, its proxy has to serve before it starts. On the host's network it does
+/// already.
+pub(crate) fn serve_proxy(
+    launched: &Launched,
+    proxy: Option<ProxyPlace>,
+    server: Option<&dyn TakesListener>,
+) -> Result<(), NotStarted> {
+    if proxy != Some(ProxyPlace::Own) {
+        return Ok(());
+    }
+    let listener = launched.serving().map_err(NotStarted::Launch)?;
+    let server = server.ok_or_else(|| NotStarted::Proxy("there is nobody to serve it".to_owned()))?;
+    server.take(listener).map_err(NotStarted::Proxy)
+}
+
+/// Those who stand beside the loop in threads of their own: who answers trapped calls, and who takes requests in words.
+pub(crate) struct Beside {
+    pub(crate) mediating: Option<Mediating>,
+    pub(crate) reception: Option<Reception>,
+    pub(crate) terminal: Option<OwnedFd>,
+}
+
+impl Beside {
+    /// `mediate` where calls are trapped.
+    pub(crate) fn new(
+        launched: &Launched,
+        mediate: Option<Mediate>,
+        proxy: Option<ProxyPlace>,
+        stage: Option<Stage>,
+        channels: Option<Channels>,
+    ) -> Result<Beside, RunError> {
+        let init = launched.pid.unsigned_abs();
+        let attend = |channels, office: Arc<dyn Office>| {
+            Reception::open(channels, office, init).map_err(supervising("serve the session's sockets"))
+        };
+        let Some(mediate) = mediate else {
+            let reception = channels.map(|channels| attend(channels, Arc::new(Closed))).transpose()?;
+            return Ok(Beside { mediating: None, reception, terminal: None });
+        };
+        let HandedOver { listener, root, socket_list, terminal } =
+            launched.hand_over().map_err(supervising("take over the trapped calls"))?;
+        let handed = Handed { listener, root, socket_list, init: launched.pid };
+        let mediator = Mediator::new(mediate, handed, stage).map_err(supervising("answer trapped calls"))?;
+        mediator.open_proxy(proxy.and_then(ProxyPlace::address));
+        let reception = channels.map(|channels| attend(channels, mediator.office())).transpose()?;
+        let door = reception.as_ref().map(|reception| Arc::new(reception.door()) as Arc<dyn RequestDoor>);
+        let mediating = mediator.start(door).map_err(supervising("answer trapped calls"))?;
+        Ok(Beside { mediating: Some(mediating), reception, terminal })
+    }
+}

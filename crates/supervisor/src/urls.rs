@@ -1,0 +1,109 @@
+//! Addresses that the command wants to have opened in the person's browser.
+//!
+//! The browser runs outside the sandbox, as the person: what it is sent to is the person's to decide, each time. Only web
+//! addresses, and only such as can be shown in full.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::approval::ApprovalBackend;
+
+/// Longer than a person reads.
+const LONGEST: usize = 2048;
+
+/// Who opens an address once it is allowed.
+pub trait UrlOpener: Send + Sync {
+    fn open(&self, url: &str) -> Result<(), String>;
+}
+
+impl fmt::Debug for dyn UrlOpener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UrlOpener")
+    }
+}
+
+/// How an address stands in the log.
+#[derive(Clone)]
+pub struct Redact(Arc<dyn Fn(&str) -> String + Send + Sync>);
+
+impl Redact {
+    pub fn new(redact: impl Fn(&str) -> String + Send + Sync + 'static) -> Redact {
+        Redact(Arc::new(redact))
+    }
+
+    pub(crate) fn apply(&self, url: &str) -> String {
+        (self.0)(url)
+    }
+}
+
+impl fmt::Debug for Redact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redact")
+    }
+}
+
+/// What a run needs to open addresses.
+#[derive(Clone)]
+pub struct Urls {
+    pub opener: Arc<dyn UrlOpener>,
+    pub backend: Arc<dyn ApprovalBackend>,
+}
+
+impl fmt::Debug for Urls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Urls").field("backend", &self.backend).finish_non_exhaustive()
+    }
+}
+
+/// Why an address is not even asked about.
+pub(crate) fn check(url: &str) -> Result<(), &'static str> {
+    if url.len() > LONGEST {
+        return Err("the address is too long to be shown");
+    }
+    if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("an address has only printable ASCII characters");
+    }
+    let lower = url.to_ascii_lowercase();
+    let rest = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://"));
+    let rest = rest.ok_or("only http:// and https:// addresses are opened")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err("a name or password before the host is there to mislead");
+    }
+    let host = authority.rsplit_once(':').map_or(authority, |(host, port)| {
+        if port.bytes().all(|byte| byte.is_ascii_digit()) { host } else { authority }
+    });
+    match host.parse::<nono_policy::hosts::Host>() {
+        Ok(_) if !rest.contains('\\') => Ok(()),
+        _ => Err("the address names no host"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_web_addresses_are_asked_about() {
+        for fine in ["https://example.org/a?b=c#d", "HTTP://Example.org:8080", "http://[::1]:80/x"] {
+            assert_eq!(check(fine), Ok(()), "{fine}");
+        }
+        let long = format!("https://example.org/{}", "a".repeat(LONGEST));
+        for wrong in [
+            "",
+            "example.org",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "--help",
+            "https://user@example.org/",
+            "https://good.org\\@evil.org/",
+            "https:///path",
+            "https://a b/",
+            "https://example.org/\u{202e}",
+            "https://example.org/\x1b[2J",
+            &long,
+        ] {
+            assert!(check(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The name in a TLS greeting: whatever comes, a value or an error; and what is known is not unknown again later.
+
+use nono_proxy::sni::{opening, parse};
+
+pub(crate) fn check(bytes: &[u8]) {
+    let _opening = opening(bytes);
+    if let Ok(found) = parse(bytes) {
+        let mut longer = bytes.to_vec();
+        longer.extend_from_slice(b"\x17\x03\x03\x00\x01x");
+        assert_eq!(parse(&longer), Ok(found), "what comes after a greeting changes nothing about it");
+    }
+}
