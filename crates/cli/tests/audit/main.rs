@@ -20,11 +20,13 @@ mod proofs;
 mod redaction;
 mod restores;
 mod runs;
+#[allow(dead_code, reason = "shared with the other tests")]
+#[path = "../world/said.rs"]
+mod said;
 #[allow(dead_code, reason = "shared with the tests on a terminal")]
 #[path = "../terminal/screen.rs"]
 mod screen;
 mod tamper;
 mod urls;
-#[allow(dead_code, reason = "shared with the other tests")]
 #[path = "../world/mod.rs"]
 mod world;

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::oracle::{Oracle, look, same};
+pub(crate) use crate::said::Said;
 use crate::world::World;
 
 /// Nothing here takes that long; a test that waits longer has failed.
@@ -13,36 +14,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Kit {
     pub(crate) world: World,
-}
-
-/// What a command came to.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
-
-impl Said {
-    pub(crate) fn of(output: &Output) -> Said {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Said { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
-    }
-
-    #[track_caller]
-    pub(crate) fn ok(self) -> Said {
-        self.code(0)
-    }
-
-    #[track_caller]
-    pub(crate) fn code(self, code: i32) -> Said {
-        assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
-        self
-    }
-
-    pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
-    }
 }
 
 impl Kit {

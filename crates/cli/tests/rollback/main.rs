@@ -13,6 +13,8 @@ mod live;
 #[allow(dead_code, reason = "shared with the tests of the engine")]
 #[path = "../../../snapshot/tests/common/oracle.rs"]
 mod oracle;
+#[path = "../world/said.rs"]
+mod said;
 mod trees;
 mod watching;
 #[path = "../world/mod.rs"]
