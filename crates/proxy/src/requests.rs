@@ -95,15 +95,18 @@ async fn head<'s, C: Stream>(
     let Ok(Some(mut held)) = timeout(limits.head_time, shared.heads.requests.place()).await else {
         return Err(Refusal::crowded());
     };
-    match timeout(limits.head_time, client.head(limits, parse_request)).await {
+    let refusal = match timeout(limits.head_time, client.head(limits, parse_request)).await {
         Ok(Ok(request)) => {
             held.shrink(budget::of_request(&request) + client.bytes().len());
-            Ok(Some((request, held)))
+            return Ok(Some((request, held)));
         }
-        Ok(Err(NoHead::Malformed(why))) => Err(Refusal::malformed(why)),
-        Ok(Err(NoHead::Broken(_) | NoHead::Ended)) => Ok(None),
-        Err(_) => Err(Refusal::slow()),
-    }
+        Ok(Err(NoHead::Broken(_) | NoHead::Ended)) => return Ok(None),
+        Ok(Err(NoHead::Malformed(why))) => Refusal::malformed(why),
+        Err(_) => Refusal::slow(),
+    };
+    // Its place is given up, so nothing of it may stay: the connection can take a while to end.
+    drop(client.take());
+    Err(refusal)
 }
 
 /// What a request is for.
