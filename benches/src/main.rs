@@ -5,6 +5,7 @@
 //! beside each ratio.
 
 mod asking;
+mod checkpoints;
 mod measure;
 mod network;
 mod options;
@@ -47,6 +48,9 @@ fn main() -> ExitCode {
     }
     if options.wants(Part::Rollback) {
         rollback::rows(&options, &mut table);
+    }
+    if options.wants(Part::Checkpoints) {
+        checkpoints::rows(&options, &mut table);
     }
     ExitCode::SUCCESS
 }

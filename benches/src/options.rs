@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandbox|asking|network|snapshot|rollback] [--fs tmpfs|disk] [--tree DIR] \
+pub(crate) const USAGE: &str = "usage: nono-benches NONO [--quick] [--only sandbox|asking|network|snapshot|rollback|checkpoints] [--fs tmpfs|disk] [--tree DIR] \
                                 [--rounds N]";
 
 /// A part of the table.
@@ -14,6 +14,7 @@ pub(crate) enum Part {
     Network,
     Snapshot,
     Rollback,
+    Checkpoints,
 }
 
 /// Where trees and stores are.
@@ -60,6 +61,7 @@ impl Options {
             ("--only", Some("network")) => self.only = Some(Part::Network),
             ("--only", Some("snapshot")) => self.only = Some(Part::Snapshot),
             ("--only", Some("rollback")) => self.only = Some(Part::Rollback),
+            ("--only", Some("checkpoints")) => self.only = Some(Part::Checkpoints),
             ("--fs", Some("tmpfs")) => self.fs = Some(Place::Tmpfs),
             ("--fs", Some("disk")) => self.fs = Some(Place::Disk),
             ("--tree", _) => self.tree = Some(value.into()),

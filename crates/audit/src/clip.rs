@@ -108,7 +108,13 @@ pub(crate) fn event(event: &mut Event) {
         Event::Network(found) => network(found),
         Event::Restore(restore) => {
             paths(&mut restore.paths);
+            text(&mut restore.session_id, PATH);
             text(&mut restore.outcome, TEXT);
+        }
+        Event::Checkpoint(taken) => {
+            path(&mut taken.project);
+            text(&mut taken.reason, TEXT);
+            optional(&mut taken.error, TEXT);
         }
         Event::BackendError(error) => text(&mut error.why, TEXT),
         Event::Warning(warning) => text(&mut warning.message, TEXT),

@@ -19,6 +19,7 @@ pub enum Event {
     Network(Network),
     Snapshot(Snapshot),
     Restore(Restore),
+    Checkpoint(Checkpoint),
     BackendError(BackendError),
     Warning(Warning),
     /// The last record of a log that was closed properly and asked for it.
@@ -181,7 +182,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restore {
     pub time_ms: u64,
-    /// Whose files.
+    /// Whose files: a session, or where a checkpoint was restored, the project's folder.
     pub session_id: String,
     pub snapshot: String,
     /// All, if empty.
@@ -191,6 +192,19 @@ pub struct Restore {
     pub kept: u64,
     pub failed: u64,
     pub outcome: String,
+}
+
+/// A checkpoint of a project that was taken during the session, or could not be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    pub time_ms: u64,
+    #[serde(with = "nono_sys::path_serde")]
+    pub project: PathBuf,
+    /// None: there is no protection, for the reason in `error`.
+    pub checkpoint: Option<String>,
+    /// What it was taken for, in the command's own words.
+    pub reason: String,
+    pub error: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 use common::{Lab, ended, integrity, records, started};
 use nono_audit::event::{
-    BackendError, CapabilityDecision, Decision, Event, Network, Restore, SessionStarted, Snapshot, UrlOpen,
-    Warning,
+    BackendError, CapabilityDecision, Checkpoint, Decision, Event, Network, Restore, SessionStarted,
+    Snapshot, UrlOpen, Warning,
 };
 use nono_audit::{Log, SessionRecord};
 use proptest::prelude::*;
@@ -65,6 +65,10 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         (time, text(), any::<u32>()).prop_map(|(time_ms, merkle_root, number)| {
             Event::Snapshot(Snapshot { time_ms, number, state_root: merkle_root.clone(), merkle_root })
+        }),
+        (time, path(), text(), prop::option::of(text())).prop_map(|(time_ms, project, reason, error)| {
+            let checkpoint = error.is_none().then(|| "a1b2c3d4e5f6".to_owned());
+            Event::Checkpoint(Checkpoint { time_ms, project, checkpoint, reason, error })
         }),
         (time, text(), text()).prop_map(|(time_ms, backend, why)| Event::BackendError(BackendError {
             time_ms,

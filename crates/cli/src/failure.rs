@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use nono::audit::AuditError;
+use nono::checkpoints::import::ImportError;
+use nono::checkpoints::{CheckpointError, PathError, SettingsError};
 use nono::control::ControlError;
 use nono::network::CredentialError;
 use nono::request::RequestError;
@@ -37,6 +39,11 @@ impl Failure {
 
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { code: USAGE, ..Failure::new(message) }
+    }
+
+    /// In one sentence, for those who go on nevertheless.
+    pub(crate) fn sentence(&self) -> &str {
+        &self.message
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
@@ -156,12 +163,13 @@ impl From<SessionError> for Failure {
             SessionError::Check(_) => Failure::new(text)
                 .hint("nothing was run; `nono setup --check-only` shows what this kernel can do"),
             SessionError::Folder { .. } => Failure::new(text).hint("set TMPDIR to a folder you can write"),
-            SessionError::NotYet { .. } => Failure::new(text).hint("remove it from the profile for now"),
             SessionError::Rollback(_) => Failure::new(text).hint("--no-rollback runs it without snapshots"),
             SessionError::NeedsSupervisor { .. } => {
                 Failure::usage(text).hint("use `nono run`, or add --no-rollback")
             }
-            SessionError::AskNeedsSupervisor { .. } => Failure::usage(text).hint("use `nono run`"),
+            SessionError::AskNeedsSupervisor { .. } | SessionError::CheckpointsNeedSupervisor { .. } => {
+                Failure::usage(text).hint("use `nono run`")
+            }
             SessionError::AskNeedsTerminal => {
                 Failure::usage(text).hint("leave --ask out, or take `interactive` out of the profile")
             }
@@ -176,6 +184,10 @@ impl From<SessionError> for Failure {
             }
             SessionError::DestTaken { .. } => {
                 Failure::usage(text).hint("choose a folder of its own for the sessions")
+            }
+            SessionError::Checkpoints(_) => Failure::new(text).hint("--no-checkpoints runs it without them"),
+            SessionError::Hold(_) => {
+                Failure::new(text).hint("make it yourself, or grant less than the folder it is in")
             }
             SessionError::Interrupted { signal } => {
                 Failure::new(text).code(u8::try_from(128 + signal).unwrap_or(u8::MAX))
@@ -219,6 +231,65 @@ impl From<RollbackError> for Failure {
             | RollbackError::Io { .. }
             | RollbackError::Snapshot(_) => Failure::new(text),
         }
+    }
+}
+
+impl From<CheckpointError> for Failure {
+    fn from(error: CheckpointError) -> Failure {
+        // A name with a line break in it must not look like a line of ours.
+        let text = nono::diagnostic::escape(&error.to_string());
+        match error {
+            CheckpointError::NoProject { .. } => {
+                Failure::new(text).hint("`nono checkpoints create` takes the first one")
+            }
+            CheckpointError::TooBroad { .. } => {
+                Failure::new(text).hint("cd to a project, or name a path in one")
+            }
+            CheckpointError::NotFound { .. } | CheckpointError::Ambiguous { .. } => {
+                Failure::new(text).hint("`nono checkpoints list` shows those there are")
+            }
+            CheckpointError::NoTurn { .. } => {
+                Failure::new(text).hint("`nono checkpoints list --json` has the turns of all of them")
+            }
+            CheckpointError::OtherProject { other, .. } => Failure::refused(text)
+                .hint(format!("cd to {}, or use --path", nono::diagnostic::shown(&other))),
+            CheckpointError::Damaged { .. } => Failure::new(text)
+                .hint("`nono checkpoints verify` names everything that is missing or altered"),
+            CheckpointError::BadName { .. } => Failure::usage(text),
+            CheckpointError::NothingToUndo { .. } => Failure::refused(text),
+            CheckpointError::Io { .. }
+            | CheckpointError::Outside { .. }
+            | CheckpointError::NotAllowed { .. }
+            | CheckpointError::Moved { .. }
+            | CheckpointError::TooManyFiles { .. }
+            | CheckpointError::Snapshot(_) => Failure::new(text),
+        }
+    }
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Failure {
+        Failure::new(nono::diagnostic::escape(&error.to_string()))
+    }
+}
+
+impl From<PathError> for Failure {
+    fn from(error: PathError) -> Failure {
+        let text = nono::diagnostic::escape(&error.to_string());
+        match error {
+            PathError::Pattern { .. } => Failure::usage(text),
+            PathError::NoSuchPath { .. } => Failure::new(text)
+                .hint("`nono checkpoints diff N` shows what changed; with --glob the paths are patterns"),
+            PathError::Checkpoint(error) => error.into(),
+            PathError::Other(error) => error.into(),
+        }
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Failure {
+        // A parser's words have lines.
+        Failure::new(error.to_string())
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nono::HostContext;
 use nono::audit::Author;
+use nono::hooks::install::Places;
 use nono::session::Host;
 
 use crate::failure::Failure;
@@ -20,7 +21,7 @@ pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
     let config = absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("nono");
     let context = HostContext {
         cwd,
-        state_dir: absolute("NONO_HOME").unwrap_or_else(|| home.join(".nono")),
+        state_dir: state_home(&home),
         xdg_config: absolute("XDG_CONFIG_HOME"),
         xdg_data: absolute("XDG_DATA_HOME"),
         xdg_cache: absolute("XDG_CACHE_HOME"),
@@ -30,6 +31,7 @@ pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
         binary: env::current_exe().ok(),
         config_dir: config.clone(),
         session_dir: None,
+        agent_folders: agent_folders(),
         can_mask: true,
     };
     let nested = cap_file().is_some() && nono::session::is_confined();
@@ -64,6 +66,51 @@ pub(crate) fn cap_file() -> Option<PathBuf> {
 /// Where the supervisor of the sandbox around this process takes requests, if it does.
 pub(crate) fn request_socket() -> Option<PathBuf> {
     absolute("NONO_REQUEST_SOCK")
+}
+
+/// The variables by which agents are told where their own folder is.
+const AGENT_FOLDERS: &[(&str, &str)] = &[
+    ("claude-code", "CLAUDE_CONFIG_DIR"),
+    ("codex", "CODEX_HOME"),
+    ("opencode", "OPENCODE_CONFIG_DIR"),
+    ("hermes", "HERMES_HOME"),
+];
+
+fn agent_folders() -> Vec<(String, PathBuf)> {
+    let set = |(agent, name): &(&str, &str)| Some(((*agent).to_owned(), absolute(name)?));
+    AGENT_FOLDERS.iter().filter_map(set).collect()
+}
+
+/// Whether somebody is asked about what is not open, in the sandbox around this process.
+pub(crate) fn asks() -> bool {
+    env::var_os("NONO_ASKS").is_some_and(|value| value == "1")
+}
+
+pub(crate) fn home() -> Option<PathBuf> {
+    absolute("HOME")
+}
+
+/// nono's own folder.
+pub(crate) fn state_home(home: &Path) -> PathBuf {
+    absolute("NONO_HOME").unwrap_or_else(|| home.join(".nono"))
+}
+
+/// Where agents keep their settings.
+pub(crate) fn agent_places(home: PathBuf) -> Places {
+    Places {
+        home,
+        claude: absolute("CLAUDE_CONFIG_DIR"),
+        codex: absolute("CODEX_HOME"),
+        gemini: absolute("GEMINI_CLI_HOME"),
+        xdg_config: absolute("XDG_CONFIG_HOME"),
+        opencode: absolute("OPENCODE_CONFIG_DIR"),
+        hermes: absolute("HERMES_HOME"),
+    }
+}
+
+/// Where nono's own folder is, if not where it always is.
+pub(crate) fn nono_home() -> Option<PathBuf> {
+    absolute("NONO_HOME")
 }
 
 /// A variable that has to be an absolute path to count.

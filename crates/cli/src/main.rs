@@ -21,8 +21,16 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     // Not part of the grammar: no help, no completion, nobody is meant to type it.
-    match std::env::args_os().nth(1) {
+    let args: Vec<_> = std::env::args_os().skip(1).collect();
+    if commands::hook::is_hook(&args) {
+        commands::hook::hook(&args[1..]);
+        return ExitCode::SUCCESS;
+    }
+    match args.first() {
         Some(first) if first == asking::HELPER => return conclude(commands::webhook::serve()),
+        Some(first) if first == commands::hook::UPKEEP => {
+            return conclude(commands::hook::upkeep(args[1..].to_vec()));
+        }
         Some(first) if first == commands::proxy::HELPER => return conclude(commands::proxy::serve()),
         _ => {}
     }

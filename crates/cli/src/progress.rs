@@ -1,9 +1,10 @@
-//! Long work on a session: how far it is, on a terminal, and Ctrl-C as a request that is looked at between two steps.
+//! Long work: how far it is, on a terminal, and Ctrl-C as a request that is looked at between two steps.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use nono::checkpoints::{CheckpointError, CheckpointManager};
 use nono::interrupt::Interrupts;
 use nono::rollback::{RollbackError, RollbackSession};
 use nono::snapshot::{CaptureError, Observer, SnapshotError};
@@ -80,7 +81,7 @@ fn line(doing: &str, done: u64, total: u64) -> String {
 
 /// What the engine tells of its progress, and asks.
 #[derive(Debug)]
-struct Watcher {
+pub(crate) struct Watcher {
     bar: Option<Bar>,
     interrupts: Arc<Interrupts>,
 }
@@ -104,36 +105,79 @@ pub(crate) struct Worked<T> {
     pub(crate) signal: Option<i32>,
 }
 
-/// Do long work on a session, whatever comes of it.
-pub(crate) fn attempt<T>(
-    session: &mut RollbackSession,
+/// What can be watched while it works.
+pub(crate) trait Works {
+    /// With none, nobody watches any more.
+    fn watch(&mut self, watcher: Option<Watcher>);
+}
+
+impl Works for RollbackSession {
+    fn watch(&mut self, watcher: Option<Watcher>) {
+        match watcher {
+            Some(watcher) => self.manager().observe(watcher),
+            None => self.manager().observe(()),
+        }
+    }
+}
+
+impl Works for CheckpointManager {
+    fn watch(&mut self, watcher: Option<Watcher>) {
+        match watcher {
+            Some(watcher) => self.observe(watcher),
+            None => self.observe(()),
+        }
+    }
+}
+
+/// Do long work, whatever comes of it.
+pub(crate) fn attempt<W: Works, T>(
+    worker: &mut W,
     doing: &'static str,
-    work: impl FnOnce(&mut RollbackSession) -> T,
+    work: impl FnOnce(&mut W) -> T,
 ) -> io::Result<Worked<T>> {
     let interrupts = Arc::new(Interrupts::block()?);
-    session.manager().observe(Watcher { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) });
-    let value = work(session);
+    worker.watch(Some(Watcher { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) }));
+    let value = work(worker);
     // Clears the line; from here on only this function knows of the signals.
-    session.manager().observe(());
+    worker.watch(None);
     Ok(Worked { value, signal: interrupts.requested() })
 }
 
 /// The same, where an end that was asked for before anything was changed is a failure that says so.
-pub(crate) fn watched<T>(
-    session: &mut RollbackSession,
+pub(crate) fn watched<W: Works, T, E: Into<Failure> + Ends>(
+    worker: &mut W,
     doing: &'static str,
-    work: impl FnOnce(&mut RollbackSession) -> Result<T, RollbackError>,
+    work: impl FnOnce(&mut W) -> Result<T, E>,
 ) -> Result<Worked<T>, Failure> {
-    let Worked { value, signal } = attempt(session, doing, work)?;
+    let Worked { value, signal } = attempt(worker, doing, work)?;
     match (value, signal) {
-        (Err(error), Some(signal)) if is_cancelled(&error) => Err(Failure::interrupted(signal)),
+        (Err(error), Some(signal)) if error.is_cancelled() => Err(Failure::interrupted(signal)),
         (Err(error), _) => Err(error.into()),
         (Ok(value), signal) => Ok(Worked { value, signal }),
     }
 }
 
-fn is_cancelled(error: &RollbackError) -> bool {
-    matches!(error, RollbackError::Snapshot(SnapshotError::Capture(CaptureError::Cancelled)))
+/// An error that may be an end that was asked for.
+pub(crate) trait Ends {
+    fn is_cancelled(&self) -> bool;
+}
+
+impl Ends for SnapshotError {
+    fn is_cancelled(&self) -> bool {
+        matches!(self, SnapshotError::Capture(CaptureError::Cancelled))
+    }
+}
+
+impl Ends for RollbackError {
+    fn is_cancelled(&self) -> bool {
+        matches!(self, RollbackError::Snapshot(error) if error.is_cancelled())
+    }
+}
+
+impl Ends for CheckpointError {
+    fn is_cancelled(&self) -> bool {
+        matches!(self, CheckpointError::Snapshot(error) if error.is_cancelled())
+    }
 }
 
 #[cfg(test)]

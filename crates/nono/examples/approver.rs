@@ -91,6 +91,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         home: Some(home),
         state_dir,
         binary: std::env::current_exe().ok(),
+        agent_folders: Vec::new(),
         can_mask: true,
         ..HostContext::default()
     };

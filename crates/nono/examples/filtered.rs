@@ -59,6 +59,7 @@ fn host() -> Result<Host, Box<dyn Error>> {
             cwd: std::env::current_dir()?,
             state_dir: home.join(".nono"),
             config_dir: home.join(".config/nono"),
+            agent_folders: Vec::new(),
             can_mask: true,
             home: Some(home.clone()),
             ..HostContext::default()
@@ -110,6 +111,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
         log: None,
         redact: None,
         urls: None,
+        history: None,
         proxy: Some(Arc::new(take)),
     };
     let command = CommandSpec { program, argv: command, env: host.env };

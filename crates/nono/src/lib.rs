@@ -22,10 +22,13 @@
 
 pub mod approval;
 pub mod audit;
+pub mod checkpoints;
+mod config_file;
 pub mod control;
 pub mod diagnostic;
 mod glob;
 pub mod helper;
+pub mod hooks;
 pub mod interrupt;
 pub mod learn;
 pub mod network;
@@ -35,18 +38,19 @@ pub mod request;
 pub mod rollback;
 mod sandbox;
 pub mod session;
+pub mod shapes;
 pub mod state_dir;
 
 pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
 pub use nono_policy::hosts::HostRule;
-pub use nono_policy::profile::{DiffChange, ProfilePath};
+pub use nono_policy::profile::{DiffChange, HookInstall, HookSection, ProfilePath};
 pub use nono_policy::{
     AccessMode, AddressClass, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource,
     ClosedBy, ClosedHow, ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts,
     FsCapability, GrantKind, GrantRequest, HostContext, HostFacts, HostGrant, Limits, MergedProfile,
     NetworkPolicy, NetworkQuery, NetworkReason, Note, PathKind, PolicyData, PolicyError, Profile,
     ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, QueryResult, ResolvedPolicy, Rule,
-    RuleAccess, RunRequest, SandboxState, StateError, Suggestion, diff as profile_diff, is_within,
+    RuleAccess, RunRequest, SandboxState, StateError, Suggestion, Typed, diff as profile_diff, is_within,
     query_network, query_path, query_path_on, schema as profile_schema, template as profile_template,
 };
 pub use nono_sandbox::{

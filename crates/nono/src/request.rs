@@ -6,10 +6,13 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use nono_checkpoint::remote::Action;
 use nono_policy::AccessMode;
 use nono_supervisor::channel::{ClientError, LosslessPath, Request, Response, exchange, new_id};
 use nono_sys::errno;
+use serde_json::Value;
 use thiserror::Error;
 
 /// Why there is no answer, or nothing that can be used.
@@ -124,6 +127,18 @@ pub fn open_url(socket: &Path, url: &str) -> Result<String, RequestError> {
         (Response::UrlResponse { opened: false, reason, .. }, _) => {
             Err(RequestError::Refused(reason.unwrap_or_default()))
         }
+        _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
+    }
+}
+
+/// Have something done about the checkpoints of a project; what it answers. `patience`: as long as it takes if `None`.
+pub fn history(socket: &Path, action: Action, patience: Option<Duration>) -> Result<Value, RequestError> {
+    let request = Request::HistoryRequest { id: new_id(), action: Box::new(action) };
+    let asked = exchange(socket, &request, patience)
+        .map_err(|error| RequestError::NoAnswer { socket: socket.to_owned(), error });
+    match asked? {
+        (Response::HistoryResponse { answer, error: None, .. }, _) => Ok(answer),
+        (Response::HistoryResponse { error: Some(error), .. }, _) => Err(RequestError::Refused(error)),
         _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
     }
 }

@@ -48,6 +48,15 @@ impl Office for Desk {
         if snapshot == 4 { Ok(format!("{} back", paths.len())) } else { Err("no such snapshot".to_owned()) }
     }
 
+    fn history(
+        &self,
+        _asker: &Asker,
+        _action: nono_checkpoint::remote::Action,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<serde_json::Value, String> {
+        Err("no histories here".to_owned())
+    }
+
     fn open_url(&self, _asker: &Asker, url: &str, _wanted: &StillWanted<'_>) -> Result<String, String> {
         if url == "https://good.org/" { Ok("somebody".to_owned()) } else { Err("not this one".to_owned()) }
     }

@@ -4,6 +4,8 @@
 //! leaves one out; *protected* groups are closed whatever is granted above them; *tool* groups apply when a profile
 //! includes them. Every path of a group is optional: what a host does not have is skipped.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,31 @@ pub struct Group {
     pub closed: Vec<String>,
 }
 
+/// Files that decide what an agent runs. Where a grant covers them they can be read inside, and never written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    pub name: String,
+    /// Where it keeps them; a folder that is not there belongs to an agent that is not installed.
+    pub folders: Vec<String>,
+    /// Files in these folders, each with the text that says nothing, to stand where one is absent.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// Folders in these folders.
+    #[serde(default)]
+    pub directories: Vec<String>,
+    /// The like in the folder of a project, as far as it is there.
+    #[serde(default)]
+    pub project: Vec<String>,
+}
+
+/// What stands where a file or folder of an agent is absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandIn<'a> {
+    File(&'a str),
+    Directory,
+}
+
 /// The environment lists. A pattern is a name, or a name with one `*` at either end or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,6 +82,8 @@ pub struct EnvironmentData {
 #[serde(deny_unknown_fields)]
 pub struct PolicyData {
     pub groups: Vec<Group>,
+    #[serde(default)]
+    pub agents: Vec<Agent>,
     pub environment: EnvironmentData,
 }
 
@@ -86,6 +115,14 @@ impl PolicyData {
 
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// What may stand at an absent name among the files of an agent.
+    pub fn stand_in(&self, agent: &str, name: &OsStr) -> Option<StandIn<'_>> {
+        let agent = self.agents.iter().find(|known| known.name == agent)?;
+        let name = name.to_str()?;
+        let file = agent.files.get(name).map(|text| StandIn::File(text));
+        file.or_else(|| agent.directories.iter().any(|known| known == name).then_some(StandIn::Directory))
     }
 
     /// The groups of one kind, in the order of the file.
@@ -131,6 +168,20 @@ mod tests {
             for path in group.read.iter().chain(&group.write).chain(&group.allow).chain(&group.closed) {
                 assert!(path.starts_with('/') || path.starts_with('~') || path.starts_with('$'), "{path}");
                 assert!(!path.contains("..") && !path.ends_with('/'), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_agents_are_single_components_and_unlike_each_other() {
+        for agent in &PolicyData::embedded().agents {
+            let mut seen = HashSet::new();
+            for name in agent.files.keys().chain(&agent.directories) {
+                assert!(!name.contains('/') && seen.insert(name), "{}: {name}", agent.name);
+            }
+            assert!(!agent.folders.is_empty() && !seen.is_empty(), "{}", agent.name);
+            for path in &agent.project {
+                assert!(!path.starts_with('/') && !path.contains(".."), "{}: {path}", agent.name);
             }
         }
     }

@@ -44,6 +44,10 @@ pub enum PolicyError {
     NothingToBypass { path: PathBuf },
     #[error("{} belongs to nono itself ({}) and can never be granted", .path.display(), .own.display())]
     NonoOwned { path: PathBuf, own: PathBuf },
+    #[error(
+        "{} decides what {agent} runs outside the sandbox, and can be granted for reading only", .path.display()
+    )]
+    AgentSettings { path: PathBuf, agent: String },
     #[error("{} is granted but lies in {}, which is denied by {by}", .path.display(), .deny.display())]
     GrantDenied { path: PathBuf, deny: PathBuf, by: CapabilitySource },
     #[error(

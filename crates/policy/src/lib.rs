@@ -32,8 +32,8 @@ pub use data::{EnvironmentData, Group, GroupKind, PolicyData};
 pub use error::{CapabilityError, PolicyError, ProfileError, StateError};
 pub use facts::{EntryKind, Facts, Found, FoundKind, HostFacts};
 pub use profile::{
-    DiffLine, MergedProfile, Profile, ProfileInfo, ProfileOrigin, ProfileStore, WorkdirAccess, diff, schema,
-    template,
+    DiffLine, HookInstall, HookSection, MergedProfile, Profile, ProfileInfo, ProfileOrigin, ProfileStore,
+    WorkdirAccess, diff, schema, template,
 };
 pub use query::{
     DeniedReason, NetworkQuery, NetworkReason, QueryResult, Suggestion, query_network, query_path,
@@ -45,5 +45,5 @@ pub use resolved::{
     ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note,
     PathKind, ResolvedPolicy, Rule, RuleAccess,
 };
-pub use state::SandboxState;
+pub use state::{SandboxState, Typed};
 pub use within::is_within;

@@ -62,6 +62,10 @@ pub enum DeniedReason {
         source: CapabilitySource,
     },
     NonoState,
+    /// What an agent is told by cannot be written from inside.
+    AgentSettings {
+        agent: String,
+    },
     /// The directory's entries are granted one by one, so nothing new can be made in it.
     CarvedDirectory {
         #[serde(with = "crate::path_serde")]
@@ -80,6 +84,7 @@ impl DeniedReason {
             DeniedReason::Protected { group } => format!("protected ({group})"),
             DeniedReason::DenyRule { source } => format!("denied ({source})"),
             DeniedReason::NonoState => "nono's own".to_owned(),
+            DeniedReason::AgentSettings { agent } => format!("settings of {agent}"),
             DeniedReason::CarvedDirectory { path } => {
                 format!("nothing new can be made in {}", path.display())
             }
@@ -244,6 +249,7 @@ fn closed_reason(closed: &ClosedPath) -> DeniedReason {
         ClosedBy::Deny(source) => DeniedReason::DenyRule { source: source.clone() },
         ClosedBy::Protected(group) => DeniedReason::Protected { group: group.clone() },
         ClosedBy::Nono => DeniedReason::NonoState,
+        ClosedBy::Agent(agent) => DeniedReason::AgentSettings { agent: agent.clone() },
     }
 }
 

@@ -81,6 +81,8 @@ pub struct HostContext {
     pub binary: Option<PathBuf>,
     /// The folder of this session: readable, its `tmp` writable.
     pub session_dir: Option<PathBuf>,
+    /// Folders of agents that are not where they usually are, as their variables say: (agent, folder).
+    pub agent_folders: Vec<(String, PathBuf)>,
     /// Mounts can hold a path closed here. Without them nono's binary has to be carved out of a grant around it, which
     /// keeps new names out of its folders.
     pub can_mask: bool,

@@ -54,6 +54,8 @@ pub enum ClosedBy {
     Protected(String),
     /// nono's own state, configuration or binary; never grantable.
     Nono,
+    /// What this agent is told by: its settings, hooks, commands. Never writable.
+    Agent(String),
 }
 
 /// What stands at a closed path now.
@@ -62,6 +64,8 @@ pub enum ClosedBy {
 pub enum PathKind {
     Directory,
     File,
+    /// A link on the way to a path that is held; its target is judged on its own.
+    Link,
     Absent,
 }
 
@@ -85,7 +89,7 @@ pub struct ClosedPath {
     pub by: ClosedBy,
     pub kind: PathKind,
     pub how: ClosedHow,
-    /// Reading stays possible where a grant gives it; only writing is closed (nono's own binary).
+    /// Reading stays possible where a grant gives it; only writing is closed (nono's own binary, an agent's settings).
     pub keep_read: bool,
     /// A path below it was opened on purpose (`--bypass-protection` and a grant), so a mask over it would hide too much.
     pub has_openings: bool,

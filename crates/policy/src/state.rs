@@ -43,6 +43,16 @@ pub struct SandboxState {
     pub session_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<ResolvedPolicy>,
+    /// The words behind `nono` that a person typed to make it, up to its command, and the command. Secrets are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<Typed>,
+}
+
+/// How a sandbox was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Typed {
+    pub flags: Vec<String>,
+    pub command: Vec<String>,
 }
 
 impl SandboxState {
@@ -59,6 +69,7 @@ impl SandboxState {
             name,
             session_id,
             policy: Some(without_skipped(policy)),
+            typed: None,
         }
     }
 
@@ -71,6 +82,7 @@ impl SandboxState {
             name: None,
             session_id: None,
             policy: None,
+            typed: None,
         }
     }
 

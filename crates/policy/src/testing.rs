@@ -151,6 +151,7 @@ pub(crate) fn data() -> PolicyData {
             group("cloud", GroupKind::Protected, &[], &["$XDG_CONFIG_HOME/cloud"]),
             group("tool", GroupKind::Tool, &["~/.tool", "~/.ssh/tool"], &[]),
         ],
+        agents: vec![],
         environment: EnvironmentData {
             allow: vec!["PATH".into()],
             never: vec!["LD_*".into(), "BASH_ENV".into()],

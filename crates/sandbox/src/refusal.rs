@@ -17,6 +17,8 @@ pub enum Refusal {
     LandlockTooOld { abi: u32, needed: u32, what: &'static str },
     #[error("{path} cannot be closed inside {grant}: that needs a mount namespace ({reason})", path = .path.display(), grant = .grant.display())]
     CannotMask { path: PathBuf, grant: PathBuf, reason: String },
+    #[error("{path} is not there, so nothing can keep it from being made", path = .path.display())]
+    CannotHold { path: PathBuf },
     #[error("a limit on processes needs a user namespace, and {reason}")]
     CannotLimitProcesses { reason: String },
     #[error("unix sockets can only be opened one by one with a mount namespace ({reason})")]
@@ -51,6 +53,9 @@ impl Refusal {
                 grant.display(),
                 path.display()
             ),
+            Refusal::CannotHold { path } => {
+                format!("make {} first, or grant less than its folder", path.display())
+            }
             Refusal::CannotLimitProcesses { .. } => {
                 "leave --max-procs out, or run as an ordinary user".to_owned()
             }

@@ -3,27 +3,30 @@
 //! Nothing is published here: the result is a state whose objects are complete in the store, and the writer, whose lock
 //! keeps a collection of garbage away until the manifest that names the objects is in place.
 
+mod error;
 mod filesystem;
 mod single;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+pub use self::error::CaptureError;
 use self::filesystem::Filesystem;
 use self::single::{meta, single_entry};
-use crate::build::{self, BuildError, Built};
+use crate::build::{self, Built};
 use crate::cache::{self, About, Cache};
 use crate::census;
 use crate::coverage::{Cause, Coverage, Note};
 use crate::dirs::{Dirs, open_dir, place_of};
-use crate::exclusion::{ExclusionConfig, FrozenRules, Rules, RulesError};
+use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
 use crate::hash::{ContentHash, content_hash};
 use crate::mapped::Mapped;
 use crate::node::{Entry, Kind, Name, Reason, Time};
 use crate::paths;
 use crate::pool;
-use crate::read::unreadable;
+use crate::read::{self, unreadable};
 use crate::record::Links;
 use crate::scan::{self, Counts, Ignored, Limiter, Listing, Scan, ScanError, Worker};
 use crate::stat::{Found, stat_at};
@@ -40,6 +43,15 @@ pub struct CaptureOptions {
     pub cross_mounts: bool,
     /// How many bytes the store may grow; what does not fit is left out, by name.
     pub budget: Option<u64>,
+    /// Larger files are taken only where the filesystem can share their data; else they are left out, by name.
+    pub max_file: Option<u64>,
+    /// How long a file that was changed since the session began is read at each capture; without it, as long as the
+    /// session is there, which is right for one that lasts hours and not for one that lasts months. The rule is for
+    /// stores through a shared mapping: one into a page that is dirty already changes no time. The kernel writes dirty
+    /// pages back within about half a minute, and from then on the next store faults and changes the time again. So a
+    /// file whose ctime is some minutes old, and that nobody has mapped now, has no such page. On tmpfs, where nothing
+    /// is ever written back, the rule holds as without this.
+    pub young: Option<Duration>,
 }
 
 /// Where the rules come from.
@@ -78,38 +90,6 @@ pub(crate) struct Captured {
     pub(crate) counts: Counts,
     /// Keeps the objects until they are named by a manifest.
     pub(crate) published: Published,
-}
-
-/// Why nothing was captured.
-#[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
-    #[error("there are more than {limit} files")]
-    TooManyFiles { limit: u64 },
-    #[error("there are more than {limit} bytes in files")]
-    TooManyBytes { limit: u64 },
-    #[error("cancelled")]
-    Cancelled,
-    #[error("nothing could be captured: {}", reasons.join("; "))]
-    Nothing { reasons: Vec<String> },
-    #[error(transparent)]
-    Rules(#[from] RulesError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("internal: {0}")]
-    Record(crate::bytes::Malformed),
-    #[error("{} was opened up to be read and cannot be closed again: {source}", path.display())]
-    StaysOpen { path: PathBuf, source: io::Error },
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-}
-
-impl From<BuildError> for CaptureError {
-    fn from(error: BuildError) -> CaptureError {
-        match error {
-            BuildError::Store(error) => CaptureError::Store(error),
-            BuildError::Record(malformed) => CaptureError::Record(malformed),
-        }
-    }
 }
 
 /// What does not fit as it is may fit compressed: that is slower, so it is only the second try.
@@ -327,13 +307,15 @@ impl OneRoot<'_> {
         let cache = self.cache(&about, &filesystem)?;
         let rules = self.rules()?;
         let mut dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
-        let (mut workers, mut scanned) = match self.scan(&dirs, &rules, cache.as_ref(), found, workers, all) {
-            Err(ScanError::Root(error)) => {
-                // The appenders are gone with the scan, so this root cannot be passed over.
-                return Err(self.io(error));
-            }
-            other => other.map_err(|error| self.scan_error(error))?,
-        };
+        let start = self.read_since(&filesystem);
+        let (mut workers, mut scanned) =
+            match self.scan(&dirs, &rules, cache.as_ref(), (found, start), workers, all) {
+                Err(ScanError::Root(error)) => {
+                    // The appenders are gone with the scan, so this root cannot be passed over.
+                    return Err(self.io(error));
+                }
+                other => other.map_err(|error| self.scan_error(error))?,
+            };
         let mut rules = rules;
         let mut frozen = rules.freeze().encode();
         if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
@@ -342,7 +324,7 @@ impl OneRoot<'_> {
             rules = rules.set_aside();
             dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
             (workers, scanned) = self
-                .scan(&dirs, &rules, cache.as_ref(), found, workers, all)
+                .scan(&dirs, &rules, cache.as_ref(), (found, start), workers, all)
                 .map_err(|error| self.scan_error(error))?;
             frozen = rules.freeze().encode();
         } else if rules.is_set_aside() {
@@ -392,6 +374,15 @@ impl OneRoot<'_> {
         Ok(Some(cache).filter(|_| stored && sound))
     }
 
+    /// Files changed at or after this are read, whatever the last scan knows.
+    fn read_since(&self, filesystem: &Filesystem) -> Time {
+        let start = self.request.session_start;
+        let Some(young) = self.request.options.young.filter(|_| filesystem.writes_back) else { return start };
+        let now = read::now();
+        let seconds = now.seconds.saturating_sub_unsigned(young.as_secs());
+        start.max(Time { seconds, ..now })
+    }
+
     fn rules(&self) -> Result<Rules, CaptureError> {
         match &self.request.rules {
             RulesFrom::Live { config, set_aside, .. } => {
@@ -415,7 +406,7 @@ impl OneRoot<'_> {
         dirs: &Dirs,
         rules: &Rules,
         cache: Option<&Cache>,
-        found: &Found,
+        (found, session_start): (&Found, Time),
         workers: Workers<'s>,
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {
@@ -425,12 +416,13 @@ impl OneRoot<'_> {
             dirs,
             rules,
             cache,
-            session_start: self.request.session_start,
+            session_start,
             mapped: self.mapped,
             own: self.own,
             inner: self.inner,
             mount: found.mount,
             cross_mounts: self.request.options.cross_mounts,
+            max_file: self.request.options.max_file,
             unlock: opened_up.as_ref(),
             limits: &limits,
         };

@@ -55,9 +55,12 @@ pub enum Cause {
     Unstable,
     OverBudget,
     LargePack,
+    TooLarge,
     OtherFilesystem,
     OwnState,
     OtherRoot,
+    Forgotten,
+    NotHeld,
 }
 
 /// Something about a whole snapshot that is no single path's business.
@@ -84,6 +87,8 @@ pub enum Note {
         #[serde(with = "paths")]
         root: PathBuf,
     },
+    /// It was not captured, but made from what another tool kept: what it does not hold is nobody's word.
+    Foreign { from: String },
     /// A root that could not be captured at all.
     RootFailed {
         #[serde(with = "paths")]
@@ -103,9 +108,12 @@ impl Reason {
             Reason::Unstable => Cause::Unstable,
             Reason::OverBudget { .. } => Cause::OverBudget,
             Reason::LargePack { .. } => Cause::LargePack,
+            Reason::TooLarge { .. } => Cause::TooLarge,
             Reason::OtherFilesystem => Cause::OtherFilesystem,
             Reason::OwnState => Cause::OwnState,
             Reason::OtherRoot => Cause::OtherRoot,
+            Reason::Forgotten => Cause::Forgotten,
+            Reason::NotHeld(_) => Cause::NotHeld,
         }
     }
 }
@@ -121,9 +129,14 @@ impl fmt::Display for Reason {
             Reason::Unstable => f.write_str("changed each time it was read"),
             Reason::OverBudget { size } => write!(f, "does not fit the disk budget ({size} bytes)"),
             Reason::LargePack { size } => write!(f, "a large pack of git's ({size} bytes), not copied"),
+            Reason::TooLarge { size, limit } => {
+                write!(f, "larger than {limit} bytes ({size} bytes), not copied")
+            }
             Reason::OtherFilesystem => f.write_str("another filesystem is mounted there"),
             Reason::OwnState => f.write_str("nono's own state"),
             Reason::OtherRoot => f.write_str("tracked by itself"),
+            Reason::Forgotten => f.write_str("forgotten: its contents were purged"),
+            Reason::NotHeld(why) => f.write_str(why),
         }
     }
 }
@@ -152,6 +165,7 @@ impl fmt::Display for Note {
                     root.display()
                 )
             }
+            Note::Foreign { from } => write!(f, "taken over from {from}, which may not have kept everything"),
             Note::RootFailed { root, reason } => write!(f, "{} is not covered: {reason}", root.display()),
         }
     }

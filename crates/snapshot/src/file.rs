@@ -13,13 +13,13 @@ use crate::disk;
 
 /// Whether the file survives a power loss, and not only the end of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sync {
+pub enum Sync {
     Yes,
     No,
 }
 
 /// The whole file; never through a link, never anything but a regular file.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let meta = file.metadata()?;
@@ -32,7 +32,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Put `bytes` in place of the file.
-pub(crate) fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     let temp = temp_beside(path);
     let result = fill(&temp, bytes, sync).and_then(|()| {
         disk::step()?;
@@ -94,7 +94,7 @@ fn temp_beside(path: &Path) -> PathBuf {
 }
 
 /// A folder of our own state, and those above it.
-pub(crate) fn make_dirs(path: &Path) -> io::Result<()> {
+pub fn make_dirs(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
@@ -103,7 +103,7 @@ pub(crate) fn make_dirs(path: &Path) -> io::Result<()> {
 }
 
 /// Remove what is there; nothing there is fine too.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     disk::step()?;
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -58,12 +58,13 @@ pub mod diff;
 mod dirs;
 mod disk;
 pub mod exclusion;
-mod file;
+pub mod file;
 mod files;
 pub mod hash;
 mod manager;
 mod manifest;
 mod mapped;
+pub mod merge;
 mod metadata;
 pub mod node;
 mod objects;
@@ -90,8 +91,9 @@ pub use exclusion::ExclusionConfig;
 pub use files::{FileState, Files};
 pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
-    CacheProblem, GcReport, Limits, ManagerOptions, Manifest, Next, RestoreOptions, Restored, SettleReport,
-    SnapshotError, SnapshotManager, SnapshotProblem, VerifyReport, gc,
+    Adopted, CacheProblem, Contents, Foreign, Forgotten, GcReport, Limits, ManagerOptions, Manifest, Next,
+    Now, Piece, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager, SnapshotProblem,
+    VerifyReport, gc, holders, purge, session_dirs, shares,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{AuditIntegrity, ChangeCounts, Checkpoint, SessionMetadata};

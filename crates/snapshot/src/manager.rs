@@ -3,8 +3,12 @@
 //! Each operation is a line of stages: hold the session, capture, publish (manifest, then record), compare. What a
 //! killed process left half done is completed or cleared away by the next operation.
 
+mod adopt;
+mod aside;
 mod background;
+mod check;
 mod edit;
+mod forget;
 mod late;
 mod look;
 mod next;
@@ -15,6 +19,7 @@ mod upkeep;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::capture::{self, CaptureError, CaptureOptions, Captured, Request, RulesFrom};
 use crate::coverage::{Coverage, Note, Protection};
@@ -34,9 +39,12 @@ use crate::store::{Key, Store, StoreError};
 use crate::time;
 use crate::unlock::UnlockLog;
 
-pub use next::Next;
+pub use adopt::{Adopted, Contents, Foreign, Piece};
+pub use check::{CacheProblem, SnapshotProblem, VerifyReport};
+pub use forget::{Forgotten, holders};
+pub use next::{Next, Now};
 pub use restore::{RestoreOptions, Restored};
-pub use upkeep::{CacheProblem, GcReport, SettleReport, SnapshotProblem, VerifyReport, gc};
+pub use upkeep::{GcReport, SettleReport, gc, purge, session_dirs, shares};
 
 /// How much may be captured; 0 is no limit. Beyond it nothing is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +73,8 @@ pub struct ManagerOptions {
     pub capture: CaptureOptions,
     /// Folders of nono's own, never captured: state, other stores.
     pub own: Vec<PathBuf>,
+    /// Any snapshot may be thinned out, the first and the last one too: a history without a session around it.
+    pub give_up_any: bool,
     /// Leave compressing and syncing to [`SnapshotManager::settle`], instead of doing it in the background.
     pub settle_by_hand: bool,
 }
@@ -81,6 +91,7 @@ pub struct SnapshotManager {
     started: Time,
     background: background::Background,
     recovered: Option<Restored>,
+    written: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for SnapshotManager {
@@ -190,6 +201,11 @@ impl SnapshotManager {
     /// How many bytes the store may grow by the next snapshot, from now on.
     pub fn set_budget(&mut self, budget: Option<u64>) {
         self.options.capture.budget = budget;
+    }
+
+    /// How many bytes this manager added to the store so far, whether a snapshot came of it or not.
+    pub fn written(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.written)
     }
 
     pub fn session(&self) -> &Session {
@@ -311,6 +327,7 @@ impl SnapshotManager {
         let captured = capture::capture(&request);
         let closed = unlock.map_or(Ok(()), UnlockLog::finish);
         let captured = captured?;
+        self.written.fetch_add(captured.published.bytes, Ordering::Relaxed);
         closed.map_err(|error| CaptureError::StaysOpen { path: error.path, source: error.source })?;
         Ok(captured)
     }
@@ -318,15 +335,27 @@ impl SnapshotManager {
     /// Manifest first, record last: only what the record names was taken.
     fn publish(
         &self,
+        held: &Held,
+        record: Record,
+        captured: Captured,
+        id: SnapshotId,
+        parent: Option<u32>,
+    ) -> Result<Manifest, SnapshotError> {
+        self.publish_at(held, record, captured, id, parent, time::now_iso())
+    }
+
+    fn publish_at(
+        &self,
         _held: &Held,
         mut record: Record,
         captured: Captured,
         id: SnapshotId,
         parent: Option<u32>,
+        timestamp: String,
     ) -> Result<Manifest, SnapshotError> {
         let sheet = Sheet {
             id,
-            timestamp: time::now_iso(),
+            timestamp,
             parent,
             state: captured.state,
             rules: captured.rules,

@@ -43,12 +43,18 @@ pub enum Reason {
     OverBudget { size: u64 },
     /// A pack of git's, too large to copy on this filesystem.
     LargePack { size: u64 },
+    /// Larger than the caller wants, on a filesystem that cannot share its data.
+    TooLarge { size: u64, limit: u64 },
     /// Another filesystem is mounted there.
     OtherFilesystem,
     /// nono's own state.
     OwnState,
     /// A tracked path inside another one: captured by itself.
     OtherRoot,
+    /// Somebody asked for its contents to be purged.
+    Forgotten,
+    /// What the snapshot was made from does not hold it; why.
+    NotHeld(String),
 }
 
 /// An error number of the system.
@@ -365,6 +371,12 @@ impl Reason {
             Reason::OtherFilesystem => out.byte(9),
             Reason::OwnState => out.byte(10),
             Reason::OtherRoot => out.byte(11),
+            Reason::Forgotten => out.byte(13),
+            Reason::NotHeld(text) => out.tagged_text(14, text),
+            Reason::TooLarge { size, limit } => {
+                out.tagged_number(12, *size);
+                out.number(*limit);
+            }
         }
     }
 
@@ -381,6 +393,9 @@ impl Reason {
             9 => Reason::OtherFilesystem,
             10 => Reason::OwnState,
             11 => Reason::OtherRoot,
+            13 => Reason::Forgotten,
+            14 => Reason::NotHeld(from.text()?),
+            12 => Reason::TooLarge { size: from.number()?, limit: from.number()? },
             _ => return Err(Malformed("the reason why something was left out")),
         })
     }

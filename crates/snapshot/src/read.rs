@@ -46,7 +46,24 @@ pub(crate) struct How {
     /// Somebody has it mapped and can write: flush what the mapping holds first, and never trust the stat.
     pub(crate) mapped: bool,
     /// Leave it out rather than copy it: take it only by reflink.
-    pub(crate) only_clone: bool,
+    pub(crate) only_clone: Option<OnlyClone>,
+}
+
+/// Why a file is not copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnlyClone {
+    LargePack,
+    /// It is larger than this.
+    Over(u64),
+}
+
+impl OnlyClone {
+    fn reason(self, size: u64) -> Reason {
+        match self {
+            OnlyClone::LargePack => Reason::LargePack { size },
+            OnlyClone::Over(limit) => Reason::TooLarge { size, limit },
+        }
+    }
 }
 
 /// Read the file `name` in `dir`, which was `before` a moment ago, into the store.
@@ -88,9 +105,7 @@ pub(crate) fn file(
             Err(ReadError::Store(StoreError::OverBudget { .. })) => {
                 return Ok(Outcome::LeftOut(Reason::OverBudget { size: before.size }));
             }
-            Err(ReadError::NotCloned) => {
-                return Ok(Outcome::LeftOut(Reason::LargePack { size: before.size }));
-            }
+            Err(ReadError::NotCloned(why)) => return Ok(Outcome::LeftOut(why.reason(before.size))),
             Err(ReadError::Store(StoreError::SourceChanged)) => None,
             Err(ReadError::Store(StoreError::Source(error))) => {
                 return Ok(Outcome::LeftOut(unreadable(&error)));
@@ -146,7 +161,7 @@ fn open(dir: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Os> {
 enum ReadError {
     Os(Os),
     Store(StoreError),
-    NotCloned,
+    NotCloned(OnlyClone),
 }
 
 impl From<StoreError> for ReadError {
@@ -167,12 +182,15 @@ fn content<'s>(
 ) -> Result<Option<Stored<'s>>, ReadError> {
     let sparse = has_holes(file, stat);
     if stat.size >= LARGE {
-        let staged = if how.only_clone {
-            store.clone_large(file.as_fd(), stat.size)?.ok_or(ReadError::NotCloned)?
-        } else {
-            store.put_large(file.as_fd(), stat.size, sparse)?
+        let staged = match how.only_clone {
+            Some(why) => store.clone_large(file.as_fd(), stat.size)?.ok_or(ReadError::NotCloned(why))?,
+            None => store.put_large(file.as_fd(), stat.size, sparse)?,
         };
         return Ok(Some((staged.hash(), sparse, Some(staged))));
+    }
+    if let Some(why) = how.only_clone {
+        // Only large objects are files of their own, which data can be shared with.
+        return Err(ReadError::NotCloned(why));
     }
     let Some(()) = whole(file, stat.size, buffer).map_err(ReadError::Os)? else { return Ok(None) };
     let hash = content_hash(buffer);

@@ -95,6 +95,8 @@ pub enum Why {
     Appeared,
     /// It became something else while the restore worked.
     ChangedMeanwhile,
+    /// It is a repository of git's, or in one, and was not asked for.
+    Repository,
 }
 
 impl fmt::Display for Why {
@@ -109,6 +111,7 @@ impl fmt::Display for Why {
             Why::HoldsOthers => "it holds something that is not stored",
             Why::InTheWay => "a directory that has to stay is in its place",
             Why::Appeared => "something new is there",
+            Why::Repository => "a `.git` that is there is left alone",
             Why::ChangedMeanwhile => "it changed while the restore worked",
         };
         f.write_str(text)

@@ -43,6 +43,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) inner: &'a [Vec<u8>],
     pub(crate) mount: u64,
     pub(crate) cross_mounts: bool,
+    /// Larger files are taken only by reflink.
+    pub(crate) max_file: Option<u64>,
     /// Open up what is closed to its own owner; directories are, for the time of the scan.
     pub(crate) unlock: Option<&'a OpenedUp<'a>>,
     pub(crate) limits: &'a Limiter,
@@ -180,9 +182,13 @@ impl<'s> Worker<'s> {
         how: How,
         unlock: &dyn Unlock,
     ) -> Result<Outcome, StoreError> {
-        self.counts.read += 1;
-        self.counts.read_bytes += found.stat.size;
-        read::file(dir, name, found, how, unlock, &mut self.buffer, &mut self.store)
+        let outcome = read::file(dir, name, found, how, unlock, &mut self.buffer, &mut self.store)?;
+        // What is never taken must not make the stat cache look out of date each time.
+        if !matches!(outcome, Outcome::LeftOut(Reason::TooLarge { .. })) {
+            self.counts.read += 1;
+            self.counts.read_bytes += found.stat.size;
+        }
+        Ok(outcome)
     }
 
     pub(crate) fn into_store(self) -> Appender<'s> {

@@ -127,6 +127,15 @@ impl Record {
         self.snapshots.iter().rev().find_map(number)
     }
 
+    /// The last numbered snapshot that was not given up.
+    pub fn newest(&self) -> Option<u32> {
+        let number = |recorded: &Recorded| match recorded.id {
+            RecordedId::Number(number) if !recorded.thinned => Some(number),
+            _ => None,
+        };
+        self.snapshots.iter().rev().find_map(number)
+    }
+
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
         let format = if self.late.is_empty() { FORMAT } else { FORMAT_LATE };
         let mut record = Record { format, checksum: String::new(), ..self.clone() };
@@ -376,6 +385,10 @@ impl Session {
             return Ok(());
         }
         all.push(hash);
+        self.save_kept(&all)
+    }
+
+    pub(crate) fn save_kept(&self, all: &[ContentHash]) -> Result<(), SessionError> {
         let hashes = all.iter().map(|hash| hash.as_bytes().as_slice()).collect::<Vec<_>>().concat();
         let path = self.kept_path();
         let bytes = [content_hash(&hashes).as_bytes().as_slice(), &hashes].concat();

@@ -40,7 +40,7 @@ pub use error::{Damage, Problem, StoreError};
 pub use gc::Collected;
 pub use settle::{Settled, Synced};
 pub use staged::LargeStaged;
-pub use usage::Usage;
+pub use usage::{Shares, Usage};
 pub use verify::Verified;
 pub use writer::{Appender, Published, Put, StoreWriter, WriteOptions};
 

@@ -15,6 +15,8 @@ mod coverage;
 mod deep;
 #[path = "laws/exclusion.rs"]
 mod exclusion;
+#[path = "laws/foreign.rs"]
+mod foreign;
 #[path = "laws/interface.rs"]
 mod interface;
 #[path = "laws/late.rs"]
@@ -25,6 +27,8 @@ mod links;
 mod next;
 #[path = "laws/permissions.rs"]
 mod permissions;
+#[path = "laws/purge.rs"]
+mod purge;
 #[path = "laws/roots.rs"]
 mod roots;
 #[path = "laws/round_trip.rs"]

@@ -40,6 +40,17 @@ pub enum Subject {
     },
     /// Put this session's files back to a snapshot; empty `paths` means all.
     Restore { snapshot: u64, paths: Vec<PathBuf> },
+    /// Put a project back to one of its checkpoints; empty `paths` means all of it.
+    RestoreCheckpoint {
+        project: PathBuf,
+        /// Its id, and what it was taken for: the command's own words, perhaps.
+        checkpoint: String,
+        reason: String,
+        paths: Vec<PathBuf>,
+        /// Paths that would change, and that would be kept as somebody else left them.
+        changes: u64,
+        kept: u64,
+    },
     /// Open this web address in the person's browser, outside the sandbox.
     OpenUrl { url: String },
 }

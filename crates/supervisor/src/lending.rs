@@ -202,9 +202,10 @@ pub(crate) struct Again {
 
 /// A program that is told of another size draws everything anew.
 pub(crate) fn nudge(master: BorrowedFd<'_>) {
-    // Only a change is told. Failing that, the program shows what it draws next.
+    // Only a change is told. Failing that, the program shows what it draws next. A larger size: of a smaller one some
+    // keep only what fits, and have nothing to draw below it when it grows again.
     let _ = tty::size(master).and_then(|size| {
-        let other = libc::winsize { ws_row: size.ws_row.saturating_sub(1).max(1), ..size };
+        let other = libc::winsize { ws_row: size.ws_row.saturating_add(1), ..size };
         tty::set_size(master, other)?;
         tty::set_size(master, size)
     });

@@ -29,5 +29,5 @@ pub use beside::TakesListener;
 pub use canary::{Canary, canary};
 pub use limits::{LimitHit, MemoryMethod};
 pub use run::{CommandSpec, Options, Outcome, RunError, replace, run, take_signals};
-pub use tap::{About, Complaint};
+pub use tap::{About, Complaint, complaints};
 pub use watcher::Watcher;

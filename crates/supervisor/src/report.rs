@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use nono_checkpoint::remote::Action;
 use nono_policy::{AccessMode, DeniedReason};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::approval::{Asker, Scope};
 
@@ -154,6 +156,9 @@ pub trait Office: Send + Sync {
         paths: Vec<PathBuf>,
         wanted: &StillWanted<'_>,
     ) -> Result<String, String>;
+
+    /// Do something about the checkpoints of a project; a restore only once the person agreed.
+    fn history(&self, asker: &Asker, action: Action, wanted: &StillWanted<'_>) -> Result<Value, String>;
 
     /// Have an address opened in the person's browser, once they agreed; who agreed, or why not.
     fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String>;

@@ -115,6 +115,13 @@ impl Tap {
     }
 }
 
+/// The complaints in a text that somebody else kept.
+pub fn complaints(text: &str) -> Vec<Complaint> {
+    let mut tap = Tap::default();
+    tap.listen(text.as_bytes());
+    tap.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

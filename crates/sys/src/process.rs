@@ -13,6 +13,15 @@ pub fn uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Leave the terminal and the session of whoever started this process, and take what time others leave.
+pub fn step_aside() {
+    // SAFETY: both take numbers only. A group leader cannot leave, and stays: nothing depends on it.
+    unsafe {
+        libc::setsid();
+        libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+    }
+}
+
 pub fn gid() -> u32 {
     // SAFETY: cannot fail, passes no memory.
     unsafe { libc::getegid() }

@@ -37,8 +37,16 @@ const RESOLVE_NO_SYMLINKS: u64 = 4;
 /// Name the place at `path` without opening it, refusing any link on the way (`ELOOP`): the path was resolved before,
 /// and whoever put a link into it since wants us somewhere else.
 pub(crate) fn open_exact(path: &std::ffi::CStr) -> Result<std::os::fd::RawFd, Errno> {
-    let how =
-        OpenHow { flags: (libc::O_PATH | libc::O_CLOEXEC) as u64, mode: 0, resolve: RESOLVE_NO_SYMLINKS };
+    open_how(path, libc::O_PATH | libc::O_CLOEXEC)
+}
+
+/// The same, but a link at the end is opened itself.
+pub(crate) fn open_exact_or_link(path: &std::ffi::CStr) -> Result<std::os::fd::RawFd, Errno> {
+    open_how(path, libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW)
+}
+
+fn open_how(path: &std::ffi::CStr, flags: libc::c_int) -> Result<std::os::fd::RawFd, Errno> {
+    let how = OpenHow { flags: flags as u64, mode: 0, resolve: RESOLVE_NO_SYMLINKS };
     // SAFETY: path is NUL-terminated, how lives across the call and its size is passed along.
     let fd = unsafe {
         sys!(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &raw const how, size_of::<OpenHow>())

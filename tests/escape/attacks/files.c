@@ -13,17 +13,24 @@ static int held = -1; /* the descriptor that `hold` leaves for later steps */
 static void read_path(char **a) { spill(must(open(a[0], O_RDONLY | O_CLOEXEC), "open"), "read"); }
 
 /* Keeps trying while somebody outside replaces the file: a closed name may open for a moment, not for good. */
-static void read_until_closed(char **a) {
+static void until_closed(const char *path, int flags) {
     int fd = 0, opened = 0;
     char text[64];
     printf("WAITING\n");
     while (getchar() != '\n') {
     }
     for (time_t start = time(NULL); fd >= 0 && time(NULL) < start + 4;)
-        if ((fd = open(a[0], O_RDONLY | O_CLOEXEC)) > 0) close(fd), opened++;
+        if ((fd = open(path, flags | O_CLOEXEC)) > 0) close(fd), opened++;
     snprintf(text, sizeof text, "open, after it was open %d times:", opened);
     if (fd < 0) blocked(text);
+}
+static void read_until_closed(char **a) {
+    until_closed(a[0], O_RDONLY);
     spill(must(open(a[0], O_RDONLY), "open"), "stayed open");
+}
+static void write_until_closed(char **a) {
+    until_closed(a[0], O_WRONLY);
+    escaped("stayed open for writing");
 }
 
 static void scribble(int fd) {
@@ -170,6 +177,7 @@ const struct step file_steps[] = {
     {"read", 1, read_path},
     {"read-how", 1, read_how},
     {"read-until-closed", 1, read_until_closed},
+    {"write-until-closed", 1, write_until_closed},
     {"write", 1, write_path},
     {"create", 1, create},
     {"overwrite", 1, overwrite},

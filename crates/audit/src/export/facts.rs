@@ -128,6 +128,10 @@ fn other(event: &Event, one: Facts) -> Facts {
     match event {
         Event::Snapshot(it) => of(it.time_ms, "snapshot", it.number.to_string(), &it.merkle_root),
         Event::Restore(it) => of(it.time_ms, "restore", it.session_id.clone(), &it.outcome),
+        Event::Checkpoint(it) => {
+            let why = it.error.as_deref().unwrap_or(&it.reason);
+            of(it.time_ms, "checkpoint", text(&it.project), why)
+        }
         Event::BackendError(it) => of(it.time_ms, "backend_error", it.backend.clone(), &it.why),
         Event::Warning(it) => of(it.time_ms, "warning", String::new(), &it.message),
         Event::Seal(it) => of(it.time_ms, "seal", it.merkle_root.hex(), ""),

@@ -3,7 +3,10 @@
 mod asking;
 mod audit;
 mod auditing;
+mod checkpoints;
 mod control;
+mod hook;
+mod hooks;
 mod learn;
 mod network;
 mod rollback;
@@ -13,7 +16,7 @@ mod values;
 
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -22,7 +25,14 @@ pub(crate) use audit::{
     AuditAnswer, AuditArgs, AuditCommand, AuditListArgs, AuditShowArgs, AuditVerifyArgs, CheckProofArgs,
     ExportArgs, ExportFormat, FilterArgs, ForgetArgs, KeygenArgs, ProveArgs, now_ms,
 };
+pub(crate) use checkpoints::{
+    CheckpointArg, CheckpointListArgs, CheckpointRestoreArgs, CheckpointUndoArgs, CheckpointVerifyArgs,
+    CheckpointsArgs, CheckpointsCommand, ClearArgs, ClearLegacyArgs, CreateArgs, DiffArgs, ForgetPathArgs,
+    ImportArgs, NameArgs, ProjectArg, PruneArgs, StatusArgs,
+};
 pub(crate) use control::{InspectArgs, PsArgs, RequestArgs, StopArgs};
+pub(crate) use hook::HookArgs;
+pub(crate) use hooks::{HooksArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
 pub(crate) use learn::LearnArgs;
 pub(crate) use rollback::{
     CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, RecoverArgs, RedoArgs, RestoreArgs, RollbackArgs,
@@ -71,6 +81,23 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     /// Take the last undo or restore back
     #[command(after_help = "Example:\n  nono redo")]
     Redo(RedoArgs),
+    /// Earlier states of a project, kept while agents work on it: list, compare, restore
+    #[command(
+        after_help = "Examples:\n  nono checkpoints\n  nono checkpoints list\n  nono checkpoints diff 1\n  \
+nono checkpoints restore 1"
+    )]
+    Checkpoints(Box<CheckpointsArgs>),
+    /// What agents call before and after their tools: reads the agent's JSON on stdin, answers in its format
+    #[command(
+        after_help = "Example:\n  nono hook claude-code PreToolUse < payload.json\n\n`nono hooks install` writes it into an \
+agent's settings. It never blocks a tool: whatever goes wrong is in the answer, and the exit code is 0."
+    )]
+    Hook(HookArgs),
+    /// Put nono's hooks into a coding agent: a checkpoint before each risky step, and /rollback inside the agent
+    #[command(
+        after_help = "Examples:\n  nono hooks install claude-code\n  nono hooks status\n  nono hooks remove claude-code"
+    )]
+    Hooks(HooksArgs),
     /// Look at what sessions did, and check that nobody changed the record of it
     #[command(
         after_help = "Examples:\n  nono audit list --since 2d\n  nono audit show last\n  nono audit verify"
@@ -251,14 +278,6 @@ pub(crate) struct ManArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Flags that scripts may already use and a later version will have: refused by name, not taken for typing errors.
-const LATER: &[&str] = &["--checkpoints", "--no-checkpoints"];
-
-fn later_flag(error: &clap::Error) -> Option<&'static str> {
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return None };
-    LATER.iter().copied().find(|flag| given == flag || given.starts_with(&format!("{flag}=")))
-}
-
 /// Help and version are answers; everything else is a usage error with our prefix.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
@@ -269,14 +288,6 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            ExitCode::from(USAGE)
-        }
-        ErrorKind::UnknownArgument if later_flag(error).is_some() => {
-            let flag = later_flag(error).unwrap_or_default();
-            crate::message::line(&format!("error: {flag} is not part of this version of nono"));
-            crate::message::line(
-                "hint: it needs a supervisor that records, asks or filters, which a later version brings",
-            );
             ExitCode::from(USAGE)
         }
         _ => {

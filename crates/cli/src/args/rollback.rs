@@ -133,16 +133,16 @@ pub(crate) struct ConsentArgs {
     pub(crate) json: bool,
 }
 
-/// What to do with paths that somebody else changed after the session.
+/// What to do with paths that somebody else changed later.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ConflictArgs {
-    /// Merge text files that somebody else changed after the session; what does not merge is kept
+    /// Merge text files that somebody else changed later; what does not merge is kept
     #[arg(long, conflicts_with = "force")]
     pub(crate) merge: bool,
     /// With --merge: write conflict markers into files that do not merge
     #[arg(long, requires = "merge")]
     pub(crate) conflict_markers: bool,
-    /// Restore what somebody else changed after the session too; it can be undone
+    /// Restore what somebody else changed later, too; it can be undone
     #[arg(long)]
     pub(crate) force: bool,
 }

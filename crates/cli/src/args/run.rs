@@ -14,7 +14,7 @@ use nono::{
 use super::asking::AskArgs;
 use super::auditing::AuditingArgs;
 use super::network::NetworkArgs;
-use super::tracking::TrackingArgs;
+use super::tracking::{CheckpointingArgs, TrackingArgs};
 use super::values;
 use crate::failure::Failure;
 
@@ -118,6 +118,8 @@ pub(crate) struct CommonArgs {
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,
+    #[command(flatten)]
+    pub(crate) checkpointing: CheckpointingArgs,
     #[command(flatten)]
     pub(crate) asking: AskArgs,
     #[command(flatten)]

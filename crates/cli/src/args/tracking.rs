@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nono::rollback::RollbackRequest;
-use nono::session::Rollback;
+use nono::session::{Checkpointing, Rollback};
 
 use super::values;
 
@@ -42,6 +42,28 @@ pub(crate) struct TrackingArgs {
     /// Read every file for every snapshot, whatever its time stamps say
     #[arg(long, help_heading = "Rollback")]
     paranoid: bool,
+}
+
+/// The flags that have to do with checkpoints.
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointingArgs {
+    /// Checkpoint the projects it may write before it starts, and whenever an agent's hook inside asks for it
+    #[arg(long, conflicts_with = "no_checkpoints", help_heading = "Checkpoints")]
+    pub(crate) checkpoints: bool,
+    /// Take no checkpoints, whatever config.toml says
+    #[arg(long, help_heading = "Checkpoints")]
+    no_checkpoints: bool,
+}
+
+impl CheckpointingArgs {
+    pub(crate) fn request(&self) -> Checkpointing {
+        let wanted = match (self.checkpoints, self.no_checkpoints) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        Checkpointing { wanted }
+    }
 }
 
 impl TrackingArgs {

@@ -103,7 +103,7 @@ fn meanings(question: &Question, choices: &Choices) -> Vec<String> {
     let mut lines = Vec::new();
     let (path, access) = match &question.subject {
         Subject::Access { path, access, .. } => (path, access),
-        Subject::Restore { .. } => {
+        Subject::Restore { .. } | Subject::RestoreCheckpoint { .. } => {
             lines.push("y: put it back; a safety snapshot is taken first".to_owned());
             lines.push("n, Enter, Esc: leave everything as it is".to_owned());
             return lines;

@@ -35,7 +35,7 @@ impl Choices {
             Subject::Access { folder, .. } => {
                 Choices { allow: true, session: true, folder: folder.clone(), never: true }
             }
-            Subject::Restore { .. } | Subject::OpenUrl { .. } => {
+            Subject::Restore { .. } | Subject::RestoreCheckpoint { .. } | Subject::OpenUrl { .. } => {
                 Choices { allow: true, session: false, folder: None, never: false }
             }
         }
@@ -67,7 +67,18 @@ impl Page {
                 }
                 lines
             }
-            Subject::Restore { snapshot, paths } => self.restore(&who, *snapshot, paths),
+            Subject::Restore { snapshot, paths } => {
+                self.restore(&who, &format!("snapshot {snapshot}"), paths)
+            }
+            Subject::RestoreCheckpoint { project, checkpoint, reason, paths, changes, kept } => {
+                let checkpoint = format!("checkpoint {}", cut(&harmless(Path::new(checkpoint)), PROGRAM));
+                let mut lines = self.restore(&who, &checkpoint, paths);
+                let taken = cut(&harmless(Path::new(reason)), REASON);
+                lines.extend(self.block(&format!("of {}", harmless(project)), Style::Title));
+                lines.extend(self.block(&format!("taken: \"{taken}\""), Style::Plain));
+                lines.extend(self.block(&counted(*changes, *kept), Style::Plain));
+                lines
+            }
             Subject::OpenUrl { url } => {
                 let open = Span::new("open this in your browser", Style::Warning);
                 let mut lines = self.said(&[Span::plain(who), open]);
@@ -82,11 +93,10 @@ impl Page {
         lines
     }
 
-    fn restore(self, who: &str, snapshot: u64, paths: &[PathBuf]) -> Vec<String> {
+    fn restore(self, who: &str, to: &str, paths: &[PathBuf]) -> Vec<String> {
         let what = if paths.is_empty() { "everything" } else { "these" };
         let put = Span::new(format!("put {what} back"), Style::Warning);
-        let mut lines =
-            self.said(&[Span::plain(who), put, Span::plain(format!(" to the state of snapshot {snapshot}"))]);
+        let mut lines = self.said(&[Span::plain(who), put, Span::plain(format!(" to the state of {to}"))]);
         lines.extend(paths.iter().take(NAMED).flat_map(|path| self.block(&harmless(path), Style::Title)));
         if let Some(more) = paths.len().checked_sub(NAMED).filter(|more| *more > 0) {
             lines.extend(self.block(&format!("and {more} more"), Style::Title));
@@ -171,6 +181,18 @@ impl Page {
             self.canvas.line(&spans).trim_end_matches('\n').to_owned()
         };
         lines.into_iter().map(draw).collect()
+    }
+}
+
+/// What a restore would do, in numbers.
+fn counted(changes: u64, kept: u64) -> String {
+    let changes = match changes {
+        1 => "1 path changes".to_owned(),
+        several => format!("{} paths change", crate::units::grouped(several)),
+    };
+    match kept {
+        0 => changes,
+        kept => format!("{changes}, {} kept as somebody else left them", crate::units::grouped(kept)),
     }
 }
 

@@ -74,8 +74,10 @@ fn closed_line(closed: &ClosedPath) -> String {
         ClosedBy::Deny(source) => format!("denied by {source}"),
         ClosedBy::Protected(group) => format!("protected: {group}"),
         ClosedBy::Nono => "nono's own".to_owned(),
+        ClosedBy::Agent(agent) => format!("settings of {agent}"),
     };
     let how = match closed.how {
+        ClosedHow::Mask if closed.keep_read => "read-only",
         ClosedHow::Mask => "masked",
         ClosedHow::NotGranted => "not granted",
     };

@@ -1,10 +1,16 @@
 //! One file per command.
 
 mod audit;
+mod checkpoints;
+mod consent;
 mod control;
+mod differences;
 mod dry_run;
+mod first_use;
 mod generate;
 mod granted;
+pub(crate) mod hook;
+mod hooks;
 mod learn;
 pub(crate) mod open_url;
 mod profile;
@@ -28,8 +34,14 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Shell(args) => run::shell(&args),
         Command::Wrap(args) => run::wrap(*args),
         Command::Rollback(args) => rollback::rollback(&args.command),
+        Command::Checkpoints(args) => checkpoints::checkpoints(*args),
+        Command::Hook(args) => {
+            hook::hook(&[args.agent.into(), args.event.into()]);
+            Ok(0)
+        }
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
+        Command::Hooks(args) => hooks::hooks(&args.command),
         Command::Audit(args) => audit::audit(&args.command),
         Command::Why(args) => why::why(&args),
         Command::Ps(args) => control::ps(&args),

@@ -4,13 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use nono::diagnostic::escape;
+use nono::diagnostic::{escape, shown};
 use nono::network::NetworkReport;
-use nono::session::{self, Asking, Host, RunObserver, Session, SessionReport, SessionRequest};
+use nono::session::{
+    self, Asking, CheckpointsReport, Host, RunObserver, Session, SessionReport, SessionRequest,
+};
 use nono::urls::UrlOpener;
 use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
 
-use super::{dry_run, granted, open_url, tracked};
+use super::{dry_run, first_use, granted, open_url, tracked};
 use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
@@ -45,12 +47,14 @@ fn execute(
     let host = host(common.policy.workdir.as_deref())?;
     let mut request = common.request(&here()?)?;
     refuse_what_needs_a_parent(common, diagnostics, strategy, host.nested)?;
+    let typed = typed(common, &command);
     hide_secrets(common, &command)?;
     let networking = common.network.networking(&host, &here()?)?;
     networking.open(&mut request);
     if common.dry_run {
         return dry_run::show(&request, &host, &command, strategy);
     }
+    first_use::offer(&request, &command, &host, common.silent)?;
     ask_for_cwd(&mut request, &host, common)?;
     let explain = diagnostics.is_some_and(|args| !args.no_diagnostics);
     let rollback = common.tracking.request();
@@ -62,6 +66,8 @@ fn execute(
         asking,
         auditing: common.auditing.request(),
         network: networking,
+        checkpoints: common.checkpointing.request(),
+        typed,
         ..SessionRequest::new(request, command)
     };
     let used = request.policy.profile.clone();
@@ -79,6 +85,19 @@ fn execute(
     }
     end_by_interrupt(&report);
     Ok(code)
+}
+
+/// The flags as they were typed; nothing where they hold what the command must not know.
+fn typed(common: &CommonArgs, command: &[OsString]) -> Option<Vec<OsString>> {
+    if common.network.is_secret() || common.asking.is_secret() {
+        return None;
+    }
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if words.ends_with(command) {
+        words.truncate(words.len() - command.len());
+    }
+    words.pop_if(|word| word == "--");
+    Some(words)
 }
 
 /// What was typed here can be seen by the command, as the arguments of the process it runs under.
@@ -133,8 +152,12 @@ fn refuse_what_needs_a_parent(
 ) -> Result<(), Failure> {
     if strategy == ExecStrategy::Monitor {
         let rollback = common.tracking.rollback.then_some("--rollback");
-        if let Some(flag) =
-            rollback.or(common.asking.needs_supervisor()).or(common.auditing.given()).or(common.filter_flag())
+        let checkpoints = common.checkpointing.checkpoints.then_some("--checkpoints");
+        if let Some(flag) = rollback
+            .or(checkpoints)
+            .or(common.asking.needs_supervisor())
+            .or(common.auditing.given())
+            .or(common.filter_flag())
         {
             return Err(Failure::usage(format!(
                 "{flag} needs a supervisor outside the sandbox, and --monitor confines it too"
@@ -148,6 +171,7 @@ fn refuse_what_needs_a_parent(
         if nested { "inside a nono sandbox the command runs directly" } else { "wrap becomes the command" };
     let flags = [
         ("--rollback", common.tracking.rollback),
+        ("--checkpoints", common.checkpointing.checkpoints),
         ("--max-time", common.max_time.is_some()),
         ("--max-memory", common.max_memory.is_some()),
         ("--diagnostics-json", diagnostics.is_some_and(|args| args.diagnostics_json)),
@@ -212,10 +236,21 @@ fn recorded(report: &SessionReport) -> Vec<String> {
     }
     let missing = report.network.as_ref().and_then(NetworkReport::missing);
     lines.extend(missing.map(|missing| format!("warning: {missing}")));
+    lines.extend(report.checkpoints.as_ref().and_then(unprotected));
     let Some(audit) = &report.audit else { return lines };
     let problem = |problem: &String| format!("error: the audit log is not complete: {}", escape(problem));
     lines.extend(audit.problems.iter().map(problem));
     lines
+}
+
+/// A protection that is missing is said, in one line.
+fn unprotected(checkpoints: &CheckpointsReport) -> Option<String> {
+    let (dir, why) = checkpoints.unprotected.first()?;
+    let more = match checkpoints.unprotected.len() - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Some(format!("warning: {} is not protected by a checkpoint: {}{more}", shown(dir), escape(why)))
 }
 
 /// Messages after the end, and the exit code.

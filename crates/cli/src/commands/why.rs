@@ -104,6 +104,7 @@ fn rule_source(reason: &DeniedReason) -> Option<String> {
         DeniedReason::Protected { group } => Some(format!("protected group {group}")),
         DeniedReason::DenyRule { source } => Some(format!("deny [{source}]")),
         DeniedReason::NonoState => Some("built in".to_owned()),
+        DeniedReason::AgentSettings { agent } => Some(format!("settings of {agent}, built in")),
         DeniedReason::NotGranted
         | DeniedReason::InsufficientAccess { .. }
         | DeniedReason::CarvedDirectory { .. } => None,

@@ -45,7 +45,10 @@ pub(super) fn explain(
 /// Closed by name, and not just not granted.
 fn is_final(reason: &DeniedReason) -> bool {
     match reason {
-        DeniedReason::Protected { .. } | DeniedReason::DenyRule { .. } | DeniedReason::NonoState => true,
+        DeniedReason::Protected { .. }
+        | DeniedReason::DenyRule { .. }
+        | DeniedReason::AgentSettings { .. }
+        | DeniedReason::NonoState => true,
         DeniedReason::NotGranted
         | DeniedReason::InsufficientAccess { .. }
         | DeniedReason::CarvedDirectory { .. } => false,

@@ -20,6 +20,22 @@ const COMMANDS: &[&str] = &[
     "rollback unpin",
     "rollback cleanup",
     "rollback recover",
+    "checkpoints",
+    "checkpoints status",
+    "checkpoints list",
+    "checkpoints create",
+    "checkpoints diff",
+    "checkpoints restore",
+    "checkpoints undo",
+    "checkpoints name",
+    "checkpoints pin",
+    "checkpoints unpin",
+    "checkpoints prune",
+    "checkpoints import",
+    "checkpoints clear",
+    "checkpoints clear-legacy",
+    "checkpoints verify",
+    "checkpoints forget",
     "undo",
     "redo",
     "audit",
@@ -31,6 +47,10 @@ const COMMANDS: &[&str] = &[
     "audit keygen",
     "audit prove",
     "audit check-proof",
+    "hooks",
+    "hooks install",
+    "hooks status",
+    "hooks remove",
     "why",
     "ps",
     "inspect",
@@ -172,6 +192,65 @@ fn every_flag_of_rollback_is_there() {
     }
 }
 
+/// The flags of the commands for checkpoints.
+const CHECKPOINT_FLAGS: &[(&str, &[&str])] = &[
+    ("", &["--json", "<COMMAND>"]),
+    ("status", &["--json"]),
+    ("list", &["--path <PATH>", "--all", "--json"]),
+    ("create", &["[PATH]", "-m, --message <WHY>", "--json"]),
+    (
+        "diff",
+        &["<N|ID> [PATH]...", "--path <PATH>", "--glob", "--stat", "--side-by-side", "--exit-code", "--json"],
+    ),
+    (
+        "restore",
+        &[
+            "[N|ID] [PATH]...",
+            "--path <PATH>",
+            "--turn <ID>",
+            "--glob",
+            "--with-git",
+            "--dry-run",
+            "--merge",
+            "--conflict-markers",
+            "--force",
+            "-y, --yes",
+            "--json",
+        ],
+    ),
+    ("undo", &["--path <PATH>", "--dry-run", "-y, --yes", "--json"]),
+    ("name", &["<N|ID> <NAME>", "--path <PATH>"]),
+    ("pin", &["<N|ID>", "--path <PATH>"]),
+    ("unpin", &["<N|ID>", "--path <PATH>"]),
+    (
+        "prune",
+        &[
+            "--retention-days <DAYS>",
+            "--max-size-mb <MB>",
+            "--keep-orphans",
+            "--dry-run",
+            "-y, --yes",
+            "--json",
+        ],
+    ),
+    ("import", &["<DIR>", "--json"]),
+    ("clear", &["--path <PATH>", "--dry-run", "-y, --yes", "--json"]),
+    ("clear-legacy", &["--dry-run", "-y, --yes", "--json"]),
+    ("verify", &["--path <PATH>", "--json"]),
+    ("forget", &["<PATH>", "--dry-run", "-y, --yes", "--json"]),
+];
+
+#[test]
+fn every_flag_of_checkpoints_is_there() {
+    let world = World::new();
+    for (command, flags) in CHECKPOINT_FLAGS {
+        let help = world.sh(&format!("nono checkpoints {command} --help")).out();
+        for flag in *flags {
+            assert!(help.contains(flag), "checkpoints {command} {flag}: {help}");
+        }
+    }
+}
+
 /// The flags of the commands that look at what was recorded.
 const AUDIT_FLAGS: &[(&str, &[&str])] = &[
     (
@@ -245,9 +324,19 @@ fn no_flag_without_a_word() {
     let world = World::new().with("COLUMNS", Some("200"));
     for command in COMMANDS {
         let help = world.sh(&format!("nono {command} --help")).out();
-        let flags = help.lines().filter(|line| line.trim_start().starts_with('-'));
-        for flag in flags {
-            assert!(flag.trim().split("  ").count() > 1, "{command}: {flag}");
+        let lines: Vec<&str> = help.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let flag = line.trim();
+            // Values that an argument can have are listed with a dash, too.
+            if !flag.starts_with('-') || flag.starts_with("- ") {
+                continue;
+            }
+            // Where one has such a list, all explanations stand below their flags, and further in.
+            let indent = |line: &str| line.len() - line.trim_start().len();
+            let below = lines.get(at + 1).is_some_and(|next| {
+                !next.trim().is_empty() && !next.trim().starts_with('-') && indent(next) > indent(line)
+            });
+            assert!(below || flag.split("  ").count() > 1, "{command}: {flag}");
         }
     }
 }
@@ -263,24 +352,29 @@ Run an AI agent, or any command, in a sandbox that the kernel enforces
 Usage: nono <COMMAND>
 
 Commands:
-  run         Run a command in a sandbox, with a supervisor outside it
-  shell       Start your shell in a sandbox
-  wrap        Confine this process and become the command: no supervisor, smallest surface
-  rollback    Look at what sessions changed, put it back, check and remove them
-  undo        Undo what the last session in this directory did: shows the plan, and asks
-  redo        Take the last undo or restore back
-  audit       Look at what sessions did, and check that nobody changed the record of it
-  why         Explain whether a path or a host is open, by which rule, and what would open it
-  ps          List the sessions that run now
-  inspect     Show what a running session does: what it was refused, granted and asked
-  stop        End a running session and everything it started
-  request     From inside a sandbox: ask for a file or a folder that was not granted
-  learn       Run a command, watch what it does, and propose the smallest profile for it
-  profile     List, show, compare, check and start profiles
-  setup       Show what this machine can enforce, and try it
-  completion  Print a completion script for a shell
-  man         Print a manual page
-  help        Print this message or the help of the given subcommand(s)
+  run          Run a command in a sandbox, with a supervisor outside it
+  shell        Start your shell in a sandbox
+  wrap         Confine this process and become the command: no supervisor, smallest surface
+  rollback     Look at what sessions changed, put it back, check and remove them
+  undo         Undo what the last session in this directory did: shows the plan, and asks
+  redo         Take the last undo or restore back
+  checkpoints  Earlier states of a project, kept while agents work on it: list, compare, restore
+  hook         What agents call before and after their tools: reads the agent's JSON on stdin,
+               answers in its format
+  hooks        Put nono's hooks into a coding agent: a checkpoint before each risky step, and
+               /rollback inside the agent
+  audit        Look at what sessions did, and check that nobody changed the record of it
+  why          Explain whether a path or a host is open, by which rule, and what would open it
+  ps           List the sessions that run now
+  inspect      Show what a running session does: what it was refused, granted and asked
+  stop         End a running session and everything it started
+  request      From inside a sandbox: ask for a file or a folder that was not granted
+  learn        Run a command, watch what it does, and propose the smallest profile for it
+  profile      List, show, compare, check and start profiles
+  setup        Show what this machine can enforce, and try it
+  completion   Print a completion script for a shell
+  man          Print a manual page
+  help         Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help
@@ -297,24 +391,29 @@ $ nono
 ! Usage: nono <COMMAND>
 !
 ! Commands:
-!   run         Run a command in a sandbox, with a supervisor outside it
-!   shell       Start your shell in a sandbox
-!   wrap        Confine this process and become the command: no supervisor, smallest surface
-!   rollback    Look at what sessions changed, put it back, check and remove them
-!   undo        Undo what the last session in this directory did: shows the plan, and asks
-!   redo        Take the last undo or restore back
-!   audit       Look at what sessions did, and check that nobody changed the record of it
-!   why         Explain whether a path or a host is open, by which rule, and what would open it
-!   ps          List the sessions that run now
-!   inspect     Show what a running session does: what it was refused, granted and asked
-!   stop        End a running session and everything it started
-!   request     From inside a sandbox: ask for a file or a folder that was not granted
-!   learn       Run a command, watch what it does, and propose the smallest profile for it
-!   profile     List, show, compare, check and start profiles
-!   setup       Show what this machine can enforce, and try it
-!   completion  Print a completion script for a shell
-!   man         Print a manual page
-!   help        Print this message or the help of the given subcommand(s)
+!   run          Run a command in a sandbox, with a supervisor outside it
+!   shell        Start your shell in a sandbox
+!   wrap         Confine this process and become the command: no supervisor, smallest surface
+!   rollback     Look at what sessions changed, put it back, check and remove them
+!   undo         Undo what the last session in this directory did: shows the plan, and asks
+!   redo         Take the last undo or restore back
+!   checkpoints  Earlier states of a project, kept while agents work on it: list, compare, restore
+!   hook         What agents call before and after their tools: reads the agent's JSON on stdin,
+!                answers in its format
+!   hooks        Put nono's hooks into a coding agent: a checkpoint before each risky step, and
+!                /rollback inside the agent
+!   audit        Look at what sessions did, and check that nobody changed the record of it
+!   why          Explain whether a path or a host is open, by which rule, and what would open it
+!   ps           List the sessions that run now
+!   inspect      Show what a running session does: what it was refused, granted and asked
+!   stop         End a running session and everything it started
+!   request      From inside a sandbox: ask for a file or a folder that was not granted
+!   learn        Run a command, watch what it does, and propose the smallest profile for it
+!   profile      List, show, compare, check and start profiles
+!   setup        Show what this machine can enforce, and try it
+!   completion   Print a completion script for a shell
+!   man          Print a manual page
+!   help         Print this message or the help of the given subcommand(s)
 !
 ! Options:
 !   -h, --help     Print help
@@ -346,7 +445,7 @@ $ nono run --version
 }
 
 #[test]
-fn flags_of_later_versions_are_refused_by_name() {
+fn what_needs_a_supervisor_is_said() {
     World::new().golden(
         &[
             "nono run --checkpoints -- true",
@@ -356,13 +455,8 @@ fn flags_of_later_versions_are_refused_by_name() {
         ],
         str![[r#"
 $ nono run --checkpoints -- true
-! [nono] error: --checkpoints is not part of this version of nono
-! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
-= exit 2
+! [nono] warning: [TMP]/work is not protected by a checkpoint: nothing that the command may write is a project
 $ nono run --no-checkpoints -- true
-! [nono] error: --no-checkpoints is not part of this version of nono
-! [nono] hint: it needs a supervisor that records, asks or filters, which a later version brings
-= exit 2
 $ nono wrap --no-audit -- true
 ! [nono] error: --no-audit needs a supervisor, and wrap becomes the command
 = exit 2

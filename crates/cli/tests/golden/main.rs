@@ -12,6 +12,7 @@
 #![allow(clippy::needless_raw_string_hashes, clippy::format_collect, clippy::format_push_string)]
 
 mod audit_kit;
+mod checkpoints_kit;
 mod process;
 mod sessions;
 mod world;
@@ -24,6 +25,10 @@ mod bad_grants;
 mod bad_input;
 mod bad_state;
 mod basics;
+mod checkpoints_errors;
+mod checkpoints_list;
+mod checkpoints_restore;
+mod checkpoints_sweep;
 mod control;
 mod dry_run;
 mod environment;
@@ -34,6 +39,7 @@ mod footer_json;
 mod generated;
 mod grants;
 mod help;
+mod hooks;
 mod learn;
 mod limits;
 mod nested;

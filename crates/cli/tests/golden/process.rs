@@ -38,10 +38,17 @@ impl Outcome {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
+    /// Ended with `code`, whatever it said.
+    #[track_caller]
+    pub(crate) fn ended(&self, code: i32) -> &Outcome {
+        assert_eq!(self.code(), Some(code), "{self:?}");
+        self
+    }
+
     /// Ended with `code` and said nothing at all of nono's.
     #[track_caller]
     pub(crate) fn quiet(&self, code: i32) -> &Outcome {
-        assert_eq!(self.code(), Some(code), "{self:?}");
+        self.ended(code);
         assert_eq!(self.err(), "");
         self
     }

@@ -184,18 +184,25 @@ default        unusable: [TMP]/home/.config/nono/profiles/default.json uses the 
 }
 
 #[test]
-fn what_a_later_version_will_do_is_not_ignored() {
+fn hooks_of_agents_are_data_with_a_shape() {
     let world = World::new();
-    world.profile("ask", r#"{"security": {"capability_elevation": true}}"#);
-    world.profile("hooks", r#"{"hooks": {"before": ["x"]}}"#);
-    let lines = ["ask", "hooks"].map(|name| format!("nono run -p {name} -- true"));
+    world.profile("asks", r#"{"hooks": {"claude-code": {"install": "ask"}}}"#);
+    world.profile("shape", r#"{"hooks": {"claude-code": ["x"]}}"#);
+    world.profile("word", r#"{"hooks": {"claude-code": {"install": "yes"}}}"#);
+    world.profile("agent", r#"{"hooks": {"nobody": {"install": "ask"}}}"#);
+    let lines = ["asks", "shape", "word", "agent"].map(|name| format!("nono run -p {name} -- true"));
     world.golden(
         &lines.each_ref().map(String::as_str),
         str![[r#"
-$ nono run -p ask -- true
-$ nono run -p hooks -- true
-! [nono] error: hooks in profile hooks is not part of this version of nono
-! [nono] hint: remove it from the profile for now
+$ nono run -p asks -- true
+$ nono run -p shape -- true
+! [nono] error: [TMP]/home/.config/nono/profiles/shape.json:1:27: hooks.claude-code: expected object, found array
+= exit 125
+$ nono run -p word -- true
+! [nono] error: [TMP]/home/.config/nono/profiles/word.json:1:39: hooks.claude-code.install: "yes" is not one of ask, never
+= exit 125
+$ nono run -p agent -- true
+! [nono] error: hooks in the profile: "nobody" is no agent that nono knows; these are: claude-code, codex, gemini, opencode, hermes
 = exit 125
 
 "#]],

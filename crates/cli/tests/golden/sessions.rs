@@ -106,7 +106,7 @@ impl Sessions {
 }
 
 /// Ages, sizes and numbers of objects; columns that follow them.
-fn mask_line(line: &str) -> String {
+pub(crate) fn mask_line(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let mut masked: Vec<String> = Vec::new();
     for (at, word) in words.iter().enumerate() {

@@ -76,6 +76,7 @@ fn touches(event: &Event, below: &Path) -> bool {
     match event {
         Event::CapabilityDecision(it) => it.path.starts_with(below),
         Event::Denial(it) => it.what.path.as_deref().is_some_and(|path| path.starts_with(below)),
+        Event::Checkpoint(it) => it.project.starts_with(below),
         Event::Restore(it) => it.paths.iter().any(|path| path.starts_with(below)),
         _ => false,
     }

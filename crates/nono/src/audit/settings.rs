@@ -6,7 +6,7 @@ use nono_audit::redact::Changes;
 use toml::{Table, Value};
 
 use super::error::AuditError;
-use crate::rollback::folder;
+use crate::config_file::{self, Unusable};
 
 /// `[audit.redaction] flags = [], headers = [], query_keys = [], env = []`, and `not_…` for each of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,16 +17,12 @@ pub struct Settings {
 impl Settings {
     /// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
     pub fn load(file: &Path) -> Result<Settings, AuditError> {
-        let bytes = match folder::read(file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Settings::default()),
-            other => other.map_err(AuditError::io(file))?,
-        };
         let wrong = |what: String| AuditError::Settings { path: file.to_owned(), what };
-        let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text".to_owned()))?;
-        let table: Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
-        match below(&table, "audit", "audit").map_err(wrong)? {
-            None => Ok(Settings::default()),
-            Some(audit) => parse(audit).map_err(wrong),
+        match config_file::section(file, "audit") {
+            Ok(None) => Ok(Settings::default()),
+            Ok(Some(audit)) => parse(&audit).map_err(wrong),
+            Err(Unusable::Io(error)) => Err(AuditError::io(file)(error)),
+            Err(Unusable::Wrong(what)) => Err(wrong(what)),
         }
     }
 }

@@ -29,7 +29,10 @@ fn denial(refused: &Refused, policy: &ResolvedPolicy) -> Denial {
 
 /// What no flag opens.
 fn is_nonos(because: &Because) -> bool {
-    matches!(because, Because::Policy { reason: DeniedReason::NonoState })
+    matches!(
+        because,
+        Because::Policy { reason: DeniedReason::NonoState | DeniedReason::AgentSettings { .. } }
+    )
 }
 
 pub(super) fn too_many(refused: &[Refused]) -> u64 {
@@ -65,9 +68,11 @@ fn socket_flags(path: &Path, policy: &ResolvedPolicy) -> Vec<String> {
         QueryResult::Denied { reason: DeniedReason::Protected { .. }, .. } => {
             ["--bypass-protection".to_owned(), name].into_iter().chain(open).collect()
         }
-        QueryResult::Denied { reason: DeniedReason::NonoState | DeniedReason::DenyRule { .. }, .. } => {
-            Vec::new()
-        }
+        QueryResult::Denied {
+            reason:
+                DeniedReason::NonoState | DeniedReason::AgentSettings { .. } | DeniedReason::DenyRule { .. },
+            ..
+        } => Vec::new(),
         QueryResult::Denied { .. } | QueryResult::Allowed { .. } => open.to_vec(),
     }
 }

@@ -104,16 +104,7 @@ pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
         unfinished_line: outcome.unfinished_line,
         ..Findings::default()
     };
-    let mut told = Vec::new();
-    for complaint in &outcome.complaints {
-        match complaint.about {
-            About::Network => findings.network |= policy.network != NetworkPolicy::Allowed,
-            About::Access => told.extend(denials(complaint, policy)),
-            About::Memory => findings.limits.extend(policy.limits.memory.map(|_| Limit::Memory)),
-            About::Processes => findings.limits.extend(policy.limits.processes.map(|_| Limit::Processes)),
-            About::FileSize => findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize)),
-        }
-    }
+    let mut told = weigh(&outcome.complaints, policy, &mut findings);
     // A shell reports its child's death by SIGXFSZ as its own exit code.
     if outcome.ended == Ended::Code(128 + SIGXFSZ) {
         findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize));
@@ -125,6 +116,31 @@ pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
     findings.denials.extend(told);
     remove_repeated(&mut findings.limits);
     findings
+}
+
+/// Hold what a program said against the policy of the sandbox it is in: from inside, where nothing is known exactly.
+pub fn diagnose_text(text: &str, policy: &ResolvedPolicy) -> Findings {
+    let mut findings = Findings::default();
+    let mut told = weigh(&nono_supervisor::complaints(text), policy, &mut findings);
+    remove_repeated(&mut told);
+    remove_repeated(&mut findings.limits);
+    findings.denials = told;
+    findings
+}
+
+/// What complaints come to: the denials, and everything else in the findings.
+fn weigh(complaints: &[Complaint], policy: &ResolvedPolicy, findings: &mut Findings) -> Vec<Denial> {
+    let mut told = Vec::new();
+    for complaint in complaints {
+        match complaint.about {
+            About::Network => findings.network |= policy.network != NetworkPolicy::Allowed,
+            About::Access => told.extend(denials(complaint, policy)),
+            About::Memory => findings.limits.extend(policy.limits.memory.map(|_| Limit::Memory)),
+            About::Processes => findings.limits.extend(policy.limits.processes.map(|_| Limit::Processes)),
+            About::FileSize => findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize)),
+        }
+    }
+    told
 }
 
 const SIGXFSZ: i32 = 25;

@@ -17,6 +17,9 @@ pub fn words(reason: &DeniedReason) -> String {
         DeniedReason::Protected { group } => format!("protected ({group})"),
         DeniedReason::DenyRule { source } => format!("denied by {source}"),
         DeniedReason::NonoState => "nono's own files are never open".to_owned(),
+        DeniedReason::AgentSettings { agent } => {
+            format!("it decides what {} runs, and is never writable from inside", escape(agent))
+        }
         DeniedReason::CarvedDirectory { path } => {
             format!("nothing new can be made directly in {}, which holds protected files", shown(path))
         }
@@ -53,7 +56,11 @@ pub fn shown(path: &Path) -> String {
 pub fn escape(text: &str) -> String {
     let risky = |c: char| {
         c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+            || matches!(
+                c,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+            )
     };
     text.chars().map(|c| if risky(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }

@@ -294,7 +294,13 @@ impl<'a> Needs<'a> {
 
 /// Whatever grant there is.
 fn stays_closed(reason: &DeniedReason) -> bool {
-    matches!(reason, DeniedReason::Protected { .. } | DeniedReason::NonoState | DeniedReason::DenyRule { .. })
+    matches!(
+        reason,
+        DeniedReason::Protected { .. }
+            | DeniedReason::NonoState
+            | DeniedReason::AgentSettings { .. }
+            | DeniedReason::DenyRule { .. }
+    )
 }
 
 /// The grants as a profile writes them; and the paths that no profile can name.

@@ -294,6 +294,11 @@ impl RollbackSession {
         &mut self.manager
     }
 
+    /// The same, to be looked at.
+    pub fn engine(&self) -> &SnapshotManager {
+        &self.manager
+    }
+
     pub fn snapshots(&self) -> Result<Vec<SnapshotInfo>, RollbackError> {
         let record = self.record()?;
         let info = |recorded: nono_snapshot::session::Recorded| SnapshotInfo {

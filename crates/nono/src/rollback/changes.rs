@@ -69,7 +69,17 @@ impl ChangeSet {
         from: &SnapshotId,
         to: &SnapshotId,
     ) -> Result<ChangeSet, RollbackError> {
-        let items = manager.diff(from, to)?.into_iter().map(Item::from).collect();
+        Ok(ChangeSet::of(manager, from, to, manager.diff(from, to)?))
+    }
+
+    /// The same of these changes, which are all or some of those between the two.
+    pub fn of(
+        manager: &SnapshotManager,
+        from: &SnapshotId,
+        to: &SnapshotId,
+        changes: Vec<Change>,
+    ) -> ChangeSet {
+        let items = changes.into_iter().map(Item::from).collect();
         let mut items = renames::find(manager, items);
         for item in &mut items {
             item.executes_later = runs_later(manager, item);
@@ -78,7 +88,7 @@ impl ChangeSet {
         items.sort_by(|a, b| {
             (a.executes_later.is_none(), &a.path).cmp(&(b.executes_later.is_none(), &b.path))
         });
-        Ok(ChangeSet { from: from.clone(), to: to.clone(), roots: manager.roots().to_vec(), items })
+        ChangeSet { from: from.clone(), to: to.clone(), roots: manager.roots().to_vec(), items }
     }
 
     pub fn counts(&self) -> ChangeCounts {

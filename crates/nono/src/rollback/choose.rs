@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use nono_snapshot::node::{Kind, Node};
 use nono_snapshot::state::SnapshotState;
 use nono_snapshot::store::Key;
-use nono_snapshot::{SnapshotError, SnapshotId};
+use nono_snapshot::{SnapshotError, SnapshotId, SnapshotManager};
 
 use super::catalogue::RollbackSession;
 use super::error::RollbackError;
@@ -24,40 +24,68 @@ impl RollbackSession {
         cwd: &Path,
     ) -> Result<Vec<PathBuf>, RollbackError> {
         let last = self.last()?;
+        let sides = Sides { manager: &self.manager, a: snapshot, b: &last };
+        sides.resolve(typed, cwd, Globs::Also).map_err(|error| match error {
+            RollbackError::Snapshot(error) => self.no_snapshot(error),
+            error => error,
+        })
+    }
+}
+
+/// What is more than a name to a shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Globs {
+    /// A name like any other.
+    No,
+    /// A glob, where there is nothing of that name.
+    Also,
+    /// Always a glob.
+    Yes,
+}
+
+/// Two snapshots that paths are looked for in.
+pub(crate) struct Sides<'a> {
+    pub(crate) manager: &'a SnapshotManager,
+    pub(crate) a: &'a SnapshotId,
+    pub(crate) b: &'a SnapshotId,
+}
+
+impl Sides<'_> {
+    /// What a person types in `cwd`, as paths of the snapshots or of their roots.
+    pub(crate) fn resolve(
+        &self,
+        typed: &[OsString],
+        cwd: &Path,
+        globs: Globs,
+    ) -> Result<Vec<PathBuf>, RollbackError> {
         let mut all: Option<BTreeSet<PathBuf>> = None;
         let mut chosen = BTreeSet::new();
         for one in typed {
             let path = plain(&cwd.join(one));
-            let found = self.named(&path, snapshot, &last)?;
-            if !found.is_empty() {
-                chosen.extend(found);
-                continue;
+            let special = globs != Globs::No && glob::is_special(one.as_bytes());
+            let mut found = Vec::new();
+            if !special || globs == Globs::Also {
+                found = self.named(&path)?;
             }
-            let mut matched = Vec::new();
-            if glob::is_special(one.as_bytes()) {
+            if found.is_empty() && special {
                 let paths = match all.take() {
                     Some(paths) => paths,
-                    None => self.all_paths(snapshot, &last)?,
+                    None => self.all_paths()?,
                 };
-                matched = self.matching(one, cwd, &paths)?;
+                found = self.matching(one, cwd, &paths)?;
                 all = Some(paths);
             }
-            if matched.is_empty() {
+            if found.is_empty() {
                 return Err(RollbackError::NoSuchPath { path });
             }
-            chosen.extend(matched);
+            chosen.extend(found);
         }
         Ok(topmost(chosen))
     }
 
-    /// A path that is in the session or in its roots; for a folder above roots, those. The links above it are followed
+    /// A path that is in one of them or in their roots; for a folder above roots, those. The links above it are followed
     /// only if it is nothing as it stands: roots are known by their real paths.
-    fn named(
-        &self,
-        path: &Path,
-        snapshot: &SnapshotId,
-        last: &SnapshotId,
-    ) -> Result<Vec<PathBuf>, RollbackError> {
+    fn named(&self, path: &Path) -> Result<Vec<PathBuf>, RollbackError> {
         for path in [Some(path.to_owned()), real(path)].into_iter().flatten() {
             let roots = self.manager.roots();
             let below: Vec<PathBuf> = roots.iter().filter(|root| root.starts_with(&path)).cloned().collect();
@@ -67,9 +95,8 @@ impl RollbackSession {
             if !roots.iter().any(|root| path.starts_with(root)) {
                 continue;
             }
-            let in_snapshot = |id| self.manager.entry(id, &path).map_err(|error| self.no_snapshot(error));
-            if in_snapshot(snapshot)?.is_some()
-                || in_snapshot(last)?.is_some()
+            if self.manager.entry(self.a, &path)?.is_some()
+                || self.manager.entry(self.b, &path)?.is_some()
                 || path.symlink_metadata().is_ok()
             {
                 return Ok(vec![path]);
@@ -105,12 +132,12 @@ impl RollbackSession {
     }
 
     /// Everything in both snapshots, directories too.
-    fn all_paths(&self, a: &SnapshotId, b: &SnapshotId) -> Result<BTreeSet<PathBuf>, RollbackError> {
+    fn all_paths(&self) -> Result<BTreeSet<PathBuf>, RollbackError> {
         let mut all = BTreeSet::new();
-        for id in [a, b] {
-            let manifest = self.manager.load_whole(id).map_err(|error| self.no_snapshot(error))?;
+        for id in [self.a, self.b] {
+            let manifest = self.manager.load_whole(id)?;
             self.walk(&manifest.state, &mut all)?;
-            if a == b {
+            if self.a == self.b {
                 break;
             }
         }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nono_snapshot::diff::Version;
 use nono_snapshot::hash::content_hash;
+use nono_snapshot::merge::{self, Labels, Merged};
 use nono_snapshot::node::Kind;
 use nono_snapshot::restore::{Skipped, Why};
 use nono_snapshot::{Change, ChangeType, ContentHash, RestoreOptions};
@@ -16,7 +17,6 @@ use super::catalogue::RollbackSession;
 use super::changes::Item;
 use super::error::RollbackError;
 use super::history::History;
-use super::merge::{self, Labels, Merged};
 use super::repositories::file;
 use super::restore::{CONTEXT, Conflicts, Merge, RestoreChoice};
 

@@ -8,7 +8,7 @@
 
 pub mod catalogue;
 pub mod changes;
-mod choose;
+pub(crate) mod choose;
 mod conflicts;
 pub mod error;
 mod estimate;
@@ -18,7 +18,6 @@ mod git_index;
 mod history;
 pub mod later;
 pub mod live;
-mod merge;
 pub mod patch;
 pub mod prune;
 mod recorded;

@@ -124,8 +124,18 @@ impl RollbackSession {
         items: &[&Item],
         out: &mut dyn io::Write,
     ) -> Result<(), RollbackError> {
-        git::write(&self.manager, set, items, out)
+        write_patch(&self.manager, set, items, out)
     }
+}
+
+/// See [`RollbackSession::write_patch`]; with any snapshots of the engine.
+pub fn write_patch(
+    manager: &SnapshotManager,
+    set: &ChangeSet,
+    items: &[&Item],
+    out: &mut dyn io::Write,
+) -> Result<(), RollbackError> {
+    git::write(manager, set, items, out)
 }
 
 /// A text has no zero byte where git looks for one.
@@ -133,7 +143,8 @@ pub(in crate::rollback) fn looks_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_PREFIX)].contains(&0)
 }
 
-fn is_binary(manager: &SnapshotManager, item: &Item) -> Result<bool, RollbackError> {
+/// See [`RollbackSession::is_binary`]; with any snapshots of the engine.
+pub fn is_binary(manager: &SnapshotManager, item: &Item) -> Result<bool, RollbackError> {
     for version in [&item.new, &item.old].into_iter().flatten() {
         let Some(hash) = version.hash else { continue };
         if manager.content(hash, LOOKED_INTO)?.is_none_or(|bytes| looks_binary(&bytes)) {
@@ -143,7 +154,8 @@ fn is_binary(manager: &SnapshotManager, item: &Item) -> Result<bool, RollbackErr
     Ok(false)
 }
 
-fn file_diff(manager: &SnapshotManager, item: &Item, context: usize) -> Result<FileDiff, RollbackError> {
+/// See [`RollbackSession::file_diff`]; with any snapshots of the engine.
+pub fn file_diff(manager: &SnapshotManager, item: &Item, context: usize) -> Result<FileDiff, RollbackError> {
     let mode = |side: &Option<Version>| side.as_ref().map(|version| version.mode);
     let (old_mode, new_mode) = (mode(&item.old), mode(&item.new));
     let (old_mode, new_mode) = if old_mode == new_mode { (None, None) } else { (old_mode, new_mode) };

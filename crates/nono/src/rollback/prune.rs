@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -295,28 +295,8 @@ fn holds_only(dir: &Path, known: &[&str]) -> bool {
     }
 }
 
-/// Allocated blocks, as `du` counts; nothing for what is not there.
 fn disk_bytes(path: &Path) -> Result<u64, RollbackError> {
-    let mut bytes = 0u64;
-    let mut waiting = vec![path.to_owned()];
-    while let Some(path) = waiting.pop() {
-        let mut read = || -> io::Result<()> {
-            let meta = path.symlink_metadata()?;
-            bytes = bytes.saturating_add(meta.blocks() * 512);
-            if meta.is_dir() {
-                for entry in std::fs::read_dir(&path)? {
-                    waiting.push(entry?.path());
-                }
-            }
-            Ok(())
-        };
-        match read() {
-            // Files come and go while others work.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => other.map_err(RollbackError::io(&path))?,
-        }
-    }
-    Ok(bytes)
+    sys::disk_bytes(path).map_err(|(path, source)| RollbackError::Io { path, source })
 }
 
 fn is_older(entry: &SessionEntry, than: Option<Duration>) -> bool {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use toml::{Table, Value};
+use toml::Table;
 
 use super::error::RollbackError;
-use super::folder;
+use crate::config_file::{self, Unusable};
 
 /// `[rollback] max_sessions = 10, max_storage_gb = 5`.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,14 +23,12 @@ impl Default for Settings {
 impl Settings {
     /// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
     pub fn load(file: &Path) -> Result<Settings, RollbackError> {
-        let Some(bytes) = folder::read_if_there(file)? else { return Ok(Settings::default()) };
         let wrong = |what: String| RollbackError::Settings { path: file.to_owned(), what };
-        let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text".to_owned()))?;
-        let table: Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
-        match table.get("rollback") {
-            None => Ok(Settings::default()),
-            Some(Value::Table(rollback)) => parse(rollback).map_err(wrong),
-            Some(_) => Err(wrong("`rollback` should be a table".to_owned())),
+        match config_file::section(file, "rollback") {
+            Ok(None) => Ok(Settings::default()),
+            Ok(Some(rollback)) => parse(&rollback).map_err(wrong),
+            Err(Unusable::Io(error)) => Err(RollbackError::io(file)(error)),
+            Err(Unusable::Wrong(what)) => Err(wrong(what)),
         }
     }
 

@@ -206,11 +206,11 @@ impl Tracking {
             store: Some(store),
             capture: CaptureOptions {
                 paranoid: plan.request.paranoid,
-                cross_mounts: false,
                 budget: Some(settings.max_bytes().saturating_sub(used)),
+                ..CaptureOptions::default()
             },
             own: plan.own.clone(),
-            settle_by_hand: false,
+            ..ManagerOptions::default()
         };
         let mut manager = SnapshotManager::with_options(
             &session_dir,

@@ -65,6 +65,7 @@ pub(super) fn mediate(
         log: None,
         redact: None,
         urls: None,
+        history: None,
         proxy: None,
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::event::{
-    Decision, Event, Network, Phase, Restore, SessionEnded, SessionStarted, Snapshot, Warning,
+    Checkpoint, Decision, Event, Network, Phase, Restore, SessionEnded, SessionStarted, Snapshot, Warning,
 };
 use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
@@ -237,6 +237,14 @@ fn limit_word(limit: LimitHit) -> String {
         LimitHit::FileSize(_) => "file size",
     }
     .to_owned()
+}
+
+impl Trail {
+    /// A checkpoint was taken, or could not be.
+    pub(super) fn checkpoint(&self, event: Checkpoint) {
+        // As in `warn`.
+        let _ = self.log.note(&Event::Checkpoint(event));
+    }
 }
 
 impl Recorder for Trail {

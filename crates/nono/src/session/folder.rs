@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use nono_policy::{ResolvedPolicy, SandboxState};
+use nono_policy::{ResolvedPolicy, SandboxState, Typed};
 use nono_sandbox::SessionPaths;
 use nono_sys::{fs, process};
 
@@ -72,8 +72,14 @@ impl SessionFolder {
     }
 
     /// Write down the policy for the child.
-    pub fn describe(&self, policy: &ResolvedPolicy, name: Option<&str>) -> io::Result<()> {
+    pub fn describe(
+        &self,
+        policy: &ResolvedPolicy,
+        name: Option<&str>,
+        typed: Option<Typed>,
+    ) -> io::Result<()> {
         let state = SandboxState::from_policy(policy, name.map(str::to_owned), Some(self.id.clone()));
+        let state = SandboxState { typed, ..state };
         // Compact: it is written at every start and read by programs.
         let json = serde_json::to_vec(&state)?;
         fs::make_file(&self.cap_file(), 0o400, &json)

@@ -9,12 +9,15 @@ mod browser;
 mod capturing;
 mod channels;
 pub mod check;
+mod checkpoints;
 mod connection;
 mod executable;
 pub(crate) mod folder;
+mod histories;
 mod learning;
 mod plan;
 mod running;
+mod stand_ins;
 mod tracked;
 mod words;
 
@@ -37,6 +40,7 @@ use nono_sys::errno;
 use nono_sys::wait::Ended;
 use thiserror::Error;
 
+use crate::checkpoints::SettingsError;
 use crate::diagnostic::Findings;
 use crate::network::{NetworkError, NetworkReport, Networking};
 use crate::program::ProgramError;
@@ -49,12 +53,16 @@ pub use auditing::{AuditReport, Auditing, LogError};
 pub use browser::OPEN_URL;
 use channels::Sockets;
 use check::CheckError;
+pub use checkpoints::{Checkpointing, CheckpointsReport};
+use checkpoints::{Planned, Sweeper};
 use connection::Connection;
 pub use folder::SessionFolder;
 use learning::Watched;
 pub use learning::{Learned, Learning};
 pub use plan::{find_program, plan};
 pub use running::{replace, run};
+pub use stand_ins::HoldError;
+use stand_ins::StandIns;
 pub use tracked::Rollback;
 pub(crate) use tracked::resolved;
 pub use words::{
@@ -87,8 +95,11 @@ pub struct SessionRequest {
     pub asking: Asking,
     pub auditing: Auditing,
     pub network: Networking,
+    pub checkpoints: Checkpointing,
     /// Watch what it does. Nobody is asked then.
     pub learning: Option<Learning>,
+    /// The flags that a person typed, for hints of what to type instead.
+    pub typed: Option<Vec<OsString>>,
 }
 
 impl SessionRequest {
@@ -103,7 +114,9 @@ impl SessionRequest {
             asking: Asking::default(),
             auditing: Auditing::default(),
             network: Networking::default(),
+            checkpoints: Checkpointing::default(),
             learning: None,
+            typed: None,
         }
     }
 }
@@ -127,8 +140,10 @@ pub enum SessionError {
     Check(#[from] CheckError),
     #[error(transparent)]
     Run(#[from] RunError),
-    #[error("{key} in profile {profile} is not part of this version of nono")]
-    NotYet { key: &'static str, profile: String },
+    #[error("checkpoints cannot be set up: {0}")]
+    Checkpoints(#[from] SettingsError),
+    #[error("checkpoints need a supervisor outside the sandbox, and {strategy} has none")]
+    CheckpointsNeedSupervisor { strategy: ExecStrategy },
     #[error("no snapshot could be taken, so nothing was run: {0}")]
     Rollback(#[from] RollbackError),
     #[error("the profile wants snapshots (rollback.enabled), and {strategy} has nobody to take them")]
@@ -155,6 +170,8 @@ pub enum SessionError {
     DestWritable { dest: PathBuf },
     #[error("{dest} cannot hold sessions: {owner} is nono's own or another session's", dest = .dest.display(), owner = .owner.display())]
     DestTaken { dest: PathBuf, owner: PathBuf },
+    #[error(transparent)]
+    Hold(#[from] HoldError),
     #[error("interrupted by {} before the command started; nothing was left behind", nono_sys::wait::signal_name(*.signal))]
     Interrupted { signal: i32 },
 }
@@ -189,6 +206,13 @@ pub struct Session {
     sockets: Option<Sockets>,
     /// Where what it does is recorded.
     watched: Option<Watched>,
+    /// Where checkpoints are taken.
+    checkpoints: Option<Planned>,
+    sweeper: Option<Sweeper>,
+    /// Who is asked before one is restored.
+    approver: Arc<dyn ApprovalBackend>,
+    /// What stands where an agent's files are absent.
+    stand_ins: Option<StandIns>,
 }
 
 impl Session {
@@ -234,23 +258,20 @@ pub struct SessionReport {
     pub audit: Option<AuditReport>,
     /// What went through the filter, where there was one.
     pub network: Option<NetworkReport>,
+    /// Where checkpoints were taken.
+    pub checkpoints: Option<CheckpointsReport>,
 }
 
 /// Resolve only: what `--dry-run` and `why` show. Touches nothing.
 pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, MergedProfile), SessionError> {
-    let store = ProfileStore::new(host.profile_dir.clone());
-    let wanted = request.profile.clone().unwrap_or_else(|| ProfileRef::Name("default".to_owned()));
-    let profile = store.resolve(&wanted, &request.extends)?;
-    refuse_later_keys(&profile)?;
+    let profile = profile(request, host)?;
     let policy = nono_policy::resolve(request, &host.context, &profile, PolicyData::embedded(), &HostFacts)?;
     Ok((policy, profile))
 }
 
-/// Keys that profiles may already contain and a later version will honour: never parsed and ignored.
-fn refuse_later_keys(profile: &MergedProfile) -> Result<(), SessionError> {
-    let not_yet = |key| Err(SessionError::NotYet { key, profile: profile.name().to_owned() });
-    if !profile.hooks.is_empty() {
-        return not_yet("hooks");
-    }
-    Ok(())
+/// The profile of a request, and everything it extends.
+pub fn profile(request: &RunRequest, host: &Host) -> Result<MergedProfile, ProfileError> {
+    let store = ProfileStore::new(host.profile_dir.clone());
+    let wanted = request.profile.clone().unwrap_or_else(|| ProfileRef::Name("default".to_owned()));
+    store.resolve(&wanted, &request.extends)
 }

@@ -4,20 +4,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, environment};
+use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, Typed, environment};
 use nono_sandbox::{
     Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, Refusal, Support, compile,
 };
 use nono_supervisor::channel::SessionInfo;
+use nono_supervisor::stage::Stage;
 use nono_supervisor::{CommandSpec, Options, RunError};
 
 use super::auditing::{Book, without_secrets};
+use super::checkpoints::{Planned, Sweeper};
 use super::connection::Connection;
 use super::folder::SessionFolder;
 use super::learning::Watched;
 use super::{
-    Asking, Host, Rollback, Session, SessionError, SessionRequest, asking, browser, channels, check,
-    is_confined, resolve, tracked,
+    Asking, Checkpointing, Host, Rollback, Session, SessionError, SessionRequest, asking, browser, channels,
+    check, is_confined, resolve, stand_ins, tracked,
 };
 use crate::program::{self, ProgramError};
 use crate::rollback::tracking::{self, RollbackRequest};
@@ -25,6 +27,24 @@ use crate::state_dir;
 
 /// How long what the command leaves running has to end by itself.
 const GRACE_MS: u32 = 1000;
+
+/// How it was asked for, for hints to those inside.
+fn as_typed(
+    flags: &[OsString],
+    command: &[String],
+    book: Option<&Book>,
+    host: &Host,
+) -> Result<Typed, SessionError> {
+    let flags = without_secrets(flags, book, &host.context.state_dir)?;
+    Ok(Typed { flags, command: command.to_vec() })
+}
+
+/// For hooks: whoever is refused something can be told that somebody may be asked.
+fn tell_who_asks(env: &mut Vec<(OsString, OsString)>, asks: &Asks) {
+    if asks.opens {
+        set(env, ("NONO_ASKS".into(), "1".into()));
+    }
+}
 
 /// Find the program, resolve the policy, make the folder, compile, and see once per boot that it holds.
 pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
@@ -37,7 +57,9 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         asking,
         auditing,
         network,
+        checkpoints,
         learning,
+        typed,
     } = request;
     network.open(&mut policy);
     auditing.close(&mut policy);
@@ -52,7 +74,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         policy = learning.applied(policy);
     }
     let rollback = rollback.placed(&host.context);
-    let Tracked { policy: resolved, profile, wanted } = tracked_policy(&mut policy, &inside, &rollback)?;
+    let Tracked { policy: mut resolved, profile, wanted } = tracked_policy(&mut policy, &inside, &rollback)?;
     if wanted.is_some() && !supervised {
         return Err(SessionError::NeedsSupervisor { strategy });
     }
@@ -69,7 +91,14 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         let (id, name) = (folder.id.clone(), policy.name.clone());
         tracking_plan(id, name, shown.clone(), roots, wanted, &profile, host)
     });
-    let stage = asking::stage(asks.opens || asks.urls)?;
+    let (checkpoints, sweeper) = match learning {
+        None => planned(&checkpoints, strategy, host, &resolved)?,
+        Some(_) => (None, None),
+    };
+    // A restore that is asked for from inside needs a terminal that is not the command's.
+    let asks_back = checkpoints.is_some() && !resolved.interactive;
+    let stand_ins = stand_ins::place(&mut resolved, &host.context.state_dir, strategy)?;
+    let stage = asking::stage(asks.opens || asks.urls || asks_back)?;
     let secrets = network.files().into_iter().chain(auditing.file());
     let wish =
         Mediation { opens: asks.opens, record: watched.is_some(), accept_weaker: asking.accept_weaker };
@@ -78,33 +107,22 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     if connection.is_some() && !supervised {
         return Err(SessionError::FilterNeedsSupervisor { strategy });
     }
-    folder.describe(&resolved, policy.name.as_deref()).map_err(failed)?;
+    let typed = typed.map(|flags| as_typed(&flags, &shown, book.as_ref(), host)).transpose()?;
+    folder.describe(&resolved, policy.name.as_deref(), typed).map_err(failed)?;
     let mut env = child_environment(&resolved, host, &folder, strategy, own_tmp);
+    tell_who_asks(&mut env, &asks);
     if let Some(binary) = host.context.binary.as_ref().filter(|_| asks.urls) {
         set(&mut env, browser::shim(&folder, binary).map_err(failed)?);
     }
-    let info = SessionInfo {
-        id: folder.id.clone(),
-        name: policy.name.clone(),
-        pid: std::process::id(),
-        started: nono_snapshot::time::now_iso(),
-        command: shown.clone(),
-        workdir: resolved.workdir.clone(),
-        strategy: strategy.to_string(),
-        grants: resolved.grants.len(),
-        rollback: tracking.as_ref().map(|plan| plan.id.clone()),
-    };
+    let tracked = tracking.as_ref().map(|plan| plan.id.clone());
+    let info = info(&folder, policy.name.clone(), shown.clone(), &resolved, strategy, tracked);
     let prepared = prepare(blueprint, &folder)?;
     let sockets = supervised.then(|| channels::bind(&folder, &host.context.state_dir, info));
     let sockets = sockets.transpose().map_err(failed)?;
+    let output_aside = learning.is_some_and(|learning| learning.output_aside);
+    let options = options(resolved.interactive, stage, diagnostics, output_aside);
     Ok(Session {
-        options: Options {
-            interactive: resolved.interactive,
-            asking: stage,
-            listen: diagnostics,
-            output_aside: learning.is_some_and(|learning| learning.output_aside),
-            grace_ms: GRACE_MS,
-        },
+        options,
         command: CommandSpec { program: file, argv: command, env },
         name: policy.name,
         shown,
@@ -114,8 +132,12 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         strategy,
         nothing_to_track,
         urls: asking.urls.filter(|_| asks.urls).map(|opener| (opener, asking.backend.clone())),
+        approver: asking.backend.clone(),
+        checkpoints,
+        sweeper,
         backend: asks.opens.then_some(asking.backend),
         watched,
+        stand_ins,
         own: [host.session_base.clone(), host.context.state_dir.clone()]
             .into_iter()
             .chain(asking.own)
@@ -128,6 +150,48 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         connection,
         sockets,
     })
+}
+
+/// Whether checkpoints are taken, and who sweeps.
+fn planned(
+    checkpoints: &Checkpointing,
+    strategy: ExecStrategy,
+    host: &Host,
+    policy: &ResolvedPolicy,
+) -> Result<(Option<Planned>, Option<Sweeper>), SessionError> {
+    if strategy == ExecStrategy::Supervised {
+        return checkpoints.planned(&host.context.state_dir, host.context.home.as_deref(), policy);
+    }
+    match checkpoints.wanted {
+        Some(true) => Err(SessionError::CheckpointsNeedSupervisor { strategy }),
+        _ => Ok((None, None)),
+    }
+}
+
+fn options(interactive: bool, asking: Option<Stage>, listen: bool, output_aside: bool) -> Options {
+    Options { interactive, asking, listen, output_aside, grace_ms: GRACE_MS }
+}
+
+/// What `nono ps` shows.
+fn info(
+    folder: &SessionFolder,
+    name: Option<String>,
+    command: Vec<String>,
+    policy: &ResolvedPolicy,
+    strategy: ExecStrategy,
+    rollback: Option<String>,
+) -> SessionInfo {
+    SessionInfo {
+        id: folder.id.clone(),
+        name,
+        pid: std::process::id(),
+        started: nono_snapshot::time::now_iso(),
+        command,
+        workdir: policy.workdir.clone(),
+        strategy: strategy.to_string(),
+        grants: policy.grants.len(),
+        rollback,
+    }
 }
 
 /// What the sandbox has to be, with what the supervisor has to answer for.

@@ -33,6 +33,10 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         connection,
         name,
         shown,
+        stand_ins,
+        checkpoints,
+        sweeper,
+        approver,
         ..
     } = session;
     let start = Start {
@@ -56,7 +60,9 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     if let Some(network) = &network {
         network.apply(&mut command.env);
     }
-    for backend in backend.iter().chain(urls.iter().map(|(_, backend)| backend)) {
+    let protecting = checkpoints.map(|planned| planned.begin(&folder.id, &shown, &policy, trail.clone()));
+    let asked = protecting.iter().map(|_| &approver);
+    for backend in backend.iter().chain(urls.iter().map(|(_, backend)| backend)).chain(asked) {
         backend.begin(&folder.id);
     }
     let mediate = Mediate {
@@ -64,6 +70,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         log: trail.as_ref().map(|trail| trail.log()),
         redact: trail.as_deref().map(recorded),
         urls: urls.map(|(opener, backend)| Urls { opener, backend }),
+        history: protecting.as_ref().map(|protecting| protecting.history(approver)),
         proxy: network.clone().map(|network| network as Arc<dyn TakesListener>),
         ..asking::mediate(
             &policy,
@@ -74,8 +81,9 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         )
     };
     let outcome = nono_supervisor::run(&prepared, &command, &options, &signals, mediate, channels);
-    // Nothing runs any more; the last snapshot is no reason to be listed.
+    // Nothing runs any more; the last snapshot is no reason to be listed, and is taken without what only stood there.
     drop(place);
+    drop(stand_ins);
     // What the command's connections came to is in the log before it is closed.
     let network = network.map(|network| network.finish());
     if let Some(trail) = &trail {
@@ -84,6 +92,9 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         }
         trail.ended(&outcome);
     }
+    // Before the log is closed, which the last snapshot does.
+    let checkpoints = protecting.map(|protecting| protecting.finish());
+    sweeper.inspect(|sweeper| sweeper.sweep(trail.as_deref()));
     let rollback = tracked.map(|(watching, ending)| {
         let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
         ending.finish(watching, ended, Arc::new(Capturing::new(signals.clone(), observer.clone())))
@@ -105,6 +116,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         learned,
         audit,
         network,
+        checkpoints,
     })
 }
 

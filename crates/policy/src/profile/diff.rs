@@ -81,7 +81,11 @@ fn facts(profile: &MergedProfile) -> Vec<(&'static str, String)> {
     strings(&mut out, "rollback.exclude_globs", &profile.rollback.exclude_globs);
     strings(&mut out, "rollback.force_include", &profile.rollback.force_include);
     scalar(&mut out, "rollback.use_gitignore", profile.rollback.use_gitignore);
-    let hooks: Vec<_> = profile.hooks.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let hooks: Vec<_> = profile
+        .hooks
+        .iter()
+        .map(|(name, hook)| format!("{name}: {:?}", hook.install).to_lowercase())
+        .collect();
     strings(&mut out, "hooks", &hooks);
     scalar(&mut out, "interactive", Some(profile.interactive));
     scalar(&mut out, "security.capability_elevation", profile.security.capability_elevation);

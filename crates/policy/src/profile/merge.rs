@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EnvironmentSection, FilesystemSection, GroupsSection, NetworkSection, PathEntry, Profile,
+    EnvironmentSection, FilesystemSection, GroupsSection, HookSection, NetworkSection, PathEntry, Profile,
     RollbackSection, SecuritySection, WorkdirAccess,
 };
 use crate::access::AccessMode;
@@ -63,7 +63,7 @@ pub struct MergedProfile {
     pub workdir: MergedWorkdir,
     pub environment: EnvironmentSection,
     pub rollback: RollbackSection,
-    pub hooks: serde_json::Map<String, serde_json::Value>,
+    pub hooks: BTreeMap<String, HookSection>,
     pub interactive: bool,
     pub security: SecuritySection,
 }
@@ -254,7 +254,10 @@ mod tests {
     #[test]
     fn the_merged_value_round_trips() {
         let mut merged = MergedProfile::default();
-        merged.absorb("a", &profile(r#"{"filesystem": {"read_file": ["/x"]}, "hooks": {"k": [1]}}"#));
+        merged.absorb(
+            "a",
+            &profile(r#"{"filesystem": {"read_file": ["/x"]}, "hooks": {"k": {"install": "ask"}}}"#),
+        );
         let json = serde_json::to_string(&merged).unwrap();
         assert_eq!(serde_json::from_str::<MergedProfile>(&json).unwrap(), merged);
     }

@@ -3,7 +3,6 @@
 //! A [`Profile`] is one file as it was written; a [`MergedProfile`] is what it and everything it extends add up to,
 //! base first, each path still knowing which profile it came from. A profile only asks: what it asks for goes
 //! through the same resolution, with the same refusals, as flags do.
-//! Keys this version can read but not yet carry out stay in the value; refusing them is the edge's business.
 
 mod builtin;
 mod diff;
@@ -50,9 +49,9 @@ pub struct Profile {
     pub environment: EnvironmentSection,
     #[serde(skip_serializing_if = "is_default")]
     pub rollback: RollbackSection,
-    /// Kept as data for the agent integrations.
-    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
-    pub hooks: serde_json::Map<String, serde_json::Value>,
+    /// What is done about the hooks of agents, by the agent's name (`claude-code`, `codex`, ...).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hooks: BTreeMap<String, HookSection>,
     /// Keep the caller's terminal instead of giving the command its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interactive: Option<bool>,
@@ -207,6 +206,21 @@ pub struct RollbackSection {
     pub force_include: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_gitignore: Option<bool>,
+}
+
+/// The hooks of one agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HookSection {
+    pub install: HookInstall,
+}
+
+/// Whether hooks are offered when the agent is run with this profile and has none: once, on a terminal, or never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HookInstall {
+    Ask,
+    Never,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -56,7 +56,7 @@ fn all_keys_of_the_format_are_read() {
         "workdir": {"access": "readwrite"},
         "environment": {"allow_vars": ["A_*"], "deny_vars": [], "set_vars": {"K": "v"}},
         "rollback": {"enabled": true, "exclude_patterns": [], "exclude_globs": [], "force_include": [], "use_gitignore": false},
-        "hooks": {"anything": [1, {"goes": null}]},
+        "hooks": {"claude-code": {"install": "ask"}, "codex": {"install": "never"}},
         "interactive": false, /* and */ "security": {"capability_elevation": true},
     }"#;
     let profile = parse(text, Path::new("p.json")).unwrap();

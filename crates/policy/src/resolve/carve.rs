@@ -234,6 +234,8 @@ pub(super) fn closed_paths(
         let reached = reach.at(closure);
         if let (Some(rule), PathKind::Absent) = (reached, closure.kind) {
             match (&closure.by, closure.optional) {
+                // Something stands there before the command is started; the sandbox refuses to be made without it.
+                (ClosedBy::Agent(_), _) => {}
                 (ClosedBy::Deny(source), true) => {
                     notes.push(Note::Skipped { path: closure.path.clone(), source: source.clone() });
                     continue;

@@ -1,7 +1,9 @@
-//! What stays closed: nono's own files, protected groups, denied paths; and what a bypass opens again.
+//! What stays closed: nono's own files, protected groups, agents' settings, denied paths; and what a bypass opens again.
 //!
 //! A bypass at or above a protected path lifts its closure; one below it leaves the closure and marks an opening,
-//! through which a grant may pass. Neither touches a denied path or nono's own files.
+//! through which a grant may pass. Neither touches a denied path, nono's own files, or what agents are told by.
+
+mod agents;
 
 use std::path::{Path, PathBuf};
 
@@ -90,6 +92,7 @@ impl Closures {
         closures.add_own(inputs);
         closures.add_denied(inputs)?;
         closures.add_protected(inputs);
+        agents::add(&mut closures, inputs);
         Ok(closures)
     }
 
@@ -134,7 +137,10 @@ impl Closures {
     }
 
     fn add(&mut self, inputs: &Inputs<'_>, path: &Path, original: &Path, by: ClosedBy) -> &mut Closure {
-        let closure = Closure::new(original, inputs.locator.place(path), by);
+        self.put(Closure::new(original, inputs.locator.place(path), by))
+    }
+
+    fn put(&mut self, closure: Closure) -> &mut Closure {
         let known =
             self.0.iter().position(|known| same(&known.path, &closure.path) && known.by == closure.by);
         let index = known.unwrap_or_else(|| {
@@ -152,6 +158,13 @@ impl Closures {
                 self.0.iter().find(|own| own.by == ClosedBy::Nono && is_within(&bypass.path, &own.path));
             if let Some(own) = own.filter(|own| !own.keep_read) {
                 return Err(PolicyError::NonoOwned { path: bypass.original.clone(), own: own.path.clone() });
+            }
+            if let Some((held, ClosedBy::Agent(agent))) =
+                self.forbids(&bypass.path, AccessMode::Write).map(|held| (held, &held.by))
+                && held.keep_read
+            {
+                let (path, agent) = (bypass.original.clone(), agent.clone());
+                return Err(PolicyError::AgentSettings { path, agent });
             }
             if !self.concerns_protected(&bypass.path) && !bypass.optional {
                 return Err(PolicyError::NothingToBypass { path: bypass.original.clone() });
@@ -187,6 +200,7 @@ pub(super) fn refusal(closure: &Closure, original: &Path) -> PolicyError {
     let path = original.to_path_buf();
     match &closure.by {
         ClosedBy::Nono => PolicyError::NonoOwned { path, own: closure.original.clone() },
+        ClosedBy::Agent(agent) => PolicyError::AgentSettings { path, agent: agent.clone() },
         ClosedBy::Protected(group) => PolicyError::Protected { path, group: group.clone() },
         ClosedBy::Deny(by) => {
             PolicyError::GrantDenied { path, deny: closure.original.clone(), by: by.clone() }

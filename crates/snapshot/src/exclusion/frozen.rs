@@ -47,6 +47,11 @@ pub(super) struct FrozenAbove {
 const VERSION: u8 = 1;
 
 impl FrozenRules {
+    /// The caller's rules alone, of a tree that was not looked at.
+    pub(crate) fn unseen(config: ExclusionConfig) -> FrozenRules {
+        FrozenRules { config, ..FrozenRules::default() }
+    }
+
     /// The caller's rules.
     pub fn config(&self) -> &ExclusionConfig {
         &self.config

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::restore::random_id;
 use super::{RestoreOptions, Restored, SnapshotError, SnapshotManager};
@@ -22,9 +23,9 @@ use crate::store::{Appender, Key, LARGE, StoreError, WriteOptions};
 
 /// What a file becomes.
 #[derive(Clone, Copy)]
-struct New {
-    hash: ContentHash,
-    size: u64,
+pub(super) struct New {
+    pub(super) hash: ContentHash,
+    pub(super) size: u64,
 }
 
 impl SnapshotManager {
@@ -34,7 +35,7 @@ impl SnapshotManager {
         let held = self.enter()?;
         edits.iter().try_for_each(|(path, _)| self.ensure_tracked(path))?;
         let record = self.recorded()?;
-        let last = record.last_number().ok_or_else(|| self.no_baseline())?;
+        let last = record.newest().ok_or_else(|| self.no_baseline())?;
         let rules_of = self.session.sheet(&record, &SnapshotId::Number(last))?;
         let frozen = self.frozen_rules(&rules_of)?;
         let (rules, limits) = (RulesFrom::Frozen(&frozen), super::Limits::NONE);
@@ -102,6 +103,7 @@ impl SnapshotManager {
         }
         appender.finish()?;
         let published = writer.publish()?;
+        self.written.fetch_add(published.bytes, Ordering::Relaxed);
         let rules = captured.rules.clone();
         Ok((Captured { state, rules, coverage, counts: Counts::default(), published }, chosen))
     }
@@ -112,7 +114,7 @@ fn now() -> Time {
     Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
-fn store(bytes: &[u8], appender: &mut Appender<'_>) -> Result<New, SnapshotError> {
+pub(super) fn store(bytes: &[u8], appender: &mut Appender<'_>) -> Result<New, SnapshotError> {
     let size = bytes.len() as u64;
     if size < LARGE && HashKind::of(size) != HashKind::Chunked {
         let hash = content_hash(bytes);

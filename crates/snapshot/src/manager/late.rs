@@ -30,7 +30,7 @@ impl SnapshotManager {
     /// Whether what stands at `path` (absolute) is captured with the roots there are.
     pub fn is_tracked(&self, path: &Path) -> Result<bool, SnapshotError> {
         let record = self.recorded()?;
-        let last = record.last_number().ok_or_else(|| self.no_baseline())?;
+        let last = record.newest().ok_or_else(|| self.no_baseline())?;
         self.is_covered(&self.session.sheet(&record, &SnapshotId::Number(last))?, path)
     }
 

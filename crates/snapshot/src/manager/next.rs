@@ -8,7 +8,8 @@ use crate::file::Sync;
 use crate::hash::ContentHash;
 use crate::manifest::{Sheet, SnapshotId};
 use crate::objects::StoreObjects;
-use crate::session::{Held, Record, SessionError};
+use crate::session::{Held, Record, Session, SessionError};
+use crate::state::SnapshotState;
 
 /// How the next snapshot is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,63 +24,102 @@ pub struct Next {
     pub first_rules: bool,
 }
 
-/// What was captured and is not published yet.
-struct Pending {
-    held: Held,
-    record: Record,
+/// What is there now, captured and not published yet. The session is held as long as this is there.
+#[must_use = "the session is held"]
+pub struct Now {
+    pub(super) held: Held,
+    pub(super) record: Record,
     last: u32,
-    before: Sheet,
-    captured: Captured,
+    /// The last numbered snapshot, unless it was given up.
+    before: Option<Sheet>,
+    pub(super) captured: Captured,
 }
 
-impl Pending {
-    /// Everything that a restore would put back is the same, and what is left out.
-    fn is_unchanged(&self) -> bool {
-        self.before.state == self.captured.state
+impl std::fmt::Debug for Now {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Now").field("state", &self.captured.state).finish_non_exhaustive()
+    }
+}
+
+impl Now {
+    pub(super) fn new(
+        held: Held,
+        record: Record,
+        captured: Captured,
+        session: &Session,
+    ) -> Result<Now, SnapshotError> {
+        let (last, before) = last_of(&record, session)?;
+        Ok(Now { held, record, last, before, captured })
+    }
+
+    /// Everything that a restore would put back is as in the last numbered snapshot, and what is left out.
+    pub fn is_unchanged(&self) -> bool {
+        self.before.as_ref().is_some_and(|before| before.state == self.captured.state)
+    }
+
+    /// The number of the last snapshot.
+    pub fn last(&self) -> u32 {
+        self.last
+    }
+
+    pub fn state(&self) -> &SnapshotState {
+        &self.captured.state
     }
 }
 
 impl SnapshotManager {
     /// The next snapshot, and what changed since the last one.
     pub fn create_incremental(&mut self) -> Result<(Manifest, Vec<Change>), SnapshotError> {
-        let pending = self.capture_next(Next::default())?;
-        self.publish_next(pending)
+        let now = self.look_now(Next::default())?;
+        self.publish_now(now)
     }
 
     /// The same in another way. Nothing: none was taken, because nothing changed.
     pub fn create_next(&mut self, how: Next) -> Result<Option<(Manifest, Vec<Change>)>, SnapshotError> {
-        let pending = self.capture_next(how)?;
-        if how.if_changed && pending.is_unchanged() {
+        let now = self.look_now(how)?;
+        if how.if_changed && now.is_unchanged() {
             return Ok(None);
         }
-        self.publish_next(pending).map(Some)
+        self.publish_now(now).map(Some)
     }
 
-    fn capture_next(&mut self, how: Next) -> Result<Pending, SnapshotError> {
+    /// Capture what is there now, and decide later what becomes of it.
+    pub fn look_now(&mut self, how: Next) -> Result<Now, SnapshotError> {
         let held = self.enter()?;
         let record = self.recorded()?;
-        let last = record.last_number().ok_or_else(|| self.no_baseline())?;
-        let before = self.session.sheet(&record, &SnapshotId::Number(last))?;
+        let (last, before) = last_of(&record, &self.session)?;
         let captured = if how.first_rules {
             let first = self.whole(&record, &SnapshotId::Number(0))?;
             let frozen = self.frozen_rules(&first)?;
             let rules = RulesFrom::Frozen(&frozen);
-            self.capture(&first.state.paths(), rules, Some(&before.state), self.limits, how.open_closed)?
+            let previous = before.as_ref().map(|before| &before.state);
+            self.capture(&first.state.paths(), rules, previous, self.limits, how.open_closed)?
         } else {
-            let known: Vec<ContentHash> = before.rules.iter().flatten().copied().collect();
-            self.capture_live(Some(&before), &known, how.open_closed)?
+            let rules = before.iter().flat_map(|before| &before.rules);
+            let known: Vec<ContentHash> = rules.flatten().copied().collect();
+            self.capture_live(before.as_ref(), &known, how.open_closed)?
         };
-        self.ensure_not_hidden(&before, &captured)?;
-        Ok(Pending { held, record, last, before, captured })
+        match &before {
+            Some(before) => self.ensure_not_hidden(before, &captured)?,
+            None => super::ensure_something(&captured)?,
+        }
+        Ok(Now { held, record, last, before, captured })
     }
 
-    fn publish_next(&mut self, pending: Pending) -> Result<(Manifest, Vec<Change>), SnapshotError> {
-        let Pending { held, record, last, before, captured } = pending;
-        let changes = diff(&before.state, &captured.state, &StoreObjects::new(&self.store))?;
+    /// Make it the next snapshot; and what changed since the last one.
+    pub fn publish_now(&mut self, now: Now) -> Result<(Manifest, Vec<Change>), SnapshotError> {
+        let before = now.before.as_ref().map(|before| before.state.clone()).unwrap_or_default();
+        let changes = diff(&before, now.state(), &StoreObjects::new(&self.store))?;
+        Ok((self.number_now(now)?, changes))
+    }
+
+    /// The same for those who do not ask what changed: it does not matter then whether the last one can be read.
+    pub fn number_now(&mut self, now: Now) -> Result<Manifest, SnapshotError> {
+        let Now { held, record, last, captured, .. } = now;
         let id = SnapshotId::Number(last + 1);
         let manifest = self.publish(&held, record, captured, id, Some(last))?;
         self.settle_in_background();
-        Ok((manifest, changes))
+        Ok(manifest)
     }
 
     /// A tree may be emptied; but a snapshot that is empty because rules now leave out what it held before is none.
@@ -102,17 +142,18 @@ impl SnapshotManager {
     }
 
     /// Give up these snapshots: their numbers and digests stay, their content goes with the next collection of garbage.
-    /// The first and the last one are needed, and the first ones of roots that came later.
+    /// The first and the last one are needed (see [`super::ManagerOptions::give_up_any`]), and the first ones of roots
+    /// that came later.
     pub fn thin(&mut self, numbers: &[u32]) -> Result<(), SnapshotError> {
         let held = self.enter()?;
         let mut record = self.recorded()?;
         let last = record.last_number();
         for number in numbers {
             let needed = |why| SnapshotError::Needed { number: *number, why };
-            if *number == 0 {
+            if *number == 0 && !self.options.give_up_any {
                 return Err(needed("the first"));
             }
-            if last == Some(*number) {
+            if last == Some(*number) && !self.options.give_up_any {
                 return Err(needed("the last"));
             }
             if record.late.iter().any(|late| late.first == *number) {
@@ -127,5 +168,16 @@ impl SnapshotManager {
         // Durable before the manifests go: a record that names what is gone would be damage.
         self.session.save_record(&record, Sync::Yes)?;
         Ok(self.session.tidy(&held)?)
+    }
+}
+
+/// The number of the last snapshot, and the snapshot itself unless it was given up.
+fn last_of(record: &Record, session: &Session) -> Result<(u32, Option<Sheet>), SnapshotError> {
+    let none = || SnapshotError::NoBaseline { dir: session.dir().to_owned() };
+    let last = record.last_number().ok_or_else(none)?;
+    match session.sheet(record, &SnapshotId::Number(last)) {
+        Ok(sheet) => Ok((last, Some(sheet))),
+        Err(SessionError::Thinned { .. }) => Ok((last, None)),
+        Err(error) => Err(error.into()),
     }
 }

@@ -116,6 +116,7 @@ impl SnapshotManager {
             started,
             background: Background::default(),
             recovered: None,
+            written: Arc::default(),
         })
     }
 }

@@ -266,6 +266,12 @@ impl SnapshotManager {
         let now = self.safety(held, &target, again)?;
         request.current = &now.state;
         request.resumed = Some(&first.state);
+        // Nobody was asked about what came after the kill: what is neither as it was nor as it is to be stays.
+        let either = [&first.state, &target.state];
+        if wanted.force || since.is_empty() {
+            request.keep_changed_since = &either;
+            request.force = false;
+        }
         let plan = plan(&request, &self.keeping())?;
         preflight(&plan)?;
         self.make_durable(&[&now.id])?;

@@ -15,9 +15,9 @@ use crate::manifest::{Sheet, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;
 use crate::paths;
-use crate::session::{Record, Session, SessionError};
+use crate::session::{Session, SessionError};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
-use crate::store::{Collected, Key, Settled, Store, Verified};
+use crate::store::{Collected, Key, Settled, Shares, Store};
 
 /// What settling did.
 #[derive(Debug)]
@@ -33,36 +33,6 @@ pub struct GcReport {
     pub store: Collected,
     /// Sessions whose folders are gone.
     pub forgotten: Vec<PathBuf>,
-}
-
-/// What a check of everything found.
-#[derive(Debug)]
-pub struct VerifyReport {
-    /// The store's files, each object in them.
-    pub store: Verified,
-    /// The session's record and manifests, with the trees they name.
-    pub snapshots: Vec<SnapshotProblem>,
-    pub caches: Vec<CacheProblem>,
-}
-
-impl VerifyReport {
-    pub fn is_clean(&self) -> bool {
-        self.store.problems.is_empty() && self.snapshots.is_empty() && self.caches.is_empty()
-    }
-}
-
-/// A snapshot that is not what it was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotProblem {
-    /// None: the session's record itself.
-    pub id: Option<SnapshotId>,
-    pub what: String,
-}
-
-/// A damaged stat cache. It is not used; the next capture reads everything and makes a new one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheProblem {
-    pub path: PathBuf,
 }
 
 const SESSIONS: &str = "sessions";
@@ -109,7 +79,7 @@ fn place(dir: &Path) -> u64 {
 }
 
 /// A session as its note names it.
-struct Noted {
+pub(super) struct Noted {
     dir: PathBuf,
     place: u64,
 }
@@ -121,7 +91,7 @@ fn read_note(bytes: &[u8]) -> Option<Noted> {
 }
 
 /// The sessions of a store; the names of notes that are damaged.
-fn sessions(store: &Store) -> Result<(Vec<Noted>, Vec<PathBuf>), SnapshotError> {
+pub(super) fn sessions(store: &Store) -> Result<(Vec<Noted>, Vec<PathBuf>), SnapshotError> {
     let dir = sessions_dir(store);
     let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
@@ -138,6 +108,12 @@ fn sessions(store: &Store) -> Result<(Vec<Noted>, Vec<PathBuf>), SnapshotError> 
     }
     found.sort_by(|a, b| a.dir.cmp(&b.dir));
     Ok((found, damaged))
+}
+
+/// The folders of the sessions that a store knows, whether they are there or not.
+pub fn session_dirs(store: &Store) -> Result<Vec<PathBuf>, SnapshotError> {
+    let (found, _) = sessions(store)?;
+    Ok(found.into_iter().map(|noted| noted.dir).collect())
 }
 
 /// Compress, sync, and write down what is durable now.
@@ -173,13 +149,13 @@ pub(super) fn settle(
 
 /// The objects that snapshots need.
 #[derive(Debug, Default)]
-struct Live {
+pub(super) struct Live {
     trees: HashSet<TreeId>,
     others: HashSet<Key>,
 }
 
 impl Live {
-    fn contains(&self, key: Key) -> bool {
+    pub(super) fn contains(&self, key: Key) -> bool {
         match key.kind {
             crate::store::ObjectKind::Tree => self.trees.contains(&TreeId::from_bytes(key.hash)),
             _ => self.others.contains(&key),
@@ -197,7 +173,7 @@ impl Live {
 }
 
 /// Every directory that is not in `seen` yet, and every content below.
-fn each_object(
+pub(super) fn each_object(
     state: &SnapshotState,
     objects: &dyn Objects,
     seen: &mut HashSet<TreeId>,
@@ -229,8 +205,15 @@ fn each_object(
     Ok(())
 }
 
-/// What all sessions of a store need. A session whose folder is gone needs nothing.
-fn live(store: &Store, forgotten: &mut Vec<PathBuf>) -> Result<Live, SnapshotError> {
+/// Which snapshots of a session (by its folder) count; with nothing, whether the session does.
+type Which<'a> = &'a dyn Fn(&Path, Option<&SnapshotId>) -> bool;
+
+/// What these snapshots of a store need. A session whose folder is gone needs nothing.
+pub(super) fn live(
+    store: &Store,
+    which: Which<'_>,
+    forgotten: &mut Vec<PathBuf>,
+) -> Result<Live, SnapshotError> {
     let mut live = Live::default();
     let objects = StoreObjects::new(store);
     let (found, damaged) = sessions(store)?;
@@ -238,7 +221,7 @@ fn live(store: &Store, forgotten: &mut Vec<PathBuf>) -> Result<Live, SnapshotErr
         let what = "it should name a session's folder".to_owned();
         return Err(SessionError::Record { path, what }.into());
     }
-    for Noted { dir, place: noted } in found {
+    for Noted { dir, place: noted } in found.into_iter().filter(|noted| which(&noted.dir, None)) {
         let missing =
             std::fs::symlink_metadata(&dir).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         // Gone is gone only where the place it stood in is there; a disk that is not mounted comes back.
@@ -252,7 +235,8 @@ fn live(store: &Store, forgotten: &mut Vec<PathBuf>) -> Result<Live, SnapshotErr
         }
         let session = Session::new(dir);
         let Some(record) = session.record()? else { continue };
-        for recorded in record.snapshots.iter().filter(|recorded| !recorded.thinned) {
+        let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
+        for recorded in there.filter(|recorded| which(session.dir(), Some(&recorded.snapshot()))) {
             live.snapshot(&session.sheet(&record, &recorded.snapshot())?, &objects)?;
         }
         for kept in session.kept()? {
@@ -265,12 +249,42 @@ fn live(store: &Store, forgotten: &mut Vec<PathBuf>) -> Result<Live, SnapshotErr
 /// Collect what no session of a store needs.
 pub fn gc(store: &Store) -> Result<GcReport, SnapshotError> {
     let mut forgotten = Vec::new();
-    let collected = store.gc_with(true, |store| -> Result<_, SnapshotError> {
-        let live = live(store, &mut forgotten)?;
-        // A cache of a tree that is given up would name objects that are gone.
-        drop_caches(store, &live)?;
-        Ok(move |key: Key| live.contains(key))
-    })?;
+    let collected = store.gc_with(true, |store| mark(store, &mut forgotten))?;
+    drop_notes(store, forgotten, collected)
+}
+
+/// The same, and not one byte of it stays in the packs.
+pub fn purge(store: &Store) -> Result<GcReport, SnapshotError> {
+    let mut forgotten = Vec::new();
+    let collected = store.purge_with(|store| mark(store, &mut forgotten))?;
+    drop_notes(store, forgotten, collected)
+}
+
+fn mark(store: &Store, forgotten: &mut Vec<PathBuf>) -> Result<impl Fn(Key) -> bool + use<>, SnapshotError> {
+    let live = live(store, &|_, _| true, forgotten)?;
+    // A cache of a tree that is given up would name objects that are gone.
+    drop_caches(store, &live)?;
+    Ok(move |key: Key| live.contains(key))
+}
+
+/// How the room of a store is shared between the sessions for which `mine` is true and all others. Snapshots of the first
+/// that are `gone` do not count as needed.
+pub fn shares(
+    store: &Store,
+    mine: &dyn Fn(&Path) -> bool,
+    gone: &dyn Fn(&Path, &SnapshotId) -> bool,
+) -> Result<Shares, SnapshotError> {
+    let stays = |dir: &Path, id: Option<&SnapshotId>| mine(dir) && id.is_none_or(|id| !gone(dir, id));
+    let others = live(store, &|dir, _| !mine(dir), &mut Vec::new())?;
+    let own = live(store, &stays, &mut Vec::new())?;
+    Ok(store.shares(&|key| own.contains(key), &|key| others.contains(key))?)
+}
+
+fn drop_notes(
+    store: &Store,
+    forgotten: Vec<PathBuf>,
+    collected: Collected,
+) -> Result<GcReport, SnapshotError> {
     for dir in &forgotten {
         let name = content_hash(paths::bytes(dir)).hex();
         let path = sessions_dir(store).join(&name);
@@ -281,7 +295,7 @@ pub fn gc(store: &Store) -> Result<GcReport, SnapshotError> {
 }
 
 /// The stat caches of a store, damaged ones as `None`.
-fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError> {
+pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError> {
     let dir = store.dir().join("cache");
     let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
     let mut all = Vec::new();
@@ -324,127 +338,5 @@ impl SnapshotManager {
         let held = self.enter()?;
         drop(held);
         gc(&self.store)
-    }
-
-    /// Check everything: each object in the store, and each snapshot of this session down to the last file.
-    pub fn verify(&mut self) -> Result<VerifyReport, SnapshotError> {
-        self.background.stop();
-        let observer = &*self.observer;
-        let store =
-            self.store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
-        let caches = caches(&self.store)?.into_iter().filter(|(_, cache)| cache.is_none());
-        let mut report = VerifyReport {
-            store,
-            snapshots: Vec::new(),
-            caches: caches.map(|(path, _)| CacheProblem { path }).collect(),
-        };
-        let (_, damaged) = sessions(&self.store)?;
-        let note = |path: PathBuf| format!("{}: it should name a session's folder", path.display());
-        report
-            .snapshots
-            .extend(damaged.into_iter().map(|path| SnapshotProblem { id: None, what: note(path) }));
-        match self.session.record() {
-            Ok(Some(record)) => self.verify_snapshots(&record, &mut report.snapshots),
-            Ok(None) => {}
-            Err(error) => report.snapshots.push(SnapshotProblem { id: None, what: error.to_string() }),
-        }
-        self.verify_kept(&mut report.snapshots);
-        Ok(report)
-    }
-
-    /// What restores displaced is named and there.
-    fn verify_kept(&self, problems: &mut Vec<SnapshotProblem>) {
-        let mut report = |what: String| problems.push(SnapshotProblem { id: None, what });
-        let kept = self.session.kept().unwrap_or_else(|error| {
-            report(error.to_string());
-            Vec::new()
-        });
-        for hash in kept {
-            match self.store.contains(Key::from(hash)) {
-                Ok(true) => {}
-                Ok(false) => {
-                    report(format!("content {hash}, which a restore displaced, is not in the store"));
-                }
-                Err(error) => report(error.to_string()),
-            }
-        }
-    }
-
-    fn verify_snapshots(&self, record: &Record, problems: &mut Vec<SnapshotProblem>) {
-        let objects = StoreObjects::new(&self.store);
-        for recorded in record.snapshots.iter().filter(|recorded| !recorded.thinned) {
-            let id = recorded.snapshot();
-            let mut report = |what: String| problems.push(SnapshotProblem { id: Some(id.clone()), what });
-            let sheet = match self.session.sheet(record, &id) {
-                Ok(sheet) => sheet,
-                Err(error) => {
-                    report(error.to_string());
-                    continue;
-                }
-            };
-            if (sheet.merkle_root(), sheet.state_root()) != (recorded.merkle_root, recorded.state_root) {
-                report("its digests are not those that were recorded".to_owned());
-            }
-            self.verify_trees(&sheet, &objects, &mut report);
-        }
-        for late in &record.late {
-            if let Err(error) = self.first_state(record, late) {
-                let what = format!("the first state of {}: {error}", late.path.display());
-                problems.push(SnapshotProblem { id: Some(SnapshotId::Number(late.first)), what });
-            }
-        }
-    }
-
-    /// Every node and content of a snapshot is in the store, and every node has the digest that its parent names.
-    fn verify_trees(&self, sheet: &Sheet, objects: &dyn Objects, report: &mut impl FnMut(String)) {
-        for hash in sheet.rules.iter().flatten() {
-            if let Err(error) = self.store.read(Key::rules(*hash)) {
-                report(error.to_string());
-            }
-        }
-        let mut contents = HashSet::new();
-        let mut merkles = Vec::new();
-        for root in &sheet.state.roots {
-            if let Some(Kind::Dir { tree, merkle }) = root.content.entry().map(|entry| &entry.kind) {
-                merkles.push((*tree, *merkle));
-            }
-        }
-        let mut wrong = Vec::new();
-        let mut seen = HashSet::new();
-        let walked = each_object(
-            &sheet.state,
-            objects,
-            &mut seen,
-            |hash| {
-                contents.insert(hash);
-            },
-            |_, node| {
-                for entry in &node.entries {
-                    if let Kind::Dir { tree, merkle } = &entry.kind {
-                        merkles.push((*tree, *merkle));
-                    }
-                }
-            },
-        );
-        if let Err(error) = walked {
-            report(error.to_string());
-        }
-        merkles.sort_unstable();
-        merkles.dedup();
-        for (tree, merkle) in merkles {
-            if objects.node(tree).is_ok_and(|node| node.merkle() != merkle) {
-                wrong.push(tree);
-            }
-        }
-        for tree in wrong {
-            report(format!("directory {tree} has another digest than its parent says"));
-        }
-        for hash in contents {
-            match self.store.contains(Key::from(hash)) {
-                Ok(true) => {}
-                Ok(false) => report(format!("content {hash} is not in the store")),
-                Err(error) => report(error.to_string()),
-            }
-        }
     }
 }

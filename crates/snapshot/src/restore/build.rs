@@ -227,14 +227,17 @@ impl<'a> Builder<'a> {
         new: Option<&EntryRef>,
         old: Option<&EntryRef>,
     ) -> bool {
-        if base.is_some_and(|node| node.omitted(name).is_some()) {
-            return true;
+        match base.and_then(|node| node.omitted(name)).map(|omitted| &omitted.reason) {
+            // It was there, and nothing tells whether it was the same.
+            Some(Reason::TooLarge { .. }) => return false,
+            Some(_) => return true,
+            None => {}
         }
         let both_dirs = new.is_some_and(|new| new.is_dir()) && old.is_some_and(|old| old.is_dir());
         match (old, base.and_then(|node| node.entry(name))) {
             (None, None) => false,
-            // The restore that is being completed may have made it.
-            _ if self.resuming && both_dirs => false,
+            // What is in it decides, whoever made it.
+            _ if both_dirs => false,
             // It may also have been about to put something else there.
             (None, Some(_)) => !(self.resuming && before.is_some()),
             (Some(_), None) => true,
@@ -480,8 +483,11 @@ fn by_rule(reason: &Reason) -> bool {
         | Reason::OtherRoot => true,
         Reason::Unreadable(_)
         | Reason::Unstable
+        | Reason::Forgotten
+        | Reason::NotHeld(_)
         | Reason::OverBudget { .. }
         | Reason::LargePack { .. }
+        | Reason::TooLarge { .. }
         | Reason::OtherFilesystem => false,
     }
 }

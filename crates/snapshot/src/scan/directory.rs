@@ -16,7 +16,7 @@ use crate::dirs::{Dir, DirId, open_dir};
 use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack};
 use crate::node::{Name, Omitted, Reason, Time, Xattr};
 use crate::pool::Queue;
-use crate::read::{self, How, is_settled, unreadable};
+use crate::read::{self, How, OnlyClone, is_settled, unreadable};
 use crate::record::{self, ANYWAY, Known, Payload, TRUSTED};
 use crate::stat::{Found, PACKED, stat_at};
 use crate::state::Observer;
@@ -278,10 +278,12 @@ impl<'a, 'b> Directory<'a, 'b> {
     fn read_later(&mut self, name: &[u8], found: &Found, flags: u8, known: Option<&Known<'_>>) {
         let mapped = self.scan.mapped.contains(found);
         let leave_packs = self.scan.rules.config().large_git_packs == LargePacks::LeaveOut;
-        let only_clone = leave_packs && found.stat.size > LARGE_PACK && {
+        let large_pack = leave_packs && found.stat.size > LARGE_PACK && {
             let dir = self.path.clone().unwrap_or_else(|| Arc::new(self.scan.dirs.path(self.id)));
             is_git_pack(&[&dir[..], name].join(&b'/'))
         };
+        let over = self.scan.max_file.filter(|limit| found.stat.size > *limit).map(OnlyClone::Over);
+        let only_clone = if large_pack { Some(OnlyClone::LargePack) } else { over };
         self.dirty.push(Dirty {
             name: name.into(),
             found: *found,

@@ -128,8 +128,8 @@ impl Draft {
                         listing.same &= same;
                         listing.entries.extend_from_slice(&bytes);
                     }
+                    // Whether that is news is told by what was left out before.
                     Taken::LeftOut(reason) => {
-                        listing.same = false;
                         let name = Name::new(&dirty.name);
                         self.omitted.extend(name.map(|name| Omitted { name, is_dir: false, reason }));
                     }

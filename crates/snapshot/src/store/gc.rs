@@ -14,6 +14,8 @@ use super::{Key, LOCK, ObjectKind, Store};
 
 /// Packs with less live bytes than this, in percent, are rewritten.
 const WORTH: u64 = 70;
+/// The same, when nothing that is not live may stay.
+const ALL: u64 = 100;
 
 /// What a collection did.
 #[derive(Debug, Default)]
@@ -49,18 +51,40 @@ impl Store {
         Live: Fn(Key) -> bool,
         E: From<StoreError>,
     {
+        self.collect(wait, WORTH, mark)
+    }
+
+    /// The same, and nothing that is not live stays behind in a pack that has something live.
+    pub fn purge_with<Live, E>(&self, mark: impl FnOnce(&Store) -> Result<Live, E>) -> Result<Collected, E>
+    where
+        Live: Fn(Key) -> bool,
+        E: From<StoreError>,
+    {
+        self.collect(true, ALL, mark)
+    }
+
+    fn collect<Live, E>(
+        &self,
+        wait: bool,
+        worth: u64,
+        mark: impl FnOnce(&Store) -> Result<Live, E>,
+    ) -> Result<Collected, E>
+    where
+        Live: Fn(Key) -> bool,
+        E: From<StoreError>,
+    {
         let _one = self.maintain(wait)?;
         let lock = Lock::take(&self.root, LOCK, true, wait)?;
         let _alone = lock.ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })?;
         let live = mark(self)?;
-        Ok(self.sweep(&live)?)
+        Ok(self.sweep(&live, worth)?)
     }
 
-    fn sweep(&self, live: &dyn Fn(Key) -> bool) -> Result<Collected, StoreError> {
+    fn sweep(&self, live: &dyn Fn(Key) -> bool, worth: u64) -> Result<Collected, StoreError> {
         let fsyncs = Fsyncs::default();
         let mut collected = Collected { bytes_before: self.usage()?.total(), ..Collected::default() };
         collected.debris = self.remove_debris(true)?;
-        self.sweep_packs(live, &fsyncs, &mut collected)?;
+        self.sweep_packs(live, worth, &fsyncs, &mut collected)?;
         self.sweep_large(live, &mut collected)?;
         self.view.refresh(self)?;
         collected.bytes_after = self.usage()?.total();
@@ -71,6 +95,7 @@ impl Store {
     fn sweep_packs(
         &self,
         live: &dyn Fn(Key) -> bool,
+        worth: u64,
         fsyncs: &Fsyncs,
         collected: &mut Collected,
     ) -> Result<(), StoreError> {
@@ -82,7 +107,7 @@ impl Store {
             // An index that had to be made anew may lack what could not be read: that pack stays.
             if alive == 0 && !pack.partial {
                 dead.push(Arc::clone(pack));
-            } else if alive * 100 < all * WORTH {
+            } else if alive * 100 < all * worth {
                 poor.push(Arc::clone(pack));
             }
         }

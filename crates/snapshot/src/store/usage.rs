@@ -1,8 +1,10 @@
 //! How much room a store takes on disk, by what for.
 
-use super::Store;
 use super::error::StoreError;
 use super::files::{Folder, allocated};
+use super::large::parse_name;
+use super::pack::{index_name, pack_name};
+use super::{Key, ObjectKind, Store};
 
 /// Bytes on disk (allocated blocks, as `du` counts).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +15,7 @@ pub struct Usage {
     pub large: u64,
     /// What writers are writing now, and what dead ones left.
     pub temporary: u64,
-    /// Folders, locks and the format file.
+    /// Folders, locks, the format file; stat caches and the notes of sessions.
     pub other: u64,
 }
 
@@ -33,6 +35,12 @@ impl Store {
             "packs" | "large" | "tmp" => {}
             _ => usage.other += bytes,
         })?;
+        for name in ["cache", "sessions"] {
+            // Those are made by whoever uses the store.
+            if self.root.stat(name)?.is_some() {
+                each_file(&self.root.open_folder(name)?, &mut |_, bytes| usage.other += bytes)?;
+            }
+        }
         each_file(&self.packs, &mut |name, bytes| match name.rsplit('.').next() {
             Some("idx") => usage.indexes += bytes,
             _ => usage.packs += bytes,
@@ -40,6 +48,65 @@ impl Store {
         each_inner(&self.large, &mut |bytes| usage.large += bytes)?;
         each_inner(&self.tmp, &mut |bytes| usage.temporary += bytes)?;
         Ok(usage)
+    }
+}
+
+/// Bytes on disk, by who needs them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// What only one side needs, with its part of what nobody needs any more in the same packs, and everything that
+    /// belongs to nobody: temporary files, packs without anything live, folders.
+    pub mine: u64,
+    /// What the other side needs, whether the first does or not.
+    pub others: u64,
+    /// Of `mine`, what would stay if nothing were kept that nobody needs. An estimate.
+    pub live: u64,
+}
+
+impl Store {
+    /// How the room is shared between those for whom `others` speaks and the rest, for whom `mine` does.
+    pub fn shares(
+        &self,
+        mine: &dyn Fn(Key) -> bool,
+        others: &dyn Fn(Key) -> bool,
+    ) -> Result<Shares, StoreError> {
+        let mut shares = Shares::default();
+        let view = self.view.refresh(self)?;
+        for pack in &view.packs {
+            let on_disk = |name: String| -> Result<u64, StoreError> {
+                Ok(self.packs.stat(&name)?.map_or(0, |stat| allocated(&stat)))
+            };
+            let all = on_disk(pack_name(&pack.id))? + on_disk(index_name(&pack.id))?;
+            let (mut only, mut needed) = (0, 0);
+            for entry in pack.index.entries() {
+                // The record, and the entry of the index.
+                let size = u64::from(entry.stored) + super::record::HEAD as u64 + 52;
+                match (others(entry.key), mine(entry.key)) {
+                    (true, _) => needed += size,
+                    (false, true) => only += size,
+                    (false, false) => {}
+                }
+            }
+            let part = u128::from(all) * u128::from(needed) / u128::from((only + needed).max(1));
+            let part = u64::try_from(part).unwrap_or(all);
+            shares.others += part;
+            shares.live += only;
+        }
+        for name in self.large.names()? {
+            let folder = self.large.open_folder(&name)?;
+            each_file(&folder, &mut |name, bytes| {
+                let key = parse_name(name).map(|(hash, _)| Key { kind: ObjectKind::Blob, hash });
+                match key {
+                    Some(key) if others(key) => shares.others += bytes,
+                    Some(key) if mine(key) => shares.live += bytes,
+                    _ => {}
+                }
+            })?;
+        }
+        let usage = self.usage()?;
+        shares.live += usage.other;
+        shares.mine = usage.total().saturating_sub(shares.others);
+        Ok(shares)
     }
 }
 

@@ -146,3 +146,12 @@ pub(crate) fn no_debris(tree: &Path) {
     let out = Command::new("find").arg(tree).args(["-name", ".nono-*"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "", "debris");
 }
+
+/// Noise that no state can describe.
+pub(crate) fn noise(len: usize, mut seed: u64) -> Vec<u8> {
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}

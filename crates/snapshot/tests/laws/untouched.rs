@@ -8,19 +8,10 @@ use nono_snapshot::{
 
 use crate::common::oracle::{look, same};
 use crate::common::user::{as_user, few_open_files};
-use crate::common::{World, by_hand, clean, git, go_back, left_out, write};
+use crate::common::{World, by_hand, clean, git, go_back, left_out, noise, write};
 
 fn patterns(patterns: &[&str]) -> ExclusionConfig {
     ExclusionConfig { exclude_patterns: patterns.iter().map(|&p| p.into()).collect(), ..Default::default() }
-}
-
-/// Noise that no state can describe.
-fn noise(len: usize, mut seed: u64) -> Vec<u8> {
-    let mut next = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 56) as u8
-    };
-    (0..len).map(|_| next()).collect()
 }
 
 #[test]

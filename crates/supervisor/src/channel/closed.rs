@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nono_checkpoint::remote::Action;
 use nono_policy::AccessMode;
 
 use crate::approval::Asker;
@@ -37,6 +38,15 @@ impl Office for Closed {
         _wanted: &StillWanted<'_>,
     ) -> Result<String, String> {
         Err(WHY.to_owned())
+    }
+
+    fn history(
+        &self,
+        _asker: &Asker,
+        _action: Action,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<serde_json::Value, String> {
+        Err("nobody looks after checkpoints in this session".to_owned())
     }
 
     fn open_url(&self, _asker: &Asker, _url: &str, _wanted: &StillWanted<'_>) -> Result<String, String> {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_checkpoint::remote::Action;
 use nono_policy::AccessMode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,11 @@ pub enum Request {
     UrlRequest {
         id: String,
         url: String,
+    },
+    /// About the checkpoints of a project.
+    HistoryRequest {
+        id: String,
+        action: Box<Action>,
     },
 }
 
@@ -84,6 +90,12 @@ pub enum Response {
         opened: bool,
         by: Option<String>,
         reason: Option<String>,
+    },
+    HistoryResponse {
+        id: String,
+        /// What the action answers, if there is no error.
+        answer: Value,
+        error: Option<String>,
     },
     StatusResponse {
         id: String,
@@ -158,6 +170,8 @@ pub(super) enum RequestError {
     Id,
     #[error("a reason has at most {REASON} bytes")]
     Reason,
+    #[error("a request names at most {TARGETS} paths")]
+    Targets,
     #[error("a path is absolute, has at most {PATH} bytes, and none of them is 0")]
     Path,
 }
@@ -165,6 +179,7 @@ pub(super) enum RequestError {
 const ID: usize = 128;
 const REASON: usize = 1024;
 const PATH: usize = 4095;
+const TARGETS: usize = 512;
 
 /// What every request has.
 pub(super) trait Asks: DeserializeOwned {
@@ -190,7 +205,8 @@ impl Asks for Request {
             Request::CapabilityRequest { id, .. }
             | Request::CheckpointRequest { id, .. }
             | Request::RestoreRequest { id, .. }
-            | Request::UrlRequest { id, .. } => id,
+            | Request::UrlRequest { id, .. }
+            | Request::HistoryRequest { id, .. } => id,
         }
     }
 
@@ -206,6 +222,7 @@ impl Asks for Request {
             }
             // Whoever opens it knows what an address is.
             Request::UrlRequest { .. } => Ok(()),
+            Request::HistoryRequest { action, .. } => check_action(action),
         }
     }
 }
@@ -226,6 +243,14 @@ fn check_path(path: &Path) -> Result<(), RequestError> {
     let bytes = path.as_os_str().as_encoded_bytes();
     let good = path.is_absolute() && bytes.len() <= PATH && !bytes.contains(&0);
     if good { Ok(()) } else { Err(RequestError::Path) }
+}
+
+fn check_action(action: &Action) -> Result<(), RequestError> {
+    if action.paths().count() > TARGETS {
+        return Err(RequestError::Targets);
+    }
+    action.paths().try_for_each(check_path)?;
+    if action.words().any(|word| word.len() > REASON) { Err(RequestError::Reason) } else { Ok(()) }
 }
 
 fn check_reason(reason: Option<&str>) -> Result<(), RequestError> {

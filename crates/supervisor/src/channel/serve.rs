@@ -142,7 +142,24 @@ fn request(hall: &Hall, asker: &Asker, connection: BorrowedFd<'_>, request: Requ
             let reason = opened.as_ref().err().cloned();
             Response::UrlResponse { id, opened: opened.is_ok(), by: opened.ok(), reason }.into()
         }
+        Request::HistoryRequest { id, action } => {
+            let (answer, error) = match hall.office.history(asker, *action, &wanted) {
+                Ok(answer) => (answer, None),
+                Err(error) => (serde_json::Value::Null, Some(error)),
+            };
+            history(id, answer, error).into()
+        }
     }
+}
+
+/// An answer that does not fit into a frame is an error.
+fn history(id: String, answer: serde_json::Value, error: Option<String>) -> Response {
+    let response = Response::HistoryResponse { id: id.clone(), answer, error };
+    if !matches!(encode(&response), Err(FrameError::TooLong)) {
+        return response;
+    }
+    let error = Some("the answer is too long for the channel".to_owned());
+    Response::HistoryResponse { id, answer: serde_json::Value::Null, error }
 }
 
 fn capability(id: String, reply: Reply) -> Answer {
@@ -181,6 +198,7 @@ fn words(because: Because) -> (Option<String>, String) {
 fn policy_words(reason: &DeniedReason) -> String {
     match reason {
         DeniedReason::NonoState => "nono's own files are never open".to_owned(),
+        DeniedReason::AgentSettings { agent } => format!("settings of {agent} are never writable"),
         DeniedReason::Protected { group } => format!("protected ({group})"),
         DeniedReason::DenyRule { source } => format!("denied by {source}"),
         DeniedReason::NotGranted

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use nono_policy::AccessMode;
 
+use super::History;
 use super::call::access;
 use super::job::Waiter;
 use super::journal::Asked;
@@ -91,10 +92,38 @@ impl Shared {
         paths: &[PathBuf],
         wanted: &StillWanted<'_>,
     ) -> Result<(), String> {
-        let id = self.questions.may_ask().ok_or("too many questions")?;
         let subject = Subject::Restore { snapshot, paths: paths.to_vec() };
+        let Some(backend) = &self.backend else { return Err(ApprovalError::NoTerminal.to_string()) };
+        self.agree(&**backend, asker, subject, paths, wanted)
+    }
+
+    /// The same for a restore of a project to a checkpoint.
+    pub(super) fn agree_to_checkpoint(
+        &self,
+        history: &History,
+        asker: &Asker,
+        subject: Subject,
+        wanted: &StillWanted<'_>,
+    ) -> Result<(), String> {
+        let paths = match &subject {
+            Subject::RestoreCheckpoint { project, paths, .. } if paths.is_empty() => vec![project.clone()],
+            Subject::RestoreCheckpoint { paths, .. } => paths.clone(),
+            _ => return Err("this is no restore of a checkpoint".to_owned()),
+        };
+        self.agree(&*history.backend, asker, subject, &paths, wanted)
+    }
+
+    fn agree(
+        &self,
+        backend: &dyn ApprovalBackend,
+        asker: &Asker,
+        subject: Subject,
+        paths: &[PathBuf],
+        wanted: &StillWanted<'_>,
+    ) -> Result<(), String> {
+        let id = self.questions.may_ask().ok_or("too many questions")?;
         let question = Question { id, subject, asker: asker.clone(), reason: None };
-        let answer = self.put(&question, &Patient { shared: self, wanted }).map_err(|error| {
+        let answer = self.put_to(backend, &question, &Patient { shared: self, wanted }).map_err(|error| {
             self.note_failure(&error);
             error.to_string()
         })?;

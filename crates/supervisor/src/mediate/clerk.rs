@@ -298,7 +298,10 @@ impl Shared {
 /// Whatever anybody answers.
 fn is_closed(reason: &DeniedReason) -> bool {
     match reason {
-        DeniedReason::NonoState | DeniedReason::Protected { .. } | DeniedReason::DenyRule { .. } => true,
+        DeniedReason::NonoState
+        | DeniedReason::AgentSettings { .. }
+        | DeniedReason::Protected { .. }
+        | DeniedReason::DenyRule { .. } => true,
         DeniedReason::NotGranted
         | DeniedReason::InsufficientAccess { .. }
         | DeniedReason::CarvedDirectory { .. } => false,

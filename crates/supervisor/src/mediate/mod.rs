@@ -49,9 +49,11 @@ use std::time::Duration;
 
 use nono_audit::Log;
 use nono_audit::event::Restore;
+use nono_checkpoint::remote::Action;
 use nono_policy::{AccessMode, ResolvedPolicy};
+use serde_json::Value;
 
-use crate::approval::{ApprovalBackend, Asker};
+use crate::approval::{ApprovalBackend, Asker, Subject};
 use crate::beside::TakesListener;
 use crate::recorded::Recorded;
 use crate::report::{Because, MediationReport, Office, Reply, StillWanted};
@@ -75,6 +77,30 @@ pub trait Snapshots: Send + Sync {
 
     /// Put `paths` (all, if empty) back.
     fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, String>;
+}
+
+/// The checkpoints of projects, for whoever asks from inside. Whatever is asked may be a lie.
+pub trait Histories: Send + Sync {
+    /// Carry it out, and answer. Nothing is restored before `agree` said so; it hears what the restore would do, and may
+    /// take as long as a person needs.
+    fn carry_out(&self, action: Action, agree: &Agree<'_>) -> Result<Value, String>;
+}
+
+/// Whether the person agrees to a restore.
+pub type Agree<'a> = dyn Fn(Subject) -> Result<(), String> + 'a;
+
+impl std::fmt::Debug for dyn Histories {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Histories")
+    }
+}
+
+/// What a run needs to do something about checkpoints.
+#[derive(Clone, Debug)]
+pub struct History {
+    pub histories: Arc<dyn Histories>,
+    /// Who is asked about a restore.
+    pub backend: Arc<dyn ApprovalBackend>,
 }
 
 /// What a restore came to.
@@ -116,6 +142,8 @@ pub struct Mediate {
     pub redact: Option<Redact>,
     /// Where addresses may be opened outside.
     pub urls: Option<Urls>,
+    /// Where the command may ask for checkpoints.
+    pub history: Option<History>,
     /// Who serves the filtering proxy, where the command has a network of its own that is filtered.
     pub proxy: Option<Arc<dyn TakesListener>>,
 }
@@ -355,6 +383,12 @@ impl Office for Desk {
         Ok(outcome)
     }
 
+    fn history(&self, asker: &Asker, action: Action, wanted: &StillWanted<'_>) -> Result<Value, String> {
+        let history = self.shared.history.as_ref().ok_or(NO_HISTORIES)?;
+        let agree = |subject| self.shared.agree_to_checkpoint(history, asker, subject, wanted);
+        history.histories.carry_out(action, &agree)
+    }
+
     fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String> {
         self.shared.open_url(asker, url, wanted)
     }
@@ -367,5 +401,9 @@ impl Office for Desk {
         self.shared.questions.waiting()
     }
 }
+
+/// What a session without checkpoints says: not a failure, but a choice of whoever started it.
+pub const NO_HISTORIES: &str =
+    "this session has no checkpoints: they are not enabled, and it was started without --checkpoints";
 
 const NO_SNAPSHOTS: &str = "this session has no snapshots: it was started without --rollback";

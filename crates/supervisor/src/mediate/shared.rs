@@ -18,7 +18,7 @@ use super::penalty::Penalty;
 use super::questions::Questions;
 use super::record::Recorder;
 use super::refusals::{self, Refusals};
-use super::{Handed, Mediate, Snapshots};
+use super::{Handed, History, Mediate, Snapshots};
 use crate::approval::ApprovalBackend;
 use crate::report::{Attempt, Because, MediationReport};
 use crate::stage::Stage;
@@ -44,6 +44,7 @@ pub(super) struct Shared {
     pub(super) asked: AtomicU64,
     pub(super) journal: Journal,
     pub(super) urls: Option<Urls>,
+    pub(super) history: Option<History>,
     /// Where the command is only watched.
     pub(super) recorder: Option<Recorder>,
     /// For calls that open nothing.
@@ -82,6 +83,7 @@ impl Shared {
             asked: AtomicU64::new(0),
             journal: Journal::new(mediate.log, mediate.redact),
             urls: mediate.urls,
+            history: mediate.history,
             recorder: mediate.record.then(Recorder::default),
             answers: Mutex::default(),
             refusals: Mutex::default(),

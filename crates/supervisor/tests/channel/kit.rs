@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use nono_checkpoint::remote::Action;
 use nono_policy::AccessMode;
 use nono_supervisor::approval::Asker;
 use nono_supervisor::channel::{
@@ -99,6 +100,15 @@ impl Office for TestOffice {
         _wanted: &StillWanted<'_>,
     ) -> Result<String, String> {
         if snapshot == 7 { Ok(format!("{} paths are back", paths.len())) } else { Err("no".to_owned()) }
+    }
+
+    fn history(&self, _asker: &Asker, action: Action, _wanted: &StillWanted<'_>) -> Result<Value, String> {
+        match action {
+            Action::List { dir } => Ok(serde_json::json!({ "dir": dir })),
+            // More than a frame holds.
+            Action::Diff { .. } => Ok(Value::String("x".repeat(nono_supervisor::channel::MAX_JSON))),
+            _ => Err("not this one".to_owned()),
+        }
     }
 
     fn open_url(&self, _asker: &Asker, url: &str, _wanted: &StillWanted<'_>) -> Result<String, String> {

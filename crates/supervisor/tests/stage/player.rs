@@ -76,6 +76,7 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
         home: Some(home),
         binary: None,
         session_dir: Some(dir),
+        agent_folders: Vec::new(),
         can_mask: true,
     };
     let cwd =
@@ -96,6 +97,7 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
         log: None,
         redact: None,
         urls: None,
+        history: None,
         proxy: None,
     };
     (Prepared::new(blueprint, paths).unwrap(), mediate)

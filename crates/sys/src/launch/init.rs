@@ -301,6 +301,12 @@ fn remask(masks: &[WatchedMask]) {
     for mask in masks {
         // The folder itself may be a new one of the old name.
         let _ = watch(WATCH, mask);
+        if mask.held {
+            if setup::is_held(&mask.target) == Ok(false) {
+                let _ = setup::hold(&mask.target);
+            }
+            continue;
+        }
         let Some((target, is_dir)) = identity(&mask.target) else { continue };
         let source = if is_dir { &mask.dir } else { &mask.file };
         if identity(source).is_some_and(|(source, _)| source != target) {

@@ -42,6 +42,8 @@ pub enum SetupOp {
     Mask { source: CString, target: CString, if_there: bool },
     /// Put `path` over itself, so that nobody in this mount namespace can rename or remove it.
     Pin { path: CString },
+    /// Put a read-only copy of this place over itself; of a link, too.
+    Hold { path: CString },
     /// A new file system.
     Mount { kind: CString, target: CString, flags: libc::c_ulong, data: CString },
     /// Bring up `lo` in a new network namespace.
@@ -58,6 +60,8 @@ pub struct WatchedMask {
     pub file: CString,
     pub target: CString,
     pub parent: CString,
+    /// Nothing covers it but itself, read-only.
+    pub held: bool,
 }
 
 /// The child's terminal.

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use super::step::{Failure, Step};
 use super::{Plan, SetupOp};
-use crate::raw::{Errno, check_int, last_errno, open_exact, sys};
+use crate::raw::{Errno, check_int, last_errno, open_exact, open_exact_or_link, sys};
 
 const AT_RECURSIVE: i32 = 0x8000;
 const OPEN_TREE_CLONE: i32 = 1;
@@ -48,6 +48,7 @@ fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Ste
             Err(libc::ENOENT | libc::EACCES | libc::ENOTDIR) if *if_there => Ok(()),
             result => result.map_err(|e| (Step::Mask, e)),
         },
+        SetupOp::Hold { path } => hold(path).map_err(|e| (Step::Mask, e)),
         SetupOp::Pin { path } => {
             let tree = clone_tree(path).map_err(|e| (Step::Mask, e))?;
             place(tree, path).map_err(|e| (Step::Mask, e))
@@ -93,8 +94,12 @@ fn mount(kind: &CStr, target: &CStr, flags: libc::c_ulong, data: &CStr) -> Resul
 }
 
 fn clone_tree(path: &CStr) -> Result<RawFd, Errno> {
+    clone_at(open_exact(path)?)
+}
+
+/// A detached copy of what `place` stands for, which is closed.
+fn clone_at(place: RawFd) -> Result<RawFd, Errno> {
     let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH;
-    let place = open_exact(path)?;
     // SAFETY: the empty path is NUL-terminated; place is ours.
     unsafe {
         let fd = sys!(libc::SYS_open_tree, place, c"".as_ptr(), flags);
@@ -119,7 +124,11 @@ fn set_attributes(fd: RawFd, path: &CStr, flags: i32) -> Result<(), Errno> {
 
 /// Put a detached tree on exactly this place, and let go of it.
 fn place(tree: RawFd, target: &CStr) -> Result<(), Errno> {
-    let target = open_exact(target)?;
+    place_at(tree, open_exact(target)?)
+}
+
+/// The same; `target` is closed.
+fn place_at(tree: RawFd, target: RawFd) -> Result<(), Errno> {
     let flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: the empty paths are NUL-terminated; both descriptors are ours.
     unsafe {
@@ -133,9 +142,33 @@ fn place(tree: RawFd, target: &CStr) -> Result<(), Errno> {
 
 /// Put a read-only copy of `source` over `target`.
 pub(super) fn mask(source: &CStr, target: &CStr) -> Result<(), Errno> {
-    let tree = clone_tree(source)?;
-    let placed =
-        set_attributes(tree, c"", libc::AT_EMPTY_PATH | AT_RECURSIVE).and_then(|()| place(tree, target));
+    cover(clone_tree(source)?, || open_exact(target))
+}
+
+/// Put a read-only copy of what stands at `path` over it, a link itself included: it can be used, and neither changed
+/// nor replaced.
+pub(super) fn hold(path: &CStr) -> Result<(), Errno> {
+    let tree = clone_at(open_exact_or_link(path)?)?;
+    cover(tree, || open_exact_or_link(path))
+}
+
+/// Whether what stands at `path` is held.
+pub(super) fn is_held(path: &CStr) -> Result<bool, Errno> {
+    let place = open_exact_or_link(path)?;
+    // SAFETY: place is ours, and the buffer lives across the call.
+    unsafe {
+        let mut about: libc::statvfs = std::mem::zeroed();
+        let told = check_int(libc::fstatvfs(place, &raw mut about));
+        libc::close(place);
+        told?;
+        Ok(about.f_flag & libc::ST_RDONLY != 0)
+    }
+}
+
+fn cover(tree: RawFd, target: impl Fn() -> Result<RawFd, Errno>) -> Result<(), Errno> {
+    let placed = set_attributes(tree, c"", libc::AT_EMPTY_PATH | AT_RECURSIVE)
+        .and_then(|()| target())
+        .and_then(|target| place_at(tree, target));
     if placed.is_err() {
         // SAFETY: tree is ours; place closes it only on success.
         unsafe { libc::close(tree) };

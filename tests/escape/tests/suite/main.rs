@@ -5,6 +5,7 @@
 
 #![allow(clippy::expect_used, reason = "a harness that cannot do its work has failed the test")]
 
+mod agents;
 mod aliases;
 mod asking;
 mod environment;

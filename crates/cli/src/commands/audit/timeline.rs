@@ -1,6 +1,6 @@
 //! One event, one line. Everything that came from the command or from a file name is made harmless here.
 
-use nono::audit::event::{Decision, Denial, Network, Restore, Seal, SessionEnded};
+use nono::audit::event::{Checkpoint, Decision, Denial, Network, Restore, Seal, SessionEnded};
 use nono::audit::export::facts;
 use nono::audit::{Event, Facts, Record};
 use nono::diagnostic::{escape, quote_all, shown};
@@ -40,6 +40,8 @@ fn head(event: &Event, facts: &Facts) -> (&'static str, Style) {
         (Event::SessionEnded(_), _) => ("ended", Style::Title),
         (Event::Snapshot(_), _) => ("snapshot", Style::Plain),
         (Event::Restore(_), _) => ("restore", Style::Plain),
+        (Event::Checkpoint(it), _) if it.checkpoint.is_none() => ("unsaved", Style::Warning),
+        (Event::Checkpoint(_), _) => ("checkpt", Style::Plain),
         (Event::BackendError(_), _) => ("error", Style::Warning),
         (Event::Seal(_), _) => ("seal", Style::Title),
         _ => ("warning", Style::Warning),
@@ -56,6 +58,7 @@ fn body(event: &Event, facts: &Facts, total: Option<u64>) -> String {
         Event::Network(it) => network(it, facts),
         Event::Snapshot(it) => format!("{}, root {}", it.number, short(&escape(&it.merkle_root))),
         Event::Restore(it) => restore(it),
+        Event::Checkpoint(it) => checkpoint(it),
         Event::BackendError(_) => format!("{}: {}", escape(&facts.subject), escape(&facts.reason)),
         Event::Warning(it) => escape(&it.message),
         Event::Seal(it) => seal(it),
@@ -101,12 +104,19 @@ fn restore(it: &Restore) -> String {
         [one] => shown(one),
         several => many(several.len() as u64, "path"),
     };
-    format!(
-        "{paths} of {} to snapshot {}: {}",
-        escape(&it.session_id),
-        escape(&it.snapshot),
-        escape(&it.outcome)
-    )
+    let (snapshot, outcome) = (escape(&it.snapshot), escape(&it.outcome));
+    if it.session_id == nono::checkpoints::RECORDED_AS {
+        return format!("{paths} to checkpoint {snapshot}: {outcome}");
+    }
+    format!("{paths} of {} to snapshot {snapshot}: {outcome}", escape(&it.session_id))
+}
+
+fn checkpoint(it: &Checkpoint) -> String {
+    let (project, reason) = (shown(&it.project), escape(&it.reason));
+    match (&it.checkpoint, &it.error) {
+        (Some(id), _) => format!("{} of {project}: {reason}", escape(id)),
+        (None, error) => format!("{project}: {}", escape(error.as_deref().unwrap_or("no checkpoint"))),
+    }
 }
 
 fn seal(it: &Seal) -> String {

@@ -10,17 +10,14 @@ use super::text::some;
 use super::{Place, json};
 use crate::age::ago;
 use crate::args::CleanupArgs;
+use crate::commands::consent;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 use crate::units::bytes;
 
 pub(super) fn cleanup(args: &CleanupArgs, place: &Place) -> Result<u8, Failure> {
     let consent = args.consent;
-    let asks = !consent.dry_run && !consent.yes;
-    if asks && !message::can_ask() {
-        return Err(Failure::refused("there is no terminal to ask on, so nothing was removed")
-            .hint("--dry-run shows what would be removed, --yes removes it without asking"));
-    }
+    let asks = consent::asks(consent, consent::REMOVE)?;
     let retention = retention(args, place)?;
     if !place.catalogue.sessions_dir().exists() {
         return answer(&Pruned::default(), consent.dry_run, consent.json);

@@ -1,20 +1,12 @@
 //! Sessions, plans and outcomes as JSON. Field names are stable.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use nono::rollback::changes::JsonText;
-use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan, RollbackError, SessionEntry, Status};
-use nono::snapshot::restore::Skipped;
-use nono::snapshot::{Change, ChangeType};
+use nono::rollback::{Done, Later, Merge, Plan, RollbackError, SessionEntry, Status};
+use nono::shapes::{counts, failed, kept, path};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-
-/// A path of any bytes: text where it is text, else its bytes in hexadecimal digits, as in `session.json`.
-pub(super) fn path(path: &Path) -> Value {
-    json!(JsonText(path.as_os_str().as_bytes()))
-}
 
 pub(super) fn status(status: Status) -> &'static str {
     match status {
@@ -44,23 +36,6 @@ pub(super) fn problem(error: &RollbackError) -> Value {
     json!({"error": error.to_string()})
 }
 
-/// How many paths differ, by how they do.
-pub(super) fn counts(changes: &[Change]) -> ChangeCounts {
-    changes.iter().fold(ChangeCounts::default(), |mut counts, change| {
-        match change.change_type {
-            ChangeType::Created => counts.created += 1,
-            ChangeType::Modified => counts.modified += 1,
-            ChangeType::Deleted => counts.deleted += 1,
-            ChangeType::PermissionsChanged => counts.permissions_changed += 1,
-        }
-        counts
-    })
-}
-
-fn kept(kept: &[Skipped]) -> Vec<Value> {
-    kept.iter().map(|one| json!({"path": path(&one.path), "reason": one.why.to_string()})).collect()
-}
-
 fn merges(merges: &[Merge]) -> Vec<Value> {
     merges.iter().map(|merge| json!({"path": path(&merge.path), "clean": merge.clean})).collect()
 }
@@ -88,8 +63,6 @@ pub(super) fn plan(id: &str, plan: &Plan) -> Value {
 
 /// What was done.
 pub(super) fn done(id: &str, done: &Done) -> Value {
-    let failed: Vec<Value> =
-        done.failed.iter().map(|(at, error)| json!({"path": path(at), "error": error})).collect();
     json!({
         "session_id": id,
         "dry_run": false,
@@ -99,7 +72,7 @@ pub(super) fn done(id: &str, done: &Done) -> Value {
         "kept": kept(&done.kept),
         "merges": merges(&done.merged),
         "still_executes": still_executes(&done.still_executes),
-        "failed": failed,
+        "failed": failed(&done.failed),
         "interrupted": done.interrupted,
     })
 }

@@ -7,7 +7,7 @@ mod perform;
 mod recover;
 mod restore;
 mod show;
-mod text;
+pub(super) mod text;
 mod verify;
 
 use std::path::PathBuf;

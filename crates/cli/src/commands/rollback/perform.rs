@@ -8,6 +8,7 @@ use super::text::{self, Below, Length};
 use super::{json, recover};
 use crate::age::ago;
 use crate::args::ConsentArgs;
+use crate::commands::consent;
 use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
 use crate::progress::watched;
@@ -53,7 +54,7 @@ impl Task {
     /// How to restore what was kept too. Taking back knows no such way.
     fn hint(&self, kept: &[Skipped]) -> Option<String> {
         match self {
-            Task::Restore(_) => text::hint(kept),
+            Task::Restore(_) => text::hint(kept, "nono rollback undo"),
             Task::TakeBack(_) => None,
         }
     }
@@ -72,11 +73,7 @@ pub(crate) fn perform(
     task: &Task,
     consent: ConsentArgs,
 ) -> Result<u8, Failure> {
-    let asks = !consent.dry_run && !consent.yes;
-    if asks && !message::can_ask() {
-        return Err(Failure::refused("there is no terminal to ask on, so nothing was done")
-            .hint("--dry-run shows what would be done, --yes does it without asking"));
-    }
+    let asks = consent::asks(consent, consent::DO)?;
     if let Some(code) = recover::first(&mut session)? {
         return Ok(code);
     }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use nono::diagnostic::{escape, shown};
 use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan};
+use nono::shapes::counts;
 use nono::snapshot::restore::{Skipped, Why};
 use nono::snapshot::{Change, ChangeType};
 
-use super::json::counts;
 use crate::units::grouped;
 
 /// So many lines of one list are shown before a question.
@@ -15,22 +15,22 @@ const SOME: usize = 20;
 
 /// How much of a list is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Length {
+pub(in crate::commands) enum Length {
     All,
     Cut,
 }
 
 /// Paths below the one root that there is; with several roots, whole.
-pub(super) struct Below<'a> {
+pub(in crate::commands) struct Below<'a> {
     root: Option<&'a Path>,
 }
 
 impl<'a> Below<'a> {
-    pub(super) fn new(roots: &'a [PathBuf]) -> Below<'a> {
+    pub(in crate::commands) fn new(roots: &'a [PathBuf]) -> Below<'a> {
         Below { root: if let [root] = roots { Some(root) } else { None } }
     }
 
-    fn show(&self, path: &Path) -> String {
+    pub(in crate::commands) fn show(&self, path: &Path) -> String {
         match self.root.and_then(|root| path.strip_prefix(root).ok()) {
             Some(below) if below != Path::new("") => shown(below),
             _ => shown(path),
@@ -47,11 +47,7 @@ pub(in crate::commands) fn some(number: usize, what: &str) -> String {
 pub(super) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.changes.is_empty() {
-        lines.push(sentence(
-            &counts(&plan.changes),
-            &["bring back", "change", "remove", "set permissions of"],
-        ));
-        lines.extend(cut(&plan.changes, length, |change| change_line(change, below)));
+        lines.extend(would_change(&plan.changes, below, length));
     } else if only_times(plan) {
         lines.push(format!("set back times or links of {}", some(plan.steps, "path")));
     }
@@ -86,8 +82,7 @@ pub(super) fn written<'a>(merges: &'a [Merge], kept: &[Skipped]) -> Vec<&'a Merg
 pub(super) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !done.changes.is_empty() {
-        let what = ["brought back", "changed", "removed", "set permissions of"];
-        lines.push(sentence(&counts(&done.changes), &what));
+        lines.push(did_change(&done.changes));
     } else if done.undo.is_some() && !done.interrupted && written(&done.merged, &done.kept).is_empty() {
         lines.push("set back times or links".to_owned());
     }
@@ -95,11 +90,38 @@ pub(super) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String
     lines.extend(merges(&written(&done.merged, &done.kept), below, length, what));
     lines.extend(kept(&done.kept, &done.merged, below, length));
     lines.extend(still_executes(&done.still_executes, below));
-    if !done.failed.is_empty() {
-        lines.push(format!("failed: {}", some(done.failed.len(), "path")));
-        let line = |(path, error): &(PathBuf, String)| format!("{}: {}", below.show(path), escape(error));
-        lines.extend(cut(&done.failed, length, line));
+    lines.extend(failed(&done.failed, below, length));
+    lines
+}
+
+/// `bring back 3, change 1`, and each of them.
+pub(in crate::commands) fn would_change(
+    changes: &[Change],
+    below: &Below<'_>,
+    length: Length,
+) -> Vec<String> {
+    let words = ["bring back", "change", "remove", "set permissions of"];
+    let mut lines = vec![sentence(&counts(changes), &words)];
+    lines.extend(cut(changes, length, |change| change_line(change, below)));
+    lines
+}
+
+/// `brought back 3, changed 1`.
+pub(in crate::commands) fn did_change(changes: &[Change]) -> String {
+    sentence(&counts(changes), &["brought back", "changed", "removed", "set permissions of"])
+}
+
+pub(in crate::commands) fn failed(
+    failed: &[(PathBuf, String)],
+    below: &Below<'_>,
+    length: Length,
+) -> Vec<String> {
+    if failed.is_empty() {
+        return Vec::new();
     }
+    let line = |(path, error): &(PathBuf, String)| format!("{}: {}", below.show(path), escape(error));
+    let mut lines = vec![format!("failed: {}", some(failed.len(), "path"))];
+    lines.extend(cut(failed, length, line));
     lines
 }
 
@@ -132,7 +154,12 @@ fn merges(merges: &[&Merge], below: &Below<'_>, length: Length, what: &str) -> V
     lines
 }
 
-fn kept(kept: &[Skipped], merges: &[Merge], below: &Below<'_>, length: Length) -> Vec<String> {
+pub(in crate::commands) fn kept(
+    kept: &[Skipped],
+    merges: &[Merge],
+    below: &Below<'_>,
+    length: Length,
+) -> Vec<String> {
     if kept.is_empty() {
         return Vec::new();
     }
@@ -155,14 +182,18 @@ fn still_executes(still: &[(PathBuf, Later)], below: &Below<'_>) -> Vec<String> 
 }
 
 /// How to restore what somebody else changed, if anything was kept for that.
-pub(super) fn hint(kept: &[Skipped]) -> Option<String> {
+/// `undo`: the command that takes it back.
+pub(in crate::commands) fn hint(kept: &[Skipped], undo: &str) -> Option<String> {
     let conflict = kept.iter().any(|one| one.why == Why::ChangedSince);
-    let hint = "hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), \
-with --merge text files are merged";
-    conflict.then(|| hint.to_owned())
+    conflict.then(|| {
+        format!(
+            "hint: with --force what somebody else changed is restored too (`{undo}` brings it back), \
+with --merge text files are merged"
+        )
+    })
 }
 
-fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
+pub(in crate::commands) fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
     // One line more costs no more than the line that would stand for it.
     let shown = if length == Length::All || list.len() <= SOME + 1 { list.len() } else { SOME };
     let mut lines: Vec<String> = list[..shown].iter().map(|one| format!("  {}", line(one))).collect();
@@ -190,9 +221,9 @@ mod tests {
     #[test]
     fn a_hint_is_given_only_where_it_helps() {
         let kept = |why| [Skipped { path: PathBuf::from("/a"), why }];
-        assert!(hint(&kept(Why::ChangedSince)).is_some());
-        assert_eq!(hint(&kept(Why::HoldsOthers)), None);
-        assert_eq!(hint(&[]), None);
+        assert!(hint(&kept(Why::ChangedSince), "undo").is_some());
+        assert_eq!(hint(&kept(Why::HoldsOthers), "undo"), None);
+        assert_eq!(hint(&[], "undo"), None);
     }
 
     #[test]

@@ -99,6 +99,13 @@ enum AskedSubject<'a> {
         snapshot: u64,
         paths: Vec<ShownPath<'a>>,
     },
+    RestoreCheckpoint {
+        project: ShownPath<'a>,
+        checkpoint: &'a str,
+        paths: Vec<ShownPath<'a>>,
+        changes: u64,
+        kept: u64,
+    },
     OpenUrl {
         url: &'a str,
     },
@@ -126,6 +133,15 @@ impl<'a> Asked<'a> {
                 snapshot: *snapshot,
                 paths: paths.iter().map(|path| ShownPath(path)).collect(),
             },
+            Subject::RestoreCheckpoint { project, checkpoint, paths, changes, kept, .. } => {
+                AskedSubject::RestoreCheckpoint {
+                    project: ShownPath(project),
+                    checkpoint,
+                    paths: paths.iter().map(|path| ShownPath(path)).collect(),
+                    changes: *changes,
+                    kept: *kept,
+                }
+            }
             Subject::OpenUrl { url } => AskedSubject::OpenUrl { url },
         };
         Asked {

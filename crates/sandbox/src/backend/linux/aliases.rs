@@ -29,10 +29,22 @@ pub(super) fn aliases(steps: &[MountStep]) -> Vec<MountStep> {
             _ => None,
         })
         .collect();
-    if masks.is_empty() {
+    let held: Vec<_> = steps
+        .iter()
+        .filter_map(|step| if let MountStep::Hold { path } = step { Some(path) } else { None })
+        .collect();
+    if masks.is_empty() && held.is_empty() {
         return Vec::new();
     }
     let mounts = mounts();
+    let kept: Vec<_> = steps
+        .iter()
+        .filter_map(|step| if let MountStep::Keep { path } = step { Some(path) } else { None })
+        .collect();
+    // Elsewhere another name is read-only anyway.
+    let writable = |path: &PathBuf| kept.iter().any(|kept| is_within(path, kept));
+    let holds = held.into_iter().flat_map(|path| other_names(path, &mounts)).filter(writable);
+    let holds: Vec<_> = holds.map(|path| MountStep::Hold { path }).collect();
     let mask = |(source, target, must): (&PathBuf, &PathBuf, bool)| {
         let others = other_names(target, &mounts);
         others
@@ -40,7 +52,7 @@ pub(super) fn aliases(steps: &[MountStep]) -> Vec<MountStep> {
             .map(move |target| MountStep::Mask { source: source.clone(), target, must })
             .collect::<Vec<_>>()
     };
-    masks.into_iter().flat_map(mask).collect()
+    masks.into_iter().flat_map(mask).chain(holds).collect()
 }
 
 /// Where else the file or folder at `path` can be reached, checked by its identity.

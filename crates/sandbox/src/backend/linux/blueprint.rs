@@ -7,7 +7,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use nono_policy::is_within;
-use nono_policy::resolved::{ClosedHow, Limits, NetworkPolicy, PathKind, ResolvedPolicy, Rule, RuleAccess};
+use nono_policy::resolved::{
+    ClosedHow, ClosedPath, Limits, NetworkPolicy, PathKind, ResolvedPolicy, Rule, RuleAccess,
+};
 use nono_sys::landlock::{fs, net, scope};
 
 use super::filter::{FilterSpec, Mediated, SocketRule};
@@ -104,8 +106,18 @@ pub enum MountStep {
     PutBack { path: PathBuf },
     /// Keep a folder from being renamed or removed.
     Pin { path: PathBuf },
+    /// Keep what stands at a path, a link itself included, from being changed, replaced or removed.
+    Hold { path: PathBuf },
     /// Hide a path. `must`: a failure ends the launch; otherwise a path that cannot be reached is passed over.
     Mask { source: PathBuf, target: PathBuf, must: bool },
+}
+
+/// A name on which a mask has to stay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchedName {
+    pub path: PathBuf,
+    /// Held read-only, not hidden.
+    pub held: bool,
 }
 
 /// Everything the child will do to itself.
@@ -124,7 +136,7 @@ pub struct Blueprint {
     pub proxy: Option<ProxyPlace>,
     pub mounts: Vec<MountStep>,
     /// Masked names that init must watch, because somebody outside may replace them.
-    pub watched: Vec<PathBuf>,
+    pub watched: Vec<WatchedName>,
     /// Names below the `/run` stand-in that must exist before it is mounted: (path, is a directory).
     pub run_entries: Vec<(PathBuf, bool)>,
     /// Folders shown as copies that belong to the user: (original, copy to be made).
@@ -188,6 +200,10 @@ pub fn compile(
         |(path, _): &(PathBuf, PathBuf)| KernelRule { path: path.clone(), access: READ & handled_fs };
     late_rules.extend(blueprint.copies.iter().map(copied));
     blueprint.late_rules = late_rules;
+    let unheld = |closed: &&ClosedPath| closed.how == ClosedHow::Mask && closed.kind == PathKind::Absent;
+    if let Some(closed) = policy.closed.iter().find(unheld) {
+        return Err(Refusal::CannotHold { path: closed.resolved.clone() });
+    }
     if layers.mount {
         mounts(&mut blueprint, policy, session);
     } else {
@@ -330,7 +346,8 @@ fn listing_is_safe(policy: &ResolvedPolicy, dir: &Path) -> bool {
         .closed
         .iter()
         .filter(|closed| is_within(&closed.resolved, dir) && closed.kind == PathKind::Directory)
-        .all(|closed| !closed.has_openings && !closed.keep_read)
+        // What can be read where a grant gives it was given with the listing.
+        .all(|closed| !closed.has_openings)
 }
 
 fn network(policy: &ResolvedPolicy, abi: u32, layers: Layers) -> (u64, Vec<(u16, u64)>) {

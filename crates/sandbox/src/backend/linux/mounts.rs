@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use nono_policy::is_within;
-use nono_policy::resolved::{ClosedHow, ClosedPath, PathKind, ResolvedPolicy};
+use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, PathKind, ResolvedPolicy};
 
 use super::aliases::aliases;
-use super::blueprint::{Blueprint, Layers, MountStep, SessionPaths};
+use super::blueprint::{Blueprint, Layers, MountStep, SessionPaths, WatchedName};
 use super::sockets::bound_sockets;
 use crate::strategy::ExecStrategy;
 
@@ -152,14 +152,22 @@ fn mask(closed: &ClosedPath, session: &SessionPaths) -> Option<MountStep> {
     if closed.has_openings {
         return None;
     }
+    if is_held(closed) {
+        return Some(MountStep::Hold { path: closed.resolved.clone() });
+    }
     let source = match closed.kind {
         // Itself, read-only: it can be used and not changed.
         PathKind::Directory | PathKind::File if closed.keep_read => closed.resolved.clone(),
         PathKind::Directory => session.mask_dir.clone(),
         PathKind::File => session.mask_file.clone(),
-        PathKind::Absent => return None,
+        PathKind::Absent | PathKind::Link => return None,
     };
     Some(MountStep::Mask { source, target: closed.resolved.clone(), must: closed.how == ClosedHow::Mask })
+}
+
+/// What an agent is told by, where a rule would let it be written.
+fn is_held(closed: &ClosedPath) -> bool {
+    closed.how == ClosedHow::Mask && matches!(closed.by, ClosedBy::Agent(_))
 }
 
 /// The folders between a writable grant and a masked path: if one could be renamed, something else could be put in the
@@ -187,10 +195,13 @@ fn socket_masks(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<MountSte
 }
 
 /// Names whose mask somebody outside could take away; only a supervised run has an init that watches.
-fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy) -> Vec<PathBuf> {
+fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy) -> Vec<WatchedName> {
     if strategy == ExecStrategy::Direct {
         return Vec::new();
     }
-    let masked = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask && !closed.keep_read);
-    masked.map(|closed| closed.resolved.clone()).collect()
+    let masked = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask);
+    masked
+        .filter(|closed| !closed.keep_read || is_held(closed))
+        .map(|closed| WatchedName { path: closed.resolved.clone(), held: is_held(closed) })
+        .collect()
 }

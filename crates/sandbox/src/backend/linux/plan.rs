@@ -12,7 +12,7 @@ use nono_sys::notify::{Abilities, Listener};
 use nono_sys::{errno, fs, process};
 use thiserror::Error;
 
-use super::blueprint::{self, Blueprint, KernelRule, MountStep, ProxyPlace, SessionPaths};
+use super::blueprint::{self, Blueprint, KernelRule, MountStep, ProxyPlace, SessionPaths, WatchedName};
 use super::filter;
 use crate::refusal::Refusal;
 
@@ -105,12 +105,13 @@ impl Prepared {
     }
 
     fn watched(&self) -> Result<Vec<WatchedMask>, PlanError> {
-        let mask = |path: &PathBuf| {
+        let mask = |WatchedName { path, held }: &WatchedName| {
             Ok(WatchedMask {
                 dir: c_path(&self.session.mask_dir, "a mask")?,
                 file: c_path(&self.session.mask_file, "a mask")?,
                 target: c_path(path, "a closed path")?,
                 parent: c_path(path.parent().unwrap_or(Path::new("/")), "a closed path")?,
+                held: *held,
             })
         };
         self.blueprint.watched.iter().map(mask).collect()
@@ -284,6 +285,7 @@ fn mount_op(step: &MountStep, kept: &[&PathBuf]) -> Result<SetupOp, PlanError> {
             SetupOp::Mask { source: place(source)?, target: place(target)?, if_there: false }
         }
         MountStep::Pin { path } => SetupOp::Pin { path: place(path)? },
+        MountStep::Hold { path } => SetupOp::Hold { path: place(path)? },
         MountStep::PutBack { path } => SetupOp::PlaceTree { slot: slot(path), target: place(path)? },
         MountStep::Mask { source, target, must } => {
             SetupOp::Mask { source: place(source)?, target: place(target)?, if_there: !must }

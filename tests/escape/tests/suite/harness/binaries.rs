@@ -61,13 +61,19 @@ fn build_nono() -> PathBuf {
 /// The library's example of somebody who is asked: what it answers, and when, is the test's to say.
 fn approver() -> &'static Path {
     static APPROVER: OnceLock<PathBuf> = OnceLock::new();
-    APPROVER.get_or_init(|| build(&["nono", "--example", "approver"]).join("examples/approver"))
+    APPROVER.get_or_init(|| example("approver"))
 }
 
 /// The library's example of a run whose network is filtered.
 fn filtered() -> &'static Path {
     static FILTERED: OnceLock<PathBuf> = OnceLock::new();
-    FILTERED.get_or_init(|| build(&["nono", "--example", "filtered"]).join("examples/filtered"))
+    FILTERED.get_or_init(|| example("filtered"))
+}
+
+/// In `NONO_EXAMPLES`, or built.
+fn example(name: &str) -> PathBuf {
+    let built = || build(&["nono", "--example", name]).join("examples");
+    std::env::var_os("NONO_EXAMPLES").map_or_else(built, PathBuf::from).join(name)
 }
 
 /// Builds a package, and returns the folder of this test's profile.

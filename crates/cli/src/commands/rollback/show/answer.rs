@@ -2,10 +2,11 @@
 
 use nono::rollback::changes::JsonText;
 use nono::rollback::{ChangeSet, Item, RollbackError, RollbackSession};
+use nono::shapes::path;
 use nono::snapshot::{SnapshotError, SnapshotId};
 use serde_json::{Value, json};
 
-use super::super::json::{path, session as session_json};
+use super::super::json::session as session_json;
 use crate::args::ShowArgs;
 use crate::failure::Failure;
 

@@ -8,8 +8,9 @@ use nono::snapshot::{Manifest, SnapshotId};
 
 use super::super::json::status;
 use super::super::text::some;
-use super::{Failed, Shown};
+use super::Shown;
 use crate::age::ago;
+use crate::commands::differences::Failed;
 use crate::commands::tracked::{counts, not_covered};
 use crate::paint::{Span, Style, mark, title};
 use crate::review::text::columns;
@@ -22,18 +23,18 @@ const NAME: usize = 60;
 
 pub(super) fn overview(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
     head(view, out)?;
-    view.line(&[], out)?;
-    let set = view.set;
+    view.page.line(&[], out)?;
+    let set = view.page.set;
     if set.items.is_empty() {
-        view.line(&[Span::plain(nothing(view))], out)?;
+        view.page.line(&[Span::plain(nothing(view))], out)?;
     } else {
         let title = format!("{}: {}", some(set.items.len(), "change"), counts(&set.counts()));
-        view.line(&[Span::new(title, Style::Title)], out)?;
+        view.page.line(&[Span::new(title, Style::Title)], out)?;
         changes(view, out)?;
     }
-    view.line(&[], out)?;
+    view.page.line(&[], out)?;
     if let Some(left_out) = not_covered(&view.session.coverage(&set.from)?) {
-        view.line(&[Span::plain(format!("not covered: {left_out}; --coverage lists all"))], out)?;
+        view.page.line(&[Span::plain(format!("not covered: {left_out}; --coverage lists all"))], out)?;
     }
     let id = escape(&view.session.entry().id);
     if set.items.is_empty() {
@@ -43,13 +44,13 @@ pub(super) fn overview(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Fail
         format!("see the differences: nono rollback show {id} --diff"),
         format!("put everything back: nono rollback restore {id}"),
     ] {
-        view.line(&[Span::new(hint, Style::Faint)], out)?;
+        view.page.line(&[Span::new(hint, Style::Faint)], out)?;
     }
     Ok(())
 }
 
 fn nothing(view: &Shown<'_>) -> &'static str {
-    let only_baseline = view.set.from == view.set.to;
+    let only_baseline = view.page.set.from == view.page.set.to;
     match view.session.entry().status {
         Status::Interrupted if only_baseline => {
             "the session was cut off before a second snapshot: what it changed is not known"
@@ -68,19 +69,19 @@ fn head(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
     for (is, word) in [(entry.pinned, ", pinned"), (entry.foreign, ", foreign")] {
         state += if is { word } else { "" };
     }
-    view.line(&[title, Span::new(state, alarm)], out)?;
+    view.page.line(&[title, Span::new(state, alarm)], out)?;
     if entry.lacks_final() {
         let lacks = "  the final snapshot could not be taken; the baseline can be restored";
-        view.line(&[Span::new(lacks, Style::Warning)], out)?;
+        view.page.line(&[Span::new(lacks, Style::Warning)], out)?;
     }
     for (key, value) in facts(entry) {
-        view.line(&[Span::new(format!("  {key:<8}"), Style::Faint), Span::plain(value)], out)?;
+        view.page.line(&[Span::new(format!("  {key:<8}"), Style::Faint), Span::plain(value)], out)?;
     }
-    let (from, to) = (&view.set.from, &view.set.to);
+    let (from, to) = (&view.page.set.from, &view.page.set.to);
     let last = view.session.last()?;
     if *from != SnapshotId::Number(0) || *to != last {
         let value = format!("from snapshot {from} to {to}");
-        view.line(&[Span::new("  compared", Style::Faint), Span::plain(format!(" {value}"))], out)?;
+        view.page.line(&[Span::new("  compared", Style::Faint), Span::plain(format!(" {value}"))], out)?;
     }
     Ok(())
 }
@@ -98,29 +99,30 @@ fn facts(entry: &SessionEntry) -> Vec<(&'static str, String)> {
 }
 
 fn changes(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
-    let later = view.set.items.iter().take_while(|item| item.executes_later.is_some()).count();
-    let (first, rest) = view.set.items.split_at(later);
-    let titles: Vec<String> = view.set.items.iter().map(|item| title(view.set, item)).collect();
+    let later = view.page.set.items.iter().take_while(|item| item.executes_later.is_some()).count();
+    let (first, rest) = view.page.set.items.split_at(later);
+    let titles: Vec<String> = view.page.set.items.iter().map(|item| title(view.page.set, item)).collect();
     let width = titles.iter().map(|title| columns(title)).filter(|width| *width <= NAME).max().unwrap_or(0);
     if !first.is_empty() {
-        view.line(&[Span::new("will execute later:", Style::Warning)], out)?;
+        view.page.line(&[Span::new("will execute later:", Style::Warning)], out)?;
     }
     for (item, title) in first.iter().zip(&titles) {
         line(view, item, title, width, out)?;
         if let Some(why) = item.executes_later {
-            view.line(&[Span::new(format!("      {}: {}", why.what, why.why), Style::Warning)], out)?;
+            view.page.line(&[Span::new(format!("      {}: {}", why.what, why.why), Style::Warning)], out)?;
         }
     }
     if !first.is_empty() && !rest.is_empty() {
-        view.line(&[Span::plain("everything else:")], out)?;
+        view.page.line(&[Span::plain("everything else:")], out)?;
     }
-    let limit = if view.full { rest.len() } else { SOME };
+    let limit = if view.page.full { rest.len() } else { SOME };
     for (item, title) in rest.iter().zip(&titles[later..]).take(limit) {
         line(view, item, title, width, out)?;
     }
     if rest.len() > limit {
         let more = grouped((rest.len() - limit) as u64);
-        view.line(&[Span::new(format!("  ... and {more} more (--full lists all)"), Style::Faint)], out)?;
+        view.page
+            .line(&[Span::new(format!("  ... and {more} more (--full lists all)"), Style::Faint)], out)?;
     }
     Ok(())
 }
@@ -136,7 +138,7 @@ fn line(view: &Shown<'_>, item: &Item, title: &str, width: usize, out: &mut dyn 
         Span::new(format!("  {} {title}", mark(&item.kind)), style),
         Span::new(format!("{filled}  {}", detail(item)), Style::Faint),
     ];
-    view.line(&spans, out)
+    view.page.line(&spans, out)
 }
 
 /// Sizes and permissions, where they differ.
@@ -169,7 +171,7 @@ pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Fai
     for info in &known {
         let id = escape(&info.id.to_string());
         let when = format!("{} ({})", escape(&info.timestamp), escape(&ago(&info.timestamp)));
-        view.line(&[Span::plain(format!("{id:>width$}  {when}  {}", what(info)))], out)?;
+        view.page.line(&[Span::plain(format!("{id:>width$}  {when}  {}", what(info)))], out)?;
     }
     Ok(())
 }

@@ -3,16 +3,18 @@
 use diffy::{IncompleteHunkStyle, MergeOptions};
 
 /// A three-way merge.
-pub(super) struct Merged {
-    pub(super) bytes: Vec<u8>,
-    pub(super) clean: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    pub bytes: Vec<u8>,
+    pub clean: bool,
 }
 
 /// The three sides of a conflict, as their markers call them.
-pub(super) struct Labels<'a> {
-    pub(super) now: &'a str,
-    pub(super) base: &'a str,
-    pub(super) target: &'a str,
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'a> {
+    pub now: &'a str,
+    pub base: &'a str,
+    pub target: &'a str,
 }
 
 /// As long as the markers that everybody knows.
@@ -22,7 +24,7 @@ const LONGER: std::ops::RangeInclusive<usize> = LENGTH + 1..=64;
 const MARKS: &[u8] = b"<|=>";
 
 /// Merge what `now` and `target` made of `base`. None: the texts are full of lines like markers.
-pub(super) fn merge(base: &[u8], now: &[u8], target: &[u8], labels: &Labels<'_>) -> Option<Merged> {
+pub fn merge(base: &[u8], now: &[u8], target: &[u8], labels: &Labels<'_>) -> Option<Merged> {
     let taken: Vec<usize> =
         [base, now, target].iter().flat_map(|text| lines(text)).filter_map(marks).collect();
     let length = LONGER.into_iter().find(|length| !taken.contains(length))?;

@@ -1,0 +1,47 @@
+//! What can go wrong with checkpoints.
+
+use std::io;
+use std::path::PathBuf;
+
+use nono_snapshot::SnapshotError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    #[error("{} is too broad for a project: {why}", path.display())]
+    TooBroad { path: PathBuf, why: &'static str },
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("{} is not the folder any more that it was a moment ago", project.display())]
+    Moved { project: PathBuf },
+    #[error("{} has no checkpoints", path.display())]
+    NoProject { path: PathBuf },
+    #[error("there is no checkpoint {text} of {}", project.display())]
+    NotFound { text: String, project: PathBuf },
+    #[error("{text} could be any of {}", ids.join(", "))]
+    Ambiguous { text: String, ids: Vec<String> },
+    #[error("checkpoint {text} belongs to {}, not to {}", other.display(), project.display())]
+    OtherProject { text: String, other: PathBuf, project: PathBuf },
+    #[error("no checkpoint of {} was taken in turn {turn}", project.display())]
+    NoTurn { turn: String, project: PathBuf },
+    #[error("{} is not below {}", path.display(), project.display())]
+    Outside { path: PathBuf, project: PathBuf },
+    #[error("{} has more than max_files = {max} files", project.display())]
+    TooManyFiles { project: PathBuf, max: u64 },
+    #[error("{name:?} cannot be a checkpoint's name: {why}")]
+    BadName { name: String, why: &'static str },
+    #[error("there is no restore of {} to take back", project.display())]
+    NothingToUndo { project: PathBuf },
+    #[error("{} is in no folder that may be written", path.display())]
+    NotAllowed { path: PathBuf },
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+}
+
+impl CheckpointError {
+    pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CheckpointError {
+        let path = path.into();
+        move |source| CheckpointError::Io { path, source }
+    }
+}

@@ -1,0 +1,126 @@
+//! A project's folder, held for one operation.
+//!
+//! It is a session folder of the engine with a few files of ours beside the record. The lock here is taken before the
+//! engine's own and is around all of an operation, so that what stands in the files fits what stands in the record.
+//! Each project has its own: two projects never wait for each other.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::file;
+
+use crate::error::CheckpointError;
+use crate::manager::Host;
+use crate::place::Place;
+use crate::project::{self, Project, ProjectHash};
+
+/// Holds a project; released on drop, and by the end of the process.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Folder {
+    pub(crate) dir: PathBuf,
+    pub(crate) hash: ProjectHash,
+    pub(crate) project: Project,
+    lock: File,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that another thread is just forking has the descriptor until it executes.
+        let _ = self.lock.unlock();
+    }
+}
+
+const LOCK: &str = "project.lock";
+
+/// Not written each time: nobody asks for seconds.
+const TOUCH_SECONDS: u64 = 60;
+
+impl Folder {
+    /// Wait for others that work on this project, and keep them out. It is made if it is not there.
+    pub(crate) fn create(host: &Host, workdir: &Path) -> Result<Folder, CheckpointError> {
+        let dir = project::folder_of(host, workdir);
+        loop {
+            file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
+            let Some(lock) = hold(&dir)? else { continue };
+            let now = nono_sys::time::now_iso();
+            let project = match Project::load(&dir)? {
+                Some(project) => project,
+                None => Project {
+                    workdir: workdir.to_owned(),
+                    created_at: now.clone(),
+                    last_touch: now,
+                    place: Place::of(workdir),
+                },
+            };
+            let folder = Folder { dir, hash: ProjectHash::of(workdir), project, lock };
+            folder.check(workdir)?;
+            return Ok(folder);
+        }
+    }
+
+    /// The same for a project that is there.
+    pub(crate) fn open(host: &Host, workdir: &Path) -> Result<Option<Folder>, CheckpointError> {
+        Folder::at(&project::folder_of(host, workdir))?
+            .map(|folder| folder.check(workdir).map(|()| folder))
+            .transpose()
+    }
+
+    /// A folder of `projects/`.
+    pub(crate) fn at(dir: &Path) -> Result<Option<Folder>, CheckpointError> {
+        loop {
+            if Project::load(dir)?.is_none() {
+                return Ok(None);
+            }
+            let Some(lock) = hold(dir)? else { continue };
+            let Some(project) = Project::load(dir)? else { return Ok(None) };
+            let hash = ProjectHash::of(&project.workdir);
+            return Ok(Some(Folder { dir: dir.to_owned(), hash, project, lock }));
+        }
+    }
+
+    fn check(&self, workdir: &Path) -> Result<(), CheckpointError> {
+        if self.project.workdir == workdir {
+            return Ok(());
+        }
+        let what = format!("it names {}", self.project.workdir.display());
+        Err(CheckpointError::Damaged { path: self.file(project::PROJECT), what })
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    pub(crate) fn has_record(&self) -> bool {
+        self.file("record.json").is_file()
+    }
+
+    /// Somebody worked in it now.
+    pub(crate) fn touch(&mut self) -> Result<(), CheckpointError> {
+        let now = nono_sys::time::now_iso();
+        let seconds = |moment: &str| nono_sys::time::seconds(moment).unwrap_or(0);
+        let there = self.file(project::PROJECT).is_file();
+        if there && seconds(&now).abs_diff(seconds(&self.project.last_touch)) < TOUCH_SECONDS {
+            return Ok(());
+        }
+        self.project.last_touch = now;
+        // Disks come back elsewhere; what is not there now was there then.
+        self.project.place = Place::of(&self.project.workdir).or_else(|| self.project.place.take());
+        self.project.save(&self.dir)
+    }
+}
+
+/// Nothing: the folder went while we waited.
+fn hold(dir: &Path) -> Result<Option<File>, CheckpointError> {
+    let path = dir.join(LOCK);
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let lock = match open {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(CheckpointError::io(&path))?,
+    };
+    lock.lock().map_err(CheckpointError::io(&path))?;
+    let held = lock.metadata().map_err(CheckpointError::io(&path))?;
+    let same = path.symlink_metadata().is_ok_and(|now| (now.dev(), now.ino()) == (held.dev(), held.ino()));
+    Ok(same.then_some(lock))
+}

@@ -1,0 +1,313 @@
+//! What is known about each checkpoint of a project: `history.json` beside the engine's record.
+//!
+//! The record says which snapshots there are, the history what they were taken for. Killed between the two writes, a
+//! process leaves a snapshot without a line, or a line without its snapshot: [`History::repair`] gives the first one a
+//! line, with the id that it would have had, and drops the second.
+
+use std::fmt;
+use std::path::Path;
+
+use nono_snapshot::file::Sync;
+use nono_snapshot::session::{Record, Recorded, RecordedId};
+use nono_snapshot::{Coverage, Note, SnapshotId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::CheckpointError;
+use crate::json;
+use crate::origin::Origin;
+use crate::project::{ProjectHash, hex};
+use crate::retention::excess;
+
+/// The lasting name of a checkpoint: twelve hexadecimal digits, the first a letter, so that it is never taken for a number
+/// in a list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CheckpointId(pub(crate) String);
+
+impl CheckpointId {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As lists show it.
+    pub fn short(&self) -> &str {
+        self.0.get(..8).unwrap_or(&self.0)
+    }
+}
+
+impl CheckpointId {
+    /// The id of a snapshot of a project: the same whenever it is asked for.
+    pub(crate) fn of(project: &ProjectHash, number: u32, recorded: &Recorded) -> CheckpointId {
+        let mut digest = Sha256::new();
+        digest.update(b"nono checkpoint v1\0");
+        digest.update(project.as_str());
+        digest.update(number.to_le_bytes());
+        digest.update(recorded.manifest.as_bytes());
+        let digest = digest.finalize();
+        let first = char::from(b'a' + digest[0] % 6);
+        CheckpointId(format!("{first}{}", &hex(&digest[1..])[..11]))
+    }
+}
+
+impl fmt::Display for CheckpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the step after a checkpoint changed: from it to the next one, for the newest to what the agent left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    pub files: u64,
+    pub insertions: u64,
+    pub deletions: u64,
+}
+
+/// One checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    pub id: CheckpointId,
+    /// Of the engine, in the project's session folder.
+    pub snapshot: u32,
+    /// ISO 8601, UTC.
+    pub time: String,
+    /// `before patch`, `before terminal: sed -i …`. Somebody's words: escape before a terminal sees it.
+    pub reason: String,
+    #[serde(default)]
+    pub origin: Origin,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub pinned: bool,
+    /// Read from another tool's store: it never removes what it does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<String>,
+    /// Files, and what was left out.
+    pub files: u64,
+    pub left_out: u64,
+    /// Nothing until somebody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stats: Option<Stats>,
+}
+
+impl Checkpoint {
+    pub(crate) fn new(
+        project: &ProjectHash,
+        number: u32,
+        recorded: &Recorded,
+        reason: &str,
+        origin: &Origin,
+        coverage: &Coverage,
+    ) -> Checkpoint {
+        Checkpoint {
+            id: CheckpointId::of(project, number, recorded),
+            snapshot: number,
+            time: recorded.timestamp.clone(),
+            reason: crate::origin::bounded(reason),
+            origin: origin.clone(),
+            name: None,
+            pinned: false,
+            imported_from: coverage.notes.iter().find_map(foreign),
+            files: coverage.files,
+            left_out: coverage.entries_left_out(),
+            stats: None,
+        }
+    }
+
+    pub fn snapshot_id(&self) -> SnapshotId {
+        SnapshotId::Number(self.snapshot)
+    }
+}
+
+/// A turn, and the checkpoint that shows the project as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnLink {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    pub turn: String,
+    /// Of the sandbox it was told from: whoever is in there cannot speak for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    pub checkpoint: CheckpointId,
+    /// A restore took it back.
+    #[serde(default)]
+    pub undone: bool,
+}
+
+impl TurnLink {
+    fn is_of(&self, origin: &Origin) -> bool {
+        self.agent == origin.agent
+            && self.session == origin.session
+            && self.run == origin.run
+            && Some(&self.turn) == origin.turn.as_ref()
+    }
+}
+
+/// The checkpoints of a project, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    pub format: u32,
+    pub checkpoints: Vec<Checkpoint>,
+    #[serde(default)]
+    pub turns: Vec<TurnLink>,
+    /// Snapshots that have no line any more: given up, though nobody had the time yet to take them out of the record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) given_up: Vec<u32>,
+}
+
+pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FILE: &str = "history.json";
+/// Where one that cannot be read is put.
+pub(crate) const DAMAGED: &str = "history.damaged";
+/// So many turns are remembered.
+const TURNS: usize = 1000;
+/// What a checkpoint was taken for, when nobody could write that down.
+pub(crate) const RECOVERED: &str = "recovered";
+
+impl History {
+    /// As it stands in a project's folder.
+    pub fn load(folder: &Path) -> Result<History, CheckpointError> {
+        let path = folder.join(FILE);
+        let history: Option<History> = json::load(&path)?;
+        match history {
+            Some(history) if history.format == FORMAT => Ok(history),
+            Some(history) => {
+                let what = format!("its format {} is not known", history.format);
+                Err(CheckpointError::Damaged { path, what })
+            }
+            None => Ok(History { format: FORMAT, ..History::default() }),
+        }
+    }
+
+    /// The same for one who holds the project and may write: one that is damaged is put aside, and begun anew. What the
+    /// record knows comes back by [`History::repair`].
+    pub(crate) fn load_or_begin(folder: &Path) -> Result<History, CheckpointError> {
+        match History::load(folder) {
+            Err(CheckpointError::Damaged { path, .. }) => {
+                std::fs::rename(&path, folder.join(DAMAGED)).map_err(CheckpointError::io(&path))?;
+                History::load(folder)
+            }
+            other => other,
+        }
+    }
+
+    /// For one who holds the project.
+    pub(crate) fn save(&self, folder: &Path) -> Result<(), CheckpointError> {
+        json::save(&folder.join(FILE), self, Sync::No)
+    }
+
+    /// Fit it to the record. `coverage` is asked about snapshots that have no line. Says whether anything was wrong.
+    pub(crate) fn repair(
+        &mut self,
+        project: &ProjectHash,
+        record: &Record,
+        coverage: impl Fn(u32) -> Result<Coverage, CheckpointError>,
+    ) -> Result<bool, CheckpointError> {
+        let mut there: Vec<(u32, &Recorded)> = record.snapshots.iter().filter_map(numbered).collect();
+        self.given_up.retain(|number| there.iter().any(|(there, _)| there == number));
+        there.retain(|(number, _)| !self.given_up.contains(number));
+        let before = self.checkpoints.len();
+        self.checkpoints.retain(|line| there.iter().any(|(number, _)| *number == line.snapshot));
+        let mut wrong = self.checkpoints.len() < before;
+        for (number, recorded) in there {
+            if self.checkpoints.iter().any(|line| line.snapshot == number) {
+                continue;
+            }
+            let coverage = coverage(number)?;
+            self.add(Checkpoint::new(project, number, recorded, RECOVERED, &Origin::default(), &coverage));
+            wrong = true;
+        }
+        if wrong {
+            self.forget_turns();
+        }
+        Ok(wrong)
+    }
+
+    /// Give up what is too much. Its snapshots go with the next sweep: that has to reach the disk, which takes its time.
+    pub(crate) fn thin_out(&mut self, max: u32) {
+        let gone = excess(&self.checkpoints, max);
+        if gone.is_empty() {
+            return;
+        }
+        let lines = self.checkpoints.extract_if(.., |line| gone.contains(&line.id));
+        self.given_up.extend(lines.map(|line| line.snapshot));
+        self.forget_turns();
+    }
+
+    /// In the order of their numbers; what came from elsewhere by its time.
+    pub(crate) fn add(&mut self, checkpoint: Checkpoint) {
+        let older = |line: &Checkpoint| match &checkpoint.imported_from {
+            Some(_) => line.time <= checkpoint.time,
+            None => line.snapshot < checkpoint.snapshot || line.imported_from.is_some(),
+        };
+        let newer = self.checkpoints.iter().rev().take_while(|line| !older(line)).count();
+        let at = self.checkpoints.len() - newer;
+        self.checkpoints.insert(at, checkpoint);
+    }
+
+    /// Those whose checkpoint is gone.
+    pub(crate) fn forget_turns(&mut self) {
+        let there: std::collections::HashSet<&CheckpointId> =
+            self.checkpoints.iter().map(|line| &line.id).collect();
+        self.turns.retain(|link| there.contains(&link.checkpoint));
+    }
+
+    pub(crate) fn find(&self, id: &CheckpointId) -> Option<&Checkpoint> {
+        self.checkpoints.iter().find(|line| line.id == *id)
+    }
+
+    pub(crate) fn of_snapshot(&self, number: u32) -> Option<&Checkpoint> {
+        self.checkpoints.iter().find(|line| line.snapshot == number)
+    }
+
+    /// The checkpoint of this turn of this conversation.
+    pub(crate) fn of_turn(&self, origin: &Origin) -> Option<&Checkpoint> {
+        let link = self.turns.iter().rev().find(|link| link.is_of(origin))?;
+        self.find(&link.checkpoint)
+    }
+
+    /// Before this turn the project was as in that checkpoint. Says whether that is news.
+    pub(crate) fn link(&mut self, origin: &Origin, checkpoint: &CheckpointId) -> bool {
+        let Some(turn) = origin.turn.clone() else { return false };
+        if self.of_turn(origin).is_some() {
+            return false;
+        }
+        self.turns.push(TurnLink {
+            agent: origin.agent.clone(),
+            session: origin.session.clone(),
+            turn,
+            run: origin.run.clone(),
+            checkpoint: checkpoint.clone(),
+            undone: false,
+        });
+        let beyond = self.turns.len().saturating_sub(TURNS);
+        self.turns.drain(..beyond);
+        true
+    }
+
+    /// The turns that going back to a checkpoint takes back, oldest first.
+    pub(crate) fn turns_after(&self, target: &Checkpoint) -> impl Iterator<Item = &TurnLink> {
+        let place = |id: &CheckpointId| self.checkpoints.iter().position(|line| line.id == *id);
+        let from = place(&target.id);
+        let after = move |link: &&TurnLink| !link.undone && from.is_some() && place(&link.checkpoint) >= from;
+        self.turns.iter().filter(after)
+    }
+}
+
+/// Who kept it, if it was not captured.
+fn foreign(note: &Note) -> Option<String> {
+    match note {
+        Note::Foreign { from } => Some(from.clone()),
+        _ => None,
+    }
+}
+
+fn numbered(recorded: &Recorded) -> Option<(u32, &Recorded)> {
+    match recorded.id {
+        RecordedId::Number(number) if !recorded.thinned => Some((number, recorded)),
+        _ => None,
+    }
+}

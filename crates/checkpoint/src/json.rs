@@ -1,0 +1,29 @@
+//! Small files of our own state, as JSON: old or new, never half.
+
+use std::io;
+use std::path::Path;
+
+use nono_snapshot::file::{self, Sync};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::CheckpointError;
+
+/// Nothing where there is no such file.
+pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CheckpointError> {
+    let bytes = match file::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(CheckpointError::io(path))?,
+    };
+    let damaged = |error: serde_json::Error| damaged(path, &error);
+    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+}
+
+pub(crate) fn save<T: Serialize>(path: &Path, value: &T, sync: Sync) -> Result<(), CheckpointError> {
+    let bytes = serde_json::to_vec(value).map_err(|error| damaged(path, &error))?;
+    file::replace(path, &bytes, sync).map_err(CheckpointError::io(path))
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> CheckpointError {
+    CheckpointError::Damaged { path: path.to_owned(), what: error.to_string() }
+}

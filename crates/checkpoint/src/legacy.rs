@@ -1,0 +1,197 @@
+//! Superseded formats of our own: set aside as a whole in `legacy-<time>/`, listed, and cleared by hand or with the
+//! retention. Nothing there is read any more; but what it needs of the store stays as long as it does.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::store::Store;
+use nono_snapshot::{ManagerOptions, SnapshotManager, session_dirs};
+use nono_sys::{fs, time};
+use serde::Deserialize;
+
+use crate::error::CheckpointError;
+use crate::history;
+use crate::manager::CheckpointManager;
+use crate::project;
+use crate::usage::bytes;
+
+const PREFIX: &str = "legacy-";
+/// Where checkpoints were before projects had folders of their own.
+const BEFORE: &str = "checkpoints";
+
+/// A folder of superseded formats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Legacy {
+    pub path: PathBuf,
+    pub bytes: u64,
+    /// When it was set aside: seconds since 1970, as its name says; otherwise when it was changed last.
+    pub since: u64,
+}
+
+impl Legacy {
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+pub(crate) fn is_name(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// `20260506-050616` of `2026-05-06T05:06:16Z`.
+fn stamp(moment: &str) -> String {
+    let digits: String = moment.chars().filter(char::is_ascii_digit).collect();
+    let (date, clock) = digits.split_at(digits.len().min(8));
+    format!("{date}-{clock}")
+}
+
+/// And back.
+fn moment(name: &str) -> Option<u64> {
+    let (date, clock) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let [year, month, day] = [date.get(..4)?, date.get(4..6)?, date.get(6..)?];
+    let [hour, minute, second] = [clock.get(..2)?, clock.get(2..4)?, clock.get(4..6)?];
+    time::seconds(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
+}
+
+#[derive(Deserialize)]
+struct Format {
+    #[serde(default)]
+    format: u32,
+}
+
+impl CheckpointManager {
+    /// Set aside what is of a format that is older than ours. Says where it is now, if there was something.
+    pub fn migrate(&self) -> Result<Option<PathBuf>, CheckpointError> {
+        let mut old = self.old_projects()?;
+        let before = self.host().state_dir.join(BEFORE);
+        if before.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            old.push(before);
+        }
+        if old.is_empty() {
+            return Ok(None);
+        }
+        let place = self.new_place()?;
+        for path in old {
+            let to = place.join(path.file_name().unwrap_or_default());
+            std::fs::rename(&path, &to).map_err(CheckpointError::io(&path))?;
+            let options = ManagerOptions {
+                store: Some(self.store_dir()),
+                settle_by_hand: true,
+                ..ManagerOptions::default()
+            };
+            // The store knows it by its new place from now on. What is no session needs nothing of it.
+            let _ = SnapshotManager::resume(&to, options);
+        }
+        Ok(Some(place))
+    }
+
+    fn old_projects(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+        let is_old = |dir: &PathBuf| {
+            let bytes = nono_snapshot::file::read(&dir.join(history::FILE)).unwrap_or_default();
+            serde_json::from_slice(&bytes).is_ok_and(|found: Format| found.format < history::FORMAT)
+        };
+        Ok(self.project_dirs()?.into_iter().filter(is_old).collect())
+    }
+
+    fn new_place(&self) -> Result<PathBuf, CheckpointError> {
+        let now = stamp(&time::now_iso());
+        for count in 0..u32::MAX {
+            let more = if count == 0 { String::new() } else { format!("-{count}") };
+            let path = self.host().state_dir.join(format!("{PREFIX}{now}{more}"));
+            match fs::make_dir(&path, 0o700) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                other => return other.map(|()| path.clone()).map_err(CheckpointError::io(path)),
+            }
+        }
+        Err(CheckpointError::Damaged { path: self.host().state_dir.clone(), what: "it is full".to_owned() })
+    }
+
+    /// All that was set aside, the oldest first.
+    pub fn legacy(&self) -> Result<Vec<Legacy>, CheckpointError> {
+        let mut all = Vec::new();
+        for path in entries(&self.host().state_dir)? {
+            let name = path.file_name().unwrap_or_default();
+            let Ok(meta) = path.symlink_metadata() else { continue };
+            if !is_name(name) || !meta.is_dir() {
+                continue;
+            }
+            let changed = meta.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+            let since = moment(&name.to_string_lossy()).or(changed.map(|changed| changed.as_secs()));
+            all.push(Legacy { bytes: bytes(&path)?, since: since.unwrap_or(0), path });
+        }
+        all.sort_by(|a, b| (a.since, &a.path).cmp(&(b.since, &b.path)));
+        Ok(all)
+    }
+
+    /// Remove all that was set aside. Says what that was.
+    pub fn clear_legacy(&self, dry_run: bool) -> Result<Vec<Legacy>, CheckpointError> {
+        let all = self.legacy()?;
+        if !dry_run && !all.is_empty() {
+            for legacy in &all {
+                fs::remove_tree(&legacy.path).map_err(CheckpointError::io(&legacy.path))?;
+            }
+            self.collect()?;
+        }
+        Ok(all)
+    }
+
+    /// A session whose folder is gone is given up only where the folder it stood in is there: without it, its disk may not
+    /// be mounted. Folders that were set aside go as a whole, so that they are made again for as long as it takes.
+    pub(crate) fn show_removed_legacy(&self, store: &Store) -> Result<Vec<PathBuf>, CheckpointError> {
+        let state = &self.host().state_dir;
+        let state = state.canonicalize().map_err(CheckpointError::io(state))?;
+        let mut shown = Vec::new();
+        for dir in session_dirs(store)? {
+            let Some(parent) = dir.parent() else { continue };
+            let ours = parent.parent() == Some(&*state) && parent.file_name().is_some_and(is_name);
+            if ours && parent.symlink_metadata().is_err() {
+                fs::make_dir(parent, 0o700).map_err(CheckpointError::io(parent))?;
+                shown.push(parent.to_owned());
+            }
+        }
+        Ok(shown)
+    }
+
+    pub(crate) fn store_dir(&self) -> PathBuf {
+        self.host().state_dir.join("store")
+    }
+
+    /// The folders of all projects, sorted.
+    pub(crate) fn project_dirs(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+        let all = entries(&project::projects_dir(self.host()))?;
+        let visible = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            !name.starts_with(b".") && path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+        };
+        Ok(all.into_iter().filter(visible).collect())
+    }
+}
+
+/// What is in a folder, sorted; nothing in one that is not there.
+pub(crate) fn entries(dir: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
+    let found = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(CheckpointError::io(dir))?,
+    };
+    let mut all = Vec::new();
+    for entry in found {
+        all.push(entry.map_err(CheckpointError::io(dir))?.path());
+    }
+    all.sort();
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_tells_when() {
+        assert_eq!(stamp("2026-05-06T05:06:16Z"), "20260506-050616");
+        assert_eq!(moment("legacy-20260506-050616"), time::seconds("2026-05-06T05:06:16Z"));
+        assert_eq!(moment("legacy-20260506-050616-2"), time::seconds("2026-05-06T05:06:16Z"));
+        for wrong in ["legacy-", "legacy-x", "legacy-20260506", "legacy-2026é506-050616"] {
+            assert_eq!(moment(wrong), None, "{wrong}");
+        }
+    }
+}

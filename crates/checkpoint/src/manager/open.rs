@@ -1,0 +1,133 @@
+//! A project that is held, with the engine's manager on it and its history fitted to the record.
+
+use std::path::Path;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use nono_snapshot::session::Record;
+use nono_snapshot::{CaptureOptions, ExclusionConfig, Limits, ManagerOptions, SnapshotManager};
+
+use super::CheckpointManager;
+use crate::error::CheckpointError;
+use crate::folder::Folder;
+use crate::history::History;
+use crate::project::{self, Root};
+use crate::usage::Reservation;
+
+/// Longer than the kernel keeps dirty pages back; see [`CaptureOptions::young`].
+const YOUNG: Duration = Duration::from_secs(120);
+
+/// One project, for one operation.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) folder: Folder,
+    pub(crate) manager: SnapshotManager,
+    pub(crate) history: History,
+    /// What it writes is counted when this goes.
+    pub(crate) room: Reservation,
+}
+
+/// How much a capture takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bounds {
+    /// As the settings say.
+    Settings,
+    /// Everything that a restore removes has to be stored.
+    None,
+}
+
+impl Open {
+    pub(crate) fn workdir(&self) -> &Path {
+        &self.folder.project.workdir
+    }
+
+    pub(crate) fn save_history(&self) -> Result<(), CheckpointError> {
+        self.history.save(&self.folder.dir)
+    }
+
+    pub(crate) fn record(&self) -> Result<Record, CheckpointError> {
+        let record = self.manager.session().record().map_err(nono_snapshot::SnapshotError::from)?;
+        Ok(record.unwrap_or_default())
+    }
+
+    /// How much of the room is left; nothing: as much as it needs.
+    pub(crate) fn budget_left(&self) -> Option<u64> {
+        self.room.left()
+    }
+
+    /// The numbers of files of all checkpoints, after something was taken out of them.
+    pub(crate) fn recount(&mut self) -> Result<(), CheckpointError> {
+        for line in &mut self.history.checkpoints {
+            let coverage = self.manager.load_manifest(line.snapshot)?.coverage;
+            (line.files, line.left_out) = (coverage.files, coverage.entries_left_out());
+            line.stats = None;
+        }
+        self.save_history()
+    }
+
+    /// Fit the history to the record.
+    fn repair(&mut self) -> Result<(), CheckpointError> {
+        let record = self.record()?;
+        let manager = &self.manager;
+        let coverage = |number| Ok(manager.load_manifest(number)?.coverage);
+        if self.history.repair(&self.folder.hash, &record, coverage)? {
+            self.save_history()?;
+        }
+        Ok(())
+    }
+}
+
+impl CheckpointManager {
+    /// The project that a path belongs to.
+    pub fn root_of(&self, path: &Path) -> Result<Root, CheckpointError> {
+        project::root_within(&self.host, path, self.within.as_deref())
+    }
+
+    /// The project of a path, which must have a history.
+    pub(crate) fn open(&self, path: &Path, bounds: Bounds) -> Result<Open, CheckpointError> {
+        let root = self.root_of(path)?;
+        let none = || CheckpointError::NoProject { path: root.dir.clone() };
+        let folder = Folder::open(&self.host, &root.dir)?.ok_or_else(none)?;
+        if !folder.has_record() {
+            return Err(none());
+        }
+        self.open_folder(folder, bounds)
+    }
+
+    /// A project that is held, with whatever is in its folder. What a killed process left is put in order.
+    pub(crate) fn open_folder(&self, folder: Folder, bounds: Bounds) -> Result<Open, CheckpointError> {
+        let limited = bounds == Bounds::Settings;
+        let megabytes = self.config.max_file_size_mb;
+        let max_file = (limited && megabytes > 0).then(|| megabytes.saturating_mul(1 << 20));
+        let mut room = self.usage().reserve(if limited { self.retention().max_bytes } else { 0 })?;
+        let budget = room.budget;
+        let max_entries = if limited { self.config.max_files } else { 0 };
+        let options = ManagerOptions {
+            store: Some(self.host.state_dir.join("store")),
+            capture: CaptureOptions { budget, max_file, young: Some(YOUNG), ..CaptureOptions::default() },
+            own: vec![self.host.state_dir.clone()],
+            give_up_any: true,
+            settle_by_hand: true,
+        };
+        let exclusion = ExclusionConfig { artifacts: true, ..ExclusionConfig::default() };
+        let limits = Limits { max_entries, max_bytes: 0 };
+        // A project that has snapshots is what its record says, whatever stands at its path now.
+        let roots = (!folder.has_record()).then(|| folder.project.workdir.clone());
+        let mut manager = SnapshotManager::with_options(&folder.dir, roots, exclusion, limits, options)?;
+        // The path was judged before: what it leads to by now may be somewhere else.
+        if manager.roots() != std::slice::from_ref(&folder.project.workdir) {
+            return Err(CheckpointError::Moved { project: folder.project.workdir.clone() });
+        }
+        if let Some(watcher) = &self.watcher {
+            manager.observe(watcher.clone());
+        }
+        room.watch(manager.written(), &folder.dir)?;
+        let history = History::load_or_begin(&folder.dir)?;
+        let mut open = Open { folder, manager, history, room };
+        open.repair()?;
+        if let Some(completed) = open.finish_restore()? {
+            self.completed.lock().unwrap_or_else(PoisonError::into_inner).push(completed);
+        }
+        Ok(open)
+    }
+}

@@ -1,0 +1,311 @@
+//! Taking checkpoints.
+//!
+//! A checkpoint that cannot be taken is an answer, and is written down where the status finds it: in the project's
+//! folder, or beside all projects where there is none yet. The next success clears it.
+
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::store::StoreError;
+use nono_snapshot::{CaptureError, Cause, Coverage, Manifest, Next, SnapshotError};
+
+use super::open::{Bounds, Open};
+use super::{CheckpointManager, Ensured, Skip};
+use crate::error::CheckpointError;
+use crate::folder::Folder;
+use crate::history::{Checkpoint, CheckpointId};
+use crate::marks::Marks;
+use crate::origin::Origin;
+use crate::project::{ProjectHash, Root};
+use crate::unprotected;
+
+/// Who wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// An agent's call is about to begin: once in its turn.
+    Call,
+    /// Somebody asked for it.
+    Asked,
+}
+
+/// A turn of one conversation in one project, as far as this manager knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TurnKey {
+    agent: Option<String>,
+    session: Option<String>,
+    turn: Option<String>,
+    project: ProjectHash,
+}
+
+/// One that ended is not asked for again: they are forgotten when there are so many.
+const TURNS: usize = 10_000;
+
+impl CheckpointManager {
+    /// The turn that checkpoints belong to from now on, of this manager. (For agents whose calls are processes of their
+    /// own, see [`crate::turns`].)
+    pub fn new_turn(&mut self, turn: &str) {
+        self.turn = Some(crate::origin::bounded(turn));
+        self.taken.clear();
+    }
+
+    /// A checkpoint of the project that `dir` (a folder or a file) belongs to, unless this turn has one or nothing
+    /// changed. A call of the agent's begins with it, which [`CheckpointManager::agent_left`] ends.
+    pub fn ensure_checkpoint(&mut self, dir: &Path, reason: &str, origin: &Origin) -> Ensured {
+        if !self.config.enabled {
+            return Ensured::Skipped { project: dir.to_owned(), why: Skip::Disabled };
+        }
+        self.take(dir, reason, origin, Wish::Call)
+    }
+
+    /// The same whatever the turn and the setting `enabled` say: somebody asked for it.
+    pub fn create(&mut self, dir: &Path, reason: &str, origin: &Origin) -> Ensured {
+        self.take(dir, reason, origin, Wish::Asked)
+    }
+
+    /// A whole run of a command begins, which is a call like any other: [`CheckpointManager::agent_left`] ends it. The
+    /// checkpoint is its own, whatever the setting `enabled` says.
+    pub fn begin_run(&mut self, dir: &Path, reason: &str, origin: &Origin) -> Ensured {
+        self.take(dir, reason, origin, Wish::Call)
+    }
+
+    /// A call of the agent's begins that needs no checkpoint: what changed until now is not its doing.
+    pub fn agent_begins(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
+        let origin = self.whole(origin);
+        let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
+        let now = open.manager.look_now(Next::default())?;
+        let marks = Marks::begin(&open.folder, &mut open.manager, &now, &origin)?;
+        marks.set(&open.folder, &mut open.manager, now)
+    }
+
+    /// Remember what the agent left, after it did something: whatever differs from that later was changed by somebody
+    /// else.
+    pub fn agent_left(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
+        let origin = self.whole(origin);
+        let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
+        // By the rules of the last checkpoint: an agent must not hide what it did by an ignore file.
+        let newest = open.record()?.newest();
+        let now = match newest {
+            Some(newest) => open.manager.look_now_as(&newest.into())?,
+            None => open.manager.look_now(Next::default())?,
+        };
+        let marks = Marks::end(&open.folder, &mut open.manager, &now, &origin)?;
+        marks.set(&open.folder, &mut open.manager, now)
+    }
+
+    /// The agent is done for now: calls of this conversation whose end nobody told are over. What changed while none was
+    /// under way stays whosever it is.
+    pub fn agent_stopped(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
+        let done = Origin { call: None, ..self.whole(origin) };
+        let Some(open) = self.open_if_any(dir)? else { return Ok(()) };
+        let waits = Marks::load(&open.folder)?.has_open_calls_of(&done);
+        drop(open);
+        if waits { self.agent_left(dir, &done) } else { Ok(()) }
+    }
+
+    fn open_if_any(&self, dir: &Path) -> Result<Option<Open>, CheckpointError> {
+        match self.open(dir, Bounds::Settings) {
+            Err(CheckpointError::NoProject { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn take(&mut self, dir: &Path, reason: &str, origin: &Origin, wish: Wish) -> Ensured {
+        let origin = self.whole(origin);
+        let failed = |dir: PathBuf, error: CheckpointError| {
+            // Where even that cannot be written, the answer itself is all that is left.
+            let _ = unprotected::note(&self.host, &dir, &error);
+            Ensured::Failed { dir, error }
+        };
+        let root = match self.root_of(dir) {
+            Ok(root) => root,
+            Err(error) => return failed(dir.to_owned(), error),
+        };
+        match self.take_in(&root, reason, &origin, wish) {
+            Ok((ensured, key)) => {
+                if let Some((key, id)) = key {
+                    if self.taken.len() > TURNS {
+                        self.taken.clear();
+                    }
+                    self.taken.insert(key, id);
+                }
+                ensured
+            }
+            Err(error) => failed(root.dir, error),
+        }
+    }
+
+    fn take_in(
+        &self,
+        root: &Root,
+        reason: &str,
+        origin: &Origin,
+        wish: Wish,
+    ) -> Result<(Ensured, Option<(TurnKey, CheckpointId)>), CheckpointError> {
+        let mut folder = Folder::create(&self.host, &root.dir)?;
+        folder.touch()?;
+        let fresh = !folder.has_record();
+        let place = folder.file("");
+        let taken = self.open_folder(folder, Bounds::Settings).and_then(|mut open| {
+            let ensured = if fresh {
+                first(&mut open, reason, origin, wish)
+            } else {
+                self.next(&mut open, reason, origin, wish)
+            }?;
+            unprotected::clear(&self.host, &open.folder)?;
+            Ok(ensured)
+        });
+        if fresh && taken.is_err() && !place.join("record.json").exists() {
+            // Without a single checkpoint it is no project; best effort, the error is the other one.
+            let _ = std::fs::remove_file(place.join(crate::project::PROJECT));
+        }
+        let short = match &taken {
+            Ok(Ensured::Taken { coverage, .. }) => is_short(coverage),
+            Ok(_) => false,
+            Err(error) => no_room(error),
+        };
+        if short {
+            // For whoever makes room in the background; what did not fit is said in any case.
+            let _ = self.usage().note_short();
+        }
+        let ensured = taken.map_err(|error| too_many(error, &root.dir))?;
+        let id = match &ensured {
+            Ensured::Taken { checkpoint, .. } => Some(&checkpoint.id),
+            Ensured::Skipped { why: Skip::ThisTurn(id) | Skip::Unchanged(id), .. } => Some(id),
+            _ => None,
+        };
+        let key = || key_of(origin, &ProjectHash::of(&root.dir));
+        let key = id.filter(|_| wish == Wish::Call).map(|id| (key(), id.clone()));
+        Ok((ensured, key))
+    }
+
+    fn next(
+        &self,
+        open: &mut Open,
+        reason: &str,
+        origin: &Origin,
+        wish: Wish,
+    ) -> Result<Ensured, CheckpointError> {
+        let now = open.manager.look_now(Next::default())?;
+        let marks = match wish {
+            Wish::Call => Some(Marks::begin(&open.folder, &mut open.manager, &now, origin)?),
+            Wish::Asked => None,
+        };
+        let project = open.workdir().to_owned();
+        let this_turn = if wish == Wish::Call { self.of_turn(open, origin) } else { None };
+        let unchanged = open.history.of_snapshot(now.last()).filter(|_| now.is_unchanged());
+        let unchanged = unchanged.map(|line| line.id.clone());
+        match (this_turn, unchanged) {
+            (Some(id), _) => {
+                if let Some(marks) = marks {
+                    marks.set(&open.folder, &mut open.manager, now)?;
+                }
+                Ok(Ensured::Skipped { project, why: Skip::ThisTurn(id) })
+            }
+            (None, Some(id)) => {
+                let last = now.last();
+                drop(now);
+                if let Some(marks) = marks {
+                    marks.set_number(&open.folder, last)?;
+                }
+                if open.history.link(origin, &id) {
+                    open.save_history()?;
+                }
+                Ok(Ensured::Skipped { project, why: Skip::Unchanged(id) })
+            }
+            (None, None) => {
+                let manifest = open.manager.number_now(now)?;
+                let checkpoint =
+                    open.write_down(&manifest, reason, origin, Some(self.config.max_snapshots))?;
+                if let Some(marks) = marks {
+                    marks.set_number(&open.folder, manifest.number)?;
+                }
+                Ok(taken(open, checkpoint, manifest.coverage))
+            }
+        }
+    }
+
+    /// The checkpoint of this turn, if it is there still.
+    fn of_turn(&self, open: &Open, origin: &Origin) -> Option<CheckpointId> {
+        let known = self.taken.get(&key_of(origin, &open.folder.hash));
+        if let Some(line) = known.and_then(|id| open.history.find(id)) {
+            return Some(line.id.clone());
+        }
+        // Numbers of turns begin anew with each conversation: without its id they tell nothing.
+        origin.session.as_ref()?;
+        open.history.of_turn(origin).map(|line| line.id.clone())
+    }
+
+    /// What an agent said, with the turn of this manager where it named none, and nothing longer than can be kept.
+    fn whole(&self, origin: &Origin) -> Origin {
+        let mut origin = origin.bounded();
+        origin.turn = origin.turn.or_else(|| self.turn.clone());
+        origin
+    }
+}
+
+fn key_of(origin: &Origin, project: &ProjectHash) -> TurnKey {
+    let Origin { agent, session, turn, .. } = origin.clone();
+    TurnKey { agent, session, turn, project: project.clone() }
+}
+
+fn first(open: &mut Open, reason: &str, origin: &Origin, wish: Wish) -> Result<Ensured, CheckpointError> {
+    let manifest = open.manager.create_baseline()?;
+    let checkpoint = open.write_down(&manifest, reason, origin, None)?;
+    if wish == Wish::Call {
+        let now = Marks::first(origin);
+        now.set_number(&open.folder, manifest.number)?;
+    }
+    Ok(taken(open, checkpoint, manifest.coverage))
+}
+
+impl Open {
+    /// With `max`, never more than so many stay.
+    pub(crate) fn write_down(
+        &mut self,
+        manifest: &Manifest,
+        reason: &str,
+        origin: &Origin,
+        max: Option<u32>,
+    ) -> Result<Checkpoint, CheckpointError> {
+        let record = self.record()?;
+        let missing = || CheckpointError::Damaged {
+            path: self.folder.dir.clone(),
+            what: format!("its record has no snapshot {}", manifest.number),
+        };
+        let recorded = record.find(&manifest.id).ok_or_else(missing)?;
+        let hash = &self.folder.hash;
+        let line = Checkpoint::new(hash, manifest.number, recorded, reason, origin, &manifest.coverage);
+        self.history.add(line.clone());
+        self.history.link(origin, &line.id);
+        if let Some(max) = max {
+            self.history.thin_out(max);
+        }
+        self.save_history()?;
+        Ok(line)
+    }
+}
+
+fn taken(open: &Open, checkpoint: Checkpoint, coverage: Coverage) -> Ensured {
+    Ensured::Taken { project: open.workdir().to_owned(), checkpoint, coverage }
+}
+
+/// Whether something did not fit.
+fn is_short(coverage: &Coverage) -> bool {
+    coverage.left_out.iter().any(|left_out| left_out.cause == Cause::OverBudget)
+}
+
+fn no_room(error: &CheckpointError) -> bool {
+    let CheckpointError::Snapshot(error) = error else { return false };
+    let (SnapshotError::Store(error) | SnapshotError::Capture(CaptureError::Store(error))) = error else {
+        return false;
+    };
+    matches!(error, StoreError::OverBudget { .. })
+}
+
+fn too_many(error: CheckpointError, project: &Path) -> CheckpointError {
+    match error {
+        CheckpointError::Snapshot(SnapshotError::Capture(CaptureError::TooManyFiles { limit })) => {
+            CheckpointError::TooManyFiles { project: project.to_owned(), max: limit }
+        }
+        other => other,
+    }
+}

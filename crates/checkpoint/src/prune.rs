@@ -1,0 +1,488 @@
+//! Sweeps: what goes by number, by age, because its folder is gone, and by size.
+//!
+//! What is to go is decided first, from what stands in the histories and what each snapshot alone holds in the store, and
+//! can be shown. Then each project is held in turn and loses exactly that, unless it was worked on meanwhile. A project
+//! goes in one rename, so that it is there as a whole or not at all; what a killed process left of that is finished by the
+//! next sweep. Snapshots go from the record before their lines go from the history, which is fitted to it anyway.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::file::{self, Sync};
+use nono_snapshot::store::Store;
+use nono_snapshot::{SnapshotError, SnapshotId, purge, shares};
+use nono_sys::{fs, time};
+
+use crate::error::CheckpointError;
+use crate::folder::Folder;
+use crate::history::{Checkpoint, CheckpointId, History};
+use crate::legacy::Legacy;
+use crate::manager::open::{Bounds, Open};
+use crate::manager::{CheckpointManager, Pruned, Retention};
+use crate::project::{Project, projects_dir};
+use crate::restores::Restores;
+use crate::retention::{excess, in_order};
+use crate::usage::bytes;
+
+/// In `projects/`: held by the one who sweeps.
+const LOCK: &str = ".sweep";
+/// How the name of a project begins that is being removed.
+const ASIDE: &str = ".removing-";
+/// In the state folder: when everything was swept.
+const MARKER: &str = ".last_prune";
+const DAY: u64 = 86_400;
+const HOUR: u64 = 3600;
+/// So often it is looked again whether the room holds.
+const ROUNDS: usize = 4;
+
+/// What a project is to lose.
+#[derive(Clone, Debug)]
+struct Losses {
+    dir: PathBuf,
+    project: Project,
+    /// From the oldest to the newest.
+    checkpoints: Vec<Checkpoint>,
+    gone: BTreeSet<CheckpointId>,
+    /// Snapshots that have gone from the list before.
+    given_up: Vec<u32>,
+    /// Nothing that restores need but the last one.
+    restores: bool,
+    whole: bool,
+}
+
+impl Losses {
+    fn of(dir: &Path) -> Result<Option<Losses>, CheckpointError> {
+        let Some(project) = Project::load(dir)? else { return Ok(None) };
+        let history = History::load(dir)?;
+        let checkpoints = in_order(&history.checkpoints).into_iter().cloned().collect();
+        Ok(Some(Losses {
+            dir: dir.to_owned(),
+            project,
+            checkpoints,
+            gone: BTreeSet::new(),
+            given_up: history.given_up,
+            restores: false,
+            whole: false,
+        }))
+    }
+
+    fn by_rule(&mut self, retention: &Retention, now: u64, orphans_since: u64) {
+        let touched = time::seconds(&self.project.last_touch).unwrap_or(now);
+        let age = now.saturating_sub(touched);
+        let orphan = retention.delete_orphans && age >= orphans_since && self.project.is_orphan();
+        let stale = retention.retention_days > 0 && age >= u64::from(retention.retention_days) * DAY;
+        if orphan || stale {
+            let free = self.checkpoints.iter().filter(|one| !one.is_kept());
+            self.gone = free.map(|one| one.id.clone()).collect();
+            self.whole = self.gone.len() == self.checkpoints.len();
+            self.restores = true;
+        } else {
+            self.gone = excess(&self.checkpoints, retention.max_snapshots).into_iter().collect();
+        }
+    }
+
+    /// The oldest that may go for want of room: never the newest of all.
+    fn oldest(&self) -> Option<CheckpointId> {
+        let left: Vec<&Checkpoint> =
+            self.checkpoints.iter().filter(|one| !self.gone.contains(&one.id)).collect();
+        let (_, older) = left.split_last()?;
+        older.iter().find(|one| !one.is_kept()).map(|one| one.id.clone())
+    }
+
+    fn removed(&self) -> Vec<Checkpoint> {
+        self.checkpoints.iter().filter(|one| self.gone.contains(&one.id)).cloned().collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.given_up.is_empty() && !self.whole && !self.restores
+    }
+}
+
+/// Everything that is to go.
+#[derive(Debug, Default)]
+struct Sweep {
+    losses: Vec<Losses>,
+    legacy: Vec<Legacy>,
+    problems: Vec<CheckpointError>,
+}
+
+impl CheckpointManager {
+    /// What the settings say.
+    pub fn retention(&self) -> Retention {
+        let config = self.config();
+        Retention {
+            max_snapshots: config.max_snapshots,
+            max_bytes: config.max_total_size_mb.saturating_mul(1 << 20),
+            retention_days: config.retention_days,
+            delete_orphans: config.delete_orphans,
+        }
+    }
+
+    /// Sweep everything. In a dry run the sizes are estimates.
+    pub fn prune(&self, retention: &Retention, dry_run: bool) -> Result<Pruned, CheckpointError> {
+        if !projects_dir(self.host()).is_dir() && self.legacy()?.is_empty() {
+            return Ok(Pruned::default());
+        }
+        let _one = if dry_run { None } else { self.sweeping(true)? };
+        self.sweep(retention, 0, dry_run)
+    }
+
+    /// The same by itself, at most every so often: nothing where it is not due, or somebody else is at it. What was
+    /// deleted just now may have been deleted by mistake: the checkpoints of such a folder are left for a day.
+    pub fn auto_prune(&self) -> Result<Option<Pruned>, CheckpointError> {
+        let now = time::now_ms() / 1000;
+        let marker = self.host().state_dir.join(MARKER);
+        if !self.config().auto_prune || !self.has_something()? || !self.is_due(&marker, now) {
+            return Ok(None);
+        }
+        let Some(_one) = self.sweeping(false)? else { return Ok(None) };
+        if !self.is_due(&marker, now) {
+            return Ok(None);
+        }
+        let pruned = self.sweep(&self.retention(), DAY, false)?;
+        let text = format!("{}\n", time::now_iso());
+        file::replace(&marker, text.as_bytes(), Sync::No).map_err(CheckpointError::io(&marker))?;
+        Ok(Some(pruned))
+    }
+
+    /// Make room when there is little left: for those who just wrote, in the background.
+    pub fn free_room(&self) -> Result<Option<Pruned>, CheckpointError> {
+        let retention = self.retention();
+        let near = retention.max_bytes / 10 * 9;
+        let enough = || self.usage().known().is_some_and(|taken| taken.bytes <= near);
+        if retention.max_bytes == 0 || (enough() && !self.usage().is_short()) {
+            return Ok(None);
+        }
+        let Some(_one) = self.sweeping(false)? else { return Ok(None) };
+        let short = self.usage().is_short();
+        let used = self.usage().count()?;
+        if used <= near && !short {
+            return Ok(None);
+        }
+        // By number and size alone, and so far that it does not have to be done again at once.
+        let retention = Retention {
+            max_bytes: retention.max_bytes.min(used) / 4 * 3,
+            retention_days: 0,
+            delete_orphans: false,
+            ..retention
+        };
+        self.sweep(&retention, 0, false).map(Some)
+    }
+
+    fn has_something(&self) -> Result<bool, CheckpointError> {
+        Ok(!self.project_dirs()?.is_empty() || !self.legacy()?.is_empty())
+    }
+
+    fn is_due(&self, marker: &Path, now: u64) -> bool {
+        let interval = u64::from(self.config().min_interval_hours) * HOUR;
+        // A marker that cannot be read, or is of the future, is none.
+        let text = file::read(marker).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let last = text.and_then(|text| time::seconds(text.trim())).filter(|last| *last <= now);
+        last.is_none_or(|last| now - last >= interval)
+    }
+
+    fn sweeping(&self, wait: bool) -> Result<Option<Sweeping>, CheckpointError> {
+        let dir = projects_dir(self.host());
+        file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
+        let path = dir.join(LOCK);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(CheckpointError::io(&path))?;
+        if wait {
+            file.lock().map_err(CheckpointError::io(&path))?;
+            return Ok(Some(Sweeping(file)));
+        }
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Sweeping(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(CheckpointError::Io { path, source }),
+        }
+    }
+
+    fn sweep(
+        &self,
+        retention: &Retention,
+        orphans_since: u64,
+        dry_run: bool,
+    ) -> Result<Pruned, CheckpointError> {
+        let mut pruned = Pruned::default();
+        if !dry_run {
+            self.finish_removals(&mut pruned);
+            pruned.problems.extend(self.migrate().err());
+        }
+        // Without an exact number nothing goes for want of room.
+        let before = self.count_or(&mut pruned);
+        pruned.bytes_before = before.unwrap_or(0);
+        pruned.bytes_after = pruned.bytes_before;
+        for round in 0..ROUNDS {
+            let mut sweep = self.by_rules(retention, orphans_since)?;
+            if before.is_some() {
+                let after = self.by_size(&mut sweep, retention.max_bytes);
+                match after {
+                    Ok(after) if dry_run => pruned.bytes_after = after.min(pruned.bytes_before),
+                    Ok(_) => {}
+                    Err(error) => sweep.problems.push(error),
+                }
+            }
+            if round == 0 {
+                pruned.problems.append(&mut sweep.problems);
+            }
+            let nothing = sweep.losses.iter().all(Losses::is_empty) && sweep.legacy.is_empty();
+            let removed =
+                if dry_run { foreseen(&sweep, &mut pruned) } else { self.carry_out(sweep, &mut pruned) };
+            let over = |pruned: &Pruned| retention.max_bytes > 0 && pruned.bytes_after > retention.max_bytes;
+            if !dry_run && (removed || (round == 0 && over(&pruned))) {
+                pruned.problems.extend(self.collect().err());
+                pruned.bytes_after = self.count_or(&mut pruned).unwrap_or(pruned.bytes_before);
+            }
+            pruned.over_budget = over(&pruned);
+            if dry_run || !pruned.over_budget || (nothing && round > 0) {
+                break;
+            }
+        }
+        Ok(pruned)
+    }
+
+    fn count_or(&self, pruned: &mut Pruned) -> Option<u64> {
+        match self.usage().count() {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                pruned.problems.push(error);
+                None
+            }
+        }
+    }
+
+    /// What goes by number, by age, and because it is left over.
+    fn by_rules(&self, retention: &Retention, orphans_since: u64) -> Result<Sweep, CheckpointError> {
+        let now = time::now_ms() / 1000;
+        let mut sweep = Sweep::default();
+        for dir in self.project_dirs()? {
+            match Losses::of(&dir) {
+                Ok(Some(mut losses)) => {
+                    losses.by_rule(retention, now, orphans_since);
+                    sweep.losses.push(losses);
+                }
+                Ok(None) => {}
+                // What cannot be read is left alone.
+                Err(error) => sweep.problems.push(error),
+            }
+        }
+        sweep.losses.sort_by(|a, b| a.project.workdir.cmp(&b.project.workdir));
+        let days = u64::from(retention.retention_days);
+        let old = |since: u64| days > 0 && now.saturating_sub(since) >= days * DAY;
+        sweep.legacy = self.legacy()?.into_iter().filter(|one| old(one.since)).collect();
+        Ok(sweep)
+    }
+
+    /// And what goes until all of it fits: one of each project in turn. What would be left then.
+    fn by_size(&self, sweep: &mut Sweep, max: u64) -> Result<u64, CheckpointError> {
+        let mut left = self.left(sweep)?;
+        if max > 0 && left > max {
+            sweep.losses.iter_mut().for_each(|losses| losses.restores = true);
+            left = self.left(sweep)?;
+        }
+        // In turn, until it fits or a whole turn has nothing more to give.
+        let (mut turn, mut idle) = (0, 0);
+        while max > 0 && left > max && idle < sweep.losses.len() {
+            idle += 1;
+            if let Some(losses) = sweep.losses.get_mut(turn)
+                && let Some(id) = losses.oldest()
+            {
+                losses.gone.insert(id);
+                idle = 0;
+                left = self.left(sweep)?;
+            }
+            turn = (turn + 1) % sweep.losses.len();
+        }
+        Ok(left)
+    }
+
+    /// How much would be left without what is to go.
+    fn left(&self, sweep: &Sweep) -> Result<u64, CheckpointError> {
+        let mut beside = bytes(&projects_dir(self.host()))?;
+        let mut gone: BTreeMap<PathBuf, BTreeSet<SnapshotId>> = BTreeMap::new();
+        let mut whole: BTreeSet<PathBuf> = sweep.legacy.iter().map(|one| one.path.clone()).collect();
+        for losses in &sweep.losses {
+            let dir = losses.dir.canonicalize().map_err(CheckpointError::io(&losses.dir))?;
+            if losses.whole {
+                beside = beside.saturating_sub(bytes(&dir)?);
+                whole.insert(dir);
+                continue;
+            }
+            let mut ids: BTreeSet<SnapshotId> =
+                losses.removed().iter().map(Checkpoint::snapshot_id).collect();
+            ids.extend(losses.given_up.iter().map(|number| SnapshotId::Number(*number)));
+            if losses.restores {
+                ids.extend(superseded(&losses.dir));
+            }
+            gone.insert(dir, ids);
+        }
+        let store = self.store_dir();
+        if !store.is_dir() {
+            return Ok(beside);
+        }
+        let store = Store::open(&store).map_err(SnapshotError::from)?;
+        let goes = |dir: &Path, id: &SnapshotId| {
+            whole.iter().any(|whole| dir.starts_with(whole))
+                || gone.get(dir).is_some_and(|ids| ids.contains(id))
+        };
+        let shares = shares(&store, &self.usage().is_mine(), &goes)?;
+        Ok(beside.saturating_add(shares.live))
+    }
+
+    /// Says whether anything went.
+    fn carry_out(&self, sweep: Sweep, pruned: &mut Pruned) -> bool {
+        let mut any = false;
+        for losses in sweep.losses.into_iter().filter(|losses| !losses.is_empty()) {
+            match self.lose(&losses) {
+                Ok(None) => {}
+                Ok(Some(removed)) => {
+                    any = true;
+                    note(pruned, &losses, removed);
+                }
+                Err(error) => pruned.problems.push(error),
+            }
+        }
+        for legacy in sweep.legacy {
+            any = true;
+            match fs::remove_tree(&legacy.path) {
+                Ok(()) => pruned.legacy.push(legacy),
+                Err(error) => pruned.problems.push(CheckpointError::io(legacy.path)(error)),
+            }
+        }
+        any
+    }
+
+    /// What one project lost; nothing if it was worked on meanwhile.
+    fn lose(&self, losses: &Losses) -> Result<Option<Vec<Checkpoint>>, CheckpointError> {
+        let Some(folder) = Folder::at(&losses.dir)? else { return Ok(None) };
+        if folder.project.last_touch != losses.project.last_touch {
+            return Ok(None);
+        }
+        // A restore that was cut off is somebody's way back.
+        if losses.whole && !folder.file("restore.journal").exists() {
+            let history = History::load(&folder.dir)?;
+            if history.checkpoints.len() == losses.checkpoints.len() {
+                remove(&folder)?;
+                return Ok(Some(losses.removed()));
+            }
+        }
+        let mut open = self.open_folder(folder, Bounds::None)?;
+        let given_up = !open.history.given_up.is_empty();
+        let removed = open.give_up(&losses.gone)?;
+        let fewer = losses.restores && open.forget_restores()?;
+        Ok((fewer || given_up || !removed.is_empty()).then_some(removed))
+    }
+
+    /// Removals that were cut off.
+    fn finish_removals(&self, pruned: &mut Pruned) {
+        let entries = crate::legacy::entries(&projects_dir(self.host()));
+        let aside = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(ASIDE.as_bytes()))
+        };
+        for path in entries.unwrap_or_default().into_iter().filter(aside) {
+            pruned.problems.extend(fs::remove_tree(&path).map_err(CheckpointError::io(path)).err());
+        }
+    }
+
+    /// Free what nobody needs any more, to the last byte.
+    pub(crate) fn collect(&self) -> Result<(), CheckpointError> {
+        let dir = self.store_dir();
+        if dir.is_dir() {
+            let store = Store::open(&dir).map_err(SnapshotError::from)?;
+            let shown = self.show_removed_legacy(&store)?;
+            let purged = purge(&store);
+            for path in shown {
+                // An empty folder that stays is swept as any other.
+                let _ = std::fs::remove_dir(path);
+            }
+            purged?;
+        }
+        Ok(())
+    }
+}
+
+/// Remove a project that is held.
+pub(crate) fn remove(folder: &Folder) -> Result<(), CheckpointError> {
+    let name = folder.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = folder.dir.with_file_name(format!("{ASIDE}{name}-{}", time::now_ms()));
+    std::fs::rename(&folder.dir, &aside).map_err(CheckpointError::io(&folder.dir))?;
+    fs::remove_tree(&aside).map_err(CheckpointError::io(aside))
+}
+
+/// The snapshots that restores before the last one need.
+fn superseded(dir: &Path) -> Vec<SnapshotId> {
+    let restores = Restores::load_from(dir).unwrap_or_default();
+    restores.superseded()
+}
+
+fn note(pruned: &mut Pruned, losses: &Losses, removed: Vec<Checkpoint>) {
+    let workdir = losses.project.workdir.clone();
+    if losses.whole && !losses.dir.exists() {
+        pruned.projects_removed.push(workdir.clone());
+    }
+    match pruned.removed.iter_mut().find(|(known, _)| *known == workdir) {
+        Some((_, known)) => known.extend(removed),
+        None if removed.is_empty() => {}
+        None => pruned.removed.push((workdir, removed)),
+    }
+}
+
+fn foreseen(sweep: &Sweep, pruned: &mut Pruned) -> bool {
+    for losses in sweep.losses.iter().filter(|losses| !losses.is_empty()) {
+        note(pruned, losses, losses.removed());
+        if losses.whole {
+            pruned.projects_removed.push(losses.project.workdir.clone());
+        }
+    }
+    pruned.legacy.extend(sweep.legacy.iter().cloned());
+    false
+}
+
+impl Open {
+    /// Give up checkpoints that are there still, and what was given up before. Says which.
+    pub(crate) fn give_up(
+        &mut self,
+        ids: &BTreeSet<CheckpointId>,
+    ) -> Result<Vec<Checkpoint>, CheckpointError> {
+        let goes = |line: &&Checkpoint| ids.contains(&line.id) && !line.is_kept();
+        let gone: Vec<Checkpoint> = self.history.checkpoints.iter().filter(goes).cloned().collect();
+        let mut numbers: Vec<u32> = gone.iter().map(|line| line.snapshot).collect();
+        self.history.checkpoints.retain(|line| !numbers.contains(&line.snapshot));
+        numbers.append(&mut self.history.given_up);
+        if numbers.is_empty() {
+            return Ok(gone);
+        }
+        self.manager.thin(&numbers)?;
+        self.history.forget_turns();
+        self.save_history()?;
+        Ok(gone)
+    }
+
+    /// Only the last restore can be taken back from now on. Says whether anything went.
+    fn forget_restores(&mut self) -> Result<bool, CheckpointError> {
+        let mut restores = Restores::load(&self.folder)?;
+        let gone = restores.superseded();
+        if gone.is_empty() {
+            return Ok(false);
+        }
+        restores.keep_last();
+        restores.save(&self.folder)?;
+        self.manager.drop_asides(&gone)?;
+        Ok(true)
+    }
+}
+
+#[derive(Debug)]
+#[must_use]
+struct Sweeping(File);
+
+impl Drop for Sweeping {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is just being forked has the descriptor until it executes.
+        let _ = self.0.unlock();
+    }
+}

@@ -1,0 +1,66 @@
+//! What there is, at a glance: nothing is walked or counted but the list of projects.
+
+use crate::error::CheckpointError;
+use crate::history::{DAMAGED, History};
+use crate::manager::{CheckpointManager, ProjectStatus, Status};
+use crate::project::Project;
+use crate::unprotected;
+use crate::usage::{Usage, bytes};
+
+impl CheckpointManager {
+    pub(crate) fn usage(&self) -> Usage {
+        Usage::new(self.host())
+    }
+
+    /// All projects, and how much room they take: what is known of it, or where nothing is, all that is there.
+    pub fn status(&self) -> Result<Status, CheckpointError> {
+        let mut status = Status {
+            enabled: self.config().enabled,
+            base: self.host().state_dir.clone(),
+            ..Status::default()
+        };
+        for dir in self.project_dirs()? {
+            if dir.join(DAMAGED).exists() {
+                let damaged = dir.join(DAMAGED);
+                let what =
+                    "names, pins and reasons of its project may be lost: it was damaged, and set aside";
+                status.problems.push(format!("{}: {what}", damaged.display()));
+            }
+            match project(&dir) {
+                Ok(Some(project)) => status.projects.push(project),
+                Ok(None) => {}
+                Err(error) => status.problems.push(error.to_string()),
+            }
+        }
+        status.projects.sort_by(|a, b| (&b.last_touch, &a.workdir).cmp(&(&a.last_touch, &b.workdir)));
+        // One that is gone needs no protection any more.
+        let notes = unprotected::without_project(self.host()).into_iter();
+        status.unprotected = notes.filter(|note| note.dir.is_dir()).collect();
+        for legacy in self.legacy()? {
+            status.legacy_bytes = status.legacy_bytes.saturating_add(legacy.bytes);
+            status.legacy.push((legacy.name(), legacy.bytes));
+        }
+        match self.usage().known() {
+            Some(taken) => (status.store_bytes, status.exact) = (taken.bytes, taken.exact),
+            None if status.projects.is_empty() => status.exact = true,
+            None => {
+                let projects = bytes(&crate::project::projects_dir(self.host()))?;
+                status.store_bytes = bytes(&self.store_dir())?.saturating_add(projects);
+            }
+        }
+        Ok(status)
+    }
+}
+
+fn project(dir: &std::path::Path) -> Result<Option<ProjectStatus>, CheckpointError> {
+    let Some(project) = Project::load(dir)? else { return Ok(None) };
+    let history = History::load(dir)?;
+    Ok(Some(ProjectStatus {
+        hash: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        checkpoints: history.checkpoints.len() as u64,
+        orphan: project.is_orphan(),
+        last_touch: project.last_touch,
+        workdir: project.workdir,
+        unprotected: unprotected::of_project(dir).map(|note| note.why),
+    }))
+}

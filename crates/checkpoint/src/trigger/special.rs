@@ -1,0 +1,274 @@
+//! Programs whose arguments are a language of their own.
+
+use super::args::{Args, Values, is_option};
+use super::commands::change;
+use super::state::State;
+use super::table::{GIT, GIT_FORMS};
+use super::walk::{Input, Walk, Walker};
+use super::words::Arg;
+
+impl Walker {
+    /// `false`: not one of them, or not in a form that is judged here.
+    pub(super) fn special(&mut self, name: &str, args: &[Arg], state: &State, input: &Input) -> Walk<bool> {
+        match name {
+            "git" => self.git(args, state),
+            "find" | "gfind" | "fd" | "fdfind" => self.find(name, args, state)?,
+            "tar" | "gtar" | "bsdtar" => self.tar(args, state),
+            "unzip" => self.unzip(args, state),
+            "dd" | "gdd" => {
+                for (arg, text) in args.iter().filter_map(|arg| Some((arg, arg.text.strip_prefix("of=")?))) {
+                    self.target(&Arg { text: text.to_owned(), ..arg.clone() }, state);
+                }
+            }
+            "awk" | "gawk" | "mawk" | "nawk" => self.awk(args, state),
+            "cargo" => return Ok(self.cargo(args, state)),
+            "ruff" => self.ruff(args, state),
+            "sqlite3" => self.sqlite(args, state),
+            "curl" => return Ok(self.curl(args, state)),
+            "rsync" => return Ok(self.rsync(args, state)),
+            "flock" => self.flock(args, state, input)?,
+            // What is run elsewhere is not ours.
+            "ssh" | "mosh" | "docker" | "podman" | "kubectl" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn git(&mut self, args: &[Arg], state: &State) {
+        let mut state = state.clone();
+        let mut trees: Vec<Arg> = Vec::new();
+        let mut at = 0;
+        while let Some(arg) = args.get(at).filter(|arg| is_option(arg)) {
+            match arg.text.as_str() {
+                "-C" => {
+                    at += 1;
+                    change(args.get(at..=at).unwrap_or_default(), &mut state);
+                }
+                "--work-tree" => {
+                    at += 1;
+                    trees.extend(args.get(at).cloned());
+                }
+                "-c" => {
+                    at += 1;
+                    // An alias may run anything.
+                    if args.get(at).is_some_and(|arg| arg.text.starts_with("alias.")) {
+                        self.here(&state);
+                    }
+                }
+                "--git-dir" | "--namespace" | "--exec-path" | "--super-prefix" | "--config-env" => at += 1,
+                text => trees.extend(
+                    text.strip_prefix("--work-tree=")
+                        .map(|tree| Arg { text: tree.to_owned(), ..arg.clone() }),
+                ),
+            }
+            at += 1;
+        }
+        let Some(command) = args.get(at) else { return };
+        if git_loses(command, &args[at + 1..]) {
+            self.here(&state);
+            self.aim(&trees, &state);
+        }
+        for arg in &args[at + 1..] {
+            if let Some(text) = arg.text.strip_prefix("--output=") {
+                self.target(&Arg { text: text.to_owned(), ..arg.clone() }, &state);
+            }
+        }
+    }
+
+    fn find(&mut self, name: &str, args: &[Arg], state: &State) -> Walk {
+        let expression = |arg: &Arg| arg.text.starts_with('-') || arg.text == "(" || arg.text == "!";
+        let starts: Vec<Arg> = match name {
+            // `fd pattern path -x command`
+            "fd" | "fdfind" => args.iter().take_while(|arg| !expression(arg)).skip(1).cloned().collect(),
+            _ => {
+                let global = |arg: &&Arg| ["-L", "-H", "-P"].contains(&arg.text.as_str());
+                args.iter().skip_while(global).take_while(|arg| !expression(arg)).cloned().collect()
+            }
+        };
+        let starts = if starts.is_empty() { vec![Arg::exact(".")] } else { starts };
+        let mut lost = false;
+        for (at, arg) in args.iter().enumerate() {
+            let rest = &args[at + 1..];
+            match arg.text.as_str() {
+                "-delete" => lost = true,
+                "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
+                    self.aim(rest.first(), state);
+                }
+                "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch" => {
+                    let end = rest.iter().position(|arg| arg.is(";") || arg.is("+")).unwrap_or(rest.len());
+                    let mut command = rest[..end].to_vec();
+                    for word in &mut command {
+                        if word.text.contains("{}") {
+                            word.text = word.text.replace("{}", &starts[0].text);
+                        }
+                    }
+                    lost |= self.found(|walker| walker.program(&command, state, &Input::Inherited))?;
+                }
+                _ => {}
+            }
+        }
+        if lost {
+            self.aim(&starts, state);
+        }
+        Ok(())
+    }
+
+    fn tar(&mut self, args: &[Arg], state: &State) {
+        const VALUES: Values =
+            &["-f", "--file", "-C", "--directory", "-T", "-X", "--exclude", "-I", "-b", "-g", "-V"];
+        // The first word may do without its dash: `tar xzf a.tgz`.
+        let mut args = args.to_vec();
+        if let Some(first) = args.first_mut().filter(|first| !first.text.starts_with('-')) {
+            first.text.insert(0, '-');
+        }
+        let told = Args::new(&args, VALUES);
+        let folders = told.values(&["-C", "--directory"], VALUES);
+        if told.has(&["-x", "--extract", "--get"], VALUES) && !told.has(&["-O", "--to-stdout"], VALUES) {
+            if folders.is_empty() {
+                self.here(state);
+            }
+            self.aim(folders, state);
+            if told.has(&["-P", "--absolute-names"], VALUES) {
+                self.here(state);
+            }
+        }
+        let writes =
+            ["-c", "--create", "-r", "--append", "-u", "--update", "-A", "--concatenate", "--delete"];
+        if told.has(&writes, VALUES) {
+            self.aim(told.values(&["-f", "--file"], VALUES), state);
+        }
+        if told.has(&["--remove-files"], VALUES) {
+            self.here(state);
+        }
+    }
+
+    fn unzip(&mut self, args: &[Arg], state: &State) {
+        const VALUES: Values = &["-d", "-x", "-P"];
+        let told = Args::new(args, VALUES);
+        if told.has(&["-l", "-t", "-v", "-p", "-Z", "-z", "-c"], VALUES) || told.operands.is_empty() {
+            return;
+        }
+        let folders = told.values(&["-d"], VALUES);
+        if folders.is_empty() {
+            self.here(state);
+        }
+        self.aim(folders, state);
+    }
+
+    fn awk(&mut self, args: &[Arg], state: &State) {
+        const VALUES: Values = &["-i", "--include", "-v", "-f", "-F", "--file", "--assign", "-e", "--source"];
+        let told = Args::new(args, VALUES);
+        let in_place = told.values(&["-i", "--include"], VALUES).iter().any(|value| value.is("inplace"));
+        let program = told.operands.first().map_or("", |arg| arg.text.as_str());
+        let squeezed: String = program.chars().filter(|c| !c.is_whitespace()).collect();
+        // print > "file", print | "command", system("…")
+        let writes = squeezed.contains(">\"") || squeezed.contains("|\"") || squeezed.contains("system(");
+        if in_place {
+            self.aim(told.operands.iter().skip(1).copied(), state);
+        }
+        if (in_place && told.operands.len() < 2) || (writes && !only_devices(&squeezed)) {
+            self.here(state);
+        }
+    }
+
+    /// The forms that have options of their own; the others are in the table.
+    fn cargo(&mut self, args: &[Arg], state: &State) -> bool {
+        let told = Args::new(args, &["--manifest-path", "-C", "--config", "-p", "--package"]);
+        let command =
+            told.operands.iter().find(|arg| !arg.text.starts_with('+')).map(|arg| arg.text.as_str());
+        let lost = match command {
+            Some("fmt") => !told.has(&["--check"], &[]) && !args.iter().any(|arg| arg.is("--check")),
+            Some("clippy" | "check") => told.has(&["--fix"], &[]),
+            Some("test" | "nextest" | "insta") => {
+                args.iter().any(|arg| arg.is("--accept") || arg.is("accept"))
+            }
+            _ => return false,
+        };
+        if lost {
+            self.here(state);
+        }
+        true
+    }
+
+    fn ruff(&mut self, args: &[Arg], state: &State) {
+        let told = Args::new(args, &["--config", "--select", "--ignore", "--line-length"]);
+        let formats = told.operands.first().is_some_and(|arg| arg.is("format"));
+        let checks = told.has(&["--check", "--diff", "--help"], &[]);
+        if (formats && !checks) || told.has(&["--fix", "--fix-only", "--add-noqa"], &[]) {
+            if told.operands.len() < 2 {
+                self.here(state);
+            }
+            self.aim(told.operands.iter().skip(1).copied(), state);
+        }
+    }
+
+    fn sqlite(&mut self, args: &[Arg], state: &State) {
+        const WORDS: [&str; 9] =
+            ["insert", "update", "delete", "drop", "alter", "create", "replace", "vacuum", ".import"];
+        let told = Args::new(args, &["-cmd", "-separator"]);
+        let text: String = told.operands.iter().skip(1).map(|arg| arg.text.to_lowercase()).collect();
+        // Without a command of its own it reads one.
+        let reads = told.operands.len() == 1;
+        if let Some(file) = told.operands.first()
+            && (reads || WORDS.iter().any(|word| text.contains(word)))
+        {
+            self.target(file, state);
+        }
+    }
+
+    /// `-O` writes where it runs; `-o FILE` is in the table.
+    fn curl(&mut self, args: &[Arg], state: &State) -> bool {
+        const VALUES: Values =
+            &["-o", "-H", "-d", "-X", "-u", "-A", "-b", "-c", "-e", "-F", "-m", "-T", "-w", "-x", "-K", "-E"];
+        let told = Args::new(args, VALUES);
+        if told.has(&["-O", "--remote-name", "--remote-name-all"], VALUES) {
+            self.here(state);
+        }
+        false
+    }
+
+    /// `--remove-source-files` and a plain destination; the table has the rest.
+    fn rsync(&mut self, args: &[Arg], state: &State) -> bool {
+        let told = Args::new(args, &["-e", "-f", "-B", "-M", "-T"]);
+        let dry = told.has(&["-n", "--dry-run", "--list-only"], &["-e", "-f", "-B", "-M", "-T"]);
+        if !dry && told.has(&["--remove-source-files"], &[]) {
+            self.here(state);
+        }
+        dry
+    }
+
+    /// `flock FILE command…`, `flock FILE -c line`
+    fn flock(&mut self, args: &[Arg], state: &State, input: &Input) -> Walk {
+        let told = Args::new(args, &["-w", "--timeout", "-E", "-c", "--command"]);
+        if let Some(line) = told.values(&["-c", "--command"], &["-c"]).first() {
+            return self.script(&line.text, &mut state.clone());
+        }
+        let at = args.iter().position(|arg| !is_option(arg)).map_or(args.len(), |at| at + 1);
+        self.program(&args[at.min(args.len())..], state, input)
+    }
+}
+
+fn git_loses(command: &Arg, rest: &[Arg]) -> bool {
+    let has = |words: &[&str]| rest.iter().any(|arg| words.contains(&arg.text.as_str()));
+    let first = rest.iter().find(|arg| !is_option(arg)).map_or("", |arg| arg.text.as_str());
+    match command.text.as_str() {
+        "stash" => !matches!(first, "list" | "show" | "create" | "store"),
+        "rm" => !has(&["--cached"]) && !has(&["-n", "--dry-run"]),
+        "clean" => !has(&["-n", "--dry-run"]) && !rest.iter().any(|arg| clustered(arg, 'n')),
+        "apply" => !has(&["--check", "--stat", "--numstat", "--summary"]) || has(&["--apply"]),
+        "bisect" => !matches!(first, "log" | "view" | "visualize"),
+        "mv" => !has(&["-n", "--dry-run"]),
+        text if GIT.contains(&text) => true,
+        text => GIT_FORMS.iter().any(|(name, forms)| *name == text && has(forms)),
+    }
+}
+
+fn clustered(arg: &Arg, letter: char) -> bool {
+    arg.text.starts_with('-') && !arg.text.starts_with("--") && arg.text.contains(letter)
+}
+
+/// An awk program that prints to nothing but devices.
+fn only_devices(squeezed: &str) -> bool {
+    let mut writes = squeezed.split(">\"").skip(1);
+    !squeezed.contains("|\"") && !squeezed.contains("system(") && writes.all(|rest| rest.starts_with("/dev/"))
+}

@@ -1,0 +1,197 @@
+//! Lines, and what they come to.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+
+use super::{Call, Judgement, TARGETS, judge, reason};
+
+const CWD: &str = "/w/p";
+const HOME: &str = "/home/me";
+
+fn shell(line: &str) -> Judgement {
+    let call = Call::Shell { tool: "terminal".to_owned(), command: line.to_owned() };
+    judge(&call, Path::new(CWD), Path::new(HOME))
+}
+
+fn targets(line: &str) -> Option<Vec<String>> {
+    match shell(line) {
+        Judgement::Harmless => None,
+        Judgement::Destructive { targets, .. } => {
+            Some(targets.iter().map(|path| path.to_string_lossy().into_owned()).collect())
+        }
+    }
+}
+
+/// Harmless lines and destructive ones, as data.
+#[test]
+fn lines_and_their_targets() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for row in include_str!("tests/lines.txt").lines().filter(|row| !row.is_empty() && !row.starts_with("# "))
+    {
+        let (expected, line) = row.split_once('\t').expect("targets, a tab, a line");
+        let path =
+            |name: &str| Path::new(CWD).join(name).components().collect::<PathBuf>().display().to_string();
+        let expected =
+            (expected != "harmless").then(|| expected.split_whitespace().map(path).collect::<Vec<_>>());
+        let got = targets(&line.replace('⏎', "\n"));
+        if got != expected {
+            wrong.push(format!("{line:?}: {got:?}, not {expected:?}"));
+        }
+        seen += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 450, "the table has {seen} lines");
+}
+
+#[test]
+fn what_a_table_cannot_hold() {
+    for line in ["", " ", "\n", "\t\n "] {
+        assert_eq!(targets(line), None, "{line:?}");
+    }
+    let four = ["a b", "c d", "e f", "g"].map(|name| format!("{CWD}/{name}")).to_vec();
+    assert_eq!(targets("rm a\\ b 'c d' \"e f\" $'g'"), Some(four));
+    assert_eq!(targets("echo a > 'a b/c'"), Some(vec![format!("{CWD}/a b/c")]));
+}
+
+#[test]
+fn what_cannot_be_read_counts() {
+    for line in ["rm 'x", "if then", "((((", "echo $(", "case", "for", "a && ", "\"", "`", "foo ( bar"] {
+        let found = targets(line);
+        assert!(
+            found.as_ref().is_some_and(|targets| targets.contains(&CWD.to_owned())),
+            "{line:?}: {found:?}"
+        );
+    }
+    assert_eq!(targets("rm /o/x 'unclosed"), Some(vec![CWD.to_owned(), "/o/x".to_owned()]));
+    let long = format!("echo {}", "a".repeat(70_000));
+    assert_eq!(targets(&long), Some(vec![CWD.to_owned()]));
+    let long = format!("rm ~/x /o/y {}", "a ".repeat(70_000));
+    assert_eq!(targets(&long), Some([CWD, "/home/me/x", "/o/y"].map(str::to_owned).to_vec()));
+}
+
+/// Each of these overflows the parser's stack, or takes it for ever, when nobody bounds it.
+#[test]
+fn depth_and_time_are_bounded() {
+    let nested = |open: &str, inner: &str, close: &str, times: usize| {
+        format!("{}{inner}{}", open.repeat(times), close.repeat(times))
+    };
+    for times in [60, 600, 10_000] {
+        for (open, close) in [
+            ("( ", " )"),
+            ("(", ")"),
+            ("((", "))"),
+            ("{ ", "; }"),
+            ("echo $(", ")"),
+            ("\"$(echo ", ")\""),
+            ("[[ ( ", " ) ]]"),
+            ("if true; then ", "; fi"),
+            ("while true; do ", "; done"),
+            ("case x in x) ", ";; esac"),
+            ("f() { ", "; }"),
+            ("${a:-", "}"),
+            ("$((", "))"),
+            ("! ", ""),
+            ("coproc ", ""),
+            ("(", ""),
+            ("$(", ""),
+            ("((", ""),
+            ("`", "`"),
+            ("{a,", "}"),
+            ("bash -c '", "'"),
+            ("eval ", ""),
+            ("sudo ", ""),
+            ("<(", ")"),
+            ("[[ ! ", " ]]"),
+            ("a[", "]=1"),
+        ] {
+            let line = nested(open, "rm x", close, times);
+            // Any answer will do, but for silence about what removes.
+            let judged = shell(&line);
+            if times > 600 && !matches!(open, "! " | "sudo " | "eval ") {
+                assert_ne!(judged, Judgement::Harmless, "{open:?}");
+            }
+        }
+    }
+    let doubling: Vec<_> = (0..40).map(|n| format!("f{n}() {{ f{}; f{}; }}; ", n + 1, n + 1)).collect();
+    let doubling = doubling.concat();
+    assert_ne!(shell(&format!("{doubling} f40() {{ rm x; }}; f0")), Judgement::Harmless);
+    assert_eq!(shell("f() { f; }; f"), Judgement::Harmless);
+}
+
+#[test]
+fn targets_are_few_and_different() {
+    let many = (0..200).map(|n| format!("/o/{n}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(targets(&format!("rm {many}")).map(|targets| targets.len()), Some(TARGETS));
+    assert_eq!(targets("rm x; rm x; echo > x").map(|targets| targets.len()), Some(1));
+    let paths = (0..200).map(|n| PathBuf::from(format!("/o/{n}"))).collect();
+    let Judgement::Destructive { targets, .. } =
+        judge(&Call::Files { tool: "Write".to_owned(), paths }, Path::new(CWD), Path::new(HOME))
+    else {
+        panic!("files are written")
+    };
+    assert_eq!(targets.len(), TARGETS);
+}
+
+#[test]
+fn files_and_other_tools() {
+    let judged = |call: &Call| judge(call, Path::new(CWD), Path::new(HOME));
+    let files = |paths: &[&str]| Call::Files {
+        tool: "patch".to_owned(),
+        paths: paths.iter().map(PathBuf::from).collect(),
+    };
+    assert_eq!(
+        judged(&files(&["a/b", "/o/c", "~/d", "a/b"])),
+        Judgement::Destructive {
+            targets: ["/w/p/a/b", "/o/c", "/home/me/d"].map(PathBuf::from).to_vec(),
+            reason: "before patch".to_owned()
+        }
+    );
+    assert_eq!(
+        judged(&files(&[])),
+        Judgement::Destructive { targets: vec![CWD.into()], reason: "before patch".to_owned() }
+    );
+    assert_eq!(judged(&Call::Other { tool: "WebSearch".to_owned() }), Judgement::Harmless);
+}
+
+#[test]
+fn a_reason_is_one_short_line() {
+    let of =
+        |command: &str| reason(&Call::Shell { tool: "terminal".to_owned(), command: command.to_owned() });
+    assert_eq!(of("rm -rf build"), "before terminal: rm -rf build");
+    assert_eq!(of("rm -rf \\\n\tbuild\x1b[2J"), "before terminal: rm -rf \\ build [2J");
+    assert_eq!(of(&"é".repeat(100)), format!("before terminal: {}…", "é".repeat(60)));
+    assert_eq!(of(&"é".repeat(60)), format!("before terminal: {}", "é".repeat(60)));
+    assert_eq!(reason(&Call::Other { tool: String::new() }), "before tool");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_is_too_strange(line in any::<String>()) {
+        let _ = shell(&line);
+    }
+
+    /// Pieces of the language in any order: whatever comes of it, it comes.
+    #[test]
+    fn nor_any_pieces(pieces in prop::collection::vec(prop::sample::select(vec![
+        "rm", "cd", "/a", "x", "$X", "$(", ")", "(", "`", "\"", "'", "\\", "{", "}", ";", "&&", "||", "|", "&", ">", ">>", "<",
+        "<<EOF", "\n", "EOF", "if", "then", "fi", "for", "in", "do", "done", "case", "esac", "[[", "]]", "((", "))", "-i", "sed",
+        "git", "-C", "find", "-exec", "bash", "-c", "eval", "xargs", "env", "=", "*", "?", "[", "~", "#", "!", "f()", "é", "\u{0}",
+        "-", "--", "tar", "python", "-e", "$'", "${", ",", "..",
+    ]), 0..40), glue in prop::sample::select(vec!["", " "])) {
+        let _ = shell(&pieces.join(glue));
+    }
+
+    /// Whatever harmless things stand around it, a removal is seen.
+    #[test]
+    fn a_removal_is_seen_among_others(before in "[a-z]{1,8}( [a-z0-9./-]{1,8}){0,3}", after in "[a-z]{1,8}", join in prop::sample::select(vec![";", "&&", "||", "|", "\n", "&"])) {
+        let keyword = |text: &str| ["if", "then", "fi", "for", "in", "do", "done", "case", "esac", "while", "until", "time", "else", "elif", "select", "function", "coproc", "exit", "exec"].contains(&text.split(' ').next().unwrap_or_default());
+        prop_assume!(!keyword(&before) && !keyword(&after) && !before.starts_with("cd"));
+        let line = format!("{before} {join} rm /o/gone {join} {after}");
+        let found = targets(&line).unwrap_or_default();
+        prop_assert!(found.contains(&"/o/gone".to_owned()), "{line:?} {found:?}");
+    }
+}

@@ -1,0 +1,246 @@
+//! Turns of agents whose every hook is a process of its own: `turns/<digest>.json` below nono's state, one file for each
+//! conversation, locked while it is read and written.
+//!
+//! Which checkpoint belongs to which turn is in the project's history; here is only which turn it is. A file that is
+//! damaged or gone begins anew, with ids that were never used before: an id that came again would seem to have its
+//! checkpoint already.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nono_snapshot::file::{self, Sync};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::CheckpointError;
+use crate::json;
+use crate::origin::{Origin, bounded};
+use crate::project::hex;
+
+/// The conversation, as it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnState {
+    pub agent: String,
+    pub session: String,
+    /// The agent's id of the turn, or our count of its prompts.
+    pub turn: String,
+    pub prompts: u64,
+    /// What makes our own ids of turns different from those of a file that was lost.
+    #[serde(default)]
+    tag: String,
+}
+
+/// The turn that a hook belongs to.
+#[derive(Debug)]
+pub struct Turn {
+    pub id: String,
+    /// It begins with this hook.
+    pub fresh: bool,
+    /// What was known of the conversation could not be read, and was begun anew.
+    pub damaged: Option<CheckpointError>,
+}
+
+/// The turns of all conversations.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    dir: PathBuf,
+}
+
+impl Turns {
+    pub fn new(state_dir: &Path) -> Turns {
+        Turns { dir: dir(state_dir) }
+    }
+
+    /// A person spoke: a turn begins, with the agent's id if it gives one that is new.
+    pub fn prompt(&self, origin: &Origin) -> Result<Turn, CheckpointError> {
+        self.turn(origin, true)
+    }
+
+    /// The turn of a later hook. One with an id of its own that was not seen begins it.
+    pub fn current(&self, origin: &Origin) -> Result<Turn, CheckpointError> {
+        self.turn(origin, false)
+    }
+
+    fn turn(&self, origin: &Origin, begins: bool) -> Result<Turn, CheckpointError> {
+        let name = |text: &Option<String>| bounded(text.as_deref().unwrap_or_default());
+        let (agent, session, given) = (name(&origin.agent), name(&origin.session), name(&origin.turn));
+        file::make_dirs(&self.dir).map_err(CheckpointError::io(&self.dir))?;
+        let _lock = self.lock()?;
+        let path = self.dir.join(file_name(&agent, &session));
+        let (known, damaged) = match json::load::<TurnState>(&path) {
+            Ok(known) => (known, None),
+            Err(error @ CheckpointError::Damaged { .. }) => (None, Some(error)),
+            Err(error) => return Err(error),
+        };
+        let known = known.filter(|known| known.agent == agent && known.session == session);
+        let mut state = match known {
+            Some(known) => known,
+            None => TurnState { agent, session, tag: tag()?, ..TurnState::default() },
+        };
+        let fresh = state.turn.is_empty() || if given.is_empty() { begins } else { given != state.turn };
+        if fresh {
+            state.prompts += 1;
+            state.turn = if given.is_empty() { format!("{}-{}", state.prompts, state.tag) } else { given };
+            json::save(&path, &state, Sync::No)?;
+        }
+        Ok(Turn { id: state.turn, fresh, damaged })
+    }
+
+    /// Held while the turn of any conversation is looked up, which takes a moment.
+    fn lock(&self) -> Result<File, CheckpointError> {
+        let path = self.dir.join("lock");
+        let open =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let lock = open.map_err(CheckpointError::io(&path))?;
+        lock.lock().map_err(CheckpointError::io(&path))?;
+        Ok(lock)
+    }
+}
+
+fn dir(state_dir: &Path) -> PathBuf {
+    state_dir.join("turns")
+}
+
+fn file_name(agent: &str, session: &str) -> String {
+    let mut digest = Sha256::new();
+    // With its length, so that no two pairs read the same.
+    digest.update((agent.len() as u64).to_le_bytes());
+    digest.update(agent);
+    digest.update(session);
+    format!("{}.json", &hex(&digest.finalize())[..32])
+}
+
+fn tag() -> Result<String, CheckpointError> {
+    let mut bytes = [0; 3];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| CheckpointError::io("/dev/urandom")(error.into()))?;
+    Ok(hex(&bytes))
+}
+
+/// Remove what is known of conversations that were silent for so long; how many.
+pub fn sweep(state_dir: &Path, older_than: Duration) -> Result<u64, CheckpointError> {
+    let dir = dir(state_dir);
+    let entries = match std::fs::read_dir(&dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        other => other.map_err(CheckpointError::io(&dir))?,
+    };
+    let _lock = Turns { dir: dir.clone() }.lock()?;
+    let now = SystemTime::now();
+    let mut removed = 0;
+    for entry in entries {
+        let entry = entry.map_err(CheckpointError::io(&dir))?;
+        let path = entry.path();
+        if entry.file_name() == "lock" {
+            continue;
+        }
+        let changed =
+            entry.metadata().and_then(|data| data.modified()).map_err(CheckpointError::io(&path))?;
+        // One from the future is not old.
+        if now.duration_since(changed).is_ok_and(|age| age > older_than) {
+            file::remove(&path).map_err(CheckpointError::io(&path))?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn origin(session: &str, turn: Option<&str>) -> Origin {
+        Origin {
+            agent: Some("a".to_owned()),
+            session: Some(session.to_owned()),
+            turn: turn.map(str::to_owned),
+            ..Origin::default()
+        }
+    }
+
+    #[test]
+    fn a_prompt_or_a_new_id_begins_one() {
+        let state = tempfile::tempdir().unwrap();
+        let turns = Turns::new(state.path());
+        let id = |turn: Turn| turn.id;
+        let first = id(turns.prompt(&origin("s", None)).unwrap());
+        let same = turns.current(&origin("s", None)).unwrap();
+        assert!(!same.fresh);
+        assert_eq!(same.id, first);
+        let second = id(turns.prompt(&origin("s", None)).unwrap());
+        assert_ne!(second, first);
+        // Ids of the agent's own.
+        assert_eq!(id(turns.prompt(&origin("s", Some("m1"))).unwrap()), "m1");
+        assert!(!turns.current(&origin("s", Some("m1"))).unwrap().fresh);
+        assert!(!turns.prompt(&origin("s", Some("m1"))).unwrap().fresh, "one message is one turn");
+        assert!(turns.current(&origin("s", Some("m2"))).unwrap().fresh);
+        assert_eq!(id(turns.current(&origin("s", None)).unwrap()), "m2");
+        // Conversations do not mix.
+        assert_ne!(id(turns.prompt(&origin("t", None)).unwrap()), first);
+        assert_eq!(id(turns.current(&origin("s", None)).unwrap()), "m2");
+        // No prompt was ever seen.
+        assert!(turns.current(&origin("u", None)).unwrap().fresh);
+        assert!(!turns.current(&origin("u", None)).unwrap().fresh);
+    }
+
+    #[test]
+    fn what_is_lost_begins_anew_with_other_ids() {
+        let state = tempfile::tempdir().unwrap();
+        let turns = Turns::new(state.path());
+        let mut seen = BTreeSet::from([turns.prompt(&origin("s", None)).unwrap().id]);
+        let file = state.path().join("turns").join(file_name("a", "s"));
+        for text in ["", "{", "[]", "\0\0", "{\"agent\": 7}"] {
+            std::fs::write(&file, text).unwrap();
+            let turn = turns.current(&origin("s", None)).unwrap();
+            assert!(turn.fresh && turn.damaged.is_some(), "{text:?}");
+            assert!(seen.insert(turn.id), "{text:?}");
+            assert!(turns.current(&origin("s", None)).unwrap().damaged.is_none());
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(seen.insert(turns.prompt(&origin("s", None)).unwrap().id));
+    }
+
+    #[test]
+    fn everything_an_agent_says_is_bounded() {
+        let state = tempfile::tempdir().unwrap();
+        let turns = Turns::new(state.path());
+        let long = "é/../\0".repeat(100_000);
+        let turn = turns.prompt(&origin(&long, Some(&long))).unwrap();
+        assert!(turn.id.len() <= 500);
+        assert!(!turns.current(&origin(&long, Some(&long))).unwrap().fresh);
+        let sizes = std::fs::read_dir(state.path().join("turns")).unwrap();
+        assert!(sizes.map(|entry| entry.unwrap().metadata().unwrap().len()).sum::<u64>() < 10_000);
+    }
+
+    #[test]
+    fn many_at_once_count_every_prompt() {
+        let state = tempfile::tempdir().unwrap();
+        let turns = Turns::new(state.path());
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let one = || scope.spawn(|| turns.prompt(&origin("s", None)).unwrap().id);
+            let all: Vec<_> = std::iter::repeat_with(one).take(16).collect();
+            all.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 16);
+        let file: TurnState = json::load(&turns.dir.join(file_name("a", "s"))).unwrap().unwrap();
+        assert_eq!(file.prompts, 16);
+    }
+
+    #[test]
+    fn only_the_old_are_swept() {
+        let state = tempfile::tempdir().unwrap();
+        assert_eq!(sweep(state.path(), Duration::ZERO).unwrap(), 0);
+        let turns = Turns::new(state.path());
+        turns.prompt(&origin("old", None)).unwrap();
+        turns.prompt(&origin("new", None)).unwrap();
+        let file = File::open(turns.dir.join(file_name("a", "old"))).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(1000)).unwrap();
+        assert_eq!(sweep(state.path(), Duration::from_secs(500)).unwrap(), 1);
+        assert!(turns.current(&origin("old", None)).unwrap().fresh);
+        assert!(!turns.current(&origin("new", None)).unwrap().fresh);
+    }
+}

@@ -1,0 +1,82 @@
+//! What could not be protected, until it is again: `unprotected.json` in a project's folder, or beside all projects for
+//! a folder that has none.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::file::{self, Sync};
+use serde::{Deserialize, Serialize};
+
+use crate::error::CheckpointError;
+use crate::folder::Folder;
+use crate::json;
+use crate::manager::Host;
+use crate::project;
+
+const FILE: &str = "unprotected.json";
+/// So many folders without a project are remembered.
+const FOLDERS: usize = 50;
+
+/// Why the last attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unprotected {
+    /// ISO 8601, UTC.
+    pub time: String,
+    #[serde(with = "nono_sys::path_serde")]
+    pub dir: PathBuf,
+    /// Names of files may be in it: escape before a terminal sees it.
+    pub why: String,
+}
+
+pub(crate) fn note(host: &Host, dir: &Path, error: &CheckpointError) -> Result<(), CheckpointError> {
+    let time = nono_sys::time::now_iso();
+    let note = Unprotected { time, dir: dir.to_owned(), why: error.to_string() };
+    let folder = project::folder_of(host, dir);
+    if folder.join(project::PROJECT).is_file() {
+        return json::save(&folder.join(FILE), &note, Sync::No);
+    }
+    file::make_dirs(&host.state_dir).map_err(CheckpointError::io(&host.state_dir))?;
+    let mut all = others(host);
+    all.insert(dir.to_owned(), note);
+    while all.len() > FOLDERS {
+        let oldest = all.values().min_by(|a, b| a.time.cmp(&b.time)).map(|note| note.dir.clone());
+        all.remove(&oldest.unwrap_or_default());
+    }
+    save(host, all)
+}
+
+/// A checkpoint was taken, or was not needed.
+pub(crate) fn clear(host: &Host, folder: &Folder) -> Result<(), CheckpointError> {
+    let path = folder.file(FILE);
+    if path.exists() {
+        file::remove(&path).map_err(CheckpointError::io(&path))?;
+    }
+    if host.state_dir.join(FILE).exists() {
+        let mut all = others(host);
+        if all.remove(&folder.project.workdir).is_some() {
+            save(host, all)?;
+        }
+    }
+    Ok(())
+}
+
+/// Of a project's folder.
+pub fn of_project(folder: &Path) -> Option<Unprotected> {
+    json::load(&folder.join(FILE)).ok().flatten()
+}
+
+/// Of folders that have no project.
+pub fn without_project(host: &Host) -> Vec<Unprotected> {
+    others(host).into_values().collect()
+}
+
+/// A note that cannot be read says nothing any more, and must not be in the way of the next one.
+fn others(host: &Host) -> BTreeMap<PathBuf, Unprotected> {
+    let all: Option<Vec<Unprotected>> = json::load(&host.state_dir.join(FILE)).ok().flatten();
+    all.unwrap_or_default().into_iter().map(|note| (note.dir.clone(), note)).collect()
+}
+
+fn save(host: &Host, all: BTreeMap<PathBuf, Unprotected>) -> Result<(), CheckpointError> {
+    let all: Vec<Unprotected> = all.into_values().collect();
+    json::save(&host.state_dir.join(FILE), &all, Sync::No)
+}

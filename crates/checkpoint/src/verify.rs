@@ -1,0 +1,120 @@
+//! Checking: every byte of the store once, then each checkpoint of each project. What is damaged is named by checkpoint
+//! and path; everything else can be restored all the same.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::store::{Key, Store};
+use nono_snapshot::{SnapshotError, SnapshotId};
+
+use crate::error::CheckpointError;
+use crate::folder::Folder;
+use crate::history::Checkpoint;
+use crate::manager::CheckpointManager;
+use crate::manager::open::Bounds;
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    pub projects: u64,
+    pub checkpoints: u64,
+    pub objects: u64,
+    pub bytes: u64,
+    /// Checkpoints that cannot be restored as a whole.
+    pub lost: Vec<Lost>,
+    /// What else is wrong, of the store and of projects. There are names of files in it: escape before a terminal sees it.
+    pub problems: Vec<String>,
+}
+
+/// What is lost of one checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    pub project: PathBuf,
+    pub checkpoint: Checkpoint,
+    /// A directory stands for all that was in it.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Verified {
+    pub fn is_clean(&self) -> bool {
+        self.lost.is_empty() && self.problems.is_empty()
+    }
+}
+
+impl CheckpointManager {
+    /// Check the store, and the project of this path; without one, all projects.
+    pub fn verify(&self, dir: Option<&Path>) -> Result<Verified, CheckpointError> {
+        let dirs = match dir {
+            None => self.project_dirs()?,
+            Some(dir) => {
+                let root = self.root_of(dir)?.dir;
+                let folder = crate::project::folder_of(self.host(), &root);
+                if !folder.join("record.json").is_file() {
+                    return Err(CheckpointError::NoProject { path: root });
+                }
+                vec![folder]
+            }
+        };
+        let mut verified = Verified::default();
+        let mut damaged = HashSet::new();
+        if self.store_dir().is_dir() {
+            let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
+            let found = store.verify(&|| false, &|_, _| {}).map_err(SnapshotError::from)?;
+            (verified.objects, verified.bytes) = (found.objects, found.bytes);
+            for problem in found.problems {
+                damaged.extend(problem.object);
+                let object = problem.object.map(|object| format!("{object}: ")).unwrap_or_default();
+                verified.problems.push(format!("{}: {object}{}", problem.file.display(), problem.what));
+            }
+        }
+        for dir in dirs {
+            if let Err(error) = self.verify_project(&dir, &damaged, &mut verified) {
+                verified.problems.push(format!("{}: {error}", dir.display()));
+            }
+        }
+        Ok(verified)
+    }
+
+    fn verify_project(
+        &self,
+        dir: &Path,
+        damaged: &HashSet<Key>,
+        verified: &mut Verified,
+    ) -> Result<(), CheckpointError> {
+        let Some(folder) = Folder::at(dir)? else { return Ok(()) };
+        let open = self.open_folder(folder, Bounds::None)?;
+        verified.projects += 1;
+        let project = open.workdir().to_owned();
+        let problems = open.manager.verify_session();
+        for line in &open.history.checkpoints {
+            verified.checkpoints += 1;
+            match open.manager.lost(&line.snapshot_id(), damaged) {
+                Ok(paths) if paths.is_empty() => {}
+                Ok(paths) => {
+                    let (project, checkpoint) = (project.clone(), line.clone());
+                    verified.lost.push(Lost { project, checkpoint, paths });
+                }
+                Err(_) => {
+                    let (project, checkpoint) = (project.clone(), line.clone());
+                    let paths = vec![project.clone()];
+                    verified.lost.push(Lost { project, checkpoint, paths });
+                }
+            }
+        }
+        for problem in problems {
+            let whose = match &problem.id {
+                Some(SnapshotId::Number(number)) => {
+                    let line = open.history.of_snapshot(*number);
+                    line.map_or_else(
+                        || format!("snapshot {number}"),
+                        |line| format!("checkpoint {}", line.id),
+                    )
+                }
+                Some(other) => other.to_string(),
+                None => "its record".to_owned(),
+            };
+            verified.problems.push(format!("{}: {whose}: {}", project.display(), problem.what));
+        }
+        Ok(())
+    }
+}

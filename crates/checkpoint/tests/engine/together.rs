@@ -1,0 +1,89 @@
+//! Several at once. Real processes: this binary runs one test of its own again, told by the environment.
+
+use std::path::Path;
+use std::process::{Child, Command};
+
+use nono_checkpoint::{CheckpointManager, Config, Ensured, Origin};
+
+use crate::common::{World, origin};
+
+const BASE: &str = "NONO_TOGETHER_BASE";
+const WHO: &str = "NONO_TOGETHER_WHO";
+
+/// One agent: many turns in the same project.
+#[test]
+fn agent() {
+    let Some(base) = std::env::var_os(BASE) else { return };
+    let who = std::env::var(WHO).unwrap();
+    let world = World::at(Path::new(&base));
+    for turn in 0..20 {
+        let origin = origin(&who, &turn.to_string(), "c");
+        let ensured = roomy(&world).ensure_checkpoint(&world.tree, "r", &origin);
+        assert!(!matches!(ensured, Ensured::Failed { .. }), "{ensured:?}");
+        world.write(&format!("{who}-{turn}"), &who);
+        world.manager().agent_left(&world.tree, &origin).unwrap();
+    }
+}
+
+/// All of them are to stay.
+fn roomy(world: &World) -> CheckpointManager {
+    world.manager_with(&Config { max_snapshots: 100, ..Config::default() })
+}
+
+fn start(world: &World, who: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "together::agent", "--nocapture"])
+        .env(BASE, &world.base)
+        .env(WHO, who)
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn two_agents_in_one_project() {
+    let world = World::new();
+    world.write("a", "1");
+    let first = world.create();
+    let agents = [start(&world, "one"), start(&world, "two")];
+    for mut agent in agents {
+        assert!(agent.wait().unwrap().success());
+    }
+    let list = world.manager().list(&world.tree).unwrap();
+    let mut numbers: Vec<u32> = list.iter().map(|line| line.snapshot).collect();
+    let mut ids: Vec<_> = list.iter().map(|line| line.id.clone()).collect();
+    assert!(list.iter().all(|line| line.reason != "recovered"));
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), list.len());
+    numbers.reverse();
+    assert!(numbers.iter().copied().eq(0..u32::try_from(list.len()).unwrap()), "{numbers:?}");
+    // Each turn of each has its checkpoint, its own or one that shows the same.
+    for who in ["one", "two"] {
+        let again = roomy(&world).ensure_checkpoint(&world.tree, "r", &origin(who, "7", "c2"));
+        assert!(matches!(again, Ensured::Skipped { .. }), "{again:?}");
+    }
+    world.manager().agent_left(&world.tree, &origin("one", "7", "c2")).unwrap();
+    world.manager().agent_left(&world.tree, &origin("two", "7", "c2")).unwrap();
+    let outcome = world.restore(first.id.as_str());
+    assert_eq!((outcome.changes.len(), outcome.kept.len(), outcome.turns_undone.len()), (40, 0, 40));
+    assert_eq!(std::fs::read_dir(&world.tree).unwrap().count(), 1);
+}
+
+/// Whoever holds one project keeps nobody from another: this one is held as long as the test runs.
+#[test]
+fn another_project_does_not_wait() {
+    let world = World::new();
+    world.write("a", "1");
+    world.create();
+    let folder = nono_checkpoint::project::folder_of(&world.host, &world.tree);
+    for name in ["project.lock", "lock"] {
+        let lock = std::fs::File::open(folder.join(name)).unwrap();
+        lock.lock().unwrap();
+        let other = world.host.home.join("work").join(name);
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(other.join("x"), "x").unwrap();
+        let ensured = world.manager().create(&other, "r", &Origin::default());
+        assert!(matches!(ensured, Ensured::Taken { .. }), "{ensured:?}");
+        lock.unlock().unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+//! The grammar of `hooks`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use nono::hooks::agents::Agent;
+
+use super::rollback::ConsentArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct HooksArgs {
+    #[command(subcommand)]
+    pub(crate) command: HooksCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HooksCommand {
+    /// Let an agent tell nono what it is about to do, so that there is a checkpoint from before
+    #[command(
+        after_help = "Examples:\n  nono hooks install claude-code\n  nono hooks install codex --dry-run\n  \
+nono hooks install gemini --scope project --yes\n\n\
+Adds hooks, a /rollback command (a skill where there are no commands) and a few lines for the agent to read, and turns \
+checkpoints on in config.toml. What is in the agent's files stays as it is, and a copy of each is kept beside it. Doing it \
+again changes nothing.\nExit codes: 0 done; 1 nobody said yes; 125 a file cannot be understood or written."
+    )]
+    Install(HooksChangeArgs),
+    /// Which agents have the hooks, and whether they work
+    #[command(after_help = "Examples:\n  nono hooks status\n  nono hooks status claude-code --json\n\n\
+Exit codes: 0 all that is installed works; 1 something is broken.")]
+    Status(HooksStatusArgs),
+    /// Take the hooks out again: the files become what they were
+    #[command(
+        after_help = "Examples:\n  nono hooks remove claude-code\n  nono hooks remove hermes --dry-run\n\n\
+Checkpoints stay, and stay turned on in config.toml.\nExit codes: as `nono hooks install`."
+    )]
+    Remove(HooksChangeArgs),
+    /// What /rollback in an agent runs: takes what was typed after it
+    #[command(hide = true)]
+    Slash {
+        /// What was typed; read from stdin if it is not given
+        #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+        typed: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HooksChangeArgs {
+    /// Which agent
+    #[arg(value_name = "AGENT", value_parser = agent())]
+    pub(crate) agent: Agent,
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HooksStatusArgs {
+    /// Which agent; all of them if none is given
+    #[arg(value_name = "AGENT", value_parser = agent())]
+    pub(crate) agent: Option<Agent>,
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ScopeArgs {
+    /// Whose settings: yours, or those of the project in this directory
+    #[arg(long, value_enum, default_value_t = ScopeKind::User)]
+    pub(crate) scope: ScopeKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeKind {
+    User,
+    Project,
+}
+
+fn agent() -> impl clap::builder::TypedValueParser<Value = Agent> {
+    use clap::builder::TypedValueParser;
+    let names = Agent::ALL.map(|agent| clap::builder::PossibleValue::new(agent.name()).help(agent.title()));
+    clap::builder::PossibleValuesParser::new(names).try_map(|name| name.parse::<Agent>())
+}

@@ -1,0 +1,76 @@
+//! `nono checkpoints create`.
+
+use nono::checkpoints::{Ensured, Origin, Skip, json as shapes};
+use nono::diagnostic::shown;
+use nono::session::SessionError;
+use nono::shapes::path;
+use serde_json::{Value, json};
+
+use super::{Place, text};
+use crate::args::CreateArgs;
+use crate::commands::tracked::not_covered;
+use crate::failure::Failure;
+use crate::message;
+use crate::progress::attempt;
+use crate::units::grouped;
+
+pub(super) fn create(args: &CreateArgs, place: &mut Place) -> Result<u8, Failure> {
+    let dir = place.at(args.path.as_deref());
+    nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
+    let worked = attempt(&mut place.manager, "taking a checkpoint", |manager| {
+        manager.create(&dir, &args.message, &Origin::default())
+    })?;
+    match worked.value {
+        Ensured::Failed { .. } if worked.signal.is_some() => {
+            return Err(Failure::interrupted(worked.signal.unwrap_or_default()));
+        }
+        Ensured::Failed { error, .. } => return Err(error.into()),
+        Ensured::Taken { .. } | Ensured::Skipped { .. } if args.json => {
+            message::answer_json(&value(&worked.value))?;
+        }
+        Ensured::Taken { project, checkpoint, coverage } => {
+            message::line(&format!(
+                "checkpoint {} of {}: {} files",
+                checkpoint.id.short(),
+                shown(&project),
+                grouped(checkpoint.files)
+            ));
+            if let Some(left_out) = not_covered(&coverage) {
+                message::line(&format!("not covered: {left_out}"));
+            }
+            for note in &coverage.notes {
+                message::line(&note.to_string());
+            }
+        }
+        Ensured::Skipped { project, why } => message::line(&skipped(&shown(&project), &why)),
+    }
+    place.upkeep();
+    Ok(0)
+}
+
+fn skipped(project: &str, why: &Skip) -> String {
+    match why {
+        Skip::Disabled => format!("checkpoints are off; none was taken of {project}"),
+        Skip::ThisTurn(id) => format!("there is a checkpoint of this turn already: {}", id.short()),
+        Skip::Unchanged(id) => {
+            format!("nothing changed in {project} since checkpoint {}", text::cut(id.short(), 12))
+        }
+    }
+}
+
+fn value(ensured: &Ensured) -> Value {
+    match ensured {
+        Ensured::Taken { project, checkpoint, coverage } => json!({
+            "result": "taken",
+            "project": path(project),
+            "checkpoint": shapes::checkpoint(checkpoint),
+            "coverage": coverage,
+        }),
+        Ensured::Skipped { project, why } => {
+            json!({"result": "skipped", "project": path(project), "why": why})
+        }
+        Ensured::Failed { dir, error } => {
+            json!({"result": "failed", "project": path(dir), "why": error.to_string()})
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `nono checkpoints diff`: what changed since a checkpoint. On a terminal numbers first, then the lines; a patch for
+//! programs.
+
+use std::io::{self, IsTerminal, Write};
+
+use nono::checkpoints::{self, Compared, json as shapes};
+use nono::rollback::changes::JsonText;
+use nono::rollback::{ChangeSet, Item, patch};
+use serde_json::{Value, json};
+
+use super::Place;
+use super::names::target;
+use crate::args::DiffArgs;
+use crate::commands::differences::{Failed, Page, until_read_enough};
+use crate::failure::{Failure, NOT_DONE};
+use crate::message;
+use crate::pager::{Pager, canvas};
+use crate::progress::watched;
+
+pub(super) fn diff(args: &DiffArgs, place: &mut Place) -> Result<u8, Failure> {
+    let dir = place.dir(&args.checkpoint.project);
+    let target = target(&args.checkpoint);
+    let compared =
+        watched(&mut place.manager, "looking at the tree", |manager| manager.compare(&dir, &target))?;
+    if let Some(signal) = compared.signal {
+        return Err(Failure::interrupted(signal));
+    }
+    let mut compared = compared.value;
+    let mut set = checkpoints::changes(&mut compared);
+    if !args.paths.is_empty() {
+        let chosen = checkpoints::chosen(&compared, &args.paths, &place.cwd, args.glob)?;
+        set.items.retain(|item| {
+            chosen.iter().any(|path| item.path.starts_with(path) || item.old_path().starts_with(path))
+        });
+    }
+    if args.json {
+        let checkpoint = place.manager.find(&dir, &target)?;
+        let mut value = shapes::checkpoint(&checkpoint);
+        value["counts"] = json!(set.counts());
+        let changes = set.items.iter().map(|item| change(&compared, &set, item));
+        value["changes"] = Value::Array(changes.collect::<Result<_, Failure>>()?);
+        message::answer_json(&value)?;
+    } else {
+        show(args, &compared, &set)?;
+    }
+    compared.close()?;
+    Ok(if args.exit_code && !set.items.is_empty() { NOT_DONE } else { 0 })
+}
+
+fn show(args: &DiffArgs, compared: &Compared, set: &ChangeSet) -> Result<(), Failure> {
+    let page = Page { manager: &compared.manager, set, canvas: canvas(), full: args.full };
+    let painted = args.stat || args.side_by_side || io::stdout().is_terminal();
+    if set.items.is_empty() {
+        message::line("nothing changed since this checkpoint");
+        return Ok(());
+    }
+    if !painted {
+        return page.patch().map(drop);
+    }
+    let mut out = Pager::new();
+    until_read_enough(paint(args, &page, &mut out))?;
+    Ok(out.finish()?)
+}
+
+fn paint(args: &DiffArgs, page: &Page<'_>, out: &mut dyn Write) -> Result<(), Failed> {
+    page.stat(out)?;
+    if args.stat {
+        return Ok(());
+    }
+    page.line(&[], out)?;
+    page.differences(args.side_by_side, out)
+}
+
+fn change(compared: &Compared, set: &ChangeSet, item: &Item) -> Result<Value, Failure> {
+    let mut value = json!(item);
+    value["binary"] = json!(patch::is_binary(&compared.manager, item)?);
+    let mut text = Vec::new();
+    patch::write_patch(&compared.manager, set, &[item], &mut text)?;
+    value["patch"] = json!(JsonText(&text));
+    Ok(value)
+}

@@ -1,0 +1,45 @@
+//! `nono checkpoints import`: the checkpoints of another tool become ours.
+
+use nono::checkpoints::import::{self, Imported};
+use nono::checkpoints::json;
+use nono::diagnostic::shown;
+use nono::session::SessionError;
+
+use super::Place;
+use super::text::cut;
+use crate::args::ImportArgs;
+use crate::commands::rollback::some;
+use crate::failure::{Failure, NOT_DONE};
+use crate::message;
+
+/// As much is told of what was left out.
+const WORDS: usize = 200;
+
+pub(super) fn import(args: &ImportArgs, place: &mut Place) -> Result<u8, Failure> {
+    nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
+    let imported = import::import(&place.cwd.join(&args.dir), &mut place.manager)?;
+    if args.json {
+        message::answer_json(&json::imported(&imported))?;
+    } else {
+        message::line(&lines(&imported).join("\n"));
+    }
+    Ok(if imported.skipped.is_empty() { 0 } else { NOT_DONE })
+}
+
+fn lines(imported: &Imported) -> Vec<String> {
+    let known = match imported.known {
+        0 => String::new(),
+        known => format!(", {known} known already"),
+    };
+    let mut lines = vec![format!("imported {}{known}", some(imported.checkpoints.len(), "checkpoint"))];
+    lines.extend(imported.projects.iter().map(|(project, new)| {
+        format!("  {}: {}", shown(project), some(usize::try_from(*new).unwrap_or(usize::MAX), "checkpoint"))
+    }));
+    lines.extend(
+        imported
+            .skipped
+            .iter()
+            .map(|one| format!("  not imported: {}: {}", cut(&one.what, WORDS), cut(&one.why, WORDS))),
+    );
+    lines
+}

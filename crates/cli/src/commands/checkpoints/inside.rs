@@ -1,0 +1,179 @@
+//! `nono checkpoints` inside a sandbox: asked of the supervisor outside, which has the checkpoints and asks the person
+//! before it restores anything. Nothing is touched from here.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use nono::checkpoints::remote::{self, Action};
+use nono::checkpoints::{Origin, json};
+use nono::diagnostic::escape;
+use nono::request::{self, RequestError};
+use serde_json::Value;
+
+use super::restore::conflicts;
+use super::text;
+use crate::args::{CheckpointListArgs, CheckpointRestoreArgs, CheckpointsCommand, CreateArgs, DiffArgs};
+use crate::commands::rollback::some;
+use crate::failure::{Failure, NOT_DONE};
+use crate::host::request_socket;
+use crate::message;
+
+pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8, Failure> {
+    let Some(socket) = request_socket() else {
+        return Err(Failure::new("a nono inside a sandbox has nobody to ask about checkpoints outside"));
+    };
+    let outside = Outside { socket, cwd };
+    match command {
+        CheckpointsCommand::List(args) => outside.list(&args),
+        CheckpointsCommand::Create(args) => outside.create(args),
+        CheckpointsCommand::Diff(args) => outside.diff(&args),
+        CheckpointsCommand::Restore(args) => outside.restore(args),
+        _ => {
+            Err(Failure::new("inside a sandbox there are only list, create, diff and restore of checkpoints")
+                .hint("run this command outside"))
+        }
+    }
+}
+
+struct Outside<'a> {
+    socket: PathBuf,
+    cwd: &'a Path,
+}
+
+impl Outside<'_> {
+    /// A person who is asked takes their time.
+    fn ask(&self, action: Action) -> Result<Value, Failure> {
+        request::history(&self.socket, action, None).map_err(|error| match error {
+            RequestError::Refused(why) => Failure::refused(escape(&why)),
+            error => error.into(),
+        })
+    }
+
+    fn at(&self, path: Option<&Path>) -> remote::Path {
+        remote::Path(path.map_or_else(|| self.cwd.to_owned(), |path| self.cwd.join(path)))
+    }
+
+    fn paths(&self, typed: Vec<OsString>) -> Vec<remote::Path> {
+        typed.into_iter().map(|path| remote::Path(self.cwd.join(path))).collect()
+    }
+
+    fn list(&self, args: &CheckpointListArgs) -> Result<u8, Failure> {
+        if args.all {
+            return Err(only_outside("--all"));
+        }
+        let answer = self.ask(Action::List { dir: self.at(args.project.path.as_deref()) })?;
+        if args.json {
+            message::answer_json(&answer)?;
+            return Ok(0);
+        }
+        let (project, checkpoints) = json::listed(&answer).ok_or_else(strange)?;
+        message::answer(&format!("{}\n\n{}", text::list(&project, &checkpoints), text::HINTS))?;
+        Ok(0)
+    }
+
+    fn create(&self, args: CreateArgs) -> Result<u8, Failure> {
+        let targets = vec![self.at(args.path.as_deref())];
+        let action = Action::Before { origin: Origin::default(), reason: args.message, targets };
+        let answer = self.ask(action)?;
+        let result = answer["results"].get(0).ok_or_else(strange)?;
+        let id = |key: &str| result[key].as_str().unwrap_or_default().chars().take(8).collect::<String>();
+        let word = |key: &str| result[key].as_str().map(escape);
+        let is_there = result["taken"].is_string() || result["skipped"].is_string();
+        if args.json {
+            message::answer_json(result)?;
+        } else if result["taken"].is_string() {
+            message::line(&format!("checkpoint {}", id("taken")));
+        } else if let Some(why) = word("skipped") {
+            let there = match id("checkpoint").as_str() {
+                "" => String::new(),
+                id => format!(", there is {id}"),
+            };
+            message::line(&format!("no checkpoint was taken: {}{there}", why.replace('_', " ")));
+        } else {
+            let why = word("refused").or_else(|| word("failed")).ok_or_else(strange)?;
+            return Err(Failure::refused(format!("no checkpoint was taken: {why}")));
+        }
+        Ok(if is_there { 0 } else { NOT_DONE })
+    }
+
+    fn diff(&self, args: &DiffArgs) -> Result<u8, Failure> {
+        for (given, flag) in
+            [(args.glob, "--glob"), (args.stat, "--stat"), (args.side_by_side, "--side-by-side")]
+        {
+            if given {
+                return Err(only_outside(flag));
+            }
+        }
+        let answer = self.ask(Action::Diff {
+            dir: self.at(args.checkpoint.project.path.as_deref()),
+            target: args.checkpoint.checkpoint.clone(),
+            paths: self.paths(args.paths.clone()),
+        })?;
+        let patch = answer["patch"].as_str().ok_or_else(strange)?;
+        if args.json {
+            message::answer_json(&answer)?;
+        } else if patch.is_empty() {
+            message::line("nothing changed since this checkpoint");
+        } else if io::stdout().is_terminal() {
+            message::answer(&patch.trim_end().split('\n').map(escape).collect::<Vec<_>>().join("\n"))?;
+        } else {
+            message::answer(patch.trim_end_matches('\n'))?;
+        }
+        let left_out = answer["left_out"].as_u64().unwrap_or(0);
+        if left_out > 0 {
+            let paths = some(usize::try_from(left_out).unwrap_or(usize::MAX), "path");
+            message::line(&format!("{paths} more, too long to be shown here or not open to this sandbox"));
+        }
+        let differs = !patch.is_empty() || left_out > 0;
+        Ok(if args.exit_code && differs { NOT_DONE } else { 0 })
+    }
+
+    fn restore(&self, args: CheckpointRestoreArgs) -> Result<u8, Failure> {
+        for (given, flag) in [
+            (args.turn.is_some(), "--turn"),
+            (args.glob, "--glob"),
+            (args.with_git, "--with-git"),
+            (args.conflicts.force, "--force"),
+            (args.conflicts.merge, "--merge"),
+            (args.consent.dry_run, "--dry-run"),
+        ] {
+            if given {
+                return Err(only_outside(flag));
+            }
+        }
+        let target = args.checkpoint.unwrap_or_default().to_string_lossy().into_owned();
+        let answer = self.ask(Action::Restore {
+            dir: self.at(args.project.path.as_deref()),
+            target,
+            paths: self.paths(args.paths),
+            conflicts: conflicts(args.conflicts),
+        })?;
+        let count = |key: &str| answer[key].as_array().map(Vec::len).ok_or_else(strange);
+        let (files, merged) = (count("files")?, count("merged")?);
+        let (kept, failed, turns) = (count("kept")?, count("failed")?, count("turns_undone")?);
+        if args.consent.json {
+            message::answer_json(&answer)?;
+        } else {
+            let counts = [(kept, "kept"), (failed, "failed")].into_iter().filter(|(count, _)| *count > 0);
+            let counts = counts.map(|(count, what)| format!("{what} {count}"));
+            let undone = (turns > 0).then(|| format!("undid {}", some(turns, "turn")));
+            let parts = [format!("restored {}", some(files + merged, "path"))].into_iter();
+            let line = parts.chain(counts).chain(undone).collect::<Vec<_>>().join(", ");
+            message::line(&line);
+            if !io::stdout().is_terminal() {
+                message::answer(&answer.to_string())?;
+            }
+        }
+        let whole = kept == 0 && failed == 0 && answer["interrupted"] != true;
+        Ok(if whole { 0 } else { NOT_DONE })
+    }
+}
+
+fn only_outside(flag: &str) -> Failure {
+    Failure::usage(format!("{flag} is there outside of a sandbox only"))
+}
+
+fn strange() -> Failure {
+    Failure::new("the supervisor gave an answer that is not understood")
+}

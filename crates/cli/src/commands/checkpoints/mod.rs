@@ -1,0 +1,117 @@
+//! `nono checkpoints`: the states of a project that are kept while agents work on it. One file per concern.
+
+mod create;
+mod diff;
+mod forget;
+mod import;
+mod inside;
+mod list;
+mod names;
+mod restore;
+mod sweep;
+mod text;
+mod verify;
+
+use std::path::{Path, PathBuf};
+
+use nono::HostContext;
+use nono::audit::Author;
+use nono::checkpoints::{CheckpointManager, Host, settings};
+use nono::session::SessionError;
+
+use super::rollback::some;
+use crate::args::{CheckpointsArgs, CheckpointsCommand, ProjectArg};
+use crate::failure::Failure;
+use crate::host::{author, host};
+use crate::message;
+
+pub(crate) fn checkpoints(args: CheckpointsArgs) -> Result<u8, Failure> {
+    let host = host(None)?;
+    let command = args.command.unwrap_or(CheckpointsCommand::Status(args.status));
+    if host.nested {
+        return inside::checkpoints(command, &host.context.cwd);
+    }
+    let mut place = place(host.context)?;
+    let code = perform(command, &mut place);
+    for done in place.manager.take_completed() {
+        message::line(&text::completed(&done));
+    }
+    code
+}
+
+fn perform(command: CheckpointsCommand, place: &mut Place) -> Result<u8, Failure> {
+    match command {
+        CheckpointsCommand::Status(args) => list::status(&args, place),
+        CheckpointsCommand::List(args) => list::list(&args, place),
+        CheckpointsCommand::Create(args) => create::create(&args, place),
+        CheckpointsCommand::Diff(args) => diff::diff(&args, place),
+        CheckpointsCommand::Restore(args) => restore::restore(args, place),
+        CheckpointsCommand::Undo(args) => restore::take_back(&args, place),
+        CheckpointsCommand::Name(args) => names::name(&args, place),
+        CheckpointsCommand::Pin(args) => names::pin(&args, place, true),
+        CheckpointsCommand::Unpin(args) => names::pin(&args, place, false),
+        CheckpointsCommand::Prune(args) => sweep::prune(&args, place),
+        CheckpointsCommand::Clear(args) => sweep::clear(&args, place),
+        CheckpointsCommand::ClearLegacy(args) => sweep::clear_legacy(&args, place),
+        CheckpointsCommand::Forget(args) => forget::forget(&args, place),
+        CheckpointsCommand::Verify(args) => verify::verify(&args, place),
+        CheckpointsCommand::Import(args) => import::import(&args, place),
+    }
+}
+
+/// Where checkpoints are kept, and from where they are asked for.
+struct Place {
+    manager: CheckpointManager,
+    cwd: PathBuf,
+    author: Author,
+}
+
+/// Nothing is made here: without a state folder there are no checkpoints.
+fn place(context: HostContext) -> Result<Place, Failure> {
+    let HostContext { state_dir, cwd, home, .. } = context;
+    if state_dir.symlink_metadata().is_ok() {
+        nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
+    }
+    let config = settings::load(&state_dir.join("config.toml"))?;
+    let home = home.ok_or_else(Failure::no_home)?;
+    let author = author(cwd.clone());
+    Ok(Place { manager: CheckpointManager::new(Host { state_dir, home }, config), cwd, author })
+}
+
+impl Place {
+    /// What is asked about.
+    fn dir(&self, project: &ProjectArg) -> PathBuf {
+        self.at(project.path.as_deref())
+    }
+
+    fn at(&self, path: Option<&Path>) -> PathBuf {
+        path.map_or_else(|| self.cwd.clone(), |path| self.cwd.join(path))
+    }
+
+    /// Of commands that are not in a hurry; before they show what there is.
+    fn upkeep(&self) {
+        match self.manager.auto_prune() {
+            Ok(None) => {}
+            Ok(Some(pruned)) => {
+                let gone: usize = pruned.removed.iter().map(|(_, gone)| gone.len()).sum();
+                let removed = [(gone, "checkpoint"), (pruned.legacy.len(), "archive")];
+                for (count, what) in removed.into_iter().filter(|(count, _)| *count > 0) {
+                    let were = if count == 1 { "was" } else { "were" };
+                    message::line(&format!("removed {} that {were} old or too much", some(count, what)));
+                }
+                say_problems(pruned.problems.iter().map(ToString::to_string));
+            }
+            // What was asked for is answered; the next command tries again.
+            Err(error) => {
+                say_problems([format!("old checkpoints could not be removed: {error}")].into_iter());
+            }
+        }
+    }
+}
+
+/// What went wrong beside what was asked for.
+fn say_problems(problems: impl Iterator<Item = String>) {
+    for problem in problems {
+        message::line(&format!("warning: {}", nono::diagnostic::escape(&problem)));
+    }
+}

@@ -1,0 +1,34 @@
+//! `nono checkpoints name`, `pin` and `unpin`.
+
+use nono::checkpoints::Target;
+
+use super::Place;
+use super::text::cut;
+use crate::args::{CheckpointArg, NameArgs};
+use crate::failure::Failure;
+use crate::message;
+
+/// More of a name is not told.
+const LONGEST: usize = 100;
+
+pub(super) fn name(args: &NameArgs, place: &Place) -> Result<u8, Failure> {
+    let dir = place.dir(&args.checkpoint.project);
+    let one = place.manager.set_name(&dir, &target(&args.checkpoint), &args.name)?;
+    let id = one.id.short();
+    message::line(&match one.name {
+        Some(name) => format!("checkpoint {id} is called {} and is kept", cut(&name, LONGEST)),
+        None => format!("checkpoint {id} has no name"),
+    });
+    Ok(0)
+}
+
+pub(super) fn pin(arg: &CheckpointArg, place: &Place, pinned: bool) -> Result<u8, Failure> {
+    let one = place.manager.set_pinned(&place.dir(&arg.project), &target(arg), pinned)?;
+    let what = if pinned { "is kept until it is unpinned" } else { "may be removed when room is needed" };
+    message::line(&format!("checkpoint {} {what}", one.id.short()));
+    Ok(0)
+}
+
+pub(super) fn target(arg: &CheckpointArg) -> Target {
+    Target::Text(arg.checkpoint.clone())
+}

@@ -1,0 +1,55 @@
+//! `nono checkpoints verify`: everything that checkpoints need, recomputed.
+
+use nono::checkpoints::{Verified, json};
+use nono::diagnostic::{escape, shown};
+
+use super::{Place, text};
+use crate::args::CheckpointVerifyArgs;
+use crate::commands::rollback::some;
+use crate::failure::{Failure, NOT_DONE};
+use crate::message;
+use crate::progress::watched;
+use crate::units::{bytes, grouped};
+
+/// So many lost paths of one checkpoint are named.
+const NAMED: usize = 20;
+
+pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut Place) -> Result<u8, Failure> {
+    let dir = args.path.as_ref().map(|path| place.cwd.join(path));
+    let worked = watched(&mut place.manager, "checking", |manager| manager.verify(dir.as_deref()))?;
+    if let Some(signal) = worked.signal {
+        message::line("interrupted; not everything was checked");
+        return Ok(crate::failure::by_signal(signal));
+    }
+    let found = worked.value;
+    if args.json {
+        message::answer_json(&json::verified(&found))?;
+    } else {
+        message::answer(&lines(&found).join("\n"))?;
+    }
+    Ok(if found.is_clean() { 0 } else { NOT_DONE })
+}
+
+fn lines(found: &Verified) -> Vec<String> {
+    let count = |number: u64, what: &str| some(usize::try_from(number).unwrap_or(usize::MAX), what);
+    let amount = format!(
+        "{}, {}, {} objects, {}",
+        count(found.projects, "project"),
+        count(found.checkpoints, "checkpoint"),
+        grouped(found.objects),
+        bytes(found.bytes)
+    );
+    if found.is_clean() {
+        return vec![format!("good ({amount})")];
+    }
+    let mut lines = vec![format!("NOT good ({amount})")];
+    for lost in &found.lost {
+        lines.push(format!("  {}: {}", shown(&lost.project), text::summary(&lost.checkpoint)));
+        lines.extend(lost.paths.iter().take(NAMED).map(|path| format!("    lost: {}", shown(path))));
+        if lost.paths.len() > NAMED {
+            lines.push(format!("    ... and {} more", grouped((lost.paths.len() - NAMED) as u64)));
+        }
+    }
+    lines.extend(found.problems.iter().map(|problem| format!("  {}", escape(problem))));
+    lines
+}

@@ -1,0 +1,115 @@
+//! Differences between two snapshots on stdout: painted, counted, or as a patch. For sessions and for checkpoints.
+
+use std::io::{self, Write};
+
+use nono::rollback::restore::CONTEXT;
+use nono::rollback::{Body, ChangeSet, FileDiff, Item, RollbackError, patch};
+use nono::snapshot::SnapshotManager;
+
+use crate::failure::Failure;
+use crate::message;
+use crate::paint::{self, Canvas, Span, Stat};
+
+/// Whoever stops reading (`| head`, a pager that is left) has read enough.
+pub(super) fn until_read_enough(written: Result<(), Failed>) -> Result<(), Failure> {
+    match written {
+        Err(Failed::Io(error) | Failed::Rollback(RollbackError::Io { source: error, .. }))
+            if error.kind() == io::ErrorKind::BrokenPipe =>
+        {
+            Ok(())
+        }
+        Err(Failed::Io(error)) => Err(error.into()),
+        Err(Failed::Rollback(error)) => Err(error.into()),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// What is looked at, and on what.
+pub(super) struct Page<'a> {
+    pub(super) manager: &'a SnapshotManager,
+    pub(super) set: &'a ChangeSet,
+    pub(super) canvas: Canvas,
+    /// Whole files, and whole lists.
+    pub(super) full: bool,
+}
+
+pub(super) enum Failed {
+    Io(io::Error),
+    Rollback(RollbackError),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Io(error)
+    }
+}
+
+impl From<RollbackError> for Failed {
+    fn from(error: RollbackError) -> Failed {
+        Failed::Rollback(error)
+    }
+}
+
+impl Page<'_> {
+    /// For a program: the patch and nothing else on stdout. Whoever applies it must know what it does not carry.
+    pub(super) fn patch(&self) -> Result<u8, Failure> {
+        let mut unsaid = Vec::new();
+        until_read_enough(self.write_patch(&mut unsaid))?;
+        if let [first, more @ ..] = &unsaid[..] {
+            let first = paint::title(self.set, first);
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            message::line(&format!(
+                "warning: a patch cannot carry all of this, it is a comment there: {first}{more}"
+            ));
+        }
+        Ok(0)
+    }
+
+    fn write_patch<'a>(&'a self, unsaid: &mut Vec<&'a Item>) -> Result<(), Failed> {
+        let mut items: Vec<&Item> = self.set.items.iter().collect();
+        items.sort_by_key(|item| &item.path);
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        for item in items {
+            let mut text = Vec::new();
+            patch::write_patch(self.manager, self.set, &[item], &mut text)?;
+            out.write_all(&text)?;
+            if text.starts_with(b"#") || text.windows(2).any(|pair| pair == b"\n#") {
+                unsaid.push(item);
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    fn diff(&self, item: &Item) -> Result<FileDiff, RollbackError> {
+        patch::file_diff(self.manager, item, if self.full { usize::MAX } else { CONTEXT })
+    }
+
+    pub(super) fn line(&self, spans: &[Span], out: &mut dyn Write) -> Result<(), Failed> {
+        Ok(out.write_all(self.canvas.line(spans).as_bytes())?)
+    }
+
+    pub(super) fn differences(&self, side_by_side: bool, out: &mut dyn Write) -> Result<(), Failed> {
+        for (at, item) in self.set.items.iter().enumerate() {
+            if at > 0 {
+                self.line(&[], out)?;
+            }
+            let diff = self.diff(item)?;
+            for line in paint::header(self.set, item, &diff) {
+                self.line(&line, out)?;
+            }
+            let Body::Text(hunks) = &diff.body else { continue };
+            if side_by_side {
+                paint::side_by_side(hunks, self.canvas.width).try_for_each(|line| self.line(&line, out))?;
+            } else {
+                paint::unified(hunks).try_for_each(|line| self.line(&line, out))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn stat(&self, out: &mut dyn Write) -> Result<(), Failed> {
+        let stat = |item| Ok(Stat::new(self.set, item, &patch::file_diff(self.manager, item, 0)?));
+        let stats = self.set.items.iter().map(stat).collect::<Result<Vec<_>, RollbackError>>()?;
+        paint::stat(&stats, self.canvas.width).iter().try_for_each(|line| self.line(line, out))
+    }
+}

@@ -1,0 +1,97 @@
+//! The first run of an agent with a profile that names it: whether its hooks should be installed.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use nono::hooks::agents::Agent;
+use nono::hooks::declined;
+use nono::hooks::install::{self, State};
+use nono::session::{self, Host};
+use nono::{HookInstall, RunRequest};
+
+use super::hooks;
+use crate::failure::Failure;
+use crate::message;
+
+/// Ask, where somebody is there to answer and has not answered before. Nothing here stops the run but a profile that is
+/// wrong.
+pub(super) fn offer(
+    request: &RunRequest,
+    command: &[OsString],
+    host: &Host,
+    silent: bool,
+) -> Result<(), Failure> {
+    // Only what is asked for by name says anything about agents.
+    if host.nested || request.profile.is_none() && request.extends.is_empty() {
+        return Ok(());
+    }
+    for (name, section) in &session::profile(request, host)?.hooks {
+        let agent: Agent =
+            name.parse().map_err(|error| Failure::new(format!("hooks in the profile: {error}")))?;
+        let wanted = section.install == HookInstall::Ask && runs(agent, command);
+        if !wanted || declined::is_declined(&host.context.state_dir, agent) {
+            continue;
+        }
+        if let Err(failure) = offer_one(agent, host, silent) {
+            // The hooks are for later; the command is for now.
+            let why = failure.sentence();
+            message::line(&format!("warning: the hooks of {} are not installed: {why}", agent.title()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the command is this agent, by its name.
+fn runs(agent: Agent, command: &[OsString]) -> bool {
+    let program = match agent {
+        Agent::ClaudeCode => "claude",
+        Agent::Codex => "codex",
+        Agent::Gemini => "gemini",
+        Agent::Opencode => "opencode",
+        Agent::Hermes => "hermes",
+    };
+    let name = command.first().and_then(|word| Path::new(word).file_name());
+    name == Some(OsStr::new(program))
+}
+
+fn offer_one(agent: Agent, host: &Host, silent: bool) -> Result<(), Failure> {
+    let request = hooks::for_user(agent, host)?;
+    let status = install::status(&request).map_err(|error| hooks::failure(&error))?;
+    if status.state == State::Installed {
+        return Ok(());
+    }
+    let (title, name) = (agent.title(), agent.name());
+    if !message::can_ask() {
+        if !silent {
+            let state = status.state.name();
+            message::line(&format!(
+                "hint: the hooks of {title} are {state}; `nono hooks install {name}` brings checkpoints and /rollback"
+            ));
+        }
+        return Ok(());
+    }
+    let plan = install::plan_install(&request).map_err(|error| hooks::failure(&error))?;
+    message::line(&hooks::text(&plan, "install"));
+    let question = format!("Install nono's hooks, so that every turn of {title} can be undone?");
+    if !message::confirm(&question) {
+        declined::decline(&host.context.state_dir, agent).map_err(|error| Failure::new(error.to_string()))?;
+        message::line(&format!("not asked again; `nono hooks install {name}` does it any time"));
+        return Ok(());
+    }
+    let applied = install::apply(&plan).map_err(|error| hooks::failure(&error))?;
+    hooks::written(&plan, "install", &applied);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_known_by_its_name() {
+        let runs = |agent, word: &str| runs(agent, &[word.into(), "-p".into()]);
+        assert!(runs(Agent::ClaudeCode, "claude") && runs(Agent::ClaudeCode, "/opt/x/claude"));
+        assert!(!runs(Agent::ClaudeCode, "claude-code") && !runs(Agent::ClaudeCode, "bash"));
+        assert!(runs(Agent::Codex, "./codex") && !runs(Agent::Codex, "claude"));
+    }
+}

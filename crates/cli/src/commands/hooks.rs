@@ -1,0 +1,224 @@
+//! `nono hooks …`.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nono::diagnostic::{escape, shown};
+use nono::hooks::agents::Agent;
+use nono::hooks::install::{self, Applied, Change, InstallError, Plan, Request, Scope, Status};
+use nono::hooks::slash;
+use nono::session::Host;
+use serde_json::{Value, json};
+
+use crate::args::{ConsentArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
+use crate::failure::{Failure, NOT_DONE};
+use crate::host::{agent_places, host, nono_home};
+use crate::message;
+
+/// What is typed into an agent is a line or two.
+const TYPED: u64 = 64 << 10;
+
+pub(crate) fn hooks(command: &HooksCommand) -> Result<u8, Failure> {
+    match command {
+        HooksCommand::Install(args) => change(args, "install", install::plan_install),
+        HooksCommand::Remove(args) => change(args, "remove", install::plan_remove),
+        HooksCommand::Status(args) => status(args),
+        HooksCommand::Slash { typed } => typed_rollback(typed.as_deref()),
+    }
+}
+
+fn request(agent: Agent, scope: ScopeArgs, host: &Host) -> Result<Request, Failure> {
+    let context = &host.context;
+    let binary = context.binary.clone();
+    let always = install::wants_always(&context.state_dir).map_err(|error| failure(&error))?;
+    Ok(Request {
+        agent,
+        scope: match scope.scope {
+            ScopeKind::User => Scope::User,
+            ScopeKind::Project => Scope::Project(context.cwd.clone()),
+        },
+        places: agent_places(context.home.clone().ok_or_else(Failure::no_home)?),
+        binary: binary.ok_or_else(|| Failure::new("nono cannot tell where its own program is"))?,
+        nono_home: nono_home(),
+        state_dir: context.state_dir.clone(),
+        always,
+    })
+}
+
+/// For the person's own settings.
+pub(super) fn for_user(agent: Agent, host: &Host) -> Result<Request, Failure> {
+    request(agent, ScopeArgs { scope: ScopeKind::User }, host)
+}
+
+pub(super) fn failure(error: &InstallError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn change(
+    args: &HooksChangeArgs,
+    verb: &str,
+    plan: impl Fn(&Request) -> Result<Plan, InstallError>,
+) -> Result<u8, Failure> {
+    let request = request(args.agent, args.scope, &host(None)?)?;
+    let plan = plan(&request).map_err(|error| failure(&error))?;
+    let consent = args.consent;
+    if plan.changes.is_empty() || consent.dry_run {
+        return tell(&plan, verb, None, consent);
+    }
+    if !consent.json {
+        message::line(&text(&plan, verb));
+    }
+    if !consent.yes && !message::confirm(&format!("Go on and {verb} them?")) {
+        let refused = Failure::refused("nothing was changed: nobody said yes");
+        return Err(if message::can_ask() {
+            refused
+        } else {
+            refused.hint("add --yes to do it without asking")
+        });
+    }
+    let applied = install::apply(&plan).map_err(|error| failure(&error))?;
+    tell(&plan, verb, Some(&applied), consent)
+}
+
+/// What came of it.
+fn tell(plan: &Plan, verb: &str, applied: Option<&Applied>, consent: ConsentArgs) -> Result<u8, Failure> {
+    if consent.json {
+        message::answer_json(&as_json(plan, applied))?;
+        return Ok(0);
+    }
+    match applied {
+        None if plan.changes.is_empty() => {
+            let agent = plan.agent.title();
+            let state = if verb == "install" { "has nono's hooks already" } else { "has no hooks of nono" };
+            message::line(&format!("{agent} {state}; nothing to do"));
+        }
+        None => message::line(&text(plan, verb)),
+        Some(done) => written(plan, verb, done),
+    }
+    for note in &plan.notes {
+        message::line(&format!("note: {note}"));
+    }
+    Ok(0)
+}
+
+/// What was written.
+pub(super) fn written(plan: &Plan, verb: &str, applied: &Applied) {
+    for backup in &applied.backups {
+        message::line(&format!("kept a copy: {}", shown(backup)));
+    }
+    let done = if verb == "install" { "are installed" } else { "are removed" };
+    message::line(&format!("the hooks of {} {done}", plan.agent.title()));
+}
+
+pub(super) fn text(plan: &Plan, verb: &str) -> String {
+    let mut lines = vec![format!("To {verb} the hooks of {}:", plan.agent.title())];
+    lines.extend(
+        plan.changes
+            .iter()
+            .map(|change| format!("  {:<7} {}  ({})", action(change), shown(&change.path), describe(change))),
+    );
+    lines.join("\n")
+}
+
+fn action(change: &Change) -> &'static str {
+    match (&change.before, &change.after) {
+        (None, _) => "create",
+        (_, None) => "delete",
+        _ => "edit",
+    }
+}
+
+fn describe(change: &Change) -> &'static str {
+    use nono::hooks::install::Purpose;
+    match change.purpose {
+        Purpose::Hooks => "the hooks",
+        Purpose::Command => "the /rollback command",
+        Purpose::Instructions => "what the agent should know",
+        Purpose::Config => "turns checkpoints on",
+    }
+}
+
+fn as_json(plan: &Plan, applied: Option<&Applied>) -> Value {
+    let change = |change: &Change| json!({"path": path(&change.path), "action": action(change), "purpose": change.purpose.name()});
+    json!({
+        "agent": plan.agent.name(),
+        "changes": plan.changes.iter().map(change).collect::<Vec<_>>(),
+        "notes": plan.notes,
+        "applied": applied.is_some(),
+        "backups": applied.map(|applied| applied.backups.iter().map(|backup| path(backup)).collect::<Vec<_>>()).unwrap_or_default(),
+    })
+}
+
+fn path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
+    let host = host(None)?;
+    let agents = args.agent.map_or_else(|| Agent::ALL.to_vec(), |agent| vec![agent]);
+    let mut all = Vec::new();
+    for agent in agents {
+        // Of all agents, those that cannot have hooks in a project are left out.
+        match install::status(&request(agent, args.scope, &host)?) {
+            Err(InstallError::NoProject { .. }) if args.agent.is_none() => {}
+            status => all.push(status.map_err(|error| failure(&error))?),
+        }
+    }
+    if args.json {
+        message::answer_json(&all.iter().map(status_json).collect::<Vec<_>>())?;
+    } else {
+        message::answer(&all.iter().map(status_line).collect::<Vec<_>>().join("\n"))?;
+    }
+    let is_broken = all.iter().any(|status| matches!(status.state, install::State::Broken { .. }));
+    Ok(if is_broken { NOT_DONE } else { 0 })
+}
+
+fn status_line(status: &Status) -> String {
+    let first = format!("{:<12} {:<14} {}", status.agent.name(), status.state.name(), shown(&status.file));
+    let binary = status.binary.as_ref().map(|(binary, _)| format!("calls {}", shown(binary)));
+    let below = binary.into_iter().chain(status.state.why().map(escape));
+    std::iter::once(first).chain(below.map(|text| format!("{:27} {text}", ""))).collect::<Vec<_>>().join("\n")
+}
+
+fn status_json(status: &Status) -> Value {
+    json!({
+        "agent": status.agent.name(),
+        "scope": if status.scope == Scope::User { "user" } else { "project" },
+        "state": status.state.name(),
+        "why": status.state.why(),
+        "file": path(&status.file),
+        "binary": status.binary.as_ref().map(|(binary, _)| path(binary)),
+        "binary_exists": status.binary.as_ref().map(|(_, runs)| *runs),
+    })
+}
+
+/// `/rollback`: everything it says goes to stdout, and it never fails, since an agent shows only that then.
+fn typed_rollback(typed: Option<&str>) -> Result<u8, Failure> {
+    let mut read = String::new();
+    if typed.is_none() {
+        // What is no text is no checkpoint.
+        let _ = std::io::stdin().lock().take(TYPED).read_to_string(&mut read);
+    }
+    let said = match slash::arguments(typed.unwrap_or(&read)) {
+        Ok(arguments) => run_self(&arguments),
+        Err(why) => why,
+    };
+    message::answer(said.trim_end())?;
+    Ok(0)
+}
+
+fn run_self(arguments: &[String]) -> String {
+    let output = std::env::current_exe()
+        .and_then(|nono| Command::new(nono).args(arguments).stdin(Stdio::null()).output());
+    match output {
+        Ok(output) => {
+            [output.stdout, output.stderr].iter().map(|text| String::from_utf8_lossy(text)).collect()
+        }
+        Err(error) => format!("nono cannot be run: {error}"),
+    }
+}

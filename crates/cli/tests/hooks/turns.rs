@@ -1,0 +1,62 @@
+//! Turns, checkpoints, restores: each hook is a process of its own.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::said::Said;
+use super::world::World;
+use super::{bash, claude, enabled, reasons};
+
+#[test]
+fn one_checkpoint_in_a_turn() {
+    let world = enabled();
+    assert_eq!(claude(&world, "UserPromptSubmit", json!({"prompt": "x"})), json!({}));
+    assert_eq!(claude(&world, "PreToolUse", bash("ls")), json!({}));
+    assert!(reasons(&world).is_empty());
+    assert_eq!(claude(&world, "PreToolUse", bash("rm a.txt")), json!({}));
+    fs::remove_file(world.path("work/a.txt")).unwrap();
+    assert_eq!(claude(&world, "PostToolUse", bash("rm a.txt")), json!({}));
+    assert_eq!(claude(&world, "PreToolUse", bash("rm Makefile")), json!({}));
+    assert_eq!(reasons(&world), ["before Bash: rm a.txt"]);
+    claude(&world, "UserPromptSubmit", json!({"prompt": "y"}));
+    let write = json!({"tool_name": "Write", "tool_input": {"file_path": world.path("work/b")}});
+    claude(&world, "PreToolUse", write);
+    assert_eq!(reasons(&world), ["before Bash: rm a.txt", "before Write"]);
+}
+
+#[test]
+fn a_restore_reaches_the_next_prompt() {
+    let world = enabled();
+    claude(&world, "UserPromptSubmit", json!({"prompt": "x", "prompt_id": "p1"}));
+    claude(&world, "PreToolUse", bash("rm a.txt"));
+    fs::remove_file(world.path("work/a.txt")).unwrap();
+    claude(&world, "PostToolUse", bash("rm a.txt"));
+    let restored = world.command("nono").args(["checkpoints", "restore", "1", "--yes"]).output().unwrap();
+    Said::of(&restored).ok();
+    assert_eq!(fs::read_to_string(world.path("work/a.txt")).unwrap(), "one\n");
+    let heard = claude(&world, "UserPromptSubmit", json!({"prompt": "y", "prompt_id": "p2"}));
+    let context = heard["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(context.contains("turns_undone") && context.contains("a.txt"), "{context}");
+    let again = claude(&world, "UserPromptSubmit", json!({"prompt": "z", "prompt_id": "p3"}));
+    assert_eq!(again, json!({}));
+}
+
+#[test]
+fn nothing_is_kept_while_it_is_off() {
+    let world = World::new();
+    world.file("work/Makefile", "all:\n", 0o644);
+    assert_eq!(claude(&world, "PreToolUse", bash("rm Makefile")), json!({}));
+    assert!(fs::read_dir(world.path("state")).unwrap().next().is_none());
+}
+
+#[test]
+fn a_missing_protection_is_in_the_answer() {
+    let world = enabled();
+    let heard = claude(&world, "PreToolUse", bash("rm -rf ~/*"));
+    let message = heard["systemMessage"].as_str().unwrap();
+    assert!(message.contains("no checkpoint of"), "{message}");
+    assert!(
+        heard.get("decision").is_none() && heard["hookSpecificOutput"].get("permissionDecision").is_none()
+    );
+}

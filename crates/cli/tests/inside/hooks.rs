@@ -1,0 +1,91 @@
+//! What honest agents get.
+
+use super::*;
+
+#[test]
+fn a_turn_inside_is_in_the_history_outside_with_the_session() {
+    let world = world();
+    let script = "prompt; echo two > src/a; prompt; before $PWD/src/a; echo three > src/a; after $PWD/src/a; \
+                  before $PWD/src/a; echo four > src/a; echo $NONO_SESSION";
+    let ran = agent(&world, USUAL, script);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let run = ran.out.lines().last().unwrap();
+    let all = checkpoints(&world, ".");
+    assert_eq!(all.len(), 2, "one before the run, one for the turn: {all:?}");
+    assert!(all.iter().all(|one| one["run"] == run), "{all:?}");
+    assert_eq!(all[0]["agent"], "claude-code");
+    assert_eq!((&all[0]["session"], &all[0]["tool"]), (&Value::from("s1"), &Value::from("Write")));
+    assert!(all[1]["reason"].as_str().unwrap().starts_with("before run: sh -c"), "{all:?}");
+    let log = nono(&world, &["audit", "show", "last"]).out;
+    for one in &all {
+        assert!(log.contains(one["id"].as_str().unwrap()), "{log}");
+    }
+}
+
+#[test]
+fn what_the_agent_did_goes_back_and_nothing_else() {
+    let world = world();
+    let script = "prompt; before $PWD/src/a; echo two > src/a; after $PWD/src/a";
+    assert_eq!(agent(&world, USUAL, script).code, 0);
+    world.file("work/mine", "a person's\n", 0o644);
+    let restored = nono(&world, &["checkpoints", "restore", "--yes", "1"]);
+    assert_eq!(read(&world, "work/src/a"), "one\n", "{}", restored.err);
+    assert_eq!(read(&world, "work/mine"), "a person's\n", "{}", restored.err);
+}
+
+#[test]
+fn the_command_is_protected_without_any_hook() {
+    let world = world();
+    assert_eq!(agent(&world, USUAL, "rm -r src; rm Makefile").code, 0);
+    assert_eq!(nono(&world, &["checkpoints", "restore", "--yes", "1"]).code, 0);
+    assert_eq!(
+        (read(&world, "work/src/a").as_str(), read(&world, "work/Makefile").as_str()),
+        ("one\n", "all:\n")
+    );
+}
+
+#[test]
+fn they_are_on_by_setting_and_off_by_flag() {
+    let world = world();
+    assert_eq!(agent(&world, &["--allow-cwd"], "true").code, 0);
+    assert!(checkpoints(&world, ".").is_empty(), "off until somebody turns it on");
+    world.file("state/config.toml", "[checkpoints]\nenabled = true\n", 0o600);
+    assert_eq!(agent(&world, &["--allow-cwd", "--no-checkpoints"], "true").code, 0);
+    assert!(checkpoints(&world, ".").is_empty());
+    assert_eq!(agent(&world, &["--allow-cwd"], "true").code, 0);
+    assert_eq!(checkpoints(&world, ".").len(), 1);
+    assert_eq!(agent(&world, &["--allow-cwd"], "true").code, 0);
+    assert_eq!(checkpoints(&world, ".").len(), 1, "nothing changed");
+}
+
+#[test]
+fn who_has_no_supervisor_is_refused_with_the_reason() {
+    let world = world();
+    for (args, why) in [
+        (["wrap", "--checkpoints", "--allow-cwd", "--", "true"].as_slice(), "wrap becomes the command"),
+        (&["run", "--exec", "--checkpoints", "--allow-cwd", "--", "true"], "wrap becomes the command"),
+        (&["run", "--monitor", "--checkpoints", "--allow-cwd", "--", "true"], "--monitor confines it too"),
+    ] {
+        let ran = nono(&world, args);
+        assert_eq!(ran.code, 2, "{args:?}");
+        assert!(ran.err.contains("--checkpoints needs a supervisor") && ran.err.contains(why), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_missing_protection_is_said_at_the_end() {
+    let world = world();
+    let home = world.path("home").display().to_string();
+    let ran = nono(
+        &world,
+        &["run", "--checkpoints", "--allow-cwd", "--workdir", &home, "--", "sh", "-c", "exit 3"],
+    );
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    let lines = ran.err.lines().filter(|line| line.contains("is not protected by a checkpoint"));
+    assert_eq!(lines.count(), 1, "{}", ran.err);
+    // Nothing but the store is broken: the command runs.
+    world.file("state/projects", "in the way\n", 0o600);
+    let ran = agent(&world, USUAL, "echo ran");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "ran\n"));
+    assert!(ran.err.contains("is not protected by a checkpoint"), "{}", ran.err);
+}

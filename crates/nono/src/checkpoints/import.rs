@@ -1,0 +1,238 @@
+//! Checkpoints of another tool become ours: those of Hermes, which keeps them in git repositories.
+//!
+//! There are two layouts. In the newer one all projects share one bare repository, `store/`, with a ref
+//! `refs/hermes/<hash>` and a file `projects/<hash>.json` for each; in the older one each project has a repository of its
+//! own, with a file `HERMES_WORKDIR` that names the folder. Both are read without git, and nothing in them is changed;
+//! the folders that they are about are not looked at either. Each commit becomes a checkpoint; one that was imported
+//! before is known by its name and left alone.
+
+mod repository;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use nono_checkpoint::adopt::Arrival;
+use nono_checkpoint::{CheckpointId, CheckpointManager};
+use nono_snapshot::file;
+
+use self::repository::{Blobs, Commit, Repository};
+
+/// What was imported, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Folders whose checkpoints were found, with how many are new.
+    pub projects: Vec<(PathBuf, u64)>,
+    pub checkpoints: Vec<CheckpointId>,
+    /// Imported before.
+    pub known: u64,
+    /// What could not be taken, as a whole or in part.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Something that was not taken. Both texts have words of others in them: escape before a terminal sees them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// A repository, a project, a commit, or a path in one.
+    pub what: String,
+    pub why: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("there are no checkpoints of Hermes in {}: neither a store nor a folder with HERMES_WORKDIR", path.display())]
+    Nothing { path: PathBuf },
+}
+
+/// Of so many paths that a commit lacks the names are given.
+const NAMED: usize = 5;
+/// The name of the shared repository.
+const STORE: &str = "store";
+const WORKDIR: &str = "HERMES_WORKDIR";
+const REFS: &str = "refs/hermes/";
+/// The largest file that names a folder.
+const SMALL: u64 = 64 << 10;
+
+/// Take over what is in this folder: Hermes' `checkpoints`, or one repository of it.
+pub fn import(dir: &Path, manager: &mut CheckpointManager) -> Result<Imported, ImportError> {
+    let found = find(dir)?;
+    if found.is_empty() {
+        return Err(ImportError::Nothing { path: dir.to_owned() });
+    }
+    let mut imported = Imported::default();
+    for place in found {
+        let taken = match &place {
+            Place::Shared(dir) => shared(dir, manager, &mut imported),
+            Place::Single(dir) => single(dir, manager, &mut imported),
+        };
+        if let Err(why) = taken {
+            let (Place::Shared(dir) | Place::Single(dir)) = place;
+            imported.skipped.push(Skipped { what: dir.display().to_string(), why });
+        }
+    }
+    Ok(imported)
+}
+
+/// A repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Shared(PathBuf),
+    Single(PathBuf),
+}
+
+fn find(dir: &Path) -> Result<Vec<Place>, ImportError> {
+    let mut found: Vec<Place> = what_is(dir).into_iter().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    for path in entries(dir)? {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        if name.starts_with(b"legacy-") && path.is_dir() {
+            // Those of the older layout, put aside by Hermes itself.
+            found.extend(entries(&path)?.iter().filter_map(|path| what_is(path)));
+        } else {
+            found.extend(what_is(&path));
+        }
+    }
+    Ok(found)
+}
+
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let read =
+        || std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
+    let mut all = read().map_err(|source| ImportError::Io { path: dir.to_owned(), source })?;
+    all.sort();
+    Ok(all)
+}
+
+fn what_is(dir: &Path) -> Option<Place> {
+    let has = |name: &str| dir.join(name).symlink_metadata().is_ok();
+    if !has("HEAD") || !has("objects") {
+        return None;
+    }
+    if has(WORKDIR) {
+        return Some(Place::Single(dir.to_owned()));
+    }
+    let shared = has("projects") || has("indexes") || dir.file_name().is_some_and(|name| name == STORE);
+    shared.then(|| Place::Shared(dir.to_owned()))
+}
+
+/// All projects of a shared repository.
+fn shared(dir: &Path, manager: &mut CheckpointManager, imported: &mut Imported) -> Result<(), String> {
+    let repository = Repository::open(dir)?;
+    for (hash, tip) in repository.refs(REFS)? {
+        let taken = tip.and_then(|tip| {
+            let workdir = workdir_of(dir, &hash)?;
+            history(&repository, tip, &workdir, manager, imported)
+        });
+        if let Err(why) = taken {
+            imported.skipped.push(Skipped { what: format!("{REFS}{hash}"), why });
+        }
+    }
+    Ok(())
+}
+
+fn single(dir: &Path, manager: &mut CheckpointManager, imported: &mut Imported) -> Result<(), String> {
+    let repository = Repository::open(dir)?;
+    let mut bytes = small(&dir.join(WORKDIR))?;
+    while bytes.last().is_some_and(u8::is_ascii_whitespace) {
+        bytes.pop();
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).to_vec();
+    let workdir = checked(PathBuf::from(OsString::from_vec(bytes)))?;
+    history(&repository, repository.head()?, &workdir, manager, imported)
+}
+
+fn workdir_of(store: &Path, hash: &str) -> Result<PathBuf, String> {
+    let name = Path::new("projects").join(format!("{hash}.json"));
+    let beside = store.parent().unwrap_or(store).join(&name);
+    let path = Some(store.join(&name)).filter(|path| path.symlink_metadata().is_ok()).unwrap_or(beside);
+    let bytes = small(&path)?;
+    let value: serde_json::Value =
+        serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes))
+            .map_err(|error| format!("{} is damaged: {error}", path.display()))?;
+    let workdir = value.get("workdir").and_then(|workdir| workdir.as_str());
+    let workdir = workdir.ok_or_else(|| format!("{} names no folder", path.display()))?;
+    checked(PathBuf::from(workdir))
+}
+
+fn small(path: &Path) -> Result<Vec<u8>, String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let size = path.symlink_metadata().map_err(failed)?.len();
+    if size > SMALL {
+        return Err(format!("{} is too large", path.display()));
+    }
+    file::read(path).map_err(failed)
+}
+
+/// Absolute, and by its real name where it is there.
+fn checked(workdir: PathBuf) -> Result<PathBuf, String> {
+    use std::path::Component;
+    let plain = |component| matches!(component, Component::RootDir | Component::Normal(_));
+    if !workdir.is_absolute() || !workdir.components().all(plain) {
+        return Err(format!("{} is no absolute path", workdir.display()));
+    }
+    Ok(workdir.canonicalize().unwrap_or(workdir))
+}
+
+/// All commits of one project, the oldest first.
+fn history(
+    repository: &Repository,
+    tip: gix_hash::ObjectId,
+    workdir: &Path,
+    manager: &mut CheckpointManager,
+    imported: &mut Imported,
+) -> Result<(), String> {
+    let (commits, problems) = repository.history(tip);
+    let project = workdir.display();
+    let damaged = |why: String| Skipped { what: format!("{project}"), why };
+    imported.skipped.extend(problems.into_iter().map(damaged));
+    let arrival = manager.begin_adopting(workdir).map_err(|error| error.to_string())?;
+    let mut import = Import { blobs: Blobs::new(repository), arrival, new: 0, imported };
+    let result = commits.iter().try_for_each(|commit| import.commit(commit, workdir));
+    let new = import.new;
+    imported.projects.push((workdir.to_owned(), new));
+    result
+}
+
+struct Import<'a, 'i> {
+    blobs: Blobs<'a>,
+    arrival: Arrival,
+    new: u64,
+    imported: &'i mut Imported,
+}
+
+impl Import<'_, '_> {
+    /// An error ends the project: nothing more of it can be taken.
+    fn commit(&mut self, commit: &Commit, workdir: &Path) -> Result<(), String> {
+        let from = format!("hermes:{}", commit.id);
+        if self.arrival.is_known(&from) {
+            self.imported.known += 1;
+            return Ok(());
+        }
+        let what = format!("{}: commit {}", workdir.display(), commit.id);
+        let state = match self.blobs.list(commit.tree) {
+            Ok(state) => state,
+            Err(why) => {
+                self.imported.skipped.push(Skipped { what, why });
+                return Ok(());
+            }
+        };
+        let adopted = self.arrival.adopt(&from, &state, &mut self.blobs, commit.time, &commit.message);
+        let (id, left_out) = adopted.map_err(|error| format!("commit {}: {error}", commit.id))?;
+        self.new += 1;
+        self.imported.checkpoints.push(id);
+        let more = left_out.len().saturating_sub(NAMED);
+        for (path, why) in left_out.into_iter().take(NAMED) {
+            let path = String::from_utf8_lossy(&path).into_owned();
+            self.imported.skipped.push(Skipped { what: format!("{what}: {path}"), why });
+        }
+        if more > 0 {
+            self.imported.skipped.push(Skipped { what, why: format!("{more} more paths are not in it") });
+        }
+        Ok(())
+    }
+}

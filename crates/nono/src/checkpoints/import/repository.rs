@@ -1,0 +1,289 @@
+//! A git repository as another tool left it, read without git: commits, trees, contents.
+//!
+//! Nothing in it is believed: each object is checked against its name, and everything has a bound. A tree cannot contain
+//! itself, because its name is a digest of what is in it; but a small one can stand for billions of paths.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use gix_hash::{Kind as HashKind, ObjectId};
+use gix_object::tree::EntryKind;
+use gix_object::{CommitRef, Find, Kind, TreeRefIter};
+use gix_odb::Header;
+use gix_ref::file::ReferenceExt;
+use nono_snapshot::{ContentHash, Contents, Foreign, Piece};
+
+/// Git's first kind of digests; the other one is not in use where this is for.
+const HASH: HashKind = HashKind::Sha1;
+/// So large an object is not taken into memory.
+const LARGEST: u64 = 256 << 20;
+/// Paths of one commit.
+const PATHS: usize = 300_000;
+/// Trees that are kept in memory: those of one commit are mostly those of the next.
+const TREES: usize = 4096;
+/// Directories in one another.
+const DEPTH: usize = 256;
+/// Bytes of a path, as for the kernel.
+const LONGEST: usize = 4096;
+/// Commits of one project.
+const COMMITS: usize = 10_000;
+
+/// One commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Commit {
+    pub(super) id: ObjectId,
+    pub(super) tree: ObjectId,
+    /// Seconds since 1970.
+    pub(super) time: i64,
+    /// Its first line.
+    pub(super) message: String,
+}
+
+/// The last part of a ref's name, and what it leads to.
+pub(super) type Found = (String, Result<ObjectId, String>);
+
+/// Objects and refs of one repository.
+pub(super) struct Repository {
+    objects: gix_odb::Handle,
+    refs: gix_ref::file::Store,
+}
+
+impl Repository {
+    pub(super) fn open(dir: &Path) -> Result<Repository, String> {
+        let options = gix_odb::store::init::Options {
+            alloc_limit_bytes: usize::try_from(LARGEST).ok(),
+            ..gix_odb::store::init::Options::default()
+        };
+        let objects = gix_odb::at_opts(dir.join("objects"), HASH, None, options);
+        let objects = objects.map_err(|error| format!("its objects cannot be read: {error}"))?;
+        Ok(Repository { objects, refs: gix_ref::file::Store::at(dir.to_owned(), HASH) })
+    }
+
+    /// The refs below this prefix.
+    pub(super) fn refs(&self, prefix: &str) -> Result<Vec<Found>, String> {
+        let unreadable = |error: &dyn std::fmt::Display| format!("its refs cannot be read: {error}");
+        let all = self.refs.iter().map_err(|error| unreadable(&error))?;
+        let mut found = Vec::new();
+        let below = match prefix.try_into() {
+            Ok(prefix) => all.prefixed(prefix).map_err(|error| unreadable(&error))?,
+            Err(error) => {
+                let error: &dyn std::fmt::Display = &error;
+                return Err(unreadable(error));
+            }
+        };
+        for reference in below {
+            let mut reference = match reference {
+                Ok(reference) => reference,
+                Err(error) => {
+                    found.push((String::new(), Err(unreadable(&error))));
+                    continue;
+                }
+            };
+            let name = String::from_utf8_lossy(reference.name.as_bstr()).into_owned();
+            let name = name.strip_prefix(prefix).unwrap_or(&name).to_owned();
+            let id = reference.peel_to_id(&self.refs, &self.objects).map_err(|error| error.to_string());
+            found.push((name, id));
+        }
+        Ok(found)
+    }
+
+    /// What `HEAD` leads to.
+    pub(super) fn head(&self) -> Result<ObjectId, String> {
+        let mut head = self.refs.find("HEAD").map_err(|error| error.to_string())?;
+        head.peel_to_id(&self.refs, &self.objects).map_err(|error| error.to_string())
+    }
+
+    /// A whole object, which is what its name says.
+    fn object(&self, id: &ObjectId, kind: Kind) -> Result<Vec<u8>, String> {
+        let header = self.objects.try_header(id).map_err(|error| format!("{id} is damaged: {error}"))?;
+        let header = header.ok_or_else(|| format!("{id} is missing"))?;
+        if header.size() > LARGEST {
+            return Err(format!("{id} is too large ({} bytes)", header.size()));
+        }
+        let mut buffer = Vec::new();
+        let found = self.objects.try_find(id, &mut buffer);
+        let found = found.map_err(|error| format!("{id} is damaged: {error}"))?;
+        let found = found.ok_or_else(|| format!("{id} is missing"))?;
+        let digest = gix_object::compute_hash(HASH, found.kind, found.data);
+        // No digest at all: it is made to collide with another one.
+        if found.kind != kind || digest.ok() != Some(*id) {
+            return Err(format!("{id} is damaged"));
+        }
+        Ok(found.data.to_vec())
+    }
+
+    fn commit(&self, id: ObjectId) -> Result<(Commit, Vec<ObjectId>), String> {
+        let bytes = self.object(&id, Kind::Commit)?;
+        let damaged = |error: &dyn std::fmt::Display| format!("commit {id} is damaged: {error}");
+        let commit = CommitRef::from_bytes(&bytes, HASH).map_err(|error| damaged(&error))?;
+        let time = commit.time().map_err(|error| damaged(&error))?.seconds;
+        let message = String::from_utf8_lossy(commit.message);
+        let message = message.trim().lines().next().unwrap_or_default().to_owned();
+        let read = Commit { id, tree: commit.tree(), time, message };
+        Ok((read, commit.parents().collect()))
+    }
+
+    /// A commit and all before it, the oldest first; and what could not be read.
+    pub(super) fn history(&self, tip: ObjectId) -> (Vec<Commit>, Vec<String>) {
+        let (mut commits, mut problems) = (Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        // Each after those it came from: a commit is done when it comes up for the second time.
+        let mut waiting = vec![(tip, None)];
+        while let Some((id, read)) = waiting.pop() {
+            if let Some(commit) = read {
+                commits.push(commit);
+                continue;
+            }
+            if !seen.insert(id) {
+                continue;
+            }
+            if seen.len() > COMMITS {
+                problems.push(format!("there are more than {COMMITS} commits"));
+                break;
+            }
+            match self.commit(id) {
+                Ok((commit, parents)) => {
+                    waiting.push((id, Some(commit)));
+                    waiting.extend(parents.into_iter().map(|parent| (parent, None)));
+                }
+                Err(why) => problems.push(why),
+            }
+        }
+        // Where the end was cut off, what was read on the way counts still.
+        commits.extend(waiting.into_iter().rev().filter_map(|(_, read)| read));
+        (commits, problems)
+    }
+}
+
+/// The contents of one repository, each known by a number.
+pub(super) struct Blobs<'a> {
+    repository: &'a Repository,
+    numbers: HashMap<ObjectId, usize>,
+    ids: Vec<ObjectId>,
+    stored: HashMap<usize, (ContentHash, u64)>,
+    trees: HashMap<ObjectId, Arc<[u8]>>,
+}
+
+impl<'a> Blobs<'a> {
+    pub(super) fn new(repository: &'a Repository) -> Blobs<'a> {
+        Blobs {
+            repository,
+            numbers: HashMap::new(),
+            ids: Vec::new(),
+            stored: HashMap::new(),
+            trees: HashMap::new(),
+        }
+    }
+
+    fn tree(&mut self, id: ObjectId) -> Result<Arc<[u8]>, String> {
+        if let Some(known) = self.trees.get(&id) {
+            return Ok(Arc::clone(known));
+        }
+        let bytes: Arc<[u8]> = self.repository.object(&id, Kind::Tree)?.into();
+        if self.trees.len() >= TREES {
+            self.trees.clear();
+        }
+        self.trees.insert(id, Arc::clone(&bytes));
+        Ok(bytes)
+    }
+
+    fn number(&mut self, id: ObjectId) -> usize {
+        let ids = &mut self.ids;
+        *self.numbers.entry(id).or_insert_with(|| {
+            ids.push(id);
+            ids.len() - 1
+        })
+    }
+
+    /// All paths of a tree. What cannot be read of it is among them, as left out.
+    pub(super) fn list(&mut self, tree: ObjectId) -> Result<Vec<Foreign>, String> {
+        let mut all = Vec::new();
+        let mut waiting = vec![(Vec::new(), tree, 0)];
+        while let Some((path, tree, depth)) = waiting.pop() {
+            let bytes = match self.tree(tree) {
+                Ok(bytes) if depth <= DEPTH => bytes,
+                // Without the top there is nothing to take.
+                Err(why) if path.is_empty() => return Err(format!("tree {why}")),
+                Err(why) => {
+                    all.push(left_out(path, true, format!("tree {why}")));
+                    continue;
+                }
+                Ok(_) => {
+                    all.push(left_out(path, true, "it lies too deep".to_owned()));
+                    continue;
+                }
+            };
+            for entry in TreeRefIter::from_bytes(&bytes, HASH) {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    // The rest of this directory cannot be found; what was found is taken.
+                    Err(error) if path.is_empty() => return Err(format!("tree {tree} is damaged: {error}")),
+                    Err(error) => {
+                        let name = [path.as_slice(), b"/(the rest)"].concat();
+                        all.push(left_out(name, false, format!("tree {tree} is damaged: {error}")));
+                        break;
+                    }
+                };
+                if all.len() + waiting.len() > PATHS {
+                    return Err(format!("it has more than {PATHS} paths"));
+                }
+                let mut below = path.clone();
+                if !below.is_empty() {
+                    below.push(b'/');
+                }
+                below.extend_from_slice(entry.filename);
+                let (mode, id) = (entry.mode.kind(), entry.oid.to_owned());
+                if below.len() > LONGEST {
+                    let shown = below.get(..LONGEST).unwrap_or_default().to_vec();
+                    all.push(left_out(shown, false, "its path is too long".to_owned()));
+                    continue;
+                }
+                match mode {
+                    EntryKind::Tree => waiting.push((below, id, depth + 1)),
+                    other => all.push(Foreign { piece: self.piece(other, id), path: below }),
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn piece(&mut self, kind: EntryKind, id: ObjectId) -> Piece {
+        match kind {
+            EntryKind::Link => match self.repository.object(&id, Kind::Blob) {
+                Ok(target) if target.len() < LONGEST && !target.is_empty() && !target.contains(&0) => {
+                    Piece::Link { target }
+                }
+                Ok(_) => Piece::LeftOut { is_dir: false, why: format!("{id} is no target of a link") },
+                Err(why) => Piece::LeftOut { is_dir: false, why: format!("content {why}") },
+            },
+            EntryKind::Commit => {
+                let why = "a repository of its own, whose contents are kept elsewhere".to_owned();
+                Piece::LeftOut { is_dir: true, why }
+            }
+            kind => {
+                let executable = kind == EntryKind::BlobExecutable;
+                Piece::File { executable, content: self.number(id) }
+            }
+        }
+    }
+}
+
+impl Contents for Blobs<'_> {
+    fn known(&self, content: usize) -> Option<(ContentHash, u64)> {
+        self.stored.get(&content).copied()
+    }
+
+    fn read(&mut self, content: usize) -> Result<Vec<u8>, String> {
+        let id = self.ids.get(content).ok_or_else(|| "its content is missing".to_owned())?;
+        self.repository.object(id, Kind::Blob).map_err(|why| format!("content {why}"))
+    }
+
+    fn stored(&mut self, content: usize, hash: ContentHash, size: u64) {
+        self.stored.insert(content, (hash, size));
+    }
+}
+
+fn left_out(path: Vec<u8>, is_dir: bool, why: String) -> Foreign {
+    Foreign { path, piece: Piece::LeftOut { is_dir, why } }
+}

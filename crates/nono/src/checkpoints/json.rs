@@ -1,0 +1,255 @@
+//! Checkpoints, plans and outcomes as JSON. Field names are stable.
+
+use std::path::{Path, PathBuf};
+
+use nono_checkpoint::forget::Purged;
+use nono_checkpoint::legacy::Legacy;
+use nono_checkpoint::unprotected::Unprotected;
+use nono_checkpoint::verify::{Lost, Verified};
+use nono_checkpoint::{Checkpoint, Origin, Outcome, Plan, ProjectStatus, Pruned, Status};
+use serde_json::{Value, json};
+
+use super::import::{Imported, Skipped};
+use crate::shapes::{counts, failed, kept, path};
+
+/// A project's checkpoints, newest first.
+pub fn list(project: &Path, checkpoints: &[Checkpoint]) -> Value {
+    let one = |(at, one): (usize, &Checkpoint)| {
+        let mut value = checkpoint(one);
+        value["number"] = json!(at + 1);
+        value
+    };
+    json!({
+        "project": path(project),
+        "checkpoints": checkpoints.iter().enumerate().map(one).collect::<Vec<_>>(),
+    })
+}
+
+/// Back from [`list`], for whoever hears it over a channel: the project, and its checkpoints.
+pub fn listed(value: &Value) -> Option<(PathBuf, Vec<Checkpoint>)> {
+    let project = nono_snapshot::paths::deserialize(&value["project"]).ok()?;
+    let checkpoints = value["checkpoints"].as_array()?.iter().map(read);
+    Some((project, checkpoints.collect::<Option<_>>()?))
+}
+
+fn read(one: &Value) -> Option<Checkpoint> {
+    let text = |key: &str| one[key].as_str().map(str::to_owned);
+    Some(Checkpoint {
+        id: serde_json::from_value(one["id"].clone()).ok()?,
+        // Of the engine, which is none of theirs.
+        snapshot: 0,
+        time: text("time")?,
+        reason: text("reason")?,
+        origin: Origin {
+            agent: text("agent"),
+            session: text("session"),
+            turn: text("turn"),
+            tool: text("tool"),
+            call: text("call"),
+            run: text("run"),
+        },
+        name: text("name"),
+        pinned: one["pinned"].as_bool()?,
+        imported_from: text("imported_from"),
+        files: one["files"].as_u64()?,
+        left_out: one["not_covered"].as_u64()?,
+        stats: serde_json::from_value(one["stats"].clone()).ok()?,
+    })
+}
+
+/// With every field, known or not.
+pub fn checkpoint(one: &Checkpoint) -> Value {
+    json!({
+        "id": one.id,
+        "time": one.time,
+        "reason": one.reason,
+        "agent": one.origin.agent,
+        "session": one.origin.session,
+        "turn": one.origin.turn,
+        "tool": one.origin.tool,
+        "call": one.origin.call,
+        "run": one.origin.run,
+        "name": one.name,
+        "pinned": one.pinned,
+        "imported_from": one.imported_from,
+        "files": one.files,
+        "not_covered": one.left_out,
+        "stats": one.stats,
+    })
+}
+
+pub fn status(status: &Status) -> Value {
+    let project = |one: &ProjectStatus| {
+        json!({
+            "hash": one.hash,
+            "workdir": path(&one.workdir),
+            "checkpoints": one.checkpoints,
+            "last_touch": one.last_touch,
+            "state": if one.orphan { "orphan" } else { "live" },
+            "unprotected": one.unprotected,
+        })
+    };
+    let unprotected = |one: &Unprotected| json!({"path": path(&one.dir), "why": one.why, "time": one.time});
+    let legacy = |(name, bytes): &(String, u64)| json!({"name": name, "bytes": bytes});
+    json!({
+        "enabled": status.enabled,
+        "base": path(&status.base),
+        "total_bytes": status.store_bytes + status.legacy_bytes,
+        "store_bytes": status.store_bytes,
+        "legacy_bytes": status.legacy_bytes,
+        "exact": status.exact,
+        "projects": status.projects.iter().map(project).collect::<Vec<_>>(),
+        "legacy": status.legacy.iter().map(legacy).collect::<Vec<_>>(),
+        "unprotected": status.unprotected.iter().map(unprotected).collect::<Vec<_>>(),
+        "problems": status.problems,
+    })
+}
+
+/// What a restore would do.
+pub fn plan(plan: &Plan) -> Value {
+    json!({
+        "dry_run": true,
+        "project": path(&plan.project),
+        "turns_undone": plan.turns_undone,
+        "files": plan.changes.iter().map(|change| path(&change.path)).collect::<Vec<_>>(),
+        "counts": counts(&plan.changes),
+        "changes": plan.changes,
+        "kept": kept(&plan.kept),
+        "merged": plan.merges.iter().map(|merged| path(merged)).collect::<Vec<_>>(),
+        "unattributed": plan.unattributed,
+        "left_alone": plan.repositories.iter().map(|git| path(git)).collect::<Vec<_>>(),
+        "not_covered": plan.not_covered,
+    })
+}
+
+/// What it did: the note that tells a program, or a model, what is gone.
+pub fn outcome(done: &Outcome) -> Value {
+    json!({
+        "checkpoint": done.checkpoint.id,
+        "project": path(&done.project),
+        "turns_undone": done.turns_undone,
+        "files": done.changes.iter().map(|change| path(&change.path)).collect::<Vec<_>>(),
+        "merged": done.merged.iter().map(|merged| path(merged)).collect::<Vec<_>>(),
+        "kept": kept(&done.kept),
+        "failed": failed(&done.failed),
+        "interrupted": done.interrupted,
+        "unattributed": done.unattributed,
+        "left_alone": done.repositories.iter().map(|git| path(git)).collect::<Vec<_>>(),
+        "not_covered": done.checkpoint.left_out,
+        "undo": Some(&done.undo).filter(|undo| !undo.is_empty()),
+    })
+}
+
+pub fn pruned(pruned: &Pruned, dry_run: bool) -> Value {
+    let removed = |(project, checkpoints): &(PathBuf, Vec<Checkpoint>)| {
+        json!({
+            "project": path(project),
+            "checkpoints": checkpoints.iter().map(checkpoint).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "dry_run": dry_run,
+        "removed": pruned.removed.iter().map(removed).collect::<Vec<_>>(),
+        "projects_removed": pruned.projects_removed.iter().map(|project| path(project)).collect::<Vec<_>>(),
+        "legacy": pruned.legacy.iter().map(archive).collect::<Vec<_>>(),
+        "bytes_before": pruned.bytes_before,
+        "bytes_after": pruned.bytes_after,
+        "over_budget": pruned.over_budget,
+        "problems": pruned.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+/// Archives of superseded formats.
+pub fn legacy(all: &[Legacy], dry_run: bool) -> Value {
+    json!({"dry_run": dry_run, "removed": all.iter().map(archive).collect::<Vec<_>>()})
+}
+
+fn archive(one: &Legacy) -> Value {
+    json!({"name": one.name(), "bytes": one.bytes})
+}
+
+/// What has a path that is to be forgotten.
+pub fn holding(project: &Path, forgotten: &Path, holding: &[Checkpoint]) -> Value {
+    json!({
+        "dry_run": true,
+        "project": path(project),
+        "path": path(forgotten),
+        "checkpoints": holding.iter().map(checkpoint).collect::<Vec<_>>(),
+    })
+}
+
+pub fn purged(purged: &Purged) -> Value {
+    let holder = |(holder, paths): &(PathBuf, Vec<PathBuf>)| json!({"by": path(holder), "paths": paths.iter().map(|one| path(one)).collect::<Vec<_>>()});
+    json!({
+        "dry_run": false,
+        "project": path(&purged.project),
+        "path": path(&purged.path),
+        "snapshots": purged.snapshots,
+        "contents": purged.contents,
+        "held_by": purged.held_by.iter().map(holder).collect::<Vec<_>>(),
+    })
+}
+
+pub fn verified(found: &Verified) -> Value {
+    let lost = |lost: &Lost| {
+        json!({
+            "project": path(&lost.project),
+            "checkpoint": checkpoint(&lost.checkpoint),
+            "paths": lost.paths.iter().map(|one| path(one)).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "good": found.is_clean(),
+        "projects": found.projects,
+        "checkpoints": found.checkpoints,
+        "objects": found.objects,
+        "bytes": found.bytes,
+        "lost": found.lost.iter().map(lost).collect::<Vec<_>>(),
+        "problems": found.problems,
+    })
+}
+
+pub fn imported(imported: &Imported) -> Value {
+    let project = |(project, new): &(PathBuf, u64)| json!({"project": path(project), "checkpoints": new});
+    let skipped = |one: &Skipped| json!({"what": one.what, "why": one.why});
+    json!({
+        "projects": imported.projects.iter().map(project).collect::<Vec<_>>(),
+        "checkpoints": imported.checkpoints,
+        "known": imported.known,
+        "skipped": imported.skipped.iter().map(skipped).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_list_comes_back_from_its_shape() {
+        let one = json!({
+            "id": "a1b2c3d4e5f6", "snapshot": 0, "time": "2026-11-15T18:22:03Z", "reason": "before patch",
+            "origin": {"agent": "a", "session": "s", "turn": "1", "tool": "t", "call": "c", "run": "r"},
+            "name": "works", "pinned": true, "imported_from": "x", "files": 3, "left_out": 4,
+            "stats": {"files": 1, "insertions": 2, "deletions": 3},
+        });
+        let full: Checkpoint = serde_json::from_value(one).unwrap();
+        let bare = Checkpoint {
+            origin: Origin::default(),
+            name: None,
+            pinned: false,
+            imported_from: None,
+            stats: None,
+            ..full.clone()
+        };
+        let all = vec![full, bare];
+        for project in [Path::new("/a/b"), Path::new(OsStr::from_bytes(b"/a/\xff"))] {
+            assert_eq!(listed(&list(project, &all)), Some((project.to_owned(), all.clone())));
+        }
+        for strange in [json!(null), json!({"project": 1}), json!({"project": "/a", "checkpoints": [{}]})] {
+            assert_eq!(listed(&strange), None);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Checkpoints, as the edge uses them: the manager and its values from `nono-checkpoint`, the settings of it, what people
+//! type as paths, differences as text, and restores on record.
+//!
+//! Nothing here prints or asks: plans and outcomes are values.
+
+pub mod import;
+pub mod json;
+mod paths;
+mod recorded;
+pub mod settings;
+
+pub use nono_checkpoint::forget::{Holding, Purged};
+pub use nono_checkpoint::legacy::Legacy;
+pub use nono_checkpoint::manager::{Compared, Completed, Note};
+pub use nono_checkpoint::verify::{Lost, Verified};
+pub use nono_checkpoint::{
+    Checkpoint, CheckpointError, CheckpointId, CheckpointManager, Choice, Config, Conflicts, Ensured, Host,
+    Origin, Outcome, Plan, Project, ProjectHash, ProjectStatus, Pruned, Retention, Root, Skip, Stats, Status,
+    Target, manager, origin, project, remote, trigger, turns,
+};
+
+pub use paths::{PathError, chosen};
+pub use recorded::{RECORDED_AS, Recorded, restore, undo};
+pub use settings::SettingsError;
+
+use crate::rollback::ChangeSet;
+
+/// What changed from a checkpoint to now, as people see it: renames found, what will execute later marked.
+pub fn changes(compared: &mut Compared) -> ChangeSet {
+    let changes = std::mem::take(&mut compared.changes);
+    ChangeSet::of(&compared.manager, &compared.from, &compared.to, changes)
+}

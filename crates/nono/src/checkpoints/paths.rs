@@ -1,0 +1,43 @@
+//! From what a person types to the paths of a project.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nono_checkpoint::CheckpointError;
+use nono_checkpoint::manager::Compared;
+use thiserror::Error;
+
+use crate::rollback::RollbackError;
+use crate::rollback::choose::{Globs, Sides};
+
+/// Why a path cannot be used.
+#[derive(Debug, Error)]
+pub enum PathError {
+    #[error("{} is neither in the checkpoint nor in {}", path.display(), project.display())]
+    NoSuchPath { path: PathBuf, project: PathBuf },
+    #[error("the pattern {pattern} cannot be used: {what}")]
+    Pattern { pattern: String, what: &'static str },
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error(transparent)]
+    Other(RollbackError),
+}
+
+/// Files and directories as a person types them in `cwd`, as paths of the project. With `globs`, what is more than a name
+/// to a shell is a pattern over the paths of the checkpoint and of now; else every name is only a name.
+pub fn chosen(
+    compared: &Compared,
+    typed: &[OsString],
+    cwd: &Path,
+    globs: bool,
+) -> Result<Vec<PathBuf>, PathError> {
+    let sides = Sides { manager: &compared.manager, a: &compared.from, b: &compared.to };
+    let globs = if globs { Globs::Yes } else { Globs::No };
+    let project = || compared.manager.roots().first().cloned().unwrap_or_default();
+    sides.resolve(typed, cwd, globs).map_err(|error| match error {
+        RollbackError::NoSuchPath { path } => PathError::NoSuchPath { path, project: project() },
+        RollbackError::Pattern { pattern, what } => PathError::Pattern { pattern, what },
+        RollbackError::Snapshot(error) => PathError::Checkpoint(error.into()),
+        error => PathError::Other(error),
+    })
+}

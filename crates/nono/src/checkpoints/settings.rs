@@ -1,0 +1,131 @@
+//! `config.toml` in nono's state folder, as far as it concerns checkpoints.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nono_checkpoint::Config;
+use nono_sys::errno;
+use thiserror::Error;
+use toml::{Table, Value};
+
+use crate::config_file::{self, Unusable};
+
+/// Why the settings cannot be used.
+#[derive(Debug, Error)]
+pub enum SettingsError {
+    #[error("{}: {}", path.display(), errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: {what}", path.display())]
+    Wrong { path: PathBuf, what: String },
+}
+
+/// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
+pub fn load(file: &Path) -> Result<Config, SettingsError> {
+    let wrong = |what: String| SettingsError::Wrong { path: file.to_owned(), what };
+    match config_file::section(file, "checkpoints") {
+        Ok(None) => Ok(Config::default()),
+        Ok(Some(checkpoints)) => parse(&checkpoints).map_err(wrong),
+        Err(Unusable::Io(source)) => Err(SettingsError::Io { path: file.to_owned(), source }),
+        Err(Unusable::Wrong(what)) => Err(wrong(what)),
+    }
+}
+
+fn parse(table: &Table) -> Result<Config, String> {
+    let mut config = Config::default();
+    for (key, value) in table {
+        match key.as_str() {
+            "enabled" => config.enabled = switch(key, value)?,
+            "always" => config.always = switch(key, value)?,
+            "auto_prune" => config.auto_prune = switch(key, value)?,
+            "delete_orphans" => config.delete_orphans = switch(key, value)?,
+            "max_snapshots" => config.max_snapshots = number(key, value, 1, u32::MAX)?,
+            "max_total_size_mb" => config.max_total_size_mb = number(key, value, 1, MEGABYTES)?,
+            "max_file_size_mb" => config.max_file_size_mb = number(key, value, 1, MEGABYTES)?,
+            "max_files" => config.max_files = number(key, value, 0, u64::MAX)?,
+            "retention_days" => config.retention_days = number(key, value, 1, u32::MAX)?,
+            "min_interval_hours" => config.min_interval_hours = number(key, value, 0, u32::MAX)?,
+            _ => return Err(format!("`checkpoints.{key}` is not known")),
+        }
+    }
+    Ok(config)
+}
+
+/// More of them are more bytes than can be counted.
+const MEGABYTES: u64 = u64::MAX >> 20;
+
+fn switch(key: &str, value: &Value) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| format!("`checkpoints.{key}` should be true or false"))
+}
+
+fn number<T>(key: &str, value: &Value, least: u8, most: T) -> Result<T, String>
+where
+    T: TryFrom<i64> + From<u8> + PartialOrd,
+{
+    let number = value.as_integer().and_then(|number| T::try_from(number).ok());
+    number
+        .filter(|number| (T::from(least)..=most).contains(number))
+        .ok_or_else(|| format!("`checkpoints.{key}` should be a whole number from {least} on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(text: &str) -> Result<Config, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        std::fs::write(&file, text).unwrap();
+        load(&file).map_err(|error| error.to_string().replace(&*file.to_string_lossy(), "FILE"))
+    }
+
+    #[test]
+    fn what_a_person_may_write() {
+        assert_eq!(load(Path::new("/nowhere/config.toml")).unwrap(), Config::default());
+        assert_eq!(loaded(""), Ok(Config::default()));
+        assert_eq!(loaded("[rollback]\nmax_sessions = 1\n"), Ok(Config::default()));
+        let all = "[checkpoints]\nenabled = true\nalways = true\nmax_snapshots = 3\nmax_total_size_mb = 4\n\
+                   max_file_size_mb = 5\nmax_files = 6\nauto_prune = false\nretention_days = 8\n\
+                   delete_orphans = false\nmin_interval_hours = 0\n";
+        let expected = Config {
+            enabled: true,
+            always: true,
+            max_snapshots: 3,
+            max_total_size_mb: 4,
+            max_file_size_mb: 5,
+            max_files: 6,
+            auto_prune: false,
+            retention_days: 8,
+            delete_orphans: false,
+            min_interval_hours: 0,
+        };
+        assert_eq!(loaded(all), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, error) in [
+            ("checkpoints = 1", "FILE: `checkpoints` should be a table"),
+            ("[checkpoints]\nenable = true", "FILE: `checkpoints.enable` is not known"),
+            ("[checkpoints]\nenabled = 'yes'", "FILE: `checkpoints.enabled` should be true or false"),
+            (
+                "[checkpoints]\nmax_snapshots = 0",
+                "FILE: `checkpoints.max_snapshots` should be a whole number from 1 on",
+            ),
+            (
+                "[checkpoints]\nretention_days = -7",
+                "FILE: `checkpoints.retention_days` should be a whole number from 1 on",
+            ),
+            (
+                "[checkpoints]\nmax_files = 1.5",
+                "FILE: `checkpoints.max_files` should be a whole number from 0 on",
+            ),
+            (
+                "[checkpoints]\nmax_total_size_mb = 9223372036854775807",
+                "FILE: `checkpoints.max_total_size_mb` should be a whole number from 1 on",
+            ),
+        ] {
+            assert_eq!(loaded(text), Err(error.to_owned()));
+        }
+        assert!(loaded("[checkpoints\n").unwrap_err().starts_with("FILE: TOML parse error"));
+    }
+}

@@ -1,0 +1,32 @@
+//! `config.toml` in nono's state folder: one section of it, for whoever it concerns.
+
+use std::io;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use crate::rollback::folder;
+
+/// Why a section cannot be had.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    Io(io::Error),
+    /// In words.
+    Wrong(String),
+}
+
+/// The section of this name; none where the file or the section is not there.
+pub(crate) fn section(file: &Path, name: &str) -> Result<Option<Table>, Unusable> {
+    let bytes = match folder::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(Unusable::Io)?,
+    };
+    let text = String::from_utf8(bytes).map_err(|_| Unusable::Wrong("it is not text".to_owned()))?;
+    let mut table: Table =
+        text.parse().map_err(|error: toml::de::Error| Unusable::Wrong(error.to_string()))?;
+    match table.remove(name) {
+        None => Ok(None),
+        Some(Value::Table(section)) => Ok(Some(section)),
+        Some(_) => Err(Unusable::Wrong(format!("`{name}` should be a table"))),
+    }
+}

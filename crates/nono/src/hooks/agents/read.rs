@@ -1,0 +1,140 @@
+//! Taking things out of a payload: bounded, and without an opinion on what is missing.
+
+use std::path::{Path, PathBuf};
+
+use nono_checkpoint::trigger::Call;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::super::OUTPUT;
+use crate::helper::hex;
+
+/// An id or the name of a tool that is longer is cut: it goes into records and lists.
+const ID: usize = 200;
+/// Longer ones exist on no system.
+const PATH: usize = 4096;
+/// Paths of one call.
+const PATHS: usize = 1000;
+/// Keys that say where a shell command starts.
+const DIRECTORIES: [&str; 4] = ["workdir", "dir_path", "directory", "cwd"];
+
+/// Cut to `limit` bytes, at a character.
+fn cut(text: &str, limit: usize) -> &str {
+    let end = (0..=limit.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}
+
+/// A text that is not empty.
+pub(super) fn text(value: &Value, key: &str) -> Option<String> {
+    value.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A short text that names something.
+pub(super) fn id(value: &Value, key: &str) -> Option<String> {
+    text(value, key).map(|text| cut(&text, ID).to_owned())
+}
+
+/// The end of a text, as much of it as is looked at.
+pub(super) fn tail(text: &str) -> String {
+    let from = text.len().saturating_sub(OUTPUT);
+    let from = (from..=text.len()).find(|from| text.is_char_boundary(*from)).unwrap_or(from);
+    text[from..].to_owned()
+}
+
+/// A text that can be a path.
+fn path(text: &str) -> Option<PathBuf> {
+    let fits = !text.is_empty() && text.len() <= PATH && !text.contains('\0');
+    fits.then(|| PathBuf::from(text))
+}
+
+pub(super) fn cwd(payload: &Value) -> Option<PathBuf> {
+    path(payload.get("cwd")?.as_str()?).filter(|dir| dir.is_absolute())
+}
+
+/// Where a shell command of this input starts, if it says so.
+pub(super) fn shell_dir(input: &Value, cwd: Option<&Path>) -> Option<PathBuf> {
+    let named = DIRECTORIES.iter().find_map(|key| path(input.get(key)?.as_str()?))?;
+    match cwd {
+        Some(cwd) => Some(cwd.join(named)),
+        None => named.is_absolute().then_some(named),
+    }
+}
+
+/// A call that writes the file named by one of these keys. Without one it writes nobody knows where.
+pub(super) fn file(tool: &str, input: &Value, keys: &[&str]) -> Call {
+    let found = keys.iter().find_map(|key| path(input.get(key)?.as_str()?));
+    files(tool, found)
+}
+
+/// A call that writes these. None is the whole project: when in doubt, too much.
+pub(super) fn files(tool: &str, paths: impl IntoIterator<Item = PathBuf>) -> Call {
+    let mut paths: Vec<PathBuf> = paths.into_iter().take(PATHS).collect();
+    if paths.is_empty() {
+        paths.push(PathBuf::from("."));
+    }
+    Call::Files { tool: tool.to_owned(), paths }
+}
+
+/// A call that applies the patch under one of these keys.
+pub(super) fn patched(tool: &str, input: &Value, keys: &[&str]) -> Call {
+    let text = keys.iter().find_map(|key| input.get(key)?.as_str());
+    let paths = text.map(super::patch::paths).unwrap_or_default();
+    files(tool, paths.iter().filter_map(|text| path(text)))
+}
+
+pub(super) fn other(tool: &str) -> Call {
+    Call::Other { tool: tool.to_owned() }
+}
+
+/// A call of a shell, the command being a line or a list of arguments.
+pub(super) fn shell(tool: &str, input: &Value, keys: &[&str]) -> Call {
+    let command = keys.iter().find_map(|key| command(input.get(key)?));
+    match command {
+        Some(command) => Call::Shell { tool: tool.to_owned(), command },
+        None => other(tool),
+    }
+}
+
+fn command(value: &Value) -> Option<String> {
+    let argv = match value {
+        Value::String(line) => return Some(line.clone()),
+        Value::Array(argv) => argv.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?,
+        _ => return None,
+    };
+    match argv.as_slice() {
+        [] => None,
+        [shell, flag, line, ..] if is_shell(shell) && matches!(*flag, "-c" | "-lc" | "-ic" | "-lic") => {
+            Some((*line).to_owned())
+        }
+        words => Some(words.iter().map(|word| super::super::quote(word)).collect::<Vec<_>>().join(" ")),
+    }
+}
+
+fn is_shell(program: &str) -> bool {
+    let name = Path::new(program).file_name().and_then(|name| name.to_str());
+    matches!(name, Some("sh" | "bash" | "zsh" | "dash" | "ksh"))
+}
+
+/// An id for a call of an agent that gives its calls none: the same before and after.
+pub(super) fn derived_id(tool: &str, input: &Value) -> String {
+    let digest = Sha256::digest(input.to_string().as_bytes());
+    format!("{tool}-{}", hex(&digest[..6]))
+}
+
+/// What a tool said, from the places where agents put it.
+pub(super) fn output(value: &Value) -> String {
+    const KEYS: [&str; 6] = ["stdout", "stderr", "output", "llmContent", "error", "message"];
+    match value {
+        Value::String(text) => tail(text),
+        Value::Object(_) => {
+            let parts = KEYS.iter().filter_map(|key| match value.get(key)? {
+                Value::String(text) => Some(text.clone()),
+                nested @ Value::Object(_) => Some(output(nested)),
+                _ => None,
+            });
+            let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+            tail(&parts.join("\n"))
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,288 @@
+//! Who carries out what hooks ask for: this process, or the supervisor of the sandbox it is in.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nono_checkpoint::manager::Note;
+use nono_checkpoint::remote::{self, Action};
+use nono_checkpoint::turns::Turns;
+use nono_checkpoint::{CheckpointError, CheckpointId, CheckpointManager, Ensured, Origin, Skip};
+use nono_supervisor::mediate::NO_HISTORIES;
+use serde_json::Value;
+
+use crate::request::{self, RequestError};
+
+/// Something that went wrong, in words.
+pub type Trouble = String;
+
+/// What came of wanting checkpoints.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protected {
+    /// Projects of which one was taken now.
+    pub taken: Vec<PathBuf>,
+    /// What has no protection, and why.
+    pub unprotected: Vec<(PathBuf, Trouble)>,
+    /// What else went wrong.
+    pub troubles: Vec<Trouble>,
+}
+
+pub trait Backend {
+    /// A person spoke.
+    fn prompt(&mut self, origin: &Origin) -> Result<(), Trouble>;
+
+    /// A call begins that puts nothing at risk, as far as anybody can tell.
+    fn begins(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
+
+    /// A call begins that does.
+    fn before(&mut self, origin: &Origin, reason: &str, targets: &[PathBuf]) -> Protected;
+
+    /// A call ended.
+    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
+
+    /// The agent is done for now.
+    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
+
+    /// What restores undid and the agent was not told yet.
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<Note>, Trouble>;
+}
+
+/// In this process.
+#[derive(Debug)]
+pub struct Local {
+    pub manager: CheckpointManager,
+    turns: Turns,
+}
+
+impl Local {
+    pub fn new(manager: CheckpointManager) -> Local {
+        let turns = Turns::new(&manager.host().state_dir);
+        Local { manager, turns }
+    }
+
+    /// With the turn it belongs to. Where that cannot be found out there is a checkpoint more, not one less.
+    fn place(&self, origin: &Origin) -> (Origin, Option<Trouble>) {
+        match self.turns.current(origin) {
+            Ok(turn) => {
+                let damaged = turn.damaged.map(|error| format!("{error}; it was begun anew"));
+                (Origin { turn: Some(turn.id), ..origin.clone() }, damaged)
+            }
+            Err(error) => (origin.clone(), Some(error.to_string())),
+        }
+    }
+
+    /// For each project among the paths once: several paths of one cost what one does.
+    fn each(
+        &mut self,
+        targets: &[PathBuf],
+        mut work: impl FnMut(&mut CheckpointManager, &Path) -> Result<(), CheckpointError>,
+    ) -> Result<(), Trouble> {
+        let mut first = Ok(());
+        for target in self.projects(targets) {
+            let result = match work(&mut self.manager, &target) {
+                // It is no project and will not be one: nothing is kept of it.
+                Err(CheckpointError::TooBroad { .. }) => Ok(()),
+                result => result.map_err(|error| error.to_string()),
+            };
+            first = first.and(result);
+        }
+        first
+    }
+
+    /// What is named and the checkpoint does not hold. That it cannot be found out is no news: the checkpoint is there.
+    fn tell_uncovered(
+        &self,
+        project: &Path,
+        id: &CheckpointId,
+        targets: &[PathBuf],
+        protected: &mut Protected,
+    ) {
+        for (path, why) in self.manager.uncovered(project, id, targets).unwrap_or_default() {
+            protected.troubles.push(format!("{} is not covered: {why}", path.display()));
+        }
+    }
+
+    /// One path for each project, and those that belong to none.
+    fn projects(&self, targets: &[PathBuf]) -> Vec<PathBuf> {
+        let mut roots: Vec<PathBuf> = Vec::new();
+        let mut paths = Vec::new();
+        for target in targets {
+            match self.manager.root_of(target) {
+                Ok(root) if roots.contains(&root.dir) => {}
+                Ok(root) => {
+                    roots.push(root.dir);
+                    paths.push(target.clone());
+                }
+                // What lies loose in a folder for temporary files is nobody's work.
+                Err(CheckpointError::TooBroad { path, .. }) if is_temporary(&path) => {}
+                Err(_) => paths.push(target.clone()),
+            }
+        }
+        paths
+    }
+}
+
+fn is_temporary(path: &Path) -> bool {
+    ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|folder| path == Path::new(folder))
+}
+
+impl Backend for Local {
+    fn prompt(&mut self, origin: &Origin) -> Result<(), Trouble> {
+        let turn = self.turns.prompt(origin).map_err(|error| error.to_string())?;
+        turn.damaged.map_or(Ok(()), |error| Err(format!("{error}; it was begun anew")))
+    }
+
+    fn begins(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+        let (origin, trouble) = self.place(origin);
+        self.each(targets, |manager, target| manager.agent_begins(target, &origin))?;
+        trouble.map_or(Ok(()), Err)
+    }
+
+    fn before(&mut self, origin: &Origin, reason: &str, targets: &[PathBuf]) -> Protected {
+        let (origin, trouble) = self.place(origin);
+        let mut protected = Protected { troubles: trouble.into_iter().collect(), ..Protected::default() };
+        for target in self.projects(targets) {
+            match self.manager.ensure_checkpoint(&target, reason, &origin) {
+                Ensured::Taken { project, checkpoint, .. } => {
+                    self.tell_uncovered(&project, &checkpoint.id, targets, &mut protected);
+                    protected.taken.push(project);
+                }
+                Ensured::Skipped { project, why: Skip::Unchanged(id) } => {
+                    self.tell_uncovered(&project, &id, targets, &mut protected);
+                }
+                Ensured::Skipped { .. } => {}
+                Ensured::Failed { dir, error } => protected.unprotected.push((dir, error.to_string())),
+            }
+        }
+        for done in self.manager.take_completed() {
+            protected.troubles.push(format!(
+                "a restore of {} that was cut off has been completed; `nono checkpoints undo` takes it back",
+                done.project.display()
+            ));
+        }
+        protected
+    }
+
+    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+        let (origin, trouble) = self.place(origin);
+        self.each(targets, |manager, target| manager.agent_left(target, &origin))?;
+        trouble.map_or(Ok(()), Err)
+    }
+
+    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+        let (origin, trouble) = self.place(origin);
+        self.each(targets, |manager, target| manager.agent_stopped(target, &origin))?;
+        trouble.map_or(Ok(()), Err)
+    }
+
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<Note>, Trouble> {
+        let (Some(agent), Some(session)) = (&origin.agent, &origin.session) else { return Ok(Vec::new()) };
+        self.manager.take_notes(agent, session).map_err(|error| error.to_string())
+    }
+}
+
+/// At the supervisor of the sandbox around this process. What it answers is trusted: it is outside.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    socket: PathBuf,
+}
+
+/// An agent waits for its hook: a capture that takes longer goes on, but is not waited for.
+const PATIENCE: Duration = Duration::from_secs(50);
+
+impl Remote {
+    pub fn new(socket: PathBuf) -> Remote {
+        Remote { socket }
+    }
+
+    fn ask(&self, action: Action) -> Result<Value, Trouble> {
+        match request::history(&self.socket, action, Some(PATIENCE)) {
+            // Nobody is told at every call of what was chosen when the session began.
+            Err(RequestError::Refused(why)) if why == NO_HISTORIES => Ok(Value::Null),
+            answer => answer.map_err(|error| error.to_string()),
+        }
+    }
+}
+
+fn lossless(targets: &[PathBuf]) -> Vec<remote::Path> {
+    targets.iter().cloned().map(remote::Path).collect()
+}
+
+impl Backend for Remote {
+    fn prompt(&mut self, origin: &Origin) -> Result<(), Trouble> {
+        self.ask(Action::Prompt { origin: origin.clone() }).map(|_| ())
+    }
+
+    fn begins(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+        self.ask(Action::Begins { origin: origin.clone(), targets: lossless(targets) }).map(|_| ())
+    }
+
+    fn before(&mut self, origin: &Origin, reason: &str, targets: &[PathBuf]) -> Protected {
+        let action =
+            Action::Before { origin: origin.clone(), reason: reason.to_owned(), targets: lossless(targets) };
+        match self.ask(action) {
+            Ok(answer) => understood(&answer),
+            Err(why) => {
+                let path = targets.first().cloned().unwrap_or_default();
+                Protected { unprotected: vec![(path, why)], ..Protected::default() }
+            }
+        }
+    }
+
+    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+        first_problem(&self.ask(Action::After { origin: origin.clone(), targets: lossless(targets) })?)
+    }
+
+    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+        first_problem(&self.ask(Action::Stopped { origin: origin.clone(), targets: lossless(targets) })?)
+    }
+
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<Note>, Trouble> {
+        let answer: Option<Vec<Note>> =
+            serde_json::from_value(self.ask(Action::Notes { origin: origin.clone() })?)
+                .map_err(|error| error.to_string())?;
+        Ok(answer.unwrap_or_default())
+    }
+}
+
+fn first_problem(answer: &Value) -> Result<(), Trouble> {
+    let problem = answer["problems"].as_array().and_then(|problems| problems.first()?.as_str());
+    problem.map_or(Ok(()), |problem| Err(problem.to_owned()))
+}
+
+/// `{"results": [{"project", "taken" | "skipped" | "refused" | "failed"}]}`. What is refused cannot be written either.
+fn understood(answer: &Value) -> Protected {
+    let mut protected = Protected::default();
+    for result in answer["results"].as_array().into_iter().flatten() {
+        let project = PathBuf::from(result["project"].as_str().unwrap_or_default());
+        if result["taken"].is_string() {
+            protected.taken.push(project.clone());
+        }
+        if let Some(why) = result["failed"].as_str() {
+            protected.unprotected.push((project, why.to_owned()));
+        }
+    }
+    protected
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_supervisor_answers() {
+        let answer = json!({"turn": "1", "results": [
+            {"project": "/a", "taken": "abcdef012345", "not_covered": 0},
+            {"project": "/b", "skipped": "unchanged", "checkpoint": "bbcdef012345"},
+            {"project": "/c", "refused": "not writable"},
+            {"project": "/d", "failed": "no room"},
+        ]});
+        let protected = understood(&answer);
+        assert_eq!(protected.taken, [PathBuf::from("/a")]);
+        assert_eq!(protected.unprotected, [(PathBuf::from("/d"), "no room".to_owned())]);
+        for strange in [json!(null), json!([]), json!({"results": 7}), json!({"results": [null, 1, {}]})] {
+            assert_eq!(understood(&strange), Protected::default());
+        }
+    }
+}

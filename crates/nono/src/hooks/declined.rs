@@ -1,0 +1,62 @@
+//! What a person said no to: a profile that names an agent asks once whether its hooks should be installed.
+
+use std::io;
+use std::path::Path;
+
+use super::agents::Agent;
+use crate::state_dir::{self, StateDirError};
+
+const FILE: &str = "hooks-declined.json";
+
+/// Why a no could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum DeclineError {
+    #[error(transparent)]
+    State(#[from] StateDirError),
+    #[error("{}: {}", path.display(), nono_sys::errno::describe(.source))]
+    Io { path: std::path::PathBuf, source: io::Error },
+}
+
+/// The names of these agents. What cannot be read was not said: the question comes again.
+fn read(state_dir: &Path) -> Vec<String> {
+    let text = std::fs::read(state_dir.join(FILE)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+pub fn is_declined(state_dir: &Path, agent: Agent) -> bool {
+    read(state_dir).iter().any(|name| name == agent.name())
+}
+
+/// Keep the no. `nono hooks install` does it nevertheless, whenever somebody wants.
+pub fn decline(state_dir: &Path, agent: Agent) -> Result<(), DeclineError> {
+    state_dir::ensure(state_dir)?;
+    let mut names = read(state_dir);
+    if !names.iter().any(|name| name == agent.name()) {
+        names.push(agent.name().to_owned());
+    }
+    let path = state_dir.join(FILE);
+    let written = serde_json::to_vec(&names).map_err(io::Error::from);
+    written
+        .and_then(|text| nono_sys::fs::write_atomic(&path, &text))
+        .map_err(|source| DeclineError::Io { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_no_is_kept_for_one_agent() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = temp.path().join("state");
+        assert!(!is_declined(&state, Agent::ClaudeCode));
+        decline(&state, Agent::ClaudeCode).unwrap();
+        decline(&state, Agent::ClaudeCode).unwrap();
+        assert!(is_declined(&state, Agent::ClaudeCode) && !is_declined(&state, Agent::Codex));
+        assert_eq!(read(&state).len(), 1);
+        std::fs::write(state.join(FILE), "{").unwrap();
+        assert!(!is_declined(&state, Agent::ClaudeCode), "what is damaged is asked again");
+        decline(&state, Agent::Codex).unwrap();
+        assert!(is_declined(&state, Agent::Codex));
+    }
+}

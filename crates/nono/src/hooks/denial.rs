@@ -1,0 +1,224 @@
+//! What an agent is told about the sandbox it is in, when a tool failed by it.
+//!
+//! A model that meets "permission denied" tries other ways, again and again. So it is told that this is a sandbox, that
+//! nothing it does opens it, what is open, and what its user would have to start instead.
+
+use std::path::Path;
+
+use nono_policy::{AccessMode, CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy, Typed};
+use nono_supervisor::report::Attempt;
+
+use crate::diagnostic::{Denial, Findings, attempt_words, because_words, diagnose_text, quote_all, shown};
+use crate::session::network_word;
+
+/// The sandbox around this process.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    pub policy: ResolvedPolicy,
+    /// Somebody is asked at run time (`--ask`).
+    pub asks: bool,
+    /// What the agent's program is called.
+    pub command: String,
+    /// How a person asked for it, where that is known.
+    pub typed: Option<Typed>,
+}
+
+const HEADER: &str = "[nono] This was denied by the nono sandbox, not by a mistake of yours. The sandbox is enforced by \
+the kernel and permanent for this session: do not try alternatives, other paths, other tools, sudo or chmod; they are \
+denied as well. Tell the user instead.";
+
+/// As many lines as a list gets.
+const LINES: usize = 20;
+
+/// What a failed tool's output comes to; nothing if the sandbox does not close what it complains of.
+pub fn explain(output: &str, sandbox: &Sandbox) -> Option<String> {
+    let findings = diagnose_text(output, &sandbox.policy);
+    let refused =
+        refused_by_proxy(output) && matches!(sandbox.policy.network, NetworkPolicy::Filtered { .. });
+    let network = findings.network || refused;
+    if findings.denials.is_empty() && !network && findings.limits.is_empty() {
+        return None;
+    }
+    let mut lines = vec![HEADER.to_owned()];
+    lines.extend(denied(&findings, network, sandbox));
+    lines.extend(open(sandbox));
+    lines.extend(remedy(&findings, network, sandbox));
+    Some(lines.join("\n"))
+}
+
+/// For the beginning of a conversation.
+pub fn introduction(sandbox: &Sandbox) -> String {
+    let mut lines = vec![
+        "[nono] You run in the nono sandbox, which is enforced by the kernel and permanent for this session. What is \
+         not listed here is denied: do not try to get around it, tell the user."
+            .to_owned(),
+    ];
+    lines.extend(open(sandbox));
+    lines.join("\n")
+}
+
+/// How the filtering proxy says no, in programs' words.
+fn refused_by_proxy(output: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "nono: ",
+        "CONNECT tunnel failed, response 403",
+        "Proxy CONNECT aborted",
+        "response 403",
+        "407 Proxy",
+        "Tunnel connection failed: 403",
+    ];
+    WORDS.iter().any(|word| output.contains(word))
+}
+
+fn denied(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> {
+    let mut lines = vec!["Denied:".to_owned()];
+    let sentence =
+        |denial: &Denial| format!("  {}: {}", attempt_words(&denial.attempt), because_words(&denial.because));
+    lines.extend(findings.denials.iter().take(LINES).map(sentence));
+    if network {
+        lines.push(format!("  the network, which is: {}", network_word(&sandbox.policy.network)));
+    }
+    if !findings.limits.is_empty() {
+        lines.push("  a limit on memory, processes or the size of files was reached".to_owned());
+    }
+    lines
+}
+
+/// What is open.
+fn open(sandbox: &Sandbox) -> Vec<String> {
+    let chosen = |grant: &&FsCapability| {
+        !matches!(grant.source, CapabilitySource::System | CapabilitySource::Group(_))
+    };
+    let mut lines = vec!["Allowed:".to_owned()];
+    let grants: Vec<_> = sandbox.policy.grants.iter().filter(chosen).collect();
+    lines.extend(
+        grants.iter().take(LINES).map(|grant| format!("  {} {}", grant.access, shown(&grant.resolved))),
+    );
+    if grants.len() > LINES {
+        lines.push(format!(
+            "  and {} more: `nono why --self --path PATH` tells of each",
+            grants.len() - LINES
+        ));
+    }
+    lines.push("  what programs need to start, for reading".to_owned());
+    lines.push(format!("  network: {}", network_word(&sandbox.policy.network)));
+    lines
+}
+
+/// What opens it: asking, where somebody answers; else another run.
+fn remedy(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> {
+    let mut flags: Vec<String> = Vec::new();
+    let mut closed_for_good = false;
+    for denial in findings.denials.iter().take(LINES) {
+        closed_for_good |= denial.flags.is_empty();
+        let new =
+            !denial.flags.is_empty() && !flags.windows(denial.flags.len()).any(|part| part == denial.flags);
+        if new {
+            flags.extend(denial.flags.iter().cloned());
+        }
+    }
+    if network {
+        match sandbox.policy.network {
+            NetworkPolicy::Filtered { .. } => flags.extend(["--allow-domain", "HOST"].map(str::to_owned)),
+            _ => flags.push("--allow-net".to_owned()),
+        }
+    }
+    let mut lines = Vec::new();
+    if sandbox.asks {
+        lines.extend(requests(findings));
+    }
+    if !flags.is_empty() {
+        lines.push("To open it the user must end this session and start:".to_owned());
+        lines.push(format!("  {}", command_line(sandbox, &flags)));
+    }
+    if closed_for_good {
+        lines.push("For some of it there is no flag: it is never open.".to_owned());
+    }
+    lines
+}
+
+/// Under `--ask`.
+fn requests(findings: &Findings) -> Vec<String> {
+    let wanted: Vec<_> =
+        findings.denials.iter().filter_map(|denial| asked(&denial.attempt)).take(LINES).collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec!["The user can be asked for it in this session, once, with:".to_owned()];
+    lines.extend(wanted.into_iter().map(|(flag, path)| {
+        let words = ["nono", "request", flag, &path.to_string_lossy(), "--reason", "WHY"].map(str::to_owned);
+        format!("  {}", quote_all(&words))
+    }));
+    lines
+}
+
+fn asked(attempt: &Attempt) -> Option<(&'static str, &Path)> {
+    match attempt {
+        Attempt::Open { path, access: AccessMode::Read } => Some(("--read", path)),
+        Attempt::Open { path, .. } => Some(("--write", path)),
+        _ => None,
+    }
+}
+
+/// The line that a person typed, with flags more.
+fn typed_again(typed: &Typed, more: &[String]) -> String {
+    let mut words = vec!["nono".to_owned()];
+    words.extend(typed.flags.iter().chain(more).cloned());
+    // The shell is not named there.
+    if typed.flags.first().is_none_or(|command| command != "shell") {
+        words.push("--".to_owned());
+        words.extend(typed.command.iter().cloned());
+    }
+    quote_all(&words)
+}
+
+/// The run as it is now, and the flags.
+fn command_line(sandbox: &Sandbox, more: &[String]) -> String {
+    if let Some(typed) = &sandbox.typed {
+        return typed_again(typed, more);
+    }
+    let policy = &sandbox.policy;
+    let mut words = ["nono", "run"].map(str::to_owned).to_vec();
+    // The one that everybody has needs no flag.
+    if let Some(profile) = policy.profiles.last().filter(|profile| *profile != "default") {
+        words.extend(["--profile".to_owned(), profile.clone()]);
+    }
+    for grant in policy.grants.iter().filter(|grant| grant.source == CapabilitySource::User) {
+        let flag = match (grant.access, grant.is_file) {
+            (AccessMode::Read, false) => "--read",
+            (AccessMode::Write, false) => "--write",
+            (AccessMode::ReadWrite, false) => "--allow",
+            (AccessMode::Read, true) => "--read-file",
+            (AccessMode::Write, true) => "--write-file",
+            (AccessMode::ReadWrite, true) => "--allow-file",
+        };
+        words.extend([flag.to_owned(), grant.resolved.to_string_lossy().into_owned()]);
+    }
+    let hosts = policy.hosts.iter().filter(|host| host.source == CapabilitySource::User);
+    words.extend(hosts.flat_map(|host| ["--allow-domain".to_owned(), host.rule.to_string()]));
+    if sandbox.asks {
+        words.push("--ask".to_owned());
+    }
+    words.extend(more.iter().cloned());
+    words.extend(["--".to_owned(), sandbox.command.clone()]);
+    quote_all(&words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_was_typed_with_one_flag_more() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let typed = Typed {
+            flags: words(&["run", "-p", "claude-code", "--allow", "/a b"]),
+            command: words(&["claude", "-c", "it's"]),
+        };
+        let more = words(&["--read-file", "/x"]);
+        let line = "nono run -p claude-code --allow '/a b' --read-file /x -- claude -c 'it'\\''s'";
+        assert_eq!(typed_again(&typed, &more), line);
+        let shell = Typed { flags: words(&["shell", "--rollback"]), command: words(&["/bin/bash"]) };
+        assert_eq!(typed_again(&shell, &more), "nono shell --rollback --read-file /x");
+    }
+}

@@ -1,0 +1,210 @@
+//! Carrying a plan out: a backup of each file first, then the file as a whole, in the place a link points to and with the
+//! mode and owner it had. What comes to an end half-way leaves whole files, and the same command again does the rest.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use nono_sys::fs::Lock;
+
+use super::record::Record;
+use super::{Change, InstallError, Plan, Purpose, read};
+
+/// What was done.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    pub written: Vec<PathBuf>,
+    pub removed: Vec<PathBuf>,
+    pub backups: Vec<PathBuf>,
+}
+
+/// Write what the plan says.
+pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
+    let mut applied = Applied::default();
+    if plan.changes.is_empty() {
+        return Ok(applied);
+    }
+    crate::state_dir::ensure(&plan.state_dir)?;
+    let lock = plan.state_dir.join("hooks.lock");
+    let held = Lock::try_exclusive(&lock).map_err(InstallError::io(&lock))?;
+    let _held = held.ok_or(InstallError::Busy { path: lock })?;
+    // All of them before the first is written.
+    for change in &plan.changes {
+        check(change)?;
+    }
+    let mut record = Record::load(&plan.state_dir)?;
+    let stamp = stamp();
+    let mut folders = Vec::new();
+    for change in &plan.changes {
+        let done = match &change.after {
+            Some(after) => put(plan, change, after, &stamp, &mut record, &mut applied),
+            None => delete(plan, change, &stamp, &mut record, &mut applied).map(|made| folders.extend(made)),
+        };
+        // What was done is on record even if the next one fails.
+        let saved = record.save(&plan.state_dir);
+        done.and(saved)?;
+    }
+    // Innermost first. One with something of somebody else's in it stays.
+    folders.sort_by_key(|folder: &PathBuf| std::cmp::Reverse(folder.components().count()));
+    folders.retain(|folder| fs::remove_dir(folder).is_err());
+    Ok(applied)
+}
+
+/// The file is still what the plan was made for.
+fn check(change: &Change) -> Result<(), InstallError> {
+    if read(&change.path)? == change.before {
+        Ok(())
+    } else {
+        Err(InstallError::Changed { path: change.path.clone() })
+    }
+}
+
+fn put(
+    plan: &Plan,
+    change: &Change,
+    after: &[u8],
+    stamp: &str,
+    record: &mut Record,
+    applied: &mut Applied,
+) -> Result<(), InstallError> {
+    let path = &change.path;
+    let folders = make_folders(path)?;
+    let backup = change.before.as_ref().map(|_| back_up(path, stamp)).transpose()?;
+    applied.backups.extend(backup.clone());
+    write(path, after, change.purpose)?;
+    applied.written.push(path.clone());
+    if !plan.is_install {
+        record.forget(path, plan.agent);
+    } else if change.purpose != Purpose::Config {
+        record.installed(path, plan.agent, (change.before.as_deref(), after), backup, folders);
+    }
+    Ok(())
+}
+
+/// Returns the folders that were made for the file.
+fn delete(
+    plan: &Plan,
+    change: &Change,
+    stamp: &str,
+    record: &mut Record,
+    applied: &mut Applied,
+) -> Result<Vec<PathBuf>, InstallError> {
+    let path = &change.path;
+    if !is_only_ours(plan, change, record) {
+        applied.backups.push(back_up(path, stamp)?);
+    }
+    fs::remove_file(path).map_err(InstallError::io(path))?;
+    applied.removed.push(path.clone());
+    Ok(record.forget(path, plan.agent).map(|file| file.folders()).unwrap_or_default())
+}
+
+/// A file that an install made and nobody touched since: nothing is lost with it.
+fn is_only_ours(plan: &Plan, change: &Change, record: &Record) -> bool {
+    let now = change.before.as_deref().unwrap_or_default();
+    matches!(record.original(&change.path, plan.agent, now), Some(Ok(None)))
+}
+
+/// Now, as `YYYYMMDD-HHMMSS`.
+fn stamp() -> String {
+    let digits: String = nono_sys::time::now_iso().chars().filter(char::is_ascii_digit).take(14).collect();
+    let (day, time) = digits.split_at(digits.len().min(8));
+    format!("{day}-{time}")
+}
+
+/// Make the folders above a file; those that were made, from the outermost on.
+fn make_folders(path: &Path) -> Result<Vec<PathBuf>, InstallError> {
+    let missing: Vec<PathBuf> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+        .map(Path::to_owned)
+        .collect();
+    let missing: Vec<PathBuf> = missing.into_iter().rev().collect();
+    for folder in &missing {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            result => result.map_err(InstallError::io(folder))?,
+        }
+    }
+    Ok(missing)
+}
+
+/// A copy beside the file, with its mode, under a name that nobody has.
+fn back_up(path: &Path, stamp: &str) -> Result<PathBuf, InstallError> {
+    let bytes = fs::read(path).map_err(InstallError::io(path))?;
+    let mode = fs::metadata(path).map_err(InstallError::io(path))?.permissions().mode() & 0o777;
+    for attempt in 1..1000 {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".nono-backup-{stamp}"));
+        if attempt > 1 {
+            name.push(format!("-{attempt}"));
+        }
+        let backup = path.with_file_name(name);
+        match nono_sys::fs::make_file(&backup, mode, &bytes) {
+            Ok(()) => return Ok(backup),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(InstallError::Io { path: backup, source }),
+        }
+    }
+    Err(InstallError::Io { path: path.to_owned(), source: ErrorKind::AlreadyExists.into() })
+}
+
+/// Old or new, never half; where a link points to, and the link stays.
+fn write(path: &Path, bytes: &[u8], purpose: Purpose) -> Result<(), InstallError> {
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(source) => return Err(InstallError::Io { path: path.to_owned(), source }),
+    };
+    let old = match fs::metadata(&target) {
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(source) => return Err(InstallError::Io { path: target, source }),
+    };
+    let mut name = target.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".nono-{}", std::process::id()));
+    let temp = target.with_file_name(name);
+    let written = fill(&temp, bytes, old.as_ref(), purpose)
+        .map_err(|error| {
+            if error.kind() == ErrorKind::PermissionDenied && old.is_some() && temp.exists() {
+                InstallError::Foreign { path: target.clone() }
+            } else {
+                InstallError::Io { path: temp.clone(), source: error }
+            }
+        })
+        .and_then(|()| fs::rename(&temp, &target).map_err(InstallError::io(&target)));
+    if written.is_err() {
+        // Best effort: the error that matters is the one returned.
+        let _ = fs::remove_file(&temp);
+    }
+    written
+}
+
+fn fill(temp: &Path, bytes: &[u8], old: Option<&fs::Metadata>, purpose: Purpose) -> io::Result<()> {
+    // nono's own file is nobody else's business; the agent's get what the umask says.
+    let mode = if purpose == Purpose::Config { 0o600 } else { 0o666 };
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(temp)?;
+    if let Some(old) = old {
+        let mode = keep_owner(&file, old)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Give the file the owner of the old one; the mode that it may then have.
+fn keep_owner(file: &File, old: &fs::Metadata) -> io::Result<u32> {
+    let new = file.metadata()?;
+    let mode = old.mode() & 0o7777;
+    if (new.uid(), new.gid()) == (old.uid(), old.gid()) {
+        return Ok(mode);
+    }
+    match fchown(file, Some(old.uid()), Some(old.gid())) {
+        // A group that this user is not in: its rights would go to the user's own group, so nobody gets them.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && new.uid() == old.uid() => {
+            Ok(mode & !0o070)
+        }
+        result => result.map(|()| mode),
+    }
+}

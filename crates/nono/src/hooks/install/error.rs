@@ -1,0 +1,61 @@
+//! Why hooks cannot be put in or taken out. Nothing was written when one of these is returned by a plan.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nono_sys::errno;
+
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    #[error("{}:{line}:{column}: {what}; nothing was changed", path.display())]
+    Malformed { path: PathBuf, line: usize, column: usize, what: String },
+    #[error("{}:{line}: {what}; nothing was changed", path.display())]
+    Yaml {
+        path: PathBuf,
+        line: usize,
+        what: &'static str,
+        /// What to add by hand.
+        add: String,
+    },
+    #[error("{}:{line}: the part between nono's marks has no end, or no beginning; nothing was changed", path.display())]
+    Section { path: PathBuf, line: usize },
+    #[error("{} is not text in UTF-8; nothing was changed", path.display())]
+    NotText { path: PathBuf },
+    #[error("{} is a link to something that is not there; nothing was changed", path.display())]
+    Dangling { path: PathBuf },
+    #[error("{} cannot be named in settings: it is not UTF-8", path.display())]
+    Name { path: PathBuf },
+    #[error("{agent} has no hooks of a project; only --scope user")]
+    NoProject { agent: &'static str },
+    #[error("{} was changed by somebody else meanwhile; it was left alone", path.display())]
+    Changed { path: PathBuf },
+    #[error("{} belongs to another user, and would not any more; it was left alone", path.display())]
+    Foreign { path: PathBuf },
+    #[error("another nono is changing hooks right now (lock {})", path.display())]
+    Busy { path: PathBuf },
+    #[error("{}: {}", path.display(), errno::describe(source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is damaged: {what}", path.display())]
+    Record { path: PathBuf, what: String },
+    #[error(transparent)]
+    State(#[from] crate::state_dir::StateDirError),
+}
+
+impl InstallError {
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> InstallError {
+        move |source| InstallError::Io { path: path.to_owned(), source }
+    }
+
+    /// What helps, if something does.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            InstallError::Malformed { .. } => Some("correct the file, and try again".to_owned()),
+            InstallError::Yaml { add, .. } => Some(format!("add this by hand:\n{add}")),
+            InstallError::Section { .. } => Some("remove the mark that is left".to_owned()),
+            InstallError::Record { path, .. } => Some(format!("remove {}", path.display())),
+            InstallError::Changed { .. } | InstallError::Busy { .. } => Some("try again".to_owned()),
+            InstallError::State(error) => error.hint(),
+            _ => None,
+        }
+    }
+}

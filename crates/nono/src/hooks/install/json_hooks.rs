@@ -1,0 +1,244 @@
+//! Hooks in a JSON file of the shape that Claude Code began and Codex and Gemini CLI took over:
+//! `{"hooks": {EVENT: [{"matcher": …, "hooks": [{"type": "command", "command": …}]}]}}`.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::super::agents::Agent;
+use super::InstallError;
+use super::jsonc::{self, Commas, Kind, Layout, Node, Wrong};
+
+/// One hook that should be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hook {
+    pub(super) event: &'static str,
+    /// Only before or after these tools.
+    pub(super) matcher: Option<&'static str>,
+    pub(super) command: String,
+    /// In the agent's unit.
+    pub(super) timeout: u64,
+}
+
+impl Hook {
+    fn group(&self) -> Value {
+        let mut group = Map::new();
+        if let Some(matcher) = self.matcher {
+            group.insert("matcher".to_owned(), json!(matcher));
+        }
+        let hook = json!({"type": "command", "command": self.command, "timeout": self.timeout});
+        group.insert("hooks".to_owned(), json!([hook]));
+        Value::Object(group)
+    }
+}
+
+/// The end of every command of ours; how it is called before that may change.
+pub(super) fn signature(agent: Agent, event: &str) -> String {
+    format!(" hook {} {event}", agent.name())
+}
+
+/// What is wrong with a file.
+#[derive(Debug)]
+pub(super) struct Problem {
+    line: usize,
+    column: usize,
+    what: String,
+}
+
+impl Problem {
+    pub(super) fn at(self, path: &Path) -> InstallError {
+        let Problem { line, column, what } = self;
+        InstallError::Malformed { path: path.to_owned(), line, column, what }
+    }
+
+    fn shape(text: &str, node: &Node, what: &'static str) -> Problem {
+        let (line, column) = jsonc::position(text, node.span.start);
+        Problem { line, column, what: what.to_owned() }
+    }
+
+    /// Of a parser that counts bytes, and says the place in its message.
+    fn strict(text: &str, error: &serde_json::Error) -> Problem {
+        let before: usize =
+            text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+        let (line, column) = jsonc::position(text, before + error.column().saturating_sub(1));
+        let said = error.to_string();
+        let what = said.split(" at line ").next().unwrap_or_default();
+        Problem { line, column, what: format!("the agent does not read this as JSON: {what}") }
+    }
+}
+
+impl From<Wrong> for Problem {
+    fn from(Wrong { line, column, what }: Wrong) -> Problem {
+        Problem { line, column, what: what.to_owned() }
+    }
+}
+
+/// Whether the agent itself reads the file: one that it does not read has no hooks that work.
+fn check(text: &str, agent: Agent) -> Result<(), Problem> {
+    match agent {
+        Agent::ClaudeCode | Agent::Codex => serde_json::from_str::<serde::de::IgnoredAny>(text)
+            .map(|_| ())
+            .map_err(|error| Problem::strict(text, &error)),
+        // It takes comments out, and what is left is JSON.
+        Agent::Gemini => Ok(jsonc::parse_with(text, Commas::Between).map(|_| ())?),
+        Agent::Opencode | Agent::Hermes => Ok(()),
+    }
+}
+
+/// A hook of ours in a file: the event, and which group and entry it is.
+struct Found {
+    event: String,
+    group: usize,
+    entry: usize,
+    command: String,
+    /// Nothing else is in its group.
+    is_alone: bool,
+}
+
+/// The file, read: its root, and the list of groups of each event.
+fn read(text: &str) -> Result<Node, Problem> {
+    let root = jsonc::parse(text)?;
+    if !matches!(root.kind, Kind::Object(_)) {
+        return Err(Problem::shape(text, &root, "an object is expected"));
+    }
+    let Some(hooks) = root.get("hooks") else { return Ok(root) };
+    let Kind::Object(events) = &hooks.kind else {
+        return Err(Problem::shape(text, hooks, "`hooks` should be an object"));
+    };
+    for (_, member) in events {
+        // Other settings may be in there, too; only what nono adds to has to be a list.
+        for group in member.value.elements() {
+            if group.get("hooks").is_some_and(|inner| !matches!(inner.kind, Kind::Array(_))) {
+                return Err(Problem::shape(text, group, "`hooks` of a group should be a list"));
+            }
+        }
+    }
+    Ok(root)
+}
+
+fn found(root: &Node, agent: Agent) -> Vec<Found> {
+    let Some(Kind::Object(events)) = root.get("hooks").map(|hooks| &hooks.kind) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (event, member) in events {
+        let signature = signature(agent, event);
+        for (group, node) in member.value.elements().iter().enumerate() {
+            let entries = node.get("hooks").map(Node::elements).unwrap_or_default();
+            for (entry, hook) in entries.iter().enumerate() {
+                let command = hook.get("command").and_then(Node::text).unwrap_or_default();
+                if command.ends_with(&signature) {
+                    let (event, command) = (event.clone(), command.to_owned());
+                    found.push(Found { event, group, entry, command, is_alone: entries.len() == 1 });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The commands of ours in a file, with their events.
+pub(super) fn commands(text: &str, agent: Agent) -> Result<Vec<(String, String)>, Problem> {
+    check(text, agent)?;
+    let root = read(text)?;
+    Ok(found(&root, agent).into_iter().map(|found| (found.event, found.command)).collect())
+}
+
+/// A setting somewhere in a file, if it is `true` or `false`.
+pub(super) fn flag(text: &str, path: &[&str]) -> Option<bool> {
+    let root = jsonc::parse(text).ok()?;
+    let node = path.iter().try_fold(&root, |node, key| node.get(key))?;
+    text[node.span.clone()].parse().ok()
+}
+
+pub(super) fn install(text: &str, hooks: &[Hook], agent: Agent) -> Result<String, Problem> {
+    check(text, agent)?;
+    let mut text = text.to_owned();
+    // What an earlier version put at an event that is not used any more.
+    while let Some(old) = first(&text, agent, |found| !hooks.iter().any(|hook| hook.event == found.event))? {
+        text = without(&text, &old)?;
+    }
+    for hook in hooks {
+        text = with(text, hook, agent)?;
+    }
+    Ok(text)
+}
+
+/// Also out of a file that the agent does not read, as long as it is clear what is in it.
+pub(super) fn remove(text: &str, agent: Agent) -> Result<String, Problem> {
+    let mut text = text.to_owned();
+    while let Some(ours) = first(&text, agent, |_| true)? {
+        text = without(&text, &ours)?;
+    }
+    Ok(text)
+}
+
+fn first(text: &str, agent: Agent, is_meant: impl Fn(&Found) -> bool) -> Result<Option<Found>, Problem> {
+    Ok(found(&read(text)?, agent).into_iter().find(is_meant))
+}
+
+/// The text with this hook once, and as it should be.
+fn with(mut text: String, hook: &Hook, agent: Agent) -> Result<String, Problem> {
+    let wanted = hook.group();
+    loop {
+        let root = read(&text)?;
+        let layout = Layout::of(&text, &root);
+        let Some(hooks) = root.get("hooks") else {
+            return Ok(jsonc::push(&text, &root, Some("hooks"), &json!({hook.event: [wanted]}), &layout));
+        };
+        let Some(groups) = hooks.get(hook.event) else {
+            return Ok(jsonc::push(&text, hooks, Some(hook.event), &json!([wanted]), &layout));
+        };
+        if !matches!(groups.kind, Kind::Array(_)) {
+            return Err(Problem::shape(&text, groups, "the hooks of an event should be a list"));
+        }
+        let mut ours = found(&root, agent).into_iter().filter(|found| found.event == hook.event);
+        match (ours.next(), ours.next()) {
+            (None, _) => return Ok(jsonc::push(&text, groups, None, &wanted, &layout)),
+            (Some(only), None) if only.is_alone => {
+                let node = &groups.elements()[only.group];
+                if value(&text, node) == wanted {
+                    return Ok(text);
+                }
+                return Ok(jsonc::replace(&text, node, &wanted, &layout));
+            }
+            // More than one, or one among others in a group: out, and a group of its own for it.
+            (Some(extra), _) => text = without(&text, &extra)?,
+        }
+    }
+}
+
+/// The text without this hook, and without what it leaves empty.
+fn without(text: &str, ours: &Found) -> Result<String, Problem> {
+    let root = read(text)?;
+    let Some((hooks, groups)) = root.get("hooks").and_then(|hooks| Some((hooks, hooks.get(&ours.event)?)))
+    else {
+        return Ok(text.to_owned());
+    };
+    if !ours.is_alone {
+        let entries = groups.elements()[ours.group].get("hooks");
+        return Ok(
+            entries.map_or_else(|| text.to_owned(), |entries| jsonc::remove(text, entries, ours.entry))
+        );
+    }
+    if groups.elements().len() > 1 {
+        return Ok(jsonc::remove(text, groups, ours.group));
+    }
+    let index = |node: &Node, key: &str| match &node.kind {
+        Kind::Object(members) => members.iter().position(|(name, _)| name == key),
+        _ => None,
+    };
+    let is_last = matches!(&hooks.kind, Kind::Object(events) if events.len() == 1);
+    let (container, key) = if is_last { (&root, "hooks") } else { (hooks, ours.event.as_str()) };
+    Ok(index(container, key).map_or_else(|| text.to_owned(), |at| jsonc::remove(text, container, at)))
+}
+
+/// A node as a value, without the comments in it.
+fn value(text: &str, node: &Node) -> Value {
+    match &node.kind {
+        Kind::Object(members) => {
+            members.iter().map(|(key, member)| (key.clone(), value(text, &member.value))).collect()
+        }
+        Kind::Array(elements) => elements.iter().map(|node| value(text, node)).collect(),
+        Kind::Text(text) => json!(text),
+        Kind::Other => serde_json::from_str(&text[node.span.clone()]).unwrap_or_default(),
+    }
+}

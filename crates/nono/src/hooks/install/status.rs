@@ -1,0 +1,189 @@
+//! Whether an agent's hooks are there, as they should be, and name a nono that is there.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::super::agents::Agent;
+use super::files::{self, Content, Target};
+use super::{InstallError, Request, Scope, foreign, installed, json_hooks, read, section, templates, yaml};
+
+/// How things are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    NotInstalled,
+    Installed,
+    /// Installing again would change something.
+    Outdated {
+        why: String,
+    },
+    /// They do not work.
+    Broken {
+        why: String,
+    },
+}
+
+impl State {
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::NotInstalled => "not installed",
+            State::Installed => "installed",
+            State::Outdated { .. } => "outdated",
+            State::Broken { .. } => "broken",
+        }
+    }
+
+    /// What is the matter, if something is.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            State::Outdated { why } | State::Broken { why } => Some(why),
+            State::NotInstalled | State::Installed => None,
+        }
+    }
+}
+
+/// One agent.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub agent: Agent,
+    pub scope: Scope,
+    pub state: State,
+    /// The file with the hooks.
+    pub file: PathBuf,
+    /// The nono that they call, and whether it can be.
+    pub binary: Option<(PathBuf, bool)>,
+}
+
+pub fn status(request: &Request) -> Result<Status, InstallError> {
+    let targets = files::targets(request)?;
+    let file = targets.first().map(|target| target.path.clone()).unwrap_or_default();
+    let (state, binary) = match examine(request, &targets) {
+        Ok(found) => found,
+        // A file that cannot be read is an answer, too.
+        Err(error) => (State::Broken { why: error.to_string() }, None),
+    };
+    Ok(Status { agent: request.agent, scope: request.scope.clone(), state, file, binary })
+}
+
+type Found = (State, Option<(PathBuf, bool)>);
+
+fn examine(request: &Request, targets: &[Target]) -> Result<Found, InstallError> {
+    let mut commands = Vec::new();
+    let mut stale = None;
+    let mut parts = 0;
+    for target in targets {
+        let Some(bytes) = read(&target.path)? else {
+            stale.get_or_insert_with(|| format!("{} is missing", target.path.display()));
+            continue;
+        };
+        if foreign(target, Some(&bytes)).is_some() {
+            continue;
+        }
+        let mine = called(target, &bytes, request)?;
+        let is_there = !mine.is_empty() || is_part_there(target, &bytes, request.agent);
+        commands.extend(mine);
+        parts += usize::from(is_there);
+        if installed(target, Some(&bytes), request)? != bytes {
+            stale.get_or_insert_with(|| format!("{} is not as this nono writes it", target.path.display()));
+        }
+    }
+    let binary = commands.first().and_then(|command| binary(command)).map(|path| {
+        let runs = is_executable(&path);
+        (path, runs)
+    });
+    let state = if parts == 0 {
+        State::NotInstalled
+    } else if commands.is_empty() {
+        State::Broken { why: "the hooks are missing, other parts are there".to_owned() }
+    } else if let Some((path, false)) = &binary {
+        State::Broken { why: format!("{} cannot be run", path.display()) }
+    } else if let Some(off) = files::switched_off(request.agent, &folder(request))? {
+        State::Broken { why: off }
+    } else if let Some(why) = stale {
+        State::Outdated { why }
+    } else {
+        State::Installed
+    };
+    Ok((state, binary))
+}
+
+fn folder(request: &Request) -> PathBuf {
+    files::folders(request.agent, &request.scope, &request.places).0
+}
+
+/// The commands of ours in a file that has hooks.
+fn called(target: &Target, bytes: &[u8], request: &Request) -> Result<Vec<String>, InstallError> {
+    let path = &target.path;
+    let commands = match &target.content {
+        Content::Json(_) => {
+            let text = super::text(path, Some(bytes))?;
+            if text.trim().is_empty() {
+                return Ok(Vec::new());
+            }
+            json_hooks::commands(text, request.agent).map_err(|problem| problem.at(path))?
+        }
+        Content::Yaml(hooks) => {
+            yaml::found(super::text(path, Some(bytes))?, hooks).map_err(|problem| problem.at(path))?
+        }
+        Content::Own(_) if target.purpose == super::Purpose::Hooks => {
+            return Ok(plugin_command(bytes).into_iter().collect());
+        }
+        Content::Section(_) | Content::Own(_) => return Ok(Vec::new()),
+    };
+    Ok(commands.into_iter().map(|(_, command)| command).collect())
+}
+
+fn is_part_there(target: &Target, bytes: &[u8], agent: Agent) -> bool {
+    match &target.content {
+        Content::Section(_) => section::is_there(bytes, agent),
+        Content::Own(_) => super::find(bytes, templates::MARK.as_bytes()).is_some(),
+        Content::Json(_) | Content::Yaml(_) => false,
+    }
+}
+
+/// The line of the plugin that says how nono is called, as a line for a shell.
+fn plugin_command(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let words = text.lines().find_map(|line| line.strip_prefix("const COMMAND = "))?;
+    let words: Vec<String> = serde_json::from_str(words).ok()?;
+    Some(words.iter().map(|word| super::super::quote(word)).collect::<Vec<_>>().join(" "))
+}
+
+/// The program in a command of ours: the first word that is an absolute path.
+fn binary(command: &str) -> Option<PathBuf> {
+    words(command).into_iter().map(PathBuf::from).find(|word| word.is_absolute())
+}
+
+/// The words of a line that [`quote`](super::super::quote) wrote, or that YAML put double quotes around.
+fn words(line: &str) -> Vec<String> {
+    let inner = line.find("command: ").map_or(line, |at| &line[at + "command: ".len()..]);
+    let unquoted: Option<String> =
+        serde_json::Deserializer::from_str(inner).into_iter::<String>().next().and_then(Result::ok);
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let (mut quoted, mut begun) = (false, false);
+    let mut chars = unquoted.as_deref().unwrap_or(inner).chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => (quoted, begun) = (!quoted, true),
+            '\\' if !quoted => word.extend(chars.next()),
+            c if c.is_whitespace() && !quoted => {
+                if begun {
+                    words.push(std::mem::take(&mut word));
+                }
+                begun = false;
+            }
+            c => {
+                word.push(c);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    words
+}
+
+fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,95 @@
+//! What nono writes into files of its own, and between its marks in others.
+
+/// In every file that is wholly nono's.
+pub(super) const MARK: &str = "nono:managed";
+
+const DESCRIPTION: &str = "List, preview and restore nono's checkpoints of this project";
+const HINT: &str = "[N [FILE] | diff N [FILE] | undo]";
+/// What was typed stands between two of these, where a shell takes nothing in it for more than text.
+const END: &str = "NONO_ROLLBACK_ARGUMENTS";
+const THEN: &str = "Show that output to the user as it is, in a code block, and stop there: run nothing. If files were \
+restored, what you knew of them is out of date: read them again before you change them.";
+
+fn mark(agent: &str) -> String {
+    format!("{MARK} {agent}: written by `nono hooks install {agent}`, removed by `nono hooks remove {agent}`")
+}
+
+/// `/rollback` of Claude Code. The model cannot call it.
+pub(super) fn claude_command(nono: &str) -> String {
+    format!(
+        "---\ndescription: {DESCRIPTION}\nargument-hint: \"{HINT}\"\nallowed-tools: {allowed}\n\
+disable-model-invocation: true\n---\n<!-- {mark} -->\nThe user typed /rollback. This is what it printed:\n\n\
+```!\n{nono} hooks slash <<'{END}'\n$ARGUMENTS\n{END}\n```\n\n{THEN}\n",
+        allowed = serde_json::Value::from(format!("Bash({nono} hooks slash:*)")),
+        mark = mark("claude-code")
+    )
+}
+
+/// `/rollback` of OpenCode.
+pub(super) fn opencode_command(nono: &str) -> String {
+    format!(
+        "---\ndescription: {DESCRIPTION}\n---\n<!-- {mark} -->\nThe user typed /rollback. This is what it printed:\n\n\
+!`{nono} hooks slash <<'{END}'\n$ARGUMENTS\n{END}`\n\n{THEN}\n",
+        mark = mark("opencode")
+    )
+}
+
+/// `/rollback` of Gemini CLI, which quotes `{{args}}` for the shell itself.
+pub(super) fn gemini_command(nono: &str) -> String {
+    // A text in TOML between three single quotes holds everything but these.
+    format!(
+        "# {mark}\ndescription = \"{DESCRIPTION}\"\nprompt = {prompt}\n",
+        mark = mark("gemini"),
+        prompt = toml_text(&format!(
+            "The user typed /rollback. This is what it printed:\n\n!{{{nono} hooks slash {{{{args}}}}}}\n\n{THEN}\n"
+        ))
+    )
+}
+
+fn toml_text(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
+}
+
+/// A skill for agents that have no commands of the user's own: the model runs the command.
+pub(super) fn skill(agent: &str, name: &str, nono: &str) -> String {
+    format!(
+        "---\nname: {name}\ndescription: {DESCRIPTION}. Only for when the user asks for it by name.\n---\n<!-- {mark} -->\n\
+Only the user decides about this. Do exactly what was asked for, and nothing else:\n\n\
+| the user asks for | run |\n|---|---|\n\
+| nothing more | `{nono} checkpoints list` |\n\
+| `diff N` | `{nono} checkpoints diff N` |\n\
+| `N` | `{nono} checkpoints restore --yes N` |\n\
+| `N FILE` | `{nono} checkpoints restore --yes N -- FILE` |\n\
+| `undo` | `{nono} checkpoints undo --yes` |\n\n\
+Show the output as it is. After a restore, what you knew of the files is out of date: read them again before you change \
+them.\n",
+        mark = mark(agent)
+    )
+}
+
+/// What an agent should know.
+pub(super) fn instructions(ask: &str) -> String {
+    format!(
+        "## Checkpoints and sandbox (nono)\n\n\
+- nono keeps a checkpoint of the project from before you change files, once for each turn. Do not make backup copies of \
+your own for that, and leave `~/.nono` alone.\n\
+- {ask} If you broke something, say so and offer it; do not restore on your own.\n\
+- When a message says that files were put back, your edits to them are gone: read them again.\n\
+- A message of the nono sandbox that something is denied holds for the whole session. Do not look for another way: tell \
+the user which path or host you need, and the command that the message names."
+    )
+}
+
+pub(super) const ASK_COMMAND: &str = "The user sees them with `/rollback`, and goes back with `/rollback N`.";
+pub(super) const ASK_SKILL: &str = "The user sees them with the skill `rollback` or `nono checkpoints`, and goes back with `nono checkpoints restore N`.";
+
+/// OpenCode's plugin. `command`: how nono is called, as a list for no shell. `tools`: which tools it is about.
+pub(super) fn opencode_plugin(command: &[String], tools: Option<&[&str]>) -> String {
+    let command = serde_json::Value::from(command.to_vec());
+    let tools = tools.map_or(serde_json::Value::Null, |tools| tools.to_vec().into());
+    let mark = mark("opencode");
+    format!(
+        "// {mark}\n\nconst COMMAND = {command}\nconst TOOLS = {tools}\n{}",
+        include_str!("opencode_plugin.js")
+    )
+}

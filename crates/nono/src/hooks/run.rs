@@ -1,0 +1,224 @@
+//! What is done about what an agent tells.
+
+use std::path::{Path, PathBuf};
+
+use nono_checkpoint::Origin;
+use nono_checkpoint::manager::Note;
+use nono_checkpoint::trigger::{self, Call, Judgement};
+use serde_json::json;
+
+use super::backend::Backend;
+use super::denial::{self, Sandbox};
+use super::{Event, Reply, Told};
+use crate::diagnostic::{escape, shown};
+
+/// What the edge knows.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Where the hook runs, for agents that do not say where they work.
+    pub cwd: PathBuf,
+    pub home: PathBuf,
+    /// Whether checkpoints are taken at all.
+    pub enabled: bool,
+    /// Before every tool call, whatever it does.
+    pub always: bool,
+    /// The sandbox around this process.
+    pub sandbox: Option<Sandbox>,
+}
+
+/// The answer, and whether there is work left that nobody has to wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Handled {
+    pub reply: Reply,
+    /// Projects of which a checkpoint was taken: what it left to be settled can be.
+    pub taken: Vec<PathBuf>,
+    /// Something was not protected: perhaps for want of room, which can be made.
+    pub short: bool,
+}
+
+pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Handled {
+    let mut handled = Handled::default();
+    let cwd = told.cwd.as_ref().map_or_else(|| context.cwd.clone(), |cwd| context.cwd.join(cwd));
+    if context.enabled {
+        match &told.event {
+            Event::SessionStart | Event::Prompt => prompt(told, backend, &mut handled.reply),
+            Event::BeforeTool { call } => before(call, &told.origin, backend, context, &cwd, &mut handled),
+            Event::AfterTool { call, .. } => after(call, &told.origin, backend, context, &cwd, &mut handled),
+            Event::Stop | Event::SessionEnd => over(told, backend, &cwd, &mut handled.reply),
+            Event::Unknown => {}
+        }
+    }
+    if let Some(sandbox) = &context.sandbox {
+        about_the_sandbox(told, sandbox, &mut handled.reply);
+    }
+    handled
+}
+
+/// Notes are asked for once they can be told. A session that goes on begins no turn.
+fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
+    if told.event == Event::Prompt
+        && let Err(trouble) = backend.prompt(&told.origin)
+    {
+        reply.tell(&trouble_words(&trouble));
+    }
+    match backend.notes(&told.origin) {
+        Ok(notes) => notes.iter().for_each(|note| reply.inform(&note_words(note))),
+        Err(trouble) => reply.tell(&trouble_words(&trouble)),
+    }
+}
+
+fn before(
+    call: &Call,
+    origin: &Origin,
+    backend: &mut dyn Backend,
+    context: &Context,
+    cwd: &Path,
+    handled: &mut Handled,
+) {
+    let origin = with_tool(origin, call);
+    let (targets, reason) = match trigger::judge(call, cwd, &context.home) {
+        Judgement::Destructive { targets, reason } => (targets, reason),
+        Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
+        Judgement::Harmless => {
+            // What a program does that nobody knows is the agent's doing all the same.
+            if matches!(call, Call::Shell { .. })
+                && let Err(trouble) = backend.begins(&origin, &[cwd.to_owned()])
+            {
+                handled.reply.tell(&trouble_words(&trouble));
+            }
+            return;
+        }
+    };
+    let protected = backend.before(&origin, &reason, &targets);
+    handled.taken.clone_from(&protected.taken);
+    handled.short = !protected.unprotected.is_empty();
+    for (path, why) in &protected.unprotected {
+        handled.reply.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
+    }
+    protected.troubles.iter().for_each(|trouble| handled.reply.tell(&trouble_words(trouble)));
+}
+
+/// A payload that cannot be read: before a tool, what is here is kept, whatever the tool is about to do.
+pub fn unreadable(
+    agent: &str,
+    event: &str,
+    why: &str,
+    backend: &mut dyn Backend,
+    context: &Context,
+) -> Handled {
+    let mut handled = Handled::default();
+    handled.reply.tell(&format!("nono: the hook's payload cannot be read: {}", escape(why)));
+    let event = event.to_lowercase();
+    if context.enabled && (event.contains("pre") || event.contains("before")) && event.contains("tool") {
+        let origin = Origin { agent: Some(agent.to_owned()), ..Origin::default() };
+        let protected = backend.before(
+            &origin,
+            "before a call that could not be read",
+            std::slice::from_ref(&context.cwd),
+        );
+        for (path, why) in &protected.unprotected {
+            handled.reply.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
+        }
+        handled.taken = protected.taken;
+    }
+    handled
+}
+
+fn after(
+    call: &Call,
+    origin: &Origin,
+    backend: &mut dyn Backend,
+    context: &Context,
+    cwd: &Path,
+    handled: &mut Handled,
+) {
+    let mut targets = match trigger::judge(call, cwd, &context.home) {
+        Judgement::Destructive { targets, .. } => targets,
+        Judgement::Harmless if matches!(call, Call::Other { .. }) && !context.always => return,
+        Judgement::Harmless => Vec::new(),
+    };
+    // A shell may have done more than anybody could tell.
+    if !matches!(call, Call::Files { .. }) {
+        targets.push(cwd.to_owned());
+    }
+    if let Err(trouble) = backend.after(&with_tool(origin, call), &targets) {
+        handled.reply.tell(&trouble_words(&trouble));
+    }
+}
+
+/// The agent is done: calls whose end it never told (some tell nothing of a call that failed) are over, and what changes
+/// from now on is somebody else's.
+fn over(told: &Told, backend: &mut dyn Backend, cwd: &Path, reply: &mut Reply) {
+    if let Err(trouble) = backend.stopped(&told.origin, &[cwd.to_owned()]) {
+        reply.tell(&trouble_words(&trouble));
+    }
+}
+
+fn with_tool(origin: &Origin, call: &Call) -> Origin {
+    let tool = origin.tool.clone().or_else(|| Some(call.tool().to_owned()).filter(|tool| !tool.is_empty()));
+    Origin { tool, ..origin.clone() }
+}
+
+fn about_the_sandbox(told: &Told, sandbox: &Sandbox, reply: &mut Reply) {
+    match &told.event {
+        Event::SessionStart => reply.inform(&denial::introduction(sandbox)),
+        Event::AfterTool { failed, output, .. } if *failed != Some(false) => {
+            if let Some(text) = denial::explain(output, sandbox) {
+                reply.inform(&text);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn trouble_words(trouble: &str) -> String {
+    format!("nono: checkpoints: {}", escape(trouble))
+}
+
+/// For the model: its edits are gone. In words, and for a program.
+fn note_words(note: &Note) -> String {
+    const FILES: usize = 50;
+    const TURNS: usize = 200;
+    let few =
+        |list: &[String], most: usize| list.iter().take(most).map(|text| escape(text)).collect::<Vec<_>>();
+    let files = few(&note.files, FILES);
+    let value = json!({
+        "nono_restore": {
+            "project": shown(&note.project),
+            "checkpoint": note.checkpoint,
+            "turns_undone": few(&note.turns_undone, TURNS),
+            "files": files,
+            "files_total": note.files.len(),
+        }
+    });
+    let what = if note.came_back {
+        "the restore that you were told of was taken back: your edits since then are there again"
+    } else {
+        "files of this project were put back to an earlier checkpoint: your edits to them since then are gone. \
+         Read them again before you rely on what they hold"
+    };
+    format!("[nono] {what}.\n{value}")
+}
+
+impl Reply {
+    /// One thing more for the model.
+    pub fn inform(&mut self, text: &str) {
+        add(&mut self.context, text);
+    }
+
+    /// One thing more for the person.
+    pub fn tell(&mut self, text: &str) {
+        add(&mut self.message, text);
+    }
+}
+
+fn add(place: &mut Option<String>, text: &str) {
+    let whole = place.get_or_insert_default();
+    if !whole.is_empty() {
+        whole.push('\n');
+    }
+    whole.push_str(text);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! Something that stands where a file an agent is told by is absent, so that a mount can hold the name.
+//!
+//! A name that is not there cannot be covered, and whoever may write its folder may make it. So while a command runs
+//! that has such a grant, an empty folder or a file that says nothing stands there. What was made is on record in the
+//! state folder before it is made. Every session that holds such names shares a lock for as long as it runs; the last
+//! one out removes what is on record and still says nothing. A removal under somebody's feet would take the hold away,
+//! hence the lock; a session killed leaves the record to the next one. A command that replaces nono has nobody to
+//! clean up after it, so what it needs stays.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nono_policy::data::StandIn;
+use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, PathKind};
+use nono_policy::{PolicyData, ResolvedPolicy};
+use nono_sandbox::ExecStrategy;
+use nono_sys::{errno, fs};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+const RECORD: &str = "stand-ins.json";
+/// Shared by everybody who needs them; alone, by whoever removes them.
+const LOCK: &str = "stand-ins.lock";
+/// Who changes the record while others share the lock.
+const WRITING: &str = "stand-ins.writing";
+
+/// An absent name could not be held.
+#[derive(Debug, Error)]
+#[error("{path} decides what {agent} runs, and cannot be held read-only: {}", errno::describe(.source), path = .path.display())]
+pub struct HoldError {
+    pub path: PathBuf,
+    pub agent: String,
+    pub source: io::Error,
+}
+
+/// Holds the names for as long as it lives.
+#[derive(Debug)]
+pub(super) struct StandIns {
+    state_dir: PathBuf,
+    lock: File,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Record {
+    made: Vec<Made>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Made {
+    #[serde(with = "nono_sys::path_serde")]
+    path: PathBuf,
+    agent: String,
+}
+
+/// Make what is missing. `None`: this policy holds nothing that could be missing.
+pub(super) fn place(
+    policy: &mut ResolvedPolicy,
+    state_dir: &Path,
+    strategy: ExecStrategy,
+) -> Result<Option<StandIns>, HoldError> {
+    let Some((path, agent)) = policy.closed.iter().find_map(held).map(|(path, agent)| (path.clone(), agent))
+    else {
+        return Ok(None);
+    };
+    let failed = |source| HoldError { path: path.clone(), agent: agent.clone(), source };
+    let lock = open(state_dir, LOCK).and_then(|lock| lock.lock_shared().map(|()| lock)).map_err(failed)?;
+    let stand_ins = StandIns { state_dir: state_dir.to_owned(), lock };
+    note(policy, state_dir, strategy).map_err(failed)?;
+    for closed in &mut policy.closed {
+        make(closed)?;
+    }
+    Ok(Some(stand_ins))
+}
+
+/// Put what will be made on record; what nobody will clean up after comes off it.
+fn note(policy: &ResolvedPolicy, state_dir: &Path, strategy: ExecStrategy) -> io::Result<()> {
+    let writing = open(state_dir, WRITING)?;
+    writing.lock()?;
+    let mut record = read(state_dir)?;
+    let before = record.made.len();
+    if strategy == ExecStrategy::Supervised {
+        let missing = policy.closed.iter().filter(|closed| closed.kind == PathKind::Absent).filter_map(held);
+        for (path, agent) in missing {
+            let made = Made { path: path.clone(), agent };
+            if !record.made.contains(&made) {
+                record.made.push(made);
+            }
+        }
+    } else {
+        record.made.retain(|made| !policy.closed.iter().any(|closed| closed.resolved == made.path));
+    }
+    if record.made.len() == before { Ok(()) } else { write(state_dir, &record) }
+}
+
+fn held(closed: &ClosedPath) -> Option<(&PathBuf, String)> {
+    match &closed.by {
+        ClosedBy::Agent(agent) if closed.how == ClosedHow::Mask => Some((&closed.resolved, agent.clone())),
+        _ => None,
+    }
+}
+
+fn make(closed: &mut ClosedPath) -> Result<(), HoldError> {
+    if closed.kind != PathKind::Absent {
+        return Ok(());
+    }
+    let Some((path, agent)) = held(closed) else { return Ok(()) };
+    let path = path.clone();
+    let made = match stand_in(&path, &agent) {
+        Some(StandIn::Directory) => fs::make_dir(&path, 0o700).map(|()| PathKind::Directory),
+        Some(StandIn::File(text)) => fs::make_file(&path, 0o600, text.as_bytes()).map(|()| PathKind::File),
+        None => Err(io::ErrorKind::NotFound.into()),
+    };
+    let made = match made {
+        // It came meanwhile; a link to nothing is what was there before.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => kind(&path),
+        other => other,
+    };
+    match made {
+        Ok(kind) => closed.kind = kind,
+        // Nobody can make it, then.
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => closed.how = ClosedHow::NotGranted,
+        Err(source) => return Err(HoldError { path, agent, source }),
+    }
+    Ok(())
+}
+
+fn kind(path: &Path) -> io::Result<PathKind> {
+    let kind = path.symlink_metadata()?.file_type();
+    match (kind.is_dir(), kind.is_file()) {
+        (true, _) => Ok(PathKind::Directory),
+        (_, true) => Ok(PathKind::File),
+        _ => Err(io::Error::new(io::ErrorKind::NotFound, "it is a link to nothing")),
+    }
+}
+
+fn stand_in(path: &Path, agent: &str) -> Option<StandIn<'static>> {
+    PolicyData::embedded().stand_in(agent, path.file_name()?)
+}
+
+fn open(state_dir: &Path, name: &str) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.open(state_dir.join(name))
+}
+
+fn read(state_dir: &Path) -> io::Result<Record> {
+    match std::fs::read(state_dir.join(RECORD)) {
+        // A record that cannot be read costs its stand-ins their removal.
+        Ok(text) => Ok(serde_json::from_slice(&text).unwrap_or_default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::default()),
+        Err(error) => Err(error),
+    }
+}
+
+fn write(state_dir: &Path, record: &Record) -> io::Result<()> {
+    fs::write_atomic(&state_dir.join(RECORD), &serde_json::to_vec(record)?)
+}
+
+impl StandIns {
+    /// Whatever cannot be removed stays on record.
+    fn clear(&self) -> io::Result<()> {
+        match self.lock.unlock().map_err(TryLockError::Error).and_then(|()| self.lock.try_lock()) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let record = read(&self.state_dir)?;
+        if record.made.is_empty() {
+            return Ok(());
+        }
+        let left = record.made.into_iter().filter(|made| !remove(made)).collect();
+        write(&self.state_dir, &Record { made: left })
+    }
+}
+
+impl Drop for StandIns {
+    fn drop(&mut self) {
+        // The record is still there for the next session, and an empty file for whoever looks.
+        let _ = self.clear();
+    }
+}
+
+/// Whether it is off the record: removed, or no longer ours.
+fn remove(made: &Made) -> bool {
+    let gone = |result: io::Result<()>| match result {
+        Ok(()) => true,
+        Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty),
+    };
+    match (stand_in(&made.path, &made.agent), kind(&made.path)) {
+        (Some(StandIn::Directory), Ok(PathKind::Directory)) => gone(std::fs::remove_dir(&made.path)),
+        (Some(StandIn::File(text)), Ok(PathKind::File)) => match std::fs::read(&made.path) {
+            Ok(found) if found == text.as_bytes() => gone(std::fs::remove_file(&made.path)),
+            _ => true,
+        },
+        _ => true,
+    }
+}

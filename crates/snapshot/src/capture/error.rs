@@ -1,0 +1,40 @@
+//! What ends a capture.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::build::BuildError;
+use crate::exclusion::RulesError;
+use crate::store::StoreError;
+
+/// Why nothing was captured.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    #[error("there are more than {limit} files")]
+    TooManyFiles { limit: u64 },
+    #[error("there are more than {limit} bytes in files")]
+    TooManyBytes { limit: u64 },
+    #[error("cancelled")]
+    Cancelled,
+    #[error("nothing could be captured: {}", reasons.join("; "))]
+    Nothing { reasons: Vec<String> },
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("internal: {0}")]
+    Record(crate::bytes::Malformed),
+    #[error("{} was opened up to be read and cannot be closed again: {source}", path.display())]
+    StaysOpen { path: PathBuf, source: io::Error },
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl From<BuildError> for CaptureError {
+    fn from(error: BuildError) -> CaptureError {
+        match error {
+            BuildError::Store(error) => CaptureError::Store(error),
+            BuildError::Record(malformed) => CaptureError::Record(malformed),
+        }
+    }
+}

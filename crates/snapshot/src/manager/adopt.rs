@@ -1,0 +1,272 @@
+//! A snapshot of a state that somebody else kept: from a list of paths and where their contents are, without looking at
+//! the tree. It has what the list has and no more; what could not be had is left out of it by name.
+//!
+//! Names come from outside: one that leads out of the root, or into a repository's own folder, is never part of it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use super::edit::store;
+use super::{Manifest, SnapshotError, SnapshotManager};
+use crate::capture::Captured;
+use crate::coverage::{Coverage, Note};
+use crate::exclusion::FrozenRules;
+use crate::hash::{ContentHash, MerkleRoot, TreeId, content_hash};
+use crate::manifest::SnapshotId;
+use crate::node::{Entry, Kind, Meta, Name, Node, Omitted, Reason, Time, tree_id};
+use crate::paths;
+use crate::scan::Counts;
+use crate::session::Record;
+use crate::state::{RootContent, RootState, SnapshotState};
+use crate::store::{Appender, Key, StoreWriter, WriteOptions};
+
+/// One path of a foreign state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// Relative to the root, `/` between names.
+    pub path: Vec<u8>,
+    pub piece: Piece,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// `content` is the caller's name for the bytes, see [`Contents`].
+    File {
+        executable: bool,
+        content: usize,
+    },
+    Link {
+        target: Vec<u8>,
+    },
+    /// It is not to be had, and why.
+    LeftOut {
+        is_dir: bool,
+        why: String,
+    },
+}
+
+/// Where the contents of a foreign state come from.
+pub trait Contents {
+    /// The address and size of one that was stored before, if it was.
+    fn known(&self, content: usize) -> Option<(ContentHash, u64)>;
+    /// Its bytes, or why they cannot be had.
+    fn read(&mut self, content: usize) -> Result<Vec<u8>, String>;
+    /// It was stored.
+    fn stored(&mut self, content: usize, hash: ContentHash, size: u64);
+}
+
+/// What became of a foreign state.
+#[derive(Debug)]
+pub struct Adopted {
+    pub manifest: Manifest,
+    /// Paths that are not in it, and why.
+    pub left_out: Vec<(Vec<u8>, String)>,
+}
+
+impl SnapshotManager {
+    /// The next snapshot, from a foreign state of the first root at `time`, kept by `from`. The tree is not looked at. `budget`: how many
+    /// bytes the store may grow; what does not fit is an error, and nothing was done.
+    pub fn adopt(
+        &mut self,
+        state: &[Foreign],
+        contents: &mut dyn Contents,
+        time: Time,
+        from: &str,
+        budget: Option<u64>,
+    ) -> Result<Adopted, SnapshotError> {
+        let held = self.enter()?;
+        let root = self.roots.first().cloned().ok_or_else(|| self.no_baseline())?;
+        let record = self.session.record()?;
+        let record = record.unwrap_or_else(|| Record::new(self.roots.clone(), self.started));
+        let writer = self.store.writer(WriteOptions { compress: true, budget, spare: 0 })?;
+        let mut appender = writer.appender()?;
+        let mut left_out = Vec::new();
+        let mut tree = Folders::new(time);
+        for foreign in state {
+            let put = tree.add(foreign, contents, &mut appender, &writer);
+            left_out.extend(put?.map(|why| (foreign.path.clone(), why)));
+        }
+        let note = Note::Foreign { from: from.to_owned() };
+        let mut coverage = Coverage { notes: vec![note], ..Coverage::default() };
+        let (top, merkle) = tree.build(&root, &mut appender, &mut coverage)?;
+        let rules = FrozenRules::unseen(self.exclusion.clone()).encode();
+        let rules_hash = content_hash(&rules);
+        appender.put(Key::rules(rules_hash), &rules)?;
+        appender.finish()?;
+        let published = writer.publish()?;
+        self.written.fetch_add(published.bytes, Ordering::Relaxed);
+        let name = root.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
+        let name = name.ok_or_else(|| SnapshotError::NoName { path: root.clone() })?;
+        let entry = Entry { name, meta: meta(0o755, time), kind: Kind::Dir { tree: top, merkle } };
+        let content = RootContent::Captured(entry);
+        let state = SnapshotState { roots: vec![RootState { path: root, content }] };
+        let rules = vec![Some(rules_hash)];
+        let captured = Captured { state, rules, coverage, counts: Counts::default(), published };
+        let id = SnapshotId::Number(record.last_number().map_or(0, |last| last + 1));
+        let seconds = u64::try_from(time.seconds).unwrap_or(0);
+        let at = crate::time::iso_ms(seconds.saturating_mul(1000));
+        let manifest = self.publish_at(&held, record, captured, id, None, at)?;
+        Ok(Adopted { manifest, left_out })
+    }
+}
+
+fn meta(mode: u16, mtime: Time) -> Meta {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    Meta { mode, mtime, uid, gid, ..Meta::default() }
+}
+
+/// What stands at a name.
+enum Slot {
+    Entry(Meta, Kind),
+    Omitted {
+        is_dir: bool,
+        why: String,
+    },
+    /// Its content is in the map.
+    Folder,
+}
+
+/// Directories by their paths, each after the one it stands in.
+struct Folders {
+    time: Time,
+    all: BTreeMap<Vec<u8>, BTreeMap<Name, Slot>>,
+}
+
+impl Folders {
+    fn new(time: Time) -> Folders {
+        Folders { time, all: BTreeMap::from([(Vec::new(), BTreeMap::new())]) }
+    }
+
+    /// Put one path in its place; why it is not there, if it is not.
+    fn add(
+        &mut self,
+        foreign: &Foreign,
+        contents: &mut dyn Contents,
+        appender: &mut Appender<'_>,
+        writer: &StoreWriter<'_>,
+    ) -> Result<Option<String>, SnapshotError> {
+        let names: Option<Vec<Name>> = foreign.path.split(|byte| *byte == b'/').map(Name::new).collect();
+        let Some((last, above)) = names.as_deref().and_then(<[Name]>::split_last) else {
+            return Ok(Some("its name leads elsewhere".to_owned()));
+        };
+        if let Some(git) =
+            names.iter().flatten().position(|name| name.as_bytes().eq_ignore_ascii_case(b".git"))
+        {
+            let why = "the inside of a repository is never taken from elsewhere".to_owned();
+            let (place, name) = (above.get(..git).unwrap_or(above), names.iter().flatten().nth(git));
+            if let (Some(dir), Some(name)) = (self.folder(place), name) {
+                let is_dir = git < above.len();
+                dir.entry(name.clone()).or_insert(Slot::Omitted { is_dir, why: why.clone() });
+            }
+            return Ok(Some(why));
+        }
+        let time = self.time;
+        let Some(dir) = self.folder(above).filter(|dir| !dir.contains_key(last)) else {
+            return Ok(Some("something else has its name".to_owned()));
+        };
+        let slot = match &foreign.piece {
+            Piece::LeftOut { is_dir, why } => Slot::Omitted { is_dir: *is_dir, why: why.clone() },
+            Piece::Link { target } => {
+                Slot::Entry(meta(0o777, time), Kind::Symlink { target: target.clone().into() })
+            }
+            Piece::File { executable, content } => match put(*content, contents, appender, writer)? {
+                Ok((hash, size)) => {
+                    let mode = if *executable { 0o755 } else { 0o644 };
+                    Slot::Entry(meta(mode, time), Kind::File { hash, size, sparse: false })
+                }
+                Err(why) => Slot::Omitted { is_dir: false, why },
+            },
+        };
+        let why = match &slot {
+            Slot::Omitted { why, .. } => Some(why.clone()),
+            _ => None,
+        };
+        dir.insert(last.clone(), slot);
+        Ok(why)
+    }
+
+    /// The directory of these names, made with those above it; nothing where another thing stands in the way.
+    fn folder(&mut self, names: &[Name]) -> Option<&mut BTreeMap<Name, Slot>> {
+        let mut path = Vec::new();
+        for name in names {
+            let parent = self.all.entry(path.clone()).or_default();
+            match parent.entry(name.clone()).or_insert(Slot::Folder) {
+                Slot::Folder => {}
+                _ => return None,
+            }
+            path.extend_from_slice(b"/");
+            path.extend_from_slice(name.as_bytes());
+        }
+        Some(self.all.entry(path).or_default())
+    }
+
+    /// Bottom up: a directory's path is always after that of the one it stands in.
+    fn build(
+        self,
+        root: &std::path::Path,
+        appender: &mut Appender<'_>,
+        coverage: &mut Coverage,
+    ) -> Result<(TreeId, MerkleRoot), SnapshotError> {
+        let mut done: BTreeMap<Vec<u8>, (TreeId, MerkleRoot)> = BTreeMap::new();
+        let time = self.time;
+        for (path, slots) in self.all.into_iter().rev() {
+            let mut node = Node::default();
+            for (name, slot) in slots {
+                let (meta, kind) = match slot {
+                    Slot::Omitted { is_dir, why } => {
+                        node.omitted.push(Omitted { name, is_dir, reason: Reason::NotHeld(why) });
+                        continue;
+                    }
+                    Slot::Entry(meta, kind) => (meta, kind),
+                    Slot::Folder => {
+                        let below = [path.as_slice(), b"/", name.as_bytes()].concat();
+                        let Some((tree, merkle)) = done.remove(&below) else { continue };
+                        (meta(0o755, time), Kind::Dir { tree, merkle })
+                    }
+                };
+                count(&kind, coverage);
+                node.entries.push(Entry { name, meta, kind });
+            }
+            let below = path.get(1..).unwrap_or_default();
+            coverage.leave_out(&root.join(paths::from_bytes(below)), &node.omitted);
+            let bytes = node.encode();
+            let tree = tree_id(&bytes);
+            appender.put(Key::from(tree), &bytes)?;
+            done.insert(path, (tree, node.merkle()));
+        }
+        coverage.directories += 1;
+        done.remove([].as_slice()).ok_or_else(|| SnapshotError::NoName { path: root.to_owned() })
+    }
+}
+
+fn count(kind: &Kind, coverage: &mut Coverage) {
+    match kind {
+        Kind::File { size, .. } => {
+            coverage.files += 1;
+            coverage.bytes = coverage.bytes.saturating_add(*size);
+        }
+        Kind::Dir { .. } => coverage.directories += 1,
+        _ => coverage.others += 1,
+    }
+}
+
+/// Store a content, unless it is there. Inside: why it cannot be had.
+fn put(
+    content: usize,
+    contents: &mut dyn Contents,
+    appender: &mut Appender<'_>,
+    writer: &StoreWriter<'_>,
+) -> Result<Result<(ContentHash, u64), String>, SnapshotError> {
+    if let Some((hash, size)) = contents.known(content)
+        && writer.contains(Key::from(hash))?
+    {
+        return Ok(Ok((hash, size)));
+    }
+    let bytes = match contents.read(content) {
+        Ok(bytes) => bytes,
+        Err(why) => return Ok(Err(why)),
+    };
+    let new = store(&bytes, appender)?;
+    contents.stored(content, new.hash, new.size);
+    Ok(Ok((new.hash, new.size)))
+}

@@ -1,0 +1,65 @@
+//! Snapshots aside: without a number, neither the parent of another one nor compared with the next. They say how a tree
+//! was at some moment, and go when nobody needs that any more.
+
+use super::next::Now;
+use super::restore::random_id;
+use super::{Limits, Manifest, SnapshotError, SnapshotManager};
+use crate::capture::RulesFrom;
+use crate::diff::{Change, diff};
+use crate::file::Sync;
+use crate::manifest::SnapshotId;
+use crate::objects::StoreObjects;
+use crate::session::{Recorded, RecordedId};
+
+impl SnapshotManager {
+    /// Capture what is there now under the frozen rules of a snapshot: what it left out is left out, whatever ignore
+    /// files say now.
+    pub fn look_now_as(&mut self, rules_of: &SnapshotId) -> Result<Now, SnapshotError> {
+        let held = self.enter()?;
+        let record = self.recorded()?;
+        let sheet = self.whole(&record, rules_of)?;
+        let frozen = self.frozen_rules(&sheet)?;
+        let (roots, rules) = (sheet.state.paths(), RulesFrom::Frozen(&frozen));
+        let captured = self.capture(&roots, rules, Some(&sheet.state), Limits::NONE, false)?;
+        Now::new(held, record, captured, &self.session)
+    }
+
+    /// What changed from a snapshot to now.
+    pub fn changes_until(&self, from: &SnapshotId, now: &Now) -> Result<Vec<Change>, SnapshotError> {
+        let from = self.whole(&now.record, from)?;
+        if from.state == *now.state() {
+            return Ok(Vec::new());
+        }
+        Ok(diff(&from.state, now.state(), &StoreObjects::new(&self.store))?)
+    }
+
+    /// Whether everything is now as in this snapshot; one that is not there or was given up is like nothing.
+    pub fn is_as_in(&self, id: &SnapshotId, now: &Now) -> bool {
+        self.session.sheet(&now.record, id).is_ok_and(|sheet| sheet.state == *now.state())
+    }
+
+    /// Keep it without a number, by a name that begins with `prefix` (letters).
+    pub fn publish_aside(&mut self, now: Now, prefix: &str) -> Result<Manifest, SnapshotError> {
+        let Now { held, record, captured, .. } = now;
+        let id = SnapshotId::Safety(format!("{prefix}-{}", random_id()?));
+        self.publish(&held, record, captured, id, None)
+    }
+
+    /// Give up snapshots that have no number; of those nothing stays, and nothing is said about one that is not there.
+    pub fn drop_asides(&mut self, ids: &[SnapshotId]) -> Result<(), SnapshotError> {
+        let held = self.enter()?;
+        let mut record = self.recorded()?;
+        let before = record.snapshots.len();
+        record.snapshots.retain(|recorded| !ids.iter().any(|id| is_aside(recorded, id)));
+        if record.snapshots.len() < before {
+            // Durable before the manifests go: a record that names what is gone would be damage.
+            self.session.save_record(&record, Sync::Yes)?;
+            self.session.tidy(&held)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_aside(recorded: &Recorded, id: &SnapshotId) -> bool {
+    matches!(recorded.id, RecordedId::Safety(_)) && recorded.snapshot() == *id
+}

@@ -1,0 +1,205 @@
+//! Checking: every object of the store, every snapshot of a session down to the last file, and what is lost where.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use super::upkeep::{caches, each_object, sessions};
+use super::{SnapshotError, SnapshotManager};
+use crate::manifest::{Sheet, SnapshotId};
+use crate::node::Kind;
+use crate::objects::StoreObjects;
+use crate::paths;
+use crate::session::Record;
+use crate::state::Objects;
+use crate::store::{Key, Verified};
+
+/// What a check of everything found.
+#[derive(Debug)]
+pub struct VerifyReport {
+    /// The store's files, each object in them.
+    pub store: Verified,
+    /// The session's record and manifests, with the trees they name.
+    pub snapshots: Vec<SnapshotProblem>,
+    pub caches: Vec<CacheProblem>,
+}
+
+impl VerifyReport {
+    pub fn is_clean(&self) -> bool {
+        self.store.problems.is_empty() && self.snapshots.is_empty() && self.caches.is_empty()
+    }
+}
+
+/// A snapshot that is not what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotProblem {
+    /// None: the session's record itself.
+    pub id: Option<SnapshotId>,
+    pub what: String,
+}
+
+/// A damaged stat cache. It is not used; the next capture reads everything and makes a new one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheProblem {
+    pub path: PathBuf,
+}
+
+impl SnapshotManager {
+    /// Check everything: each object in the store, and each snapshot of this session down to the last file.
+    pub fn verify(&mut self) -> Result<VerifyReport, SnapshotError> {
+        self.background.stop();
+        let observer = &*self.observer;
+        let store =
+            self.store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
+        let caches = caches(&self.store)?.into_iter().filter(|(_, cache)| cache.is_none());
+        let mut report = VerifyReport {
+            store,
+            snapshots: Vec::new(),
+            caches: caches.map(|(path, _)| CacheProblem { path }).collect(),
+        };
+        let (_, damaged) = sessions(&self.store)?;
+        let note = |path: PathBuf| format!("{}: it should name a session's folder", path.display());
+        report
+            .snapshots
+            .extend(damaged.into_iter().map(|path| SnapshotProblem { id: None, what: note(path) }));
+        report.snapshots.extend(self.verify_session());
+        Ok(report)
+    }
+
+    /// Check this session alone: its record, its manifests and the trees they name. The objects themselves are not read.
+    pub fn verify_session(&self) -> Vec<SnapshotProblem> {
+        let mut problems = Vec::new();
+        match self.session.record() {
+            Ok(Some(record)) => self.verify_snapshots(&record, &mut problems),
+            Ok(None) => {}
+            Err(error) => problems.push(SnapshotProblem { id: None, what: error.to_string() }),
+        }
+        self.verify_kept(&mut problems);
+        problems
+    }
+
+    /// The paths of a snapshot that cannot be restored, because an object is missing or among the `damaged` ones that a
+    /// check of the store found. A directory stands for all that was in it.
+    pub fn lost(&self, id: &SnapshotId, damaged: &HashSet<Key>) -> Result<Vec<PathBuf>, SnapshotError> {
+        let sheet = self.session.sheet(&self.recorded()?, id)?;
+        let objects = StoreObjects::new(&self.store);
+        let mut lost = Vec::new();
+        let roots = sheet.state.roots.iter();
+        let mut waiting: Vec<_> =
+            roots.filter_map(|root| Some((root.path.clone(), root.content.entry()?.clone()))).collect();
+        let is_lost = |key: Key| -> Result<bool, SnapshotError> {
+            Ok(damaged.contains(&key) || !self.store.contains(key)?)
+        };
+        while let Some((path, entry)) = waiting.pop() {
+            match entry.kind {
+                Kind::File { hash, .. } if is_lost(Key::from(hash))? => lost.push(path),
+                Kind::Dir { tree, .. } => {
+                    match objects.node(tree) {
+                        Ok(node) => waiting.extend(node.entries.iter().map(|entry| {
+                            (path.join(paths::from_bytes(entry.name.as_bytes())), entry.clone())
+                        })),
+                        Err(_) => lost.push(path),
+                    }
+                }
+                _ => {}
+            }
+        }
+        lost.sort();
+        Ok(lost)
+    }
+
+    /// What restores displaced is named and there.
+    fn verify_kept(&self, problems: &mut Vec<SnapshotProblem>) {
+        let mut report = |what: String| problems.push(SnapshotProblem { id: None, what });
+        let kept = self.session.kept().unwrap_or_else(|error| {
+            report(error.to_string());
+            Vec::new()
+        });
+        for hash in kept {
+            match self.store.contains(Key::from(hash)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    report(format!("content {hash}, which a restore displaced, is not in the store"));
+                }
+                Err(error) => report(error.to_string()),
+            }
+        }
+    }
+
+    fn verify_snapshots(&self, record: &Record, problems: &mut Vec<SnapshotProblem>) {
+        let objects = StoreObjects::new(&self.store);
+        for recorded in record.snapshots.iter().filter(|recorded| !recorded.thinned) {
+            let id = recorded.snapshot();
+            let mut report = |what: String| problems.push(SnapshotProblem { id: Some(id.clone()), what });
+            let sheet = match self.session.sheet(record, &id) {
+                Ok(sheet) => sheet,
+                Err(error) => {
+                    report(error.to_string());
+                    continue;
+                }
+            };
+            if (sheet.merkle_root(), sheet.state_root()) != (recorded.merkle_root, recorded.state_root) {
+                report("its digests are not those that were recorded".to_owned());
+            }
+            self.verify_trees(&sheet, &objects, &mut report);
+        }
+        for late in &record.late {
+            if let Err(error) = self.first_state(record, late) {
+                let what = format!("the first state of {}: {error}", late.path.display());
+                problems.push(SnapshotProblem { id: Some(SnapshotId::Number(late.first)), what });
+            }
+        }
+    }
+
+    /// Every node and content of a snapshot is in the store, and every node has the digest that its parent names.
+    fn verify_trees(&self, sheet: &Sheet, objects: &dyn Objects, report: &mut impl FnMut(String)) {
+        for hash in sheet.rules.iter().flatten() {
+            if let Err(error) = self.store.read(Key::rules(*hash)) {
+                report(error.to_string());
+            }
+        }
+        let mut contents = HashSet::new();
+        let mut merkles = Vec::new();
+        for root in &sheet.state.roots {
+            if let Some(Kind::Dir { tree, merkle }) = root.content.entry().map(|entry| &entry.kind) {
+                merkles.push((*tree, *merkle));
+            }
+        }
+        let mut wrong = Vec::new();
+        let mut seen = HashSet::new();
+        let walked = each_object(
+            &sheet.state,
+            objects,
+            &mut seen,
+            |hash| {
+                contents.insert(hash);
+            },
+            |_, node| {
+                for entry in &node.entries {
+                    if let Kind::Dir { tree, merkle } = &entry.kind {
+                        merkles.push((*tree, *merkle));
+                    }
+                }
+            },
+        );
+        if let Err(error) = walked {
+            report(error.to_string());
+        }
+        merkles.sort_unstable();
+        merkles.dedup();
+        for (tree, merkle) in merkles {
+            if objects.node(tree).is_ok_and(|node| node.merkle() != merkle) {
+                wrong.push(tree);
+            }
+        }
+        for tree in wrong {
+            report(format!("directory {tree} has another digest than its parent says"));
+        }
+        for hash in contents {
+            match self.store.contains(Key::from(hash)) {
+                Ok(true) => {}
+                Ok(false) => report(format!("content {hash} is not in the store")),
+                Err(error) => report(error.to_string()),
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Purging a path from all snapshots of a session.
+//!
+//! A purged path stands in each snapshot as left out, with the reason, so that no restore ever touches it. What was
+//! rewritten counts from the moment the record names it, all snapshots at once; the old manifests go after that, and the
+//! bytes with a collection that leaves nothing behind ([`super::purge`]).
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{SnapshotError, SnapshotManager, upkeep};
+use crate::coverage::Coverage;
+use crate::file::Sync;
+use crate::hash::{ContentHash, TreeId};
+use crate::manifest::Sheet;
+use crate::node::{Entry, Kind, Node, Omitted, Reason, tree_id};
+use crate::objects::StoreObjects;
+use crate::session::Session;
+use crate::state::{ObjectError, Objects, RootContent, SnapshotState};
+use crate::store::{Key, Store, WriteOptions};
+
+/// What purging a path did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Snapshots that held it.
+    pub snapshots: u64,
+    /// Contents that it had in them.
+    pub contents: Vec<ContentHash>,
+}
+
+impl SnapshotManager {
+    /// Take a path (absolute, below a root) out of all snapshots. Its bytes stay in the store until it is purged.
+    pub fn forget(&mut self, path: &Path) -> Result<Forgotten, SnapshotError> {
+        self.ensure_tracked(path)?;
+        let held = self.enter()?;
+        let mut record = self.recorded()?;
+        let store = Arc::clone(&self.store);
+        let writer = store.writer(WriteOptions::default())?;
+        let mut appender = writer.appender()?;
+        let mut purge = Purge { objects: &StoreObjects::new(&store), path, contents: HashSet::new() };
+        let mut made: HashMap<TreeId, Vec<u8>> = HashMap::new();
+        let mut rewritten = Vec::new();
+        for (at, recorded) in record.snapshots.iter().enumerate().filter(|(_, recorded)| !recorded.thinned) {
+            let sheet = self.session.sheet(&record, &recorded.snapshot())?;
+            rewritten.extend(purge.sheet(sheet, &mut made)?.map(|sheet| (at, sheet)));
+        }
+        for (tree, bytes) in made {
+            appender.put(Key::from(tree), &bytes)?;
+        }
+        appender.finish()?;
+        let published = writer.publish()?;
+        self.written.fetch_add(published.bytes, Ordering::Relaxed);
+        let snapshots = rewritten.len() as u64;
+        for (at, sheet) in rewritten {
+            let new = self.session.save_manifest(&sheet)?;
+            if let Some(place) = record.snapshots.get_mut(at) {
+                *place = new;
+            }
+        }
+        self.session.save_record(&record, Sync::Yes)?;
+        drop(published);
+        let contents = purge.contents;
+        let kept = self.session.kept()?;
+        let stays: Vec<ContentHash> = kept.iter().filter(|hash| !contents.contains(hash)).copied().collect();
+        if stays.len() != kept.len() {
+            self.session.save_kept(&stays)?;
+        }
+        self.session.tidy(&held)?;
+        Ok(Forgotten { snapshots, contents: contents.into_iter().collect() })
+    }
+}
+
+/// Takes one path out of states.
+struct Purge<'a> {
+    objects: &'a dyn Objects,
+    path: &'a Path,
+    /// What stood there.
+    contents: HashSet<ContentHash>,
+}
+
+impl Purge<'_> {
+    /// The snapshot without the path; nothing if it does not have it.
+    fn sheet(
+        &mut self,
+        mut sheet: Sheet,
+        made: &mut HashMap<TreeId, Vec<u8>>,
+    ) -> Result<Option<Sheet>, SnapshotError> {
+        let path = self.path;
+        let roots = sheet.state.roots.iter_mut().filter(|root| path.starts_with(&root.path));
+        let Some(root) = roots.max_by_key(|root| root.path.components().count()) else { return Ok(None) };
+        let RootContent::Captured(top) = &mut root.content else { return Ok(None) };
+        let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+        let names: Vec<&[u8]> = below.components().map(|name| name.as_os_str().as_encoded_bytes()).collect();
+        let Some((last, above)) = names.split_last() else {
+            return Err(SnapshotError::NotTracked { path: path.to_owned() });
+        };
+        let mut way: Vec<Arc<Node>> = Vec::new();
+        let mut entry = top.clone();
+        for name in above {
+            let Kind::Dir { tree, .. } = entry.kind else { return Ok(None) };
+            let node = self.objects.node(tree)?;
+            let Some(next) = node.entry(name).cloned() else { return Ok(None) };
+            way.push(node);
+            entry = next;
+        }
+        let Kind::Dir { tree, .. } = entry.kind else { return Ok(None) };
+        let mut node = Node::clone(&*self.objects.node(tree)?);
+        let Some(gone) = node.entry(last).cloned() else { return Ok(None) };
+        self.count(&gone, path, &mut sheet.coverage)?;
+        let omitted = Omitted { name: gone.name.clone(), is_dir: gone.is_dir(), reason: Reason::Forgotten };
+        node.entries.retain(|entry| entry.name != gone.name);
+        sheet.coverage.leave_out(path.parent().unwrap_or(path), std::slice::from_ref(&omitted));
+        let at = node.omitted.partition_point(|other| other.name < omitted.name);
+        node.omitted.insert(at, omitted);
+        // And up again, with the new address of each directory in the one above.
+        let mut kind = keep(&node, made);
+        for (node, name) in way.into_iter().zip(above).rev() {
+            let mut node = Node::clone(&node);
+            if let Some(entry) = node.entries.iter_mut().find(|entry| entry.name.as_bytes() == *name) {
+                entry.kind = kind;
+            }
+            kind = keep(&node, made);
+        }
+        top.kind = kind;
+        Ok(Some(sheet))
+    }
+
+    /// Note the contents of what goes, and take it out of the numbers.
+    fn count(&mut self, gone: &Entry, path: &Path, coverage: &mut Coverage) -> Result<(), ObjectError> {
+        let less = |number: &mut u64, by: u64| *number = number.saturating_sub(by);
+        let mut one = |entry: &Entry| match &entry.kind {
+            Kind::File { hash, size, .. } => {
+                self.contents.insert(*hash);
+                less(&mut coverage.files, 1);
+                less(&mut coverage.bytes, *size);
+            }
+            Kind::Dir { .. } => less(&mut coverage.directories, 1),
+            _ => less(&mut coverage.others, 1),
+        };
+        one(gone);
+        let content = RootContent::Captured(gone.clone());
+        let root = crate::state::RootState { path: path.to_owned(), content };
+        let state = SnapshotState { roots: vec![root] };
+        crate::files::walk(&state, self.objects, |_, node| node.entries.iter().for_each(&mut one))
+    }
+}
+
+fn keep(node: &Node, made: &mut HashMap<TreeId, Vec<u8>>) -> Kind {
+    let bytes = node.encode();
+    let tree = tree_id(&bytes);
+    made.insert(tree, bytes);
+    Kind::Dir { tree, merkle: node.merkle() }
+}
+
+/// The sessions of a store that have one of these contents, and the paths that have it there.
+pub fn holders(
+    store: &Store,
+    contents: &[ContentHash],
+) -> Result<Vec<(PathBuf, BTreeSet<PathBuf>)>, SnapshotError> {
+    let wanted: HashSet<ContentHash> = contents.iter().copied().collect();
+    let objects = StoreObjects::new(store);
+    let mut all = Vec::new();
+    for dir in upkeep::session_dirs(store)?.into_iter().filter(|dir| dir.is_dir()) {
+        let session = Session::new(&dir);
+        let Some(record) = session.record()? else { continue };
+        let mut paths = BTreeSet::new();
+        let mut seen = HashSet::new();
+        for recorded in record.snapshots.iter().filter(|recorded| !recorded.thinned) {
+            if seen.insert(recorded.merkle_root) {
+                let sheet = session.sheet(&record, &recorded.snapshot())?;
+                let files = crate::files::files(&sheet.state, &objects)?;
+                let holds = files.into_iter().filter(|(_, file)| wanted.contains(&file.hash));
+                paths.extend(holds.map(|(path, _)| path));
+            }
+        }
+        if !paths.is_empty() || session.kept()?.iter().any(|hash| wanted.contains(hash)) {
+            all.push((dir, paths));
+        }
+    }
+    Ok(all)
+}
