@@ -304,7 +304,10 @@ impl Protecting {
             let left = manager.agent_stopped(&project, &self.origin());
             report.problems.extend(left.err().map(|error| error.to_string()));
         }
-        report.problems.extend(manager.free_room().err().map(|error| error.to_string()));
+        // Where nothing was ever taken there is nothing to free.
+        if self.host.state_dir.join("projects").is_dir() {
+            report.problems.extend(manager.free_room().err().map(|error| error.to_string()));
+        }
         let mut projects: Vec<_> = report.taken.iter().map(|(project, _)| project).collect();
         projects.sort();
         projects.dedup();

@@ -15,6 +15,27 @@ use rustix::io::Errno;
 
 use super::call::{How, Start};
 
+/// How often an open is tried again.
+const TRIES: usize = 100;
+
+/// `openat2`. While anything is renamed or mounted anywhere on the machine the kernel cannot tell whether a `..` stays
+/// below, and says `EAGAIN`. That is no answer to the command's call: left to the kernel, it would be refused unseen.
+fn open_how(
+    dir: impl AsFd,
+    path: &OsStr,
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> rustix::io::Result<OwnedFd> {
+    for _ in 0..TRIES {
+        match rustix::fs::openat2(dir.as_fd(), path, flags, mode, resolve) {
+            Err(Errno::AGAIN) => {}
+            result => return result,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
 /// A device and an inode: the same as long as it is pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
@@ -136,7 +157,7 @@ pub(super) fn from_root(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Resu
     let mut path = path.to_vec();
     for _ in 0..MOST_LINKS {
         let follow = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | no_symlinks(how);
-        match rustix::fs::openat2(root, OsStr::from_bytes(&path), named(how), Mode::empty(), follow) {
+        match open_how(root, OsStr::from_bytes(&path), named(how), Mode::empty(), follow) {
             Ok(pin) => return pinned(pin),
             Err(Errno::NOENT) if how.creates() => {}
             Err(Errno::ACCESS) => return Ok(Resolved::Hidden),
@@ -176,8 +197,7 @@ fn missing(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Missed> {
     }
     let follow = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | no_symlinks(how);
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(folder) = rustix::fs::openat2(root, OsStr::from_bytes(folder), flags, Mode::empty(), follow)
-    else {
+    let Ok(folder) = open_how(root, OsStr::from_bytes(folder), flags, Mode::empty(), follow) else {
         return Ok(Missed::Resolved(Resolved::Kernel));
     };
     if on_proc(folder.as_fd())? {
@@ -218,7 +238,7 @@ fn anchored(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8], how: How)
     let rooted =
         if absolute && how.resolve & BENEATH == 0 { ResolveFlags::IN_ROOT } else { ResolveFlags::empty() };
     let follow = (resolve | rooted | ResolveFlags::NO_MAGICLINKS) - ResolveFlags::CACHED;
-    match rustix::fs::openat2(&base, OsStr::from_bytes(path), named(how), Mode::empty(), follow) {
+    match open_how(&base, OsStr::from_bytes(path), named(how), Mode::empty(), follow) {
         Ok(pin) => pinned(pin),
         Err(_) => Ok(Resolved::Kernel),
     }
