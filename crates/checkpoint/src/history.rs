@@ -1,7 +1,7 @@
 //! What is known about each checkpoint of a project: `history.json` beside the engine's record.
 //!
 //! The record says which snapshots there are, the history what they were taken for. Killed between the two writes, a
-//! process leaves a snapshot without a line, or a line without its snapshot: [`History::repair`] gives the first one a
+//! process leaves a snapshot without a line, or a line without its snapshot: `History::repair` gives the first one a
 //! line, with the id that it would have had, and drops the second.
 
 use std::fmt;
@@ -183,7 +183,7 @@ impl History {
     }
 
     /// The same for one who holds the project and may write: one that is damaged is put aside, and begun anew. What the
-    /// record knows comes back by [`History::repair`].
+    /// record knows comes back by `History::repair`.
     pub(crate) fn load_or_begin(folder: &Path) -> Result<History, CheckpointError> {
         match History::load(folder) {
             Err(CheckpointError::Damaged { path, .. }) => {

@@ -214,9 +214,13 @@ fn an_undo() {
 fn work_after_the_kill_stays() {
     let names: Vec<String> = (0..6).map(|n| format!("f{n}")).collect();
     let prepare = |world: &World| {
-        names.iter().for_each(|name| world.write(name, "1"));
+        for name in &names {
+            world.write(name, "1");
+        }
         world.create();
-        names.iter().for_each(|name| world.write(name, "2"));
+        for name in &names {
+            world.write(name, "2");
+        }
         world.write("made", "2");
     };
     let completed = std::cell::Cell::new(0);
