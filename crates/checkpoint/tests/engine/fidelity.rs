@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use nono_checkpoint::{Ensured, Origin};
 use nono_snapshot::Cause;
 
-use crate::common::{World, text, user};
+use crate::common::{World, taken, text, user};
 
 fn mode(world: &World, name: &str) -> u32 {
     world.path(name).symlink_metadata().unwrap().permissions().mode() & 0o7777
@@ -74,6 +74,20 @@ fn what_cannot_be_read_is_named_and_stays() {
         world.restore("1");
         assert_eq!((world.read("a").as_str(), world.read("closed").as_str()), ("1", "other\n"));
         assert_eq!(world.read("shut/x"), "2\n");
+    });
+}
+
+/// What the agent left cannot be looked into then, and is the agent's all the same.
+#[test]
+fn what_the_agent_closed_is_opened_again() {
+    user::as_user("fidelity::what_the_agent_closed_is_opened_again", |place| {
+        let world = World::at(place);
+        world.write("dir/a", "1");
+        world.write("file", "1");
+        taken(world.call("t1", || world.sh("chmod 000 file dir")));
+        let outcome = world.restore("1");
+        assert!(outcome.kept.is_empty(), "{outcome:?}");
+        assert_eq!((world.read("dir/a").as_str(), world.read("file").as_str()), ("1", "1"));
     });
 }
 

@@ -229,7 +229,7 @@ impl<'a> Builder<'a> {
     ) -> bool {
         match base.and_then(|node| node.omitted(name)).map(|omitted| &omitted.reason) {
             // It was there, and nothing tells whether it was the same.
-            Some(Reason::TooLarge { .. }) => return false,
+            Some(Reason::TooLarge { .. } | Reason::Unreadable(_)) => return false,
             Some(_) => return true,
             None => {}
         }
