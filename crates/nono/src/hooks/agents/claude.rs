@@ -37,12 +37,11 @@ pub(super) fn told(agent: Agent, event: &str, payload: &Value) -> Told {
         "SessionEnd" => Event::SessionEnd,
         _ => Event::Unknown,
     };
-    let cwd = read::cwd(payload);
     let is_shell = matches!(
         event,
         Event::BeforeTool { call: Call::Shell { .. } } | Event::AfterTool { call: Call::Shell { .. }, .. }
     );
-    let moved = if is_shell { read::shell_dir(input, cwd.as_deref()) } else { None };
+    let cwd = read::place(payload, input, is_shell);
     Told {
         origin: Origin {
             turn: read::id(payload, "prompt_id").or_else(|| read::id(payload, "turn_id")),
@@ -50,7 +49,7 @@ pub(super) fn told(agent: Agent, event: &str, payload: &Value) -> Told {
             tool,
             ..Origin::default()
         },
-        cwd: moved.or(cwd),
+        cwd,
         event,
     }
 }

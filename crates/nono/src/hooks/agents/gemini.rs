@@ -28,16 +28,14 @@ pub(super) fn told(event: &str, payload: &Value) -> Told {
         "SessionEnd" => Event::SessionEnd,
         _ => Event::Unknown,
     };
-    let cwd = read::cwd(payload);
-    let is_shell = tool.as_deref() == Some("run_shell_command");
-    let moved = if is_shell { read::shell_dir(input, cwd.as_deref()) } else { None };
+    let cwd = read::place(payload, input, tool.as_deref() == Some("run_shell_command"));
     Told {
         origin: Origin {
             call: tool.as_deref().map(|tool| read::derived_id(tool, input)),
             tool,
             ..Origin::default()
         },
-        cwd: moved.or(cwd),
+        cwd,
         event,
     }
 }

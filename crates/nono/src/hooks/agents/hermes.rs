@@ -29,9 +29,7 @@ pub(super) fn told(event: &str, payload: &Value) -> Told {
         "on_session_finalize" => Event::SessionEnd,
         _ => Event::Unknown,
     };
-    let cwd = read::cwd(payload);
-    let is_shell = tool.as_deref() == Some("terminal");
-    let moved = if is_shell { read::shell_dir(input, cwd.as_deref()) } else { None };
+    let cwd = read::place(payload, input, tool.as_deref() == Some("terminal"));
     Told {
         origin: Origin {
             turn: read::id(extra, "turn_id"),
@@ -39,7 +37,7 @@ pub(super) fn told(event: &str, payload: &Value) -> Told {
             tool,
             ..Origin::default()
         },
-        cwd: moved.or(cwd),
+        cwd,
         event,
     }
 }

@@ -26,9 +26,7 @@ pub(super) fn told(event: &str, payload: &Value) -> Told {
         "session.idle" => Event::Stop,
         _ => Event::Unknown,
     };
-    let cwd = read::cwd(payload);
-    let is_shell = tool.as_deref() == Some("bash");
-    let moved = if is_shell { read::shell_dir(input, cwd.as_deref()) } else { None };
+    let cwd = read::place(payload, input, tool.as_deref() == Some("bash"));
     Told {
         origin: Origin {
             turn: read::id(payload, "message_id"),
@@ -36,7 +34,7 @@ pub(super) fn told(event: &str, payload: &Value) -> Told {
             tool,
             ..Origin::default()
         },
-        cwd: moved.or(cwd),
+        cwd,
         event,
     }
 }

@@ -47,12 +47,19 @@ fn path(text: &str) -> Option<PathBuf> {
     fits.then(|| PathBuf::from(text))
 }
 
-pub(super) fn cwd(payload: &Value) -> Option<PathBuf> {
+fn cwd(payload: &Value) -> Option<PathBuf> {
     path(payload.get("cwd")?.as_str()?).filter(|dir| dir.is_absolute())
 }
 
+/// Where a call happens: where the agent is, unless a shell command names another folder.
+pub(super) fn place(payload: &Value, input: &Value, is_shell: bool) -> Option<PathBuf> {
+    let cwd = cwd(payload);
+    let moved = if is_shell { shell_dir(input, cwd.as_deref()) } else { None };
+    moved.or(cwd)
+}
+
 /// Where a shell command of this input starts, if it says so.
-pub(super) fn shell_dir(input: &Value, cwd: Option<&Path>) -> Option<PathBuf> {
+fn shell_dir(input: &Value, cwd: Option<&Path>) -> Option<PathBuf> {
     let named = DIRECTORIES.iter().find_map(|key| path(input.get(key)?.as_str()?))?;
     match cwd {
         Some(cwd) => Some(cwd.join(named)),
