@@ -221,6 +221,11 @@ pub struct Pruned {
     pub problems: Vec<CheckpointError>,
 }
 
+/// A name for a call of an agent's that has none: no other call has it.
+pub fn new_call() -> Result<String, CheckpointError> {
+    restore::random_id()
+}
+
 impl CheckpointManager {
     pub fn new(host: Host, config: Config) -> CheckpointManager {
         let (turn, taken, who) = (None, HashMap::new(), Origin::default());
@@ -251,6 +256,11 @@ impl CheckpointManager {
     /// Tell somebody how far long work is, from now on.
     pub fn observe(&mut self, observer: impl Observer + Send + 'static) {
         self.watcher = Some(Watcher::new(observer));
+    }
+
+    /// Whoever watches; nobody is one of them.
+    pub(crate) fn watcher(&self) -> Watcher {
+        self.watcher.clone().unwrap_or_else(|| Watcher::new(()))
     }
 
     /// Whom restores are attributed to from now on.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::store::{Key, Store};
-use nono_snapshot::{SnapshotError, SnapshotId};
+use nono_snapshot::{CaptureError, Observer, SnapshotError, SnapshotId};
 
 use crate::error::CheckpointError;
 use crate::folder::Folder;
@@ -59,7 +59,12 @@ impl CheckpointManager {
         let mut damaged = HashSet::new();
         if self.store_dir().is_dir() {
             let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
-            let found = store.verify(&|| false, &|_, _| {}).map_err(SnapshotError::from)?;
+            let watcher = self.watcher();
+            let found = store.verify(&|| watcher.cancelled(), &|done, total| watcher.progress(done, total));
+            let found = found.map_err(SnapshotError::from)?;
+            if found.cancelled {
+                return Err(cancelled());
+            }
             (verified.objects, verified.bytes) = (found.objects, found.bytes);
             for problem in found.problems {
                 damaged.extend(problem.object);
@@ -68,6 +73,9 @@ impl CheckpointManager {
             }
         }
         for dir in dirs {
+            if self.watcher().cancelled() {
+                return Err(cancelled());
+            }
             if let Err(error) = self.verify_project(&dir, &damaged, &mut verified) {
                 verified.problems.push(format!("{}: {error}", dir.display()));
             }
@@ -117,4 +125,9 @@ impl CheckpointManager {
         }
         Ok(())
     }
+}
+
+/// Half a check says nothing.
+fn cancelled() -> CheckpointError {
+    SnapshotError::from(CaptureError::Cancelled).into()
 }

@@ -189,6 +189,7 @@ impl From<SessionError> for Failure {
             SessionError::Hold(_) => {
                 Failure::new(text).hint("make it yourself, or grant less than the folder it is in")
             }
+            SessionError::Cancelled => Failure::new(text),
             SessionError::Interrupted { signal } => {
                 Failure::new(text).code(u8::try_from(128 + signal).unwrap_or(u8::MAX))
             }

@@ -105,13 +105,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let grant = GrantRequest { path: granted, access: AccessMode::ReadWrite, kind: GrantKind::Directory };
     let script = Script::new(&answers);
     let request = SessionRequest {
-        asking: Asking {
-            wanted: Some(true),
-            backend: Arc::new(script),
-            accept_weaker: false,
-            own: Vec::new(),
-            urls: None,
-        },
+        asking: Asking { wanted: Some(true), backend: Arc::new(script), ..Asking::default() },
         ..SessionRequest::new(RunRequest { grants: vec![grant], ..RunRequest::default() }, command)
     };
     let planned = session::plan(request, &host)?;

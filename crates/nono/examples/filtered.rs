@@ -115,8 +115,15 @@ fn run() -> Result<u8, Box<dyn Error>> {
         proxy: Some(Arc::new(take)),
     };
     let command = CommandSpec { program, argv: command, env: host.env };
-    let options =
-        Options { interactive: false, asking: None, listen: false, output_aside: false, grace_ms: 1000 };
+    let options = Options {
+        interactive: false,
+        asking: None,
+        listen: false,
+        output_aside: false,
+        streams: None,
+        cancel: None,
+        grace_ms: 1000,
+    };
     let outcome = nono_supervisor::run(&prepared, &command, &options, &take_signals()?, mediate, None)?;
     for refused in &outcome.mediation.refused {
         eprintln!("refused: {:?} {}", refused.attempt, refused.count);

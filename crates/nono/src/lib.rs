@@ -13,6 +13,7 @@
 //! ```
 //!
 //! [`session::run`] is the other way in: the whole of a run, from a request to a report, as one page of stages.
+//! [`exec::run`] runs one command under a set of grants and gives back what it said.
 //! [`rollback`] is what a run with snapshots leaves behind: sessions that can be looked at, restored, undone and checked.
 //! [`control`] is what runs now: which sessions there are, and their end. [`request`] is how a program inside one asks for
 //! more. [`learn`] proposes a profile from what a command did. [`network`] is the only way out where hosts are filtered.
@@ -26,6 +27,7 @@ pub mod checkpoints;
 mod config_file;
 pub mod control;
 pub mod diagnostic;
+pub mod exec;
 mod glob;
 pub mod helper;
 pub mod hooks;
@@ -34,24 +36,29 @@ pub mod learn;
 pub mod network;
 mod pick;
 pub mod program;
+pub mod proxy;
 pub mod request;
 pub mod rollback;
 mod sandbox;
 pub mod session;
 pub mod shapes;
 pub mod state_dir;
+mod streams;
 
 pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
+/// Policy documents: groups of paths and network rules, as other programs write them.
+pub use nono_policy::document;
 pub use nono_policy::hosts::HostRule;
 pub use nono_policy::profile::{DiffChange, HookInstall, HookSection, ProfilePath};
 pub use nono_policy::{
     AccessMode, AddressClass, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource,
     ClosedBy, ClosedHow, ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts,
     FsCapability, GrantKind, GrantRequest, HostContext, HostFacts, HostGrant, Limits, MergedProfile,
-    NetworkPolicy, NetworkQuery, NetworkReason, Note, PathKind, PolicyData, PolicyError, Profile,
-    ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, QueryResult, ResolvedPolicy, Rule,
-    RuleAccess, RunRequest, SandboxState, StateError, Suggestion, Typed, diff as profile_diff, is_within,
-    query_network, query_path, query_path_on, schema as profile_schema, template as profile_template,
+    NetworkPolicy, NetworkQuery, NetworkReason, Note, PathKind, PlatformRuleError, PolicyData, PolicyError,
+    Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, QueryResult, ResolvedPolicy,
+    Rule, RuleAccess, RunRequest, SandboxState, SetAnswer, SetQuery, StateError, Suggestion, Typed,
+    diff as profile_diff, is_within, query_network, query_path, query_path_on, schema as profile_schema,
+    template as profile_template,
 };
 pub use nono_sandbox::{
     ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees,

@@ -28,6 +28,11 @@ impl Sandbox {
         Ok(())
     }
 
+    /// Whether this kernel can enforce anything. Cheap: nothing is tried.
+    pub fn is_supported() -> bool {
+        nono_sandbox::is_supported()
+    }
+
     /// What this kernel can enforce.
     pub fn support() -> Support {
         nono_sandbox::support()

@@ -4,6 +4,12 @@
 //! when it is added, against the working directory of the process; a leading `~` is an ordinary character.
 //! The network is closed unless asked for.
 
+mod merge;
+mod platform_rule;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +21,9 @@ use crate::resolved::{
     ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy,
     PathKind, ResolvedPolicy, Rule, RuleAccess,
 };
+
+pub(crate) use merge::merge_grants;
+pub use platform_rule::PlatformRuleError;
 
 /// What a process may do.
 ///
@@ -37,6 +46,7 @@ pub struct CapabilitySet {
     unix_sockets: Vec<FsCapability>,
     network: NetworkPolicy,
     limits: Limits,
+    platform_rules: Vec<String>,
 }
 
 impl CapabilitySet {
@@ -98,8 +108,50 @@ impl CapabilitySet {
     /// Adds a grant that was resolved before, after checking that it is still what it was.
     pub(crate) fn restore(&mut self, grant: FsCapability) -> Result<(), CapabilityError> {
         let shape = if grant.is_file { GrantShape::File } else { GrantShape::Directory };
-        check_shape(&find(&grant.resolved)?, shape, &grant.original)?;
+        let found = find(&grant.resolved)?;
+        check_shape(&found, shape, &grant.resolved)?;
+        if found.path != grant.resolved {
+            return Err(CapabilityError::Elsewhere { path: grant.resolved, found: found.path });
+        }
         self.fs.push(grant);
+        Ok(())
+    }
+
+    /// Denies a path that was resolved before, after checking that it still is that path.
+    pub(crate) fn restore_denied(&mut self, path: &Path) -> Result<(), CapabilityError> {
+        let found = find(path)?.path;
+        if found != path {
+            return Err(CapabilityError::Elsewhere { path: path.to_path_buf(), found });
+        }
+        self.deny(path)
+    }
+
+    /// Keeps closed what was closed inside the grants of another set.
+    pub(crate) fn restore_closed(&mut self, closed: ClosedPath) {
+        self.deny.push(closed);
+    }
+
+    /// A rule in the language of a platform's own sandbox, kept for that platform and checked on each. Linux has none.
+    pub fn platform_rule(&mut self, rule: &str) -> Result<(), PlatformRuleError> {
+        platform_rule::check(rule)?;
+        self.platform_rules.push(rule.to_owned());
+        Ok(())
+    }
+
+    pub fn platform_rules(&self) -> &[String] {
+        &self.platform_rules
+    }
+
+    /// Grants a path of a group for what it is now, file or directory.
+    pub(crate) fn allow_any(
+        &mut self,
+        path: &Path,
+        access: AccessMode,
+        source: CapabilitySource,
+    ) -> Result<(), CapabilityError> {
+        let found = find(path)?;
+        let (is_file, original) = (found.kind != FoundKind::Directory, path.to_path_buf());
+        self.fs.push(FsCapability { original, resolved: found.path, access, is_file, source });
         Ok(())
     }
 
@@ -163,26 +215,33 @@ impl CapabilitySet {
         !climbs && self.fs.iter().any(|grant| !grant.is_file && path.starts_with(&grant.resolved))
     }
 
-    /// Joins grants on the same path: their access adds up, as it does in the kernel, and the user's word for it stays.
+    /// Joins what one source asked for on the same path, and drops what adds nothing. What is enforced stays as it
+    /// was, and no grant says more than its source asked for, nor is spelled otherwise.
     pub fn deduplicate(&mut self) {
-        self.fs = merge_grants(std::mem::take(&mut self.fs));
+        self.fs = merge::deduplicate(std::mem::take(&mut self.fs));
     }
 
     /// The set in words, one grant a line.
     pub fn summary(&self) -> String {
-        let mut lines = Vec::new();
+        self.summary_with(&self.network_word()).to_string_lossy().into_owned()
+    }
+
+    /// The same in full, names that are no text included, with the caller's own word for the network.
+    pub fn summary_with(&self, network: &str) -> OsString {
+        let mut text = OsString::new();
         if self.fs.is_empty() {
-            lines.push("(no capabilities granted)".to_owned());
+            text.push("(no capabilities granted)\n");
         } else {
-            lines.push("Filesystem:".to_owned());
-            lines.extend(self.fs.iter().map(|grant| {
-                let shape = if grant.is_file { "file" } else { "dir" };
-                format!("  {} [{}] ({shape})", grant.resolved.display(), grant.access)
-            }));
+            text.push("Filesystem:\n");
         }
-        lines.push("Network:".to_owned());
-        lines.push(format!("  outbound: {}", self.network_word()));
-        lines.join("\n")
+        for grant in &self.fs {
+            let shape = if grant.is_file { "file" } else { "dir" };
+            text.push("  ");
+            text.push(&grant.resolved);
+            text.push(format!(" [{}] ({shape})\n", grant.access));
+        }
+        text.push(format!("Network:\n  outbound: {network}"));
+        text
     }
 
     /// `allowed`, `blocked`, or the ports that are open.
@@ -305,38 +364,6 @@ fn check_shape(found: &Found, shape: GrantShape, path: &Path) -> Result<(), Capa
     }
 }
 
-/// One grant a path: access adds up; the first of the strongest source gives the spelling and the source.
-pub(crate) fn merge_grants(grants: Vec<FsCapability>) -> Vec<FsCapability> {
-    let mut index = std::collections::HashMap::with_capacity(grants.len());
-    let mut merged: Vec<FsCapability> = Vec::with_capacity(grants.len());
-    for grant in grants {
-        match index.entry((grant.resolved.clone(), grant.is_file)) {
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                slot.insert(merged.len());
-                merged.push(grant);
-            }
-            std::collections::hash_map::Entry::Occupied(slot) => {
-                let known = &mut merged[*slot.get()];
-                let access = known.access.union(grant.access);
-                if strength(&grant.source) > strength(&known.source) {
-                    *known = grant;
-                }
-                known.access = access;
-            }
-        }
-    }
-    merged
-}
-
-fn strength(source: &CapabilitySource) -> u8 {
-    match source {
-        CapabilitySource::User => 3,
-        CapabilitySource::Profile(_) => 2,
-        CapabilitySource::Group(_) => 1,
-        CapabilitySource::Credential(_) | CapabilitySource::System => 0,
-    }
-}
-
 fn closed_among(deny: &ClosedPath, grants: &[FsCapability]) -> Result<ClosedPath, PolicyError> {
     if let Some(grant) = grants.iter().find(|grant| grant.resolved.starts_with(&deny.resolved)) {
         let (path, deny) = (grant.original.clone(), deny.original.clone());
@@ -345,83 +372,4 @@ fn closed_among(deny: &ClosedPath, grants: &[FsCapability]) -> Result<ClosedPath
     let covered = grants.iter().any(|grant| !grant.is_file && deny.resolved.starts_with(&grant.resolved));
     let how = if covered { ClosedHow::Mask } else { ClosedHow::NotGranted };
     Ok(ClosedPath { how, ..deny.clone() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn folder() -> (tempfile::TempDir, PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(dir.path()).unwrap();
-        fs::create_dir(root.join("sub")).unwrap();
-        fs::write(root.join("file"), "").unwrap();
-        (dir, root)
-    }
-
-    #[test]
-    fn kinds_are_checked_when_added() {
-        let (_dir, root) = folder();
-        let mut set = CapabilitySet::new();
-        let missing = set.allow_path(root.join("none"), AccessMode::Read).unwrap_err();
-        assert!(matches!(missing, CapabilityError::PathNotFound { .. }));
-        assert!(matches!(set.allow_path("", AccessMode::Read), Err(CapabilityError::PathNotFound { .. })));
-        let file = set.allow_path(root.join("file"), AccessMode::Read);
-        assert!(matches!(file, Err(CapabilityError::ExpectedDirectory { .. })));
-        let dir = set.allow_file(root.join("sub"), AccessMode::Read);
-        assert!(matches!(dir, Err(CapabilityError::ExpectedFile { .. })));
-        let below = set.allow_file(root.join("file/x"), AccessMode::Read);
-        assert!(matches!(below, Err(CapabilityError::Resolve { .. })));
-        assert!(set.fs_capabilities().is_empty());
-    }
-
-    #[test]
-    fn the_summary_has_one_line_a_grant() {
-        let (_dir, root) = folder();
-        let mut set = CapabilitySet::new();
-        assert_eq!(set.summary(), "(no capabilities granted)\nNetwork:\n  outbound: blocked");
-        set.allow_path(&root, AccessMode::ReadWrite).unwrap();
-        set.set_network(NetworkPolicy::Allowed);
-        let expected =
-            format!("Filesystem:\n  {} [read+write] (dir)\nNetwork:\n  outbound: allowed", root.display());
-        assert_eq!(set.summary(), expected);
-    }
-
-    #[test]
-    fn equal_paths_join_and_nested_ones_do_not() {
-        let (_dir, root) = folder();
-        let mut set = CapabilitySet::new();
-        set.allow_path(&root, AccessMode::Read).unwrap();
-        set.allow_path(root.join("sub/.."), AccessMode::Write).unwrap();
-        set.allow_path(root.join("sub"), AccessMode::Read).unwrap();
-        set.deduplicate();
-        let accesses: Vec<_> = set.fs_capabilities().iter().map(|grant| grant.access).collect();
-        assert_eq!(accesses, [AccessMode::ReadWrite, AccessMode::Read]);
-    }
-
-    #[test]
-    fn covering_goes_by_components_and_never_through_dots() {
-        let (_dir, root) = folder();
-        let mut set = CapabilitySet::new();
-        set.allow_path(&root, AccessMode::Read).unwrap();
-        assert!(set.path_covered(root.join("any/where")));
-        assert!(!set.path_covered(root.join("../etc")));
-        assert!(!set.path_covered(format!("{}x", root.display())));
-    }
-
-    #[test]
-    fn a_policy_has_one_rule_a_grant_and_masks_what_is_denied() {
-        let (_dir, root) = folder();
-        let set = CapabilitySet::builder()
-            .allow_path(&root, AccessMode::ReadWrite)
-            .and_then(|builder| builder.deny(root.join("file")))
-            .and_then(CapabilitySetBuilder::build)
-            .unwrap();
-        let policy = set.to_policy().unwrap();
-        assert_eq!(policy.rules.len(), 1);
-        assert_eq!(policy.closed[0].how, ClosedHow::Mask);
-        let mut set = set;
-        set.allow_file(root.join("file"), AccessMode::Read).unwrap();
-        assert!(matches!(set.into_policy(), Err(PolicyError::GrantDenied { .. })));
-    }
 }

@@ -220,6 +220,8 @@ pub enum CapabilityError {
     ExpectedFile { path: PathBuf },
     #[error("{} cannot be resolved: {}", .path.display(), describe(.source))]
     Resolve { path: PathBuf, source: io::Error },
+    #[error("{} leads to {}, which is not what was granted", .path.display(), .found.display())]
+    Elsewhere { path: PathBuf, found: PathBuf },
 }
 
 impl CapabilityError {

@@ -50,6 +50,9 @@ pub trait Facts {
     /// How many names the file at `path` has.
     fn hard_links(&self, path: &Path) -> io::Result<u64>;
 
+    /// Where a link says that it leads, as it is written.
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
+
     /// Whether the last component of `path` is itself a link; tells a dangling link from a missing name.
     fn is_symlink(&self, path: &Path) -> bool {
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return false };
@@ -75,6 +78,10 @@ impl Facts for HostFacts {
 
     fn hard_links(&self, path: &Path) -> io::Result<u64> {
         Ok(fs::symlink_metadata(path)?.nlink())
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::read_link(path)
     }
 
     fn is_symlink(&self, path: &Path) -> bool {

@@ -9,6 +9,7 @@ pub mod access;
 pub mod addresses;
 pub mod capability_set;
 pub mod data;
+pub mod document;
 pub mod environment;
 pub mod error;
 mod expand;
@@ -27,7 +28,7 @@ mod within;
 
 pub use access::{AccessMode, CapabilitySource};
 pub use addresses::AddressClass;
-pub use capability_set::{CapabilitySet, CapabilitySetBuilder};
+pub use capability_set::{CapabilitySet, CapabilitySetBuilder, PlatformRuleError};
 pub use data::{EnvironmentData, Group, GroupKind, PolicyData};
 pub use error::{CapabilityError, PolicyError, ProfileError, StateError};
 pub use facts::{EntryKind, Facts, Found, FoundKind, HostFacts};
@@ -36,8 +37,8 @@ pub use profile::{
     WorkdirAccess, diff, schema, template,
 };
 pub use query::{
-    DeniedReason, NetworkQuery, NetworkReason, QueryResult, Suggestion, query_network, query_path,
-    query_path_on,
+    DeniedReason, NetworkQuery, NetworkReason, QueryResult, SetAnswer, SetQuery, Suggestion, query_network,
+    query_path, query_path_on,
 };
 pub use request::{EnvRequest, GrantKind, GrantRequest, HostContext, ProfileRef, RunRequest};
 pub use resolve::resolve;

@@ -5,21 +5,24 @@
 //! A masked path is closed whatever the rules say. [`query_path`] is pure; [`query_path_on`] asks the file system
 //! first, in the way grants were resolved, so that links and `..` cannot widen an answer.
 
+mod locate;
 mod network;
+mod set;
 
-use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::{AccessMode, CapabilitySource};
 use crate::error::grant_flag;
-use crate::facts::{Facts, FoundKind};
+use crate::facts::Facts;
 use crate::is_within;
 use crate::request::GrantKind;
 use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, FsCapability, ResolvedPolicy, Rule, RuleAccess};
 
+use locate::{Target, locate};
 pub use network::{NetworkQuery, NetworkReason, query_network};
+pub use set::{SetAnswer, SetQuery};
 
 /// The answer for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,18 +101,6 @@ pub struct Suggestion {
     pub flags: Vec<String>,
 }
 
-/// A path as far as the file system could follow it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Target {
-    path: PathBuf,
-    exists: bool,
-    is_dir: bool,
-    /// What a grant would have to name: the path itself, or the directory in which it would be made.
-    grantable: PathBuf,
-    /// Whether it exists cannot be told: its directory may not be looked into.
-    hidden: bool,
-}
-
 /// Asks about a path that was already resolved as far as it exists.
 pub fn query_path(policy: &ResolvedPolicy, path: &Path, exists: bool, want: AccessMode) -> QueryResult {
     let is_dir = policy.rules.iter().any(|rule| !rule.is_file && rule.path == path);
@@ -136,41 +127,6 @@ pub fn query_path_on(
     want: AccessMode,
 ) -> QueryResult {
     answer(policy, &locate(facts, &cwd.join(raw_path)), want)
-}
-
-/// Follows the path component by component, as the kernel does: a `..` leaves what the part before it resolved to.
-/// Behind the first missing component there is nothing to follow; there `..` only takes back what was missing too.
-fn locate(facts: &dyn Facts, path: &Path) -> Target {
-    let hidden = match facts.resolve(path) {
-        Ok(found) => {
-            let is_dir = found.kind == FoundKind::Directory;
-            return Target {
-                grantable: found.path.clone(),
-                path: found.path,
-                exists: true,
-                is_dir,
-                hidden: false,
-            };
-        }
-        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
-    };
-    let mut known = PathBuf::from("/");
-    let mut rest: Vec<&OsStr> = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) if rest.is_empty() => match facts.resolve(&known.join(name)) {
-                Ok(found) => known = found.path,
-                Err(_) => rest.push(name),
-            },
-            Component::Normal(name) => rest.push(name),
-            Component::ParentDir if rest.is_empty() => drop(known.pop()),
-            Component::ParentDir => drop(rest.pop()),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-        }
-    }
-    // A `..` that took everything missing back would make the path look like one that exists; the kernel says it does not.
-    let path = rest.iter().fold(known.clone(), |path, name| path.join(name));
-    Target { path, exists: false, is_dir: false, grantable: known, hidden }
 }
 
 fn answer(policy: &ResolvedPolicy, target: &Target, want: AccessMode) -> QueryResult {

@@ -1,7 +1,7 @@
 //! A sandbox described as JSON: what a child is told about itself, and what a set can be rebuilt from.
 //!
-//! `fs`, `unix_sockets`, `net_blocked` and `resource_limits` are the keys other programs know. Beside them the
-//! resolved policy is kept, but for notes on absent paths, so that `why --self` answers exactly as the kernel does.
+//! `fs`, `unix_sockets`, `net_blocked` and `resource_limits` are the keys other programs know. Beside them what a set
+//! denies, or the resolved policy of a run is kept, but for notes on absent paths, so that `why --self` answers exactly as the kernel does.
 //! Unknown keys are ignored. Access words are checked only when a set is rebuilt.
 
 use std::path::PathBuf;
@@ -28,6 +28,13 @@ pub struct StateGrant {
     pub source: Option<CapabilitySource>,
 }
 
+/// One closed path of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateDenied {
+    #[serde(with = "crate::path_serde")]
+    pub resolved: PathBuf,
+}
+
 /// A sandbox as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxState {
@@ -35,6 +42,9 @@ pub struct SandboxState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unix_sockets: Vec<StateGrant>,
     pub net_blocked: bool,
+    /// What a set closes inside its grants.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<StateDenied>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_limits: Option<Limits>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,6 +75,8 @@ impl SandboxState {
             fs: policy.grants.iter().map(StateGrant::from).collect(),
             unix_sockets: policy.unix_sockets.iter().map(StateGrant::from).collect(),
             net_blocked: policy.network != NetworkPolicy::Allowed,
+            // The policy itself says it, and how.
+            denied: Vec::new(),
             resource_limits: set_limits(&policy.limits),
             name,
             session_id,
@@ -78,6 +90,7 @@ impl SandboxState {
             fs: caps.fs_capabilities().iter().map(StateGrant::from).collect(),
             unix_sockets: caps.unix_sockets().iter().map(StateGrant::from).collect(),
             net_blocked: caps.is_network_blocked(),
+            denied: caps.denied_paths().map(|path| StateDenied { resolved: path.to_path_buf() }).collect(),
             resource_limits: set_limits(caps.limits()),
             name: None,
             session_id: None,
@@ -104,6 +117,15 @@ impl SandboxState {
         }
         for socket in &self.unix_sockets {
             caps.restore_socket(socket.to_capability()?);
+        }
+        for denied in &self.denied {
+            caps.restore_denied(&denied.resolved)?;
+        }
+        // What was carved out of the grants or hidden in them stays closed.
+        for closed in self.policy.iter().flat_map(|policy| &policy.closed) {
+            if caps.path_covered(&closed.resolved) {
+                caps.restore_closed(closed.clone());
+            }
         }
         let network = self.policy.as_ref().map(|policy| policy.network.clone());
         let plain = if self.net_blocked { NetworkPolicy::Blocked } else { NetworkPolicy::Allowed };
@@ -205,6 +227,34 @@ mod tests {
             (&kept.rules, &kept.closed, &kept.grants),
             (&policy.rules, &policy.closed, &policy.grants)
         );
+    }
+
+    #[test]
+    fn what_was_closed_stays_closed() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(temp.path()).unwrap();
+        std::fs::create_dir(root.join("in")).unwrap();
+        let mut caps = CapabilitySet::new();
+        caps.allow_path(&root, AccessMode::Read).unwrap();
+        caps.deny(root.join("in")).unwrap();
+        let again = |state: &SandboxState| {
+            SandboxState::from_json(&state.to_json().unwrap()).unwrap().to_caps().map(|caps| {
+                let closed = caps.to_policy().unwrap().closed;
+                closed.into_iter().map(|closed| (closed.resolved, closed.how)).collect::<Vec<_>>()
+            })
+        };
+        let closed = [(root.join("in"), crate::ClosedHow::Mask)];
+        let (of_set, policy) = (SandboxState::from_caps(&caps), caps.to_policy().unwrap());
+        assert_eq!(again(&of_set).unwrap(), closed);
+        assert_eq!(again(&SandboxState::from_policy(&policy, None, None)).unwrap(), closed);
+        // One that cannot be closed again is no reason to leave it open.
+        std::fs::remove_dir(root.join("in")).unwrap();
+        assert!(again(&of_set).is_err());
+        std::os::unix::fs::symlink("/", root.join("in")).unwrap();
+        assert!(matches!(
+            again(&of_set),
+            Err(StateError::Capability(crate::CapabilityError::Elsewhere { .. }))
+        ));
     }
 
     #[test]

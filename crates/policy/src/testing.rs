@@ -107,6 +107,13 @@ impl Facts for Tree {
         Ok(below.filter_map(|(path, node)| Some((path.file_name()?.to_owned(), entry_kind(node)))).collect())
     }
 
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        match self.nodes.get(path) {
+            Some(Node::Link(target)) => Ok(target.clone()),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
     fn hard_links(&self, path: &Path) -> io::Result<u64> {
         Ok(self.links.get(path).copied().unwrap_or(1))
     }

@@ -6,10 +6,13 @@ use std::time::Duration;
 use nono_policy::hosts::{Host, HostRule};
 use serde::{Deserialize, Serialize};
 
+use crate::credential::endpoint::Endpoint;
+
 /// Everything a proxy is told. It crosses a pipe to the process that runs it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
     pub allowed: Vec<HostRule>,
+    pub reach: Reach,
     /// What a program has to show; none: nothing.
     pub token: Option<Token>,
     pub upstream: Option<Upstream>,
@@ -17,6 +20,49 @@ pub struct Config {
     pub limits: Limits,
     /// PEM: whose certificates are believed where the proxy itself speaks TLS.
     pub certificates: String,
+    /// Tunnels to routes that speak TLS are ended here, by certificates of the session's own. Where they are not, there
+    /// are no such tunnels: they would lead around the routes' rules.
+    pub intercept: bool,
+    /// Prefixes of routes that lead nowhere, and why.
+    pub broken: Vec<(String, String)>,
+    /// Secrets too short to be told from ordinary text are used, and not hidden in answers.
+    pub short_secrets: bool,
+    /// How to open a host, which stands where `{}` is.
+    pub remedy: String,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            allowed: Vec::new(),
+            reach: Reach::default(),
+            token: None,
+            upstream: None,
+            routes: Vec::new(),
+            limits: Limits::default(),
+            certificates: String::new(),
+            intercept: true,
+            broken: Vec::new(),
+            short_secrets: false,
+            remedy: "nono run --allow-domain {}".to_owned(),
+        }
+    }
+}
+
+/// What is open beside the rules, and closed despite them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// Every host, this machine and its neighbours too; but nothing link-local, and nothing that hands out a cloud's
+    /// credentials.
+    pub all: bool,
+    /// A rule that names a link-local address, or one of a cloud's credentials, opens it.
+    pub metadata: bool,
+}
+
+impl Default for Reach {
+    fn default() -> Reach {
+        Reach { all: false, metadata: true }
+    }
 }
 
 /// Another proxy on the way out.
@@ -42,9 +88,46 @@ pub struct Route {
     /// Before the request's own path; starts with `/`, or is empty.
     pub base: String,
     pub inject: Inject,
-    pub secret: Secret,
+    pub secret: Key,
     /// What the command has instead; wherever it stands in a request to this host, the secret is put.
     pub dummy: String,
+    /// What may be asked; anything, if there are none.
+    pub endpoints: Vec<Endpoint>,
+    pub tls: ClientTls,
+}
+
+/// The secret of a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Key {
+    Secret(Secret),
+    /// There ought to be one, and there is not: whoever needs it is told why.
+    Missing(String),
+    /// Nothing goes in. The dummy is still what a client has to show to come in by the prefix.
+    None,
+}
+
+impl From<Secret> for Key {
+    fn from(secret: Secret) -> Key {
+        Key::Secret(secret)
+    }
+}
+
+impl Route {
+    pub fn secret(&self) -> Option<&Secret> {
+        match &self.secret {
+            Key::Secret(secret) => Some(secret),
+            Key::Missing(_) | Key::None => None,
+        }
+    }
+}
+
+/// How TLS is spoken to a route's server, beside what is usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientTls {
+    /// PEM: authorities to believe as well.
+    pub authorities: String,
+    /// PEM: a certificate to show, and its key.
+    pub identity: Option<(String, Secret)>,
 }
 
 /// Where the secret goes.
@@ -58,6 +141,11 @@ pub enum Inject {
     },
     Query {
         name: String,
+    },
+    /// The dummy stands in the path where `pattern` has `{}`; all of it becomes `replacement`, with the secret there.
+    Path {
+        pattern: String,
+        replacement: String,
     },
     /// `Authorization: Basic`, `user:secret`.
     Basic {

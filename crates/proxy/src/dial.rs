@@ -15,12 +15,13 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::address::{is_localhost, is_metadata_name, may_dial};
+use crate::address::{is_localhost, is_metadata_name};
 use crate::buffered::Buffered;
 use crate::config::{Config, Target, Upstream};
 use crate::event::Category;
 use crate::head::parse_response;
-use crate::refusal::Refusal;
+use crate::judge::dialled;
+use crate::refusal::{Refusal, remedy};
 use crate::shared::Shared;
 
 /// The next address gets its chance while the one before still tries.
@@ -77,8 +78,8 @@ pub(crate) async fn reach_tunnel(shared: &Shared, target: &Target) -> Result<Rea
 /// Where another proxy looks names up, only what stands in the request can be judged.
 fn check_without_lookup(config: &Config, target: &Target) -> Result<(), Refusal> {
     match target.host {
-        Host::Address(address) if !may_dial(&config.allowed, target, address) => Err(closed(target, address)),
-        _ if is_metadata_name(&target.host) => Err(Refusal::host(target)),
+        Host::Address(address) if !dialled(config, target, address) => Err(closed(config, target, address)),
+        _ if is_metadata_name(&target.host) => Err(Refusal::host(config, target)),
         _ => Ok(()),
     }
 }
@@ -96,24 +97,25 @@ async fn judged(shared: &Shared, target: &Target) -> Result<Vec<SocketAddr>, Ref
         return Err(unresolved(target, &io::ErrorKind::NotFound.into()));
     };
     let mut open = Vec::new();
-    for address in found.into_iter().filter(|address| may_dial(&shared.config.allowed, target, *address)) {
+    for address in found.into_iter().filter(|address| dialled(&shared.config, target, *address)) {
         let address = SocketAddr::new(address, target.port);
         if !open.contains(&address) && open.len() < MAX_ADDRESSES {
             open.push(address);
         }
     }
-    if open.is_empty() { Err(closed(target, first)) } else { Ok(open) }
+    if open.is_empty() { Err(closed(&shared.config, target, first)) } else { Ok(open) }
 }
 
 fn unresolved(target: &Target, error: &io::Error) -> Refusal {
     Refusal::upstream(Category::ResolveFailed, format!("{} could not be looked up: {error}", target.host))
 }
 
-fn closed(target: &Target, address: IpAddr) -> Refusal {
+fn closed(config: &Config, target: &Target, address: IpAddr) -> Refusal {
     let kind = class_of(address).unwrap_or(AddressClass::Metadata).word();
     let rule = Target { host: Host::Address(address), port: target.port };
     let advice = format!(
-        "{target} leads to {address}, a {kind} address, which is closed; to open it: nono run --allow-domain {rule}"
+        "{target} leads to {address}, a {kind} address, which is closed; to open it: {}",
+        remedy(config, &rule)
     );
     Refusal { address: Some(address), ..Refusal::upstream(Category::AddressDenied, advice) }
 }

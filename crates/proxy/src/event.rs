@@ -36,6 +36,10 @@ pub enum Category {
     UpstreamFailed,
     InterceptHandshakeFailed,
     CredentialUnavailable,
+    /// A route's rules do not permit the request.
+    EndpointPolicy,
+    /// A tunnel would lead around a route.
+    ConnectBypassesRoute,
 }
 
 /// Which end of something that lasts an event tells of.
@@ -65,6 +69,9 @@ pub struct Event {
     pub address: Option<String>,
     /// The route whose credential went in.
     pub credential: Option<String>,
+    /// The route whose prefix was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub duration_ms: u64,

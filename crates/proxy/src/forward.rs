@@ -154,8 +154,8 @@ impl Forward<'_> {
 
     /// The server's side of an upgraded connection.
     fn guarded(&self, server: Server) -> Box<dyn Stream> {
-        match self.via {
-            Some(via) => Box::new(Guarded::new(server.stream, via.scanner())),
+        match self.via.and_then(|via| via.scanner()) {
+            Some(scanner) => Box::new(Guarded::new(server.stream, scanner)),
             None => Box::new(server.stream),
         }
     }

@@ -4,15 +4,19 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
+use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::config::Config;
-use crate::credential::Routes;
+use crate::credential::{RouteError, Routes};
 use crate::event::Event;
-use crate::serve::Proxy;
+use crate::resolve::System;
+use crate::serve::{Door, Proxy};
+use crate::shared::Common;
 
 /// What waits to be drained; the oldest events give way.
 const MAX_PENDING: usize = 4096;
@@ -24,11 +28,31 @@ struct Pending {
 }
 
 /// A running proxy. It ends when this is dropped.
+///
+/// In a process that was forked from this one, the proxy's thread does not exist and its locks may be held for ever:
+/// there a handle has a port, no events, and nothing to end.
 pub struct Handle {
     address: SocketAddr,
     ca_pem: Option<String>,
     pending: Arc<Mutex<Pending>>,
+    common: Arc<Common>,
+    runtime: tokio::runtime::Handle,
     running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    home: Home,
+}
+
+/// The process a thread was started in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Home(u32);
+
+impl Home {
+    fn here() -> Home {
+        Home(std::process::id())
+    }
+
+    fn is_here(self) -> bool {
+        self == Home::here()
+    }
 }
 
 impl fmt::Debug for Handle {
@@ -39,29 +63,68 @@ impl fmt::Debug for Handle {
 
 impl Proxy {
     /// Listen on `bind` (port 0: any) and serve.
-    pub fn start(config: Config, bind: SocketAddr) -> io::Result<Handle> {
-        let routes = Routes::new(&config).map_err(io::Error::other)?;
+    pub fn start(config: Config, bind: SocketAddr) -> Result<Handle, StartError> {
+        let routes = Routes::new(&config)?;
         let ca_pem = routes.ca_pem().map(str::to_owned);
-        let listener = TcpListener::bind(bind)?;
-        let address = listener.local_addr()?;
+        let listener = TcpListener::bind(bind).map_err(|source| StartError::Bind { bind, source })?;
+        let address = listener.local_addr().map_err(|source| StartError::Bind { bind, source })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let pending = Arc::new(Mutex::new(Pending::default()));
-        let (stop, stopped) = oneshot::channel::<()>();
         let events = pending.clone();
+        let events = move |event| note(&events, event);
+        let common = Common::new(config, routes, Arc::new(System::default()), events);
+        let entered = runtime.enter();
+        let door = Door::open(listener, common.clone())?;
+        drop(entered);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let handle = runtime.handle().clone();
         let thread = thread::Builder::new().name("nono-proxy".to_owned()).spawn(move || {
-            // The listener was fine a moment ago, and nothing else fails: then nobody is served, which is safe.
-            let _ended = runtime.block_on(Proxy::serve_routes(
-                listener,
-                config,
-                routes,
-                move |event| note(&events, event),
-                // A handle that is gone means the same.
-                async { drop(stopped.await) },
-            ));
-            // A lookup that hangs is not waited for.
+            // A handle that is gone means the same as one that says so.
+            runtime.block_on(door.serve(async { drop(stopped.await) }));
+            // What came in elsewhere ends here too. A lookup that hangs is not waited for.
             runtime.shutdown_background();
         })?;
-        Ok(Handle { address, ca_pem, pending, running: Mutex::new(Some((stop, thread))) })
+        let running = Mutex::new(Some((stop, thread)));
+        Ok(Handle { address, ca_pem, pending, common, runtime: handle, running, home: Home::here() })
+    }
+}
+
+/// Why no proxy serves.
+#[derive(Debug, Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    #[error("nothing can listen at {bind}: {source}")]
+    Bind { bind: SocketAddr, source: io::Error },
+    #[error("the proxy's thread cannot be started: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// Another socket that a proxy serves. When this is dropped, everything has ended that came in there, and its events
+/// can be drained.
+#[must_use = "the socket is served until this is dropped"]
+pub struct Guard {
+    stop: Option<oneshot::Sender<()>>,
+    over: Option<mpsc::Receiver<()>>,
+    home: Home,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let (stop, over) = (self.stop.take(), self.over.take());
+        if !self.home.is_here() {
+            std::mem::forget((stop, over));
+            return;
+        }
+        drop(stop);
+        // Nothing is ever said: it ends when the task does, or the whole proxy.
+        let _ended = over.map(|over| over.recv());
     }
 }
 
@@ -88,16 +151,52 @@ impl Handle {
         self.address
     }
 
-    /// All events since the last time, and how many more there were.
+    /// Serve another listening socket by the same rules, with the same token and events. It may be of another network
+    /// namespace. After [`Handle::shutdown`] nothing is served there either.
+    pub fn serve_also(&self, listener: OwnedFd) -> io::Result<Guard> {
+        if !self.home.is_here() {
+            return Err(io::Error::other("the proxy runs in the process that this one was forked from"));
+        }
+        let entered = self.runtime.enter();
+        let door = Door::open(TcpListener::from(listener), self.common.clone())?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ends, over) = mpsc::channel();
+        drop(self.runtime.spawn(async move {
+            let _ends: mpsc::Sender<()> = ends;
+            door.serve(async { drop(stopped.await) }).await;
+        }));
+        drop(entered);
+        Ok(Guard { stop: Some(stop), over: Some(over), home: self.home })
+    }
+
+    /// All events since the last time, and how many more there were. Whoever has had the whole answer to a request finds
+    /// its event here.
     pub fn drain(&self) -> (Vec<Event>, u64) {
+        if !self.home.is_here() {
+            return (Vec::new(), 0);
+        }
+        self.settle();
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut pending.events).into(), std::mem::take(&mut pending.dropped))
     }
 
+    /// The proxy's thread tells of a request in the same breath in which it sends the last of the answer: wait for its
+    /// next one.
+    fn settle(&self) {
+        let (next, breath) = mpsc::channel::<()>();
+        drop(self.runtime.spawn(async move { drop(next) }));
+        // Nothing is ever said. A proxy that has ended drops it at once.
+        let _settled = breath.recv();
+    }
+
     /// End everything that is open; its events can be drained afterwards. The second time nothing happens.
     pub fn shutdown(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((stop, thread)) = running {
+        if !self.home.is_here() {
+            return;
+        }
+        // Held to the end, so that whoever comes second finds everything ended too.
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((stop, thread)) = running.take() {
             // The thread may have ended by itself: then there is nothing to stop, and nothing to wait for.
             let _stopped = stop.send(());
             let _joined = thread.join();
@@ -107,6 +206,10 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if !self.home.is_here() {
+            let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(running.take());
+        }
         self.shutdown();
     }
 }

@@ -1,8 +1,12 @@
 //! Who may go where: the allowlist and the token.
 
+use std::net::IpAddr;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use nono_policy::addresses::{AddressClass, class_of, class_of_host};
 
+use crate::address::{is_metadata_name, may_dial};
 use crate::config::{Config, Target, Token};
 use crate::head::Fields;
 use crate::refusal::Refusal;
@@ -10,16 +14,36 @@ use crate::refusal::Refusal;
 /// The allowlist first: a program without the token learns that a host is closed, not that it should log in.
 pub(crate) fn admit(config: &Config, target: &Target, fields: &Fields) -> Result<(), Refusal> {
     listed(config, target)?;
-    match &config.token {
-        Some(token) if !shows(token, fields) => Err(Refusal::token()),
-        _ => Ok(()),
-    }
+    if authenticated(config, fields) { Ok(()) } else { Err(Refusal::token()) }
 }
 
 /// The allowlist alone.
 pub(crate) fn listed(config: &Config, target: &Target) -> Result<(), Refusal> {
-    let listed = config.allowed.iter().any(|rule| rule.matches(&target.host, target.port));
-    if listed { Ok(()) } else { Err(Refusal::host(target)) }
+    let listed =
+        config.reach.all || config.allowed.iter().any(|rule| rule.matches(&target.host, target.port));
+    let never = !config.reach.metadata && class_of_host(&target.host).is_some_and(is_never);
+    if listed && !never { Ok(()) } else { Err(Refusal::host(config, target)) }
+}
+
+/// Whether this address may be dialled for a target that was judged before.
+pub(crate) fn dialled(config: &Config, target: &Target, address: IpAddr) -> bool {
+    match class_of(address) {
+        Some(class) if !config.reach.metadata && is_never(class) => false,
+        None | Some(AddressClass::Loopback | AddressClass::Private) if config.reach.all => {
+            !is_metadata_name(&target.host)
+        }
+        _ => may_dial(&config.allowed, target, address),
+    }
+}
+
+/// Closed even to a rule that names it.
+fn is_never(class: AddressClass) -> bool {
+    matches!(class, AddressClass::Metadata | AddressClass::LinkLocal)
+}
+
+/// Whether the client shows the token that this proxy wants, if it wants one.
+pub(crate) fn authenticated(config: &Config, fields: &Fields) -> bool {
+    config.token.as_ref().is_none_or(|token| shows(token, fields))
 }
 
 /// The password of `Basic` (the user name is anything), or the whole of `Bearer`.

@@ -34,8 +34,9 @@ pub mod tls;
 mod transfer;
 mod tunnel;
 
-pub use config::{Config, Inject, Limits, Route, Secret, Target, Token, Upstream};
+pub use config::{ClientTls, Config, Inject, Key, Limits, Reach, Route, Secret, Target, Token, Upstream};
+pub use credential::endpoint::{Endpoint, EndpointError};
 pub use credential::{RouteError, Routes};
 pub use event::{Category, Event, Events, Mode, Phase, Room};
-pub use handle::Handle;
+pub use handle::{Guard, Handle, StartError};
 pub use serve::Proxy;

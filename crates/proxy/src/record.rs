@@ -34,6 +34,7 @@ impl<'a> Record<'a> {
             category: None,
             address: None,
             credential: None,
+            route: None,
             bytes_sent: 0,
             bytes_received: 0,
             duration_ms: 0,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::config::Target;
+use crate::config::{Config, Target};
 use crate::event::Category;
 use crate::head::Malformed;
 
@@ -19,6 +19,11 @@ pub(crate) struct Refusal {
     pub(crate) address: Option<IpAddr>,
 }
 
+/// How to open a target.
+pub(crate) fn remedy(config: &Config, target: &Target) -> String {
+    config.remedy.replacen("{}", &target.to_string(), 1)
+}
+
 impl Refusal {
     pub(crate) fn new(
         status: u16,
@@ -29,12 +34,12 @@ impl Refusal {
         Refusal { status, category, reason, advice: advice.into(), address: None }
     }
 
-    pub(crate) fn host(target: &Target) -> Refusal {
+    pub(crate) fn host(config: &Config, target: &Target) -> Refusal {
         Refusal::new(
             403,
             Category::HostDenied,
             "Host not in the allowlist",
-            format!("{target} is not in the allowlist; to open it: nono run --allow-domain {target}"),
+            format!("{target} is not in the allowlist; to open it: {}", remedy(config, target)),
         )
     }
 
@@ -78,6 +83,16 @@ impl Refusal {
             Category::TooManyConnections,
             "Too Many Large Requests",
             "the heads of all open requests together are too large; end some, or try again",
+        )
+    }
+
+    /// A route's secret is not there.
+    pub(crate) fn no_secret(route: &str, why: &str) -> Refusal {
+        Refusal::new(
+            503,
+            Category::CredentialUnavailable,
+            "Credential Unavailable",
+            format!("the credential of {route} is not to be had: {why}"),
         )
     }
 

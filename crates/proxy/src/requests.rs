@@ -11,7 +11,7 @@ use crate::buffered::{Buffered, NoHead};
 use crate::config::Target;
 use crate::credential::asked::{Asked, Inside};
 use crate::credential::intercept;
-use crate::event::Mode;
+use crate::event::{Category, Mode};
 use crate::forward::{After, Forward, Kept};
 use crate::head::{Form, Framing, Request, parse_request};
 use crate::judge;
@@ -122,23 +122,30 @@ fn sort<'a>(
     shared: &'a Shared,
 ) -> Result<Kind<'a>, Refusal> {
     if let Some(inside) = inside {
-        return Asked::inside(inside, request, shared).map(Kind::Service);
+        return Asked::inside(inside, request).map(Kind::Service);
     }
     match &request.form {
         Form::Tunnel(target) => Ok(Kind::Tunnel(target)),
         // A program may go through the proxy to the proxy, where a route's prefix is.
         form @ Form::Absolute { https: false, target, path } if shared.is_own(target) => {
-            Asked::reverse(path, shared).map(Kind::Service).ok_or_else(|| not_for_us(form))
+            by_prefix(path, form, shared)
         }
         Form::Absolute { https: false, target, path } => {
             let asked = Asked::forward(target, path, shared);
             Ok(asked.map_or(Kind::Forward(target, path), Kind::Service))
         }
-        form @ Form::Origin { path } => {
-            Asked::reverse(path, shared).map(Kind::Service).ok_or_else(|| not_for_us(form))
-        }
+        form @ Form::Origin { path } => by_prefix(path, form, shared),
         form => Err(not_for_us(form)),
     }
+}
+
+/// What stands behind a prefix of the proxy's own.
+fn by_prefix<'a>(path: &str, form: &Form, shared: &'a Shared) -> Result<Kind<'a>, Refusal> {
+    if let Some((prefix, why)) = shared.routes.broken(path) {
+        let advice = format!("the route {prefix} leads nowhere: {why}");
+        return Err(Refusal::upstream(Category::UpstreamConnectFailed, advice));
+    }
+    Asked::reverse(path, shared).map(Kind::Service).ok_or_else(|| not_for_us(form))
 }
 
 fn record<'a>(
@@ -156,7 +163,11 @@ fn record<'a>(
             Record::new(shared, Mode::Forward).target(target).request(method, Some(path))
         }
         (Ok(Kind::Service(asked)), _) => {
-            Record::new(shared, asked.mode).target(&asked.target).request(method, Some(&asked.path))
+            let path = asked.shown_path();
+            let mut record =
+                Record::new(shared, asked.mode).target(&asked.target).request(method, Some(&path));
+            record.event.route = asked.route().map(str::to_owned);
+            record
         }
         (Err(_), Some(inside)) => Record::new(shared, Mode::ConnectIntercept)
             .target(inside.target)
@@ -213,6 +224,20 @@ async fn tunnel<C: Stream>(
         return Err(Refusal::bad("this is the proxy itself: ask it without a tunnel"));
     }
     match service {
+        Some(service) if service.https && shared.routes.ca().is_none() => {
+            record.event.mode = Mode::Connect;
+            if service.is_guarded() {
+                return Err(Refusal::new(
+                    403,
+                    Category::ConnectBypassesRoute,
+                    "Tunnel not allowed",
+                    format!(
+                        "a tunnel to {target} would lead around its route: ask for it by the route's prefix"
+                    ),
+                ));
+            }
+            tunnel::run(client, target, shared, record).await
+        }
         Some(service) => intercept::run(client, service, target, shared, record).await.map(|()| After::Close),
         None => tunnel::run(client, target, shared, record).await,
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -18,15 +17,11 @@ use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::requests;
 use crate::resolve::{Resolve, System};
-use crate::shared::Shared;
+use crate::shared::{Common, Shared};
 
 /// When no descriptor is left: connections end meanwhile.
 const BREATH: Duration = Duration::from_millis(50);
-/// Clients that are told that there is no room. More are closed without a word.
-const MAX_TOLD: usize = 32;
 const TELL: Duration = Duration::from_millis(500);
-/// Descriptors that are not connections: the runtime's, the resolver's, the standard ones.
-const OTHER_DESCRIPTORS: u64 = 64;
 
 /// The proxy. See [`Proxy::serve`] and [`crate::Handle`].
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +52,7 @@ impl Proxy {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let routes = Routes::new(&config).map_err(io::Error::other)?;
-        Proxy::run(listener, Shared::new(config, routes, resolver, events), shutdown).await
+        Proxy::run(listener, Common::new(config, routes, resolver, events), shutdown).await
     }
 
     /// The same with `routes` that were made of this config before, by a caller who needs their authority.
@@ -69,58 +64,58 @@ impl Proxy {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let resolver = Arc::new(System::default());
-        Proxy::run(listener, Shared::new(config, routes, resolver, events), shutdown).await
+        Proxy::run(listener, Common::new(config, routes, resolver, events), shutdown).await
     }
 
     async fn run(
         listener: TcpListener,
-        mut shared: Shared,
+        common: Arc<Common>,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
+        Door::open(listener, common)?.serve(shutdown).await;
+        Ok(())
+    }
+}
+
+/// One listener, and the clients that came in there.
+pub(crate) struct Door {
+    listener: tokio::net::TcpListener,
+    shared: Arc<Shared>,
+    clients: JoinSet<()>,
+}
+
+impl Door {
+    /// Inside of the runtime that will serve it.
+    pub(crate) fn open(listener: TcpListener, common: Arc<Common>) -> io::Result<Door> {
         listener.set_nonblocking(true)?;
-        shared.own = Some(listener.local_addr()?);
+        let shared = Arc::new(Shared::new(common, listener.local_addr()?));
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let shared = Arc::new(shared);
-        let mut clients = Clients::new(&shared);
+        Ok(Door { listener, shared, clients: JoinSet::new() })
+    }
+
+    /// Until `shutdown`; then everything ends that came in here.
+    pub(crate) async fn serve(mut self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                Some(_) = clients.tasks.join_next() => {}
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => clients.take(stream, &shared),
+                Some(_) = self.clients.join_next() => {}
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => self.take(stream),
                     Err(error) if is_shortage(&error) => sleep(BREATH).await,
                     // The client went away before it was accepted.
                     Err(_) => {}
                 },
             }
         }
-        clients.tasks.shutdown().await;
-        Ok(())
-    }
-}
-
-struct Clients {
-    tasks: JoinSet<()>,
-    room: Arc<Semaphore>,
-    told: Arc<Semaphore>,
-}
-
-impl Clients {
-    fn new(shared: &Shared) -> Clients {
-        let room = shared.config.limits.connections.min(descriptors());
-        Clients {
-            tasks: JoinSet::new(),
-            room: Arc::new(Semaphore::new(room)),
-            told: Arc::new(Semaphore::new(MAX_TOLD)),
-        }
+        self.clients.shutdown().await;
     }
 
-    fn take(&mut self, stream: TcpStream, shared: &Arc<Shared>) {
-        let shared = shared.clone();
-        if let Ok(place) = self.room.clone().try_acquire_owned() {
-            self.tasks.spawn(async move {
+    fn take(&mut self, stream: TcpStream) {
+        let shared = self.shared.clone();
+        if let Ok(place) = shared.room.clone().try_acquire_owned() {
+            self.clients.spawn(async move {
                 // Without it answers are only slower.
                 let _set = stream.set_nodelay(true);
                 requests::serve(stream, &shared).await;
@@ -130,8 +125,8 @@ impl Clients {
         }
         let refusal = Refusal::full();
         Record::new(&shared, Mode::Forward).refuse(&refusal);
-        if let Ok(place) = self.told.clone().try_acquire_owned() {
-            self.tasks.spawn(async move {
+        if let Ok(place) = shared.told.clone().try_acquire_owned() {
+            self.clients.spawn(async move {
                 // It is closed in any case.
                 let _told = timeout(TELL, tell(stream, &refusal)).await;
                 drop(place);
@@ -140,17 +135,18 @@ impl Clients {
     }
 }
 
+impl Drop for Door {
+    fn drop(&mut self) {
+        // A process that was forked meanwhile has this socket too: closing it here would leave it open there, and clients
+        // would wait in it. A socket that is no listener any more is what is wanted.
+        let _closed = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+    }
+}
+
 async fn tell(mut stream: TcpStream, refusal: &Refusal) -> io::Result<()> {
     stream.write_all(&refusal.answer(false, false)).await?;
     stream.shutdown().await?;
     tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.map(drop)
-}
-
-/// How many connections the process's descriptors are good for.
-fn descriptors() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(OTHER_DESCRIPTORS) / 2).max(1);
-    usize::try_from(room).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
 fn is_shortage(error: &io::Error) -> bool {

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use nono_policy::hosts::Host;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
 
 use crate::address::is_localhost;
 use crate::budget::Heads;
@@ -14,42 +16,83 @@ use crate::credential::Routes;
 use crate::event::Events;
 use crate::resolve::Resolve;
 
-pub(crate) struct Shared {
+/// Clients that are told that there is no room. More are closed without a word.
+const MAX_TOLD: usize = 32;
+/// Descriptors that are not connections: the runtime's, the resolver's, the standard ones.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// What all clients of a proxy have in common, wherever they came in.
+pub(crate) struct Common {
     pub(crate) config: Config,
     pub(crate) routes: Routes,
     pub(crate) resolver: Arc<dyn Resolve>,
-    /// Where the proxy listens, once it does.
-    pub(crate) own: Option<SocketAddr>,
     pub(crate) events: Box<dyn Events>,
     pub(crate) heads: Heads,
+    /// Places for connections.
+    pub(crate) room: Arc<Semaphore>,
+    /// Places for clients that are told that there is none.
+    pub(crate) told: Arc<Semaphore>,
 }
 
-impl Shared {
+/// The same for the clients of one listener.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    common: Arc<Common>,
+    /// Where it listens.
+    own: SocketAddr,
+}
+
+impl Common {
     pub(crate) fn new(
         config: Config,
         routes: Routes,
         resolver: Arc<dyn Resolve>,
         events: impl Events,
-    ) -> Shared {
+    ) -> Arc<Common> {
         let heads = Heads::new(&config.limits);
-        Shared { config, routes, resolver, own: None, events: Box::new(events), heads }
+        let room = Arc::new(Semaphore::new(config.limits.connections.min(descriptors())));
+        let told = Arc::new(Semaphore::new(MAX_TOLD));
+        Arc::new(Common { config, routes, resolver, events: Box::new(events), heads, room, told })
+    }
+}
+
+/// How many connections the process's descriptors are good for.
+fn descriptors() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(OTHER_DESCRIPTORS) / 2).max(1);
+    usize::try_from(room).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
+}
+
+impl Shared {
+    pub(crate) fn new(common: Arc<Common>, own: SocketAddr) -> Shared {
+        Shared { common, own }
     }
 
     /// Whether the proxy itself is meant, as its clients see it.
     pub(crate) fn is_own(&self, target: &Target) -> bool {
-        self.own.is_some_and(|own| {
-            own.port() == target.port
-                && match &target.host {
-                    Host::Address(address) => *address == own.ip(),
-                    name @ Host::Name(_) => own.ip().is_loopback() && is_localhost(name),
+        self.own.port() == target.port
+            && match &target.host {
+                Host::Address(address) => {
+                    *address == self.own.ip() || (self.own.ip().is_unspecified() && address.is_loopback())
                 }
-        })
+                name @ Host::Name(_) => {
+                    (self.own.ip().is_loopback() || self.own.ip().is_unspecified()) && is_localhost(name)
+                }
+            }
+    }
+}
+
+impl Deref for Shared {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
     }
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Shared").field("own", &self.own).field("config", &self.config).finish_non_exhaustive()
     }
 }
 

@@ -9,6 +9,8 @@ mod handle;
 mod judged;
 #[path = "wire/limits.rs"]
 mod limits;
+#[path = "wire/reach.rs"]
+mod reach;
 #[path = "wire/tunnel.rs"]
 mod tunnel;
 #[path = "wire/upstream.rs"]

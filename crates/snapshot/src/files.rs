@@ -1,7 +1,10 @@
 //! A snapshot's content as flat lists: the files it holds, what it left out, and the answer about one path.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use crate::coverage::Protection;
 use crate::hash::{ContentHash, HashKind, TreeId};
@@ -23,26 +26,62 @@ pub struct FileState {
 /// The regular files of a snapshot, by absolute path.
 pub type Files = BTreeMap<PathBuf, FileState>;
 
-fn file_state(entry: &Entry) -> Option<FileState> {
-    let Kind::File { hash, size, .. } = entry.kind else { return None };
-    let hash_kind = HashKind::of(size);
-    Some(FileState { hash, hash_kind, size, mtime: entry.meta.mtime, permissions: entry.meta.mode })
+impl FileState {
+    /// Of a regular file; nothing for any other entry.
+    pub fn of(entry: &Entry) -> Option<FileState> {
+        let Kind::File { hash, size, .. } = entry.kind else { return None };
+        let hash_kind = HashKind::of(size);
+        Some(FileState { hash, hash_kind, size, mtime: entry.meta.mtime, permissions: entry.meta.mode })
+    }
 }
 
 pub(crate) fn files(state: &SnapshotState, objects: &dyn Objects) -> Result<Files, ObjectError> {
-    let mut files = Files::new();
+    let mut files = Vec::new();
+    each_entry(state, objects, |path, entry| {
+        files.extend(FileState::of(entry).map(|state| (path.to_owned(), state)));
+    })?;
+    Ok(files.into_iter().collect())
+}
+
+/// Every entry of a snapshot, roots included, in the order of paths by components.
+pub(crate) fn each_entry(
+    state: &SnapshotState,
+    objects: &dyn Objects,
+    mut visit: impl FnMut(&Path, &Entry),
+) -> Result<(), ObjectError> {
+    let mut path = PathBuf::new();
     for root in &state.roots {
-        if let Some(entry) = root.content.entry() {
-            files.extend(file_state(entry).map(|state| (root.path.clone(), state)));
+        let Some(entry) = root.content.entry() else { continue };
+        path.clone_from(&root.path);
+        visit(&path, entry);
+        let node = |entry: &Entry| match entry.kind {
+            Kind::Dir { tree, .. } => objects.node(tree).map(Some),
+            _ => Ok(None),
+        };
+        // Directories under way, each with how many of its entries were seen and how long its path is.
+        let mut open: Vec<(Arc<Node>, usize, usize)> = Vec::new();
+        open.extend(node(entry)?.map(|node| (node, 0, paths::bytes(&path).len())));
+        while let Some((dir, seen, length)) = open.last_mut() {
+            let Some(entry) = dir.entries.get(*seen) else {
+                open.pop();
+                continue;
+            };
+            *seen += 1;
+            cut(&mut path, *length);
+            path.push(paths::from_bytes(entry.name.as_bytes()));
+            visit(&path, entry);
+            let below = node(entry)?.map(|node| (node, 0, paths::bytes(&path).len()));
+            open.extend(below);
         }
     }
-    walk(state, objects, |dir, node| {
-        for entry in &node.entries {
-            let path = || dir.join(paths::from_bytes(entry.name.as_bytes()));
-            files.extend(file_state(entry).map(|state| (path(), state)));
-        }
-    })?;
-    Ok(files)
+    Ok(())
+}
+
+/// Back to the directory whose path has this length. Cheaper than `pop`, which has to find the last component.
+fn cut(path: &mut PathBuf, length: usize) {
+    let mut bytes = std::mem::take(path).into_os_string().into_vec();
+    bytes.truncate(length);
+    *path = OsString::from_vec(bytes).into();
 }
 
 /// Everything that was left out, with the reasons.

@@ -93,10 +93,12 @@ pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
     Adopted, CacheProblem, Contents, Foreign, Forgotten, GcReport, Limits, ManagerOptions, Manifest, Next,
     Now, Piece, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager, SnapshotProblem,
-    VerifyReport, gc, holders, purge, session_dirs, shares,
+    VerifyReport, gc, holders, purge, resolved, session_dirs, shares,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
-pub use metadata::{AuditIntegrity, ChangeCounts, Checkpoint, SessionMetadata};
+pub use metadata::{
+    AuditAttestation, AuditIntegrity, ChangeCounts, Checkpoint, ExecutableIdentity, SessionMetadata,
+};
 pub use restore::RestoreOutcome;
 pub use scan::Counts;
 pub use state::{ObjectError, Observer, RootContent, RootState, SnapshotState};

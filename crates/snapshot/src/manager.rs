@@ -29,12 +29,12 @@ use crate::files::Files;
 use crate::hash::{ContentHash, MerkleRoot, StateRoot};
 use crate::manifest::{Sheet, SnapshotId};
 use crate::metadata::SessionMetadata;
-use crate::node::Time;
+use crate::node::{Entry, Reason, Time};
 use crate::objects::StoreObjects;
 use crate::restore::{JournalError, PreflightError, RestoreError};
 use crate::scan::Counts;
 use crate::session::{Held, Record, Session, SessionError};
-use crate::state::{ObjectError, Observer, SnapshotState};
+use crate::state::{ObjectError, Observer, RootContent, RootState, SnapshotState};
 use crate::store::{Key, Store, StoreError};
 use crate::time;
 use crate::unlock::UnlockLog;
@@ -44,6 +44,7 @@ pub use check::{CacheProblem, SnapshotProblem, VerifyReport};
 pub use forget::{Forgotten, holders};
 pub use next::{Next, Now};
 pub use restore::{RestoreOptions, Restored};
+pub use roots::resolved;
 pub use upkeep::{GcReport, SettleReport, gc, purge, session_dirs, shares};
 
 /// How much may be captured; 0 is no limit. Beyond it nothing is published.
@@ -73,6 +74,8 @@ pub struct ManagerOptions {
     pub capture: CaptureOptions,
     /// Folders of nono's own, never captured: state, other stores.
     pub own: Vec<PathBuf>,
+    /// Where no root exists, that is a snapshot of nothing; otherwise it is an error. The coverage names them either way.
+    pub roots_may_be_missing: bool,
     /// Any snapshot may be thinned out, the first and the last one too: a history without a session around it.
     pub give_up_any: bool,
     /// Leave compressing and syncing to [`SnapshotManager::settle`], instead of doing it in the background.
@@ -116,6 +119,8 @@ pub enum SnapshotError {
     OwnState { path: PathBuf },
     #[error("there is no snapshot yet in {}: take a baseline first", dir.display())]
     NoBaseline { dir: PathBuf },
+    #[error("{} has snapshots already: take the next one, or begin in another folder", dir.display())]
+    HasSnapshots { dir: PathBuf },
     #[error("{} has snapshots of other paths: {}", dir.display(), roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "))]
     OtherRoots { dir: PathBuf, roots: Vec<PathBuf> },
     #[error("{} is no session: it has no record of snapshots", dir.display())]
@@ -181,6 +186,20 @@ impl Manifest {
         crate::files::directories(&self.state, &StoreObjects::new(&self.store))
     }
 
+    /// Every entry it holds, by path and in the order of paths; [`crate::RootState::path`] is where each root begins.
+    pub fn each_entry(&self, visit: impl FnMut(&Path, &Entry)) -> Result<(), ObjectError> {
+        self.each_entry_of(&self.state, visit)
+    }
+
+    /// The same, with roots by other names than their own.
+    pub fn each_entry_of(
+        &self,
+        state: &SnapshotState,
+        visit: impl FnMut(&Path, &Entry),
+    ) -> Result<(), ObjectError> {
+        crate::files::each_entry(state, &StoreObjects::new(&self.store), visit)
+    }
+
     /// Is this path protected, and if not, why.
     pub fn protection(&self, path: &Path) -> Result<Protection, ObjectError> {
         crate::files::protection(&self.state, &StoreObjects::new(&self.store), path)
@@ -227,15 +246,16 @@ impl SnapshotManager {
         Ok(record.and_then(|record| record.last_number()).map_or(0, |last| last + 1))
     }
 
-    /// Snapshot number 0. Taken again, it starts the session's numbers anew.
+    /// Snapshot number 0. A session has one only: it is what everything later can be undone to.
     pub fn create_baseline(&mut self) -> Result<Manifest, SnapshotError> {
         let held = self.enter()?;
+        if self.session.record()?.is_some_and(|record| !record.snapshots.is_empty()) {
+            return Err(SnapshotError::HasSnapshots { dir: self.session.dir().to_owned() });
+        }
         let record = Record::new(self.roots.clone(), self.started);
         let captured = self.capture_live(None, &[], false)?;
-        ensure_something(&captured)?;
+        self.ensure_something(&captured)?;
         let manifest = self.publish(&held, record, captured, SnapshotId::Number(0), None)?;
-        // What the record does not name any more goes.
-        self.session.tidy(&held)?;
         self.settle_in_background();
         Ok(manifest)
     }
@@ -251,7 +271,7 @@ impl SnapshotManager {
 
     /// Hold the session, and finish what a killed process left.
     fn enter(&mut self) -> Result<Held, SnapshotError> {
-        let held = self.session.hold()?;
+        let held = hold(&self.session, &*self.observer)?;
         self.session.tidy(&held)?;
         if let Some(restored) = self.recover_held(&held)? {
             self.recovered = Some(restored);
@@ -390,6 +410,25 @@ impl SnapshotManager {
         }
     }
 
+    /// A snapshot that holds nothing of a tree that has something is no snapshot.
+    fn ensure_something(&self, captured: &Captured) -> Result<(), SnapshotError> {
+        let coverage = &captured.coverage;
+        let holds = coverage.files + coverage.others > 0;
+        let nothing_there =
+            coverage.left_out.iter().all(|left_out| left_out.cause == crate::coverage::Cause::OwnState);
+        let failed = |note: &&Note| matches!(note, Note::RootFailed { .. });
+        let failed_roots = coverage.notes.iter().filter(failed).count();
+        let all_failed = failed_roots > 0 && failed_roots == captured.state.roots.len();
+        let missing = self.options.roots_may_be_missing && are_missing(&captured.state);
+        if holds || missing || (nothing_there && !all_failed) {
+            return Ok(());
+        }
+        let examples = coverage.left_out.iter().flat_map(|left_out| &left_out.examples);
+        let examples = examples.map(|example| format!("{}: {}", example.path.display(), example.reason));
+        let notes = coverage.notes.iter().filter(failed).map(ToString::to_string);
+        Err(CaptureError::Nothing { reasons: notes.chain(examples).take(5).collect() }.into())
+    }
+
     /// The frozen rules of a snapshot, in the order of its roots.
     fn frozen_rules(&self, sheet: &Sheet) -> Result<Vec<Option<FrozenRules>>, SnapshotError> {
         let read = |hash: &Option<ContentHash>| hash.map(|hash| self.frozen(&sheet.id, hash)).transpose();
@@ -406,22 +445,25 @@ impl SnapshotManager {
     }
 }
 
-/// A snapshot that holds nothing of a tree that has something is no snapshot.
-fn ensure_something(captured: &Captured) -> Result<(), SnapshotError> {
-    let coverage = &captured.coverage;
-    let holds = coverage.files + coverage.others > 0;
-    let nothing_there =
-        coverage.left_out.iter().all(|left_out| left_out.cause == crate::coverage::Cause::OwnState);
-    let failed = |note: &&Note| matches!(note, Note::RootFailed { .. });
-    let failed_roots = coverage.notes.iter().filter(failed).count();
-    let all_failed = failed_roots > 0 && failed_roots == captured.state.roots.len();
-    if holds || (nothing_there && !all_failed) {
-        return Ok(());
+/// Wait for other operations on this session, also in other processes, as long as the observer wants to.
+fn hold(session: &Session, observer: &dyn Observer) -> Result<Held, SnapshotError> {
+    loop {
+        if let Some(held) = session.try_hold()? {
+            return Ok(held);
+        }
+        if observer.cancelled() {
+            return Err(CaptureError::Cancelled.into());
+        }
+        // The system's lock cannot be waited for and left again.
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let examples = coverage.left_out.iter().flat_map(|left_out| &left_out.examples);
-    let examples = examples.map(|example| format!("{}: {}", example.path.display(), example.reason));
-    let notes = coverage.notes.iter().filter(failed).map(ToString::to_string);
-    Err(CaptureError::Nothing { reasons: notes.chain(examples).take(5).collect() }.into())
+}
+
+/// Every root is known not to exist.
+fn are_missing(state: &SnapshotState) -> bool {
+    let none = rustix::io::Errno::NOENT.raw_os_error();
+    let missing = |root: &RootState| matches!(&root.content, RootContent::Failed(Reason::Unreadable(errno)) if errno.0 == none);
+    state.roots.iter().all(missing)
 }
 
 /// The roots whose ignore rules were set aside.

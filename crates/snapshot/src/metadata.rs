@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, Example};
-use crate::hash::MerkleRoot;
+use crate::hash::{ContentHash, MerkleRoot};
 use crate::paths;
 use crate::time;
 
@@ -18,6 +18,9 @@ pub struct SessionMetadata {
     #[serde(default)]
     pub ended: Option<String>,
     pub command: Vec<String>,
+    /// The program that was run.
+    #[serde(default)]
+    pub executable_identity: Option<ExecutableIdentity>,
     #[serde(with = "paths::list")]
     pub tracked_paths: Vec<PathBuf>,
     pub snapshot_count: u32,
@@ -32,6 +35,9 @@ pub struct SessionMetadata {
     /// What that log came to, when it was closed.
     #[serde(default)]
     pub audit_integrity: Option<AuditIntegrity>,
+    /// Who vouches for that log.
+    #[serde(default)]
+    pub audit_attestation: Option<AuditAttestation>,
     /// The snapshot that was taken when everything had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_snapshot: Option<u32>,
@@ -64,6 +70,7 @@ impl SessionMetadata {
             started: time::now_iso(),
             ended: None,
             command,
+            executable_identity: None,
             tracked_paths,
             snapshot_count: 0,
             exit_code: None,
@@ -71,6 +78,7 @@ impl SessionMetadata {
             network_events: Vec::new(),
             audit_event_count: 0,
             audit_integrity: None,
+            audit_attestation: None,
             final_snapshot: None,
             name: None,
             coverage: None,
@@ -93,6 +101,23 @@ impl SessionMetadata {
     pub fn from_json(json: &str) -> Result<SessionMetadata, serde_json::Error> {
         serde_json::from_str(json)
     }
+}
+
+/// A program, by its place and its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutableIdentity {
+    #[serde(with = "paths")]
+    pub resolved_path: PathBuf,
+    pub sha256: ContentHash,
+}
+
+/// A signature over the audit log of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditAttestation {
+    pub predicate_type: String,
+    pub key_id: String,
+    pub public_key: String,
+    pub bundle_filename: String,
 }
 
 /// Digests over the audit log of a session, in hexadecimal digits.

@@ -232,7 +232,7 @@ pub(crate) fn scan<'s>(
     let old = scan.cache.is_some().then_some(0);
     let root =
         DirTask { id: 0, place: None, above: None, inode: root_inode, old, rules: None, searching: None };
-    pool::run(workers, vec![Task::Dir(root)], |worker, task, queue| {
+    let workers = pool::run(workers, vec![Task::Dir(root)], |worker, task, queue| {
         if observer.cancelled() {
             return Err(ScanError::Cancelled);
         }
@@ -240,5 +240,7 @@ pub(crate) fn scan<'s>(
             Task::Dir(task) => Directory::scan(scan, worker, task, queue, observer),
             Task::Files(unfinished, range) => unfinished.read(scan, worker, range),
         }
-    })
+    })?;
+    // The last task may have been a large file.
+    if observer.cancelled() { Err(ScanError::Cancelled) } else { Ok(workers) }
 }

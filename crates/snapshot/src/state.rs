@@ -105,6 +105,8 @@ pub trait Observer: Sync {
     fn progress(&self, done: u64, total: u64);
     /// Asked again and again; once true, the work ends at the next point where it can.
     fn cancelled(&self) -> bool;
+    /// From here on files are changed. Work that is cancelled after this is completed by the next operation.
+    fn changing(&self) {}
 }
 
 /// Nobody is watching.

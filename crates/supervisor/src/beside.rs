@@ -15,7 +15,7 @@ use crate::stage::Stage;
 
 /// Who serves the command's filtering proxy, where the command has a network of its own.
 pub trait TakesListener: Send + Sync {
-    /// Begin to serve. The listener is in the command's network, on [`nono_sandbox::PROXY_PORT`] of its loopback. The
+    /// Begin to serve. The listener is in the command's network, on the port of [`ProxyPlace::Own`]. The
     /// command is started after this, and not at all if it fails: the error says why.
     fn take(&self, listener: OwnedFd) -> Result<(), String>;
 }
@@ -45,7 +45,7 @@ pub(crate) fn serve_proxy(
     proxy: Option<ProxyPlace>,
     server: Option<&dyn TakesListener>,
 ) -> Result<(), NotStarted> {
-    if proxy != Some(ProxyPlace::Own) {
+    if !matches!(proxy, Some(ProxyPlace::Own { .. })) {
         return Ok(());
     }
     let listener = launched.serving().map_err(NotStarted::Launch)?;

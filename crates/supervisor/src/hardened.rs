@@ -18,7 +18,7 @@ impl Hardened {
 
 impl Drop for Hardened {
     fn drop(&mut self) {
-        // A library's host process gets its setting back; failing that, it stays on the safe side.
+        // What comes after the command may be looked into again; failing that, it stays on the safe side.
         let _ = process::set_dumpable(self.was_dumpable);
     }
 }

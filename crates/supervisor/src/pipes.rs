@@ -2,11 +2,28 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use nono_sys::{launch, process};
 
 use crate::pump::Pump;
 use crate::terminal::{Caller, is_terminal};
+
+/// The command's standard streams, where the caller chose them; `None` is this process's own. They stay open here as
+/// long as this does: whoever reads from the other end of a pipe goes by the end of the run, not by the end of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Streams {
+    pub input: Option<Arc<OwnedFd>>,
+    pub output: Option<Arc<OwnedFd>>,
+    pub errors: Option<Arc<OwnedFd>>,
+}
+
+impl Streams {
+    fn stdio(&self) -> [RawFd; 3] {
+        let raw = |fd: &Option<Arc<OwnedFd>>| fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        [raw(&self.input), raw(&self.output), raw(&self.errors)]
+    }
+}
 
 /// The descriptors between the command's output and the caller's.
 pub(crate) struct Pipes {
@@ -27,6 +44,11 @@ impl Pipes {
             pipes.stdio[1] = if errors < 0 { 2 } else { errors };
         }
         Ok(pipes)
+    }
+
+    /// Nothing stands between.
+    pub(crate) fn given(streams: &Streams) -> Pipes {
+        Pipes { stdio: streams.stdio(), tapped: None, _childs: None }
     }
 
     fn as_they_are(caller: &Caller, listen: bool) -> io::Result<Pipes> {

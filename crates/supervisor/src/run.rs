@@ -2,8 +2,8 @@
 //!
 //! Every error path in here ends with the command's tree dead: dropping the control socket is what kills it.
 
-use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,37 +22,13 @@ use crate::hardened::Hardened;
 use crate::lending::{self, Lending};
 use crate::limits::{self, LimitHit, MemoryMethod, Watch};
 use crate::mediate::{Mediate, Mediating};
+use crate::options::{CommandSpec, GENTLY, Options};
 use crate::pipes::Pipes;
 use crate::pump::Pump;
 use crate::recorded::Recorded;
 use crate::report::MediationReport;
-use crate::stage::Stage;
 use crate::tap::{Complaint, Tap};
 use crate::terminal::Caller;
-
-/// The command, resolved.
-#[derive(Clone, Debug)]
-pub struct CommandSpec {
-    pub program: PathBuf,
-    pub argv: Vec<OsString>,
-    pub env: Vec<(OsString, OsString)>,
-}
-
-/// How to stand beside it.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Keep the caller's terminal: no pty.
-    pub interactive: bool,
-    /// The person may be asked, on their terminal, which the command never gets then. Leases can be had from the stage
-    /// while [`run`] goes on. Not together with `interactive`.
-    pub asking: Option<Stage>,
-    /// Listen to the error output for the diagnostic.
-    pub listen: bool,
-    /// What the command says on its output, where that is no terminal, goes where its errors go.
-    pub output_aside: bool,
-    /// How long what the command leaves behind has between TERM and KILL.
-    pub grace_ms: u32,
-}
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -69,6 +45,8 @@ pub struct Outcome {
     pub recorded: Option<Recorded>,
     /// Somebody outside wanted it to end.
     pub stopped: bool,
+    /// It was ended by [`Options::cancel`].
+    pub cancelled: bool,
 }
 
 /// The command was not run, or could not be watched.
@@ -116,6 +94,10 @@ pub fn take_signals() -> Result<Signals, RunError> {
 
 /// Run the command to its end. `signals` were taken over by the caller, before any thread of its own was started: one
 /// that had them unblocked would be killed by them, and this process with it.
+///
+/// In a process that is somebody else's they were only set [aside](Signals::aside), in a thread that does nothing else
+/// until this returns. Then nothing is passed on to the command, and nothing about the process is changed, not even
+/// hardened: other threads may be about to start processes, and a limit on core files cannot be lifted again.
 pub fn run(
     prepared: &Prepared,
     command: &CommandSpec,
@@ -124,11 +106,13 @@ pub fn run(
     mediate: Mediate,
     channels: Option<Channels>,
 ) -> Result<Outcome, RunError> {
-    let caller = if options.asking.is_some() { Caller::asking() } else { Caller::new(options.interactive) };
-    let caller = caller.map_err(supervising("look at the terminal"))?;
+    let caller = Caller::of(options).map_err(supervising("look at the terminal"))?;
     let lending = options.asking.as_ref().map(Lending::new);
-    let pipes =
-        Pipes::new(&caller, options.listen, options.output_aside).map_err(supervising("make a pipe"))?;
+    let pipes = match &options.streams {
+        Some(streams) => Ok(Pipes::given(streams)),
+        None => Pipes::new(&caller, options.listen, options.output_aside),
+    };
+    let pipes = pipes.map_err(supervising("make a pipe"))?;
     let mut plan = prepared.plan(Command {
         program: command.program.clone(),
         argv: command.argv.clone(),
@@ -141,17 +125,15 @@ pub fn run(
     let failed = |error| RunError::Launch { error, program: command.program.clone() };
     let launched = launch::spawn(&mut plan).map_err(failed)?;
     drop(plan);
-    let _hardened = Hardened::new().map_err(supervising("harden this process"))?;
+    let _hardened =
+        signals.fd().map(|_| Hardened::new()).transpose().map_err(supervising("harden this process"))?;
     let proxy = prepared.blueprint().proxy;
     let started = beside::serve_proxy(&launched, proxy, mediate.proxy.as_deref())
         .and_then(|()| launched.go().map_err(NotStarted::Launch));
-    if let Err(why) = started {
-        launched.abandon();
-        return Err(match why {
-            NotStarted::Launch(error) => failed(error),
-            NotStarted::Proxy(why) => RunError::Proxy { why },
-        });
-    }
+    started.map_err(|why| match why {
+        NotStarted::Launch(error) => failed(error),
+        NotStarted::Proxy(why) => RunError::Proxy { why },
+    })?;
     if prepared.blueprint().strategy == ExecStrategy::Monitor {
         prepared.confine_self()?;
     }
@@ -172,6 +154,8 @@ pub fn run(
         caller: &caller,
         launched,
         stop: reception.as_ref().map(Reception::stop_wanted),
+        cancel: options.cancel.as_ref().map(AsFd::as_fd),
+        shares_stops: options.streams.is_none(),
         master: None,
         outputs,
         input: None,
@@ -209,6 +193,10 @@ struct Loop<'a> {
     launched: Launched,
     /// Readable when somebody outside wants the command to end; heard once.
     stop: Option<BorrowedFd<'a>>,
+    /// Readable or closed when everything has to end at once; heard once.
+    cancel: Option<BorrowedFd<'a>>,
+    /// When the command is stopped, so is this process.
+    shares_stops: bool,
     master: Option<OwnedFd>,
     outputs: Vec<Pump>,
     input: Option<Pump>,
@@ -229,7 +217,7 @@ impl Loop<'_> {
     fn turn(mut self) -> io::Result<Outcome> {
         let mut ended = None;
         let mut limit = None;
-        let mut stopped = false;
+        let (mut stopped, mut cancelled) = (false, false);
         let mut init_gone = false;
         while !(init_gone && self.output_done() && !self.is_lent()) {
             let ready = self.wait(init_gone, limit.is_none() && ended.is_none())?;
@@ -247,14 +235,15 @@ impl Loop<'_> {
                         self.lending.iter_mut().for_each(Lending::over);
                     }
                     Some(Notice::Terminal(fd)) => self.connect(fd)?,
-                    Some(Notice::Stopped(signal)) => {
+                    Some(Notice::Stopped(signal)) if self.shares_stops => {
                         self.stopped(signal)?;
                         // What was readable before the stop may be somebody else's now.
                         continue;
                     }
                     // What is handed over comes before the loop.
                     Some(
-                        Notice::Continued
+                        Notice::Stopped(_)
+                        | Notice::Continued
                         | Notice::Root(_)
                         | Notice::SocketList(_)
                         | Notice::Listener(_)
@@ -271,7 +260,11 @@ impl Loop<'_> {
                 // Nobody answers trapped calls any more, and whoever makes one would wait for ever.
                 unless_gone(self.launched.control.kill_all())?;
             }
-            self.pump(&ready[5..]);
+            if ready[5] {
+                cancelled |= ended.is_none();
+                self.end(init_gone)?;
+            }
+            self.pump(&ready[6..]);
             self.attend(ready[4], init_gone);
             if self.caller.waits_for_foreground() {
                 self.resume()?;
@@ -298,7 +291,24 @@ impl Loop<'_> {
             mediation: MediationReport::default(),
             recorded: None,
             stopped,
+            cancelled,
         })
+    }
+
+    /// Ended gently, or at once.
+    fn end(&mut self, init_gone: bool) -> io::Result<()> {
+        let Some(cancel) = self.cancel else { return Ok(()) };
+        let mut word = [0];
+        let heard = File::from(cancel.try_clone_to_owned()?).read(&mut word);
+        let gently = matches!(heard, Ok(1..)) && word == [GENTLY];
+        if !gently {
+            self.cancel = None;
+        }
+        match (init_gone, gently) {
+            (true, _) => Ok(()),
+            (false, true) => unless_gone(self.launched.control.end_all()),
+            (false, false) => unless_gone(self.launched.control.kill_all()),
+        }
     }
 
     /// What the command said is through; what the caller might still type is of no interest.
@@ -311,7 +321,9 @@ impl Loop<'_> {
         let stop = self.stop.map(|stop| (stop, false));
         let mediator = self.mediator.filter(|_| !init_gone).map(|mediator| (mediator.ended(), false));
         let bell = self.lending.as_ref().map(|lending| (lending.bell(), false));
-        let mut fds = vec![Some((self.signals.as_fd(), false)), control, stop, mediator, bell];
+        let signals = self.signals.fd().map(|signals| (signals, false));
+        let cancel = self.cancel.map(|cancel| (cancel, false));
+        let mut fds = vec![signals, control, stop, mediator, bell, cancel];
         fds.extend(self.polled_outputs());
         if let Some(input) = &self.input {
             fds.extend([input.source().filter(|_| self.listens()), input.sink()]);

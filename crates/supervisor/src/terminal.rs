@@ -14,6 +14,8 @@ use nono_sys::launch;
 use nono_sys::process;
 use nono_sys::terminal::{self, Settings};
 
+use crate::options::Options;
+
 /// The caller's side.
 #[derive(Debug)]
 pub(crate) enum Caller {
@@ -28,9 +30,17 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
+    pub(crate) fn of(options: &Options) -> io::Result<Caller> {
+        match (&options.streams, &options.asking) {
+            (Some(_), _) => Ok(Caller::None),
+            (None, Some(_)) => Caller::asking(),
+            (None, None) => Caller::new(options.interactive),
+        }
+    }
+
     /// For a command whose wishes the person may be asked about. Without a terminal to ask on there is none to keep
     /// from the command.
-    pub(crate) fn asking() -> io::Result<Caller> {
+    fn asking() -> io::Result<Caller> {
         let Some(tty) = terminal::controlling() else { return Caller::new(false) };
         let streams = [0, 1, 2].map(is_terminal);
         if !streams.contains(&true) {
@@ -42,7 +52,7 @@ impl Caller {
         Ok(Caller::Raw { tty, settings, raw: Cell::new(false), reads: Cell::new(reads) })
     }
 
-    pub(crate) fn new(interactive: bool) -> io::Result<Caller> {
+    fn new(interactive: bool) -> io::Result<Caller> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let both = terminal::is_terminal(stdin.as_fd()) && terminal::is_terminal(stdout.as_fd());
         if both && !interactive && terminal::in_foreground(stdin.as_fd()) {

@@ -182,9 +182,13 @@ pub const HANDLED: [i32; 9] = [
 /// A blocked set of signals, readable as a descriptor; the former mask comes back on drop.
 #[derive(Debug)]
 pub struct Signals {
-    fd: OwnedFd,
+    /// `None`: they are heard elsewhere in this process.
+    fd: Option<OwnedFd>,
     former: libc::sigset_t,
 }
+
+/// What a thread brings upon itself; blocked, it would end the process without a word.
+const OWN_FAULT: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
 
 /// One received signal. `from_terminal`: the kernel's line discipline sent it to the whole foreground group.
 #[derive(Clone, Copy, Debug)]
@@ -213,11 +217,35 @@ impl Signals {
             let fd = check_int(libc::signalfd(-1, &raw const set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC))
                 .map_err(io_error)?;
             libc::sigaddset(&raw mut set, libc::SIGTTOU);
+            let fd = OwnedFd::from_raw_fd(fd);
             let mut former: libc::sigset_t = std::mem::zeroed();
             check_int(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut former))
                 .map_err(io_error)?;
-            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), former })
+            Ok(Signals { fd: Some(fd), former })
         }
+    }
+
+    /// For a thread in a process that is somebody else's: the calling thread, and those it starts, hear no signal until
+    /// this is dropped, so that no call of theirs is interrupted. The signals reach the other threads as ever; none is
+    /// ever read here.
+    pub fn aside() -> io::Result<Signals> {
+        // SAFETY: the sets are initialised before use and live across the calls.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut set);
+            for signal in OWN_FAULT {
+                libc::sigdelset(&raw mut set, signal);
+            }
+            let mut former: libc::sigset_t = std::mem::zeroed();
+            check_int(libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, &raw mut former))
+                .map_err(io_error)?;
+            Ok(Signals { fd: None, former })
+        }
+    }
+
+    /// Where they can be waited for, if they are heard here.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd)
     }
 
     /// The mask to give the command.
@@ -227,11 +255,12 @@ impl Signals {
 
     /// The next pending signal, if any.
     pub fn next(&self) -> Option<Received> {
+        let fd = self.fd.as_ref()?;
         // SAFETY: info is plain data, valid for its size.
         unsafe {
             let mut info: libc::signalfd_siginfo = std::mem::zeroed();
             let size = size_of::<libc::signalfd_siginfo>();
-            let n = libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size);
+            let n = libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size);
             (n == size as isize).then(|| Received {
                 signal: i32::try_from(info.ssi_signo).unwrap_or(0),
                 from_terminal: info.ssi_code == libc::SI_KERNEL,
@@ -244,12 +273,6 @@ impl Drop for Signals {
     fn drop(&mut self) {
         // SAFETY: former was filled by the kernel.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.former, std::ptr::null_mut()) };
-    }
-}
-
-impl AsFd for Signals {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
     }
 }
 

@@ -37,7 +37,9 @@ pub fn reap(pidfd: BorrowedFd<'_>) -> io::Result<()> {
         // SAFETY: info is filled by the call.
         let result = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            libc::waitid(libc::P_PIDFD, pidfd.as_raw_fd().unsigned_abs(), &raw mut info, libc::WEXITED)
+            // Also one that sends no SIGCHLD.
+            let options = libc::WEXITED | libc::__WALL;
+            libc::waitid(libc::P_PIDFD, pidfd.as_raw_fd().unsigned_abs(), &raw mut info, options)
         };
         if result == 0 {
             return Ok(());

@@ -108,6 +108,7 @@ impl CheckpointManager {
             own: vec![self.host.state_dir.clone()],
             give_up_any: true,
             settle_by_hand: true,
+            ..ManagerOptions::default()
         };
         let exclusion = ExclusionConfig { artifacts: true, ..ExclusionConfig::default() };
         let limits = Limits { max_entries, max_bytes: 0 };

@@ -9,6 +9,7 @@ use nono_snapshot::store::StoreError;
 use nono_snapshot::{CaptureError, Cause, Coverage, Manifest, Next, SnapshotError};
 
 use super::open::{Bounds, Open};
+use super::restore::random_id;
 use super::{CheckpointManager, Ensured, Skip};
 use crate::error::CheckpointError;
 use crate::folder::Folder;
@@ -45,6 +46,18 @@ impl CheckpointManager {
     pub fn new_turn(&mut self, turn: &str) {
         self.turn = Some(crate::origin::bounded(turn));
         self.taken.clear();
+    }
+
+    /// The same with a name that no other turn has; that name.
+    pub fn begin_turn(&mut self) -> Result<String, CheckpointError> {
+        let turn = random_id()?;
+        self.new_turn(&turn);
+        Ok(turn)
+    }
+
+    /// The one that [`CheckpointManager::new_turn`] named last.
+    pub fn turn(&self) -> Option<&str> {
+        self.turn.as_deref()
     }
 
     /// A checkpoint of the project that `dir` (a folder or a file) belongs to, unless this turn has one or nothing

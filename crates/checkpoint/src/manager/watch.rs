@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nono_snapshot::Observer;
 
 #[derive(Clone)]
-pub(super) struct Watcher(Arc<dyn Observer + Send>);
+pub(crate) struct Watcher(Arc<dyn Observer + Send>);
 
 impl Watcher {
     pub(super) fn new(observer: impl Observer + Send + 'static) -> Watcher {

@@ -2,8 +2,11 @@
 
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use nono_checkpoint::{CheckpointError, Origin};
+use nono_checkpoint::{CheckpointError, Origin, Target};
+use nono_snapshot::{CaptureError, Observer, SnapshotError};
 
 use crate::common::{World, noise, taken, text};
 
@@ -116,4 +119,51 @@ fn a_damaged_pack_takes_only_what_is_in_it() {
     world.restore(first.id.as_str());
     assert_eq!(std::fs::read(world.path("old")).unwrap(), noise(5000, 1));
     assert_eq!(world.read("same"), "the same");
+}
+
+/// Counts what it is told, and may have had enough.
+#[derive(Clone, Debug, Default)]
+struct Watching {
+    told: Arc<AtomicU64>,
+    enough: bool,
+}
+
+impl Observer for Watching {
+    fn progress(&self, done: u64, _total: u64) {
+        self.told.fetch_max(done, Ordering::Relaxed);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.enough
+    }
+}
+
+#[test]
+fn a_check_is_watched_and_half_of_one_is_none() {
+    let world = World::new();
+    world.write("file", noise(5000, 1));
+    world.create();
+    let mut manager = world.manager();
+    let watching = Watching::default();
+    manager.observe(watching.clone());
+    assert!(manager.verify(None).unwrap().is_clean());
+    assert!(watching.told.load(Ordering::Relaxed) >= 5000);
+    manager.observe(Watching { enough: true, ..Watching::default() });
+    let cancelled = CheckpointError::from(SnapshotError::from(CaptureError::Cancelled)).to_string();
+    assert_eq!(manager.verify(None).unwrap_err().to_string(), cancelled);
+}
+
+#[test]
+fn turns_that_nobody_named_are_told_apart() {
+    let world = World::new();
+    world.write("file", "1");
+    let mut manager = world.manager();
+    let first = manager.begin_turn().unwrap();
+    assert_eq!(manager.turn(), Some(first.as_str()));
+    let one = taken(manager.ensure_checkpoint(&world.tree, "x", &Origin::default()));
+    world.write("file", "2");
+    assert_ne!(manager.begin_turn().unwrap(), first);
+    let other = taken(manager.ensure_checkpoint(&world.tree, "x", &Origin::default()));
+    assert_ne!(one.id, other.id);
+    assert_eq!(manager.find(&world.tree, &Target::Turn(first)).unwrap().id, one.id);
 }

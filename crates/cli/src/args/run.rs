@@ -224,11 +224,7 @@ impl CommonArgs {
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {
-    let fine = !name.is_empty()
-        && name.len() <= 64
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        && name != "last";
-    if fine {
+    if nono::session::is_name(name) {
         return Ok(());
     }
     Err(Failure::usage(format!(

@@ -1,15 +1,13 @@
 //! `nono hooks …`.
 
 use std::io::Read;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nono::diagnostic::{escape, shown};
 use nono::hooks::agents::Agent;
 use nono::hooks::install::{self, Applied, Change, InstallError, Plan, Request, Scope, Status};
-use nono::hooks::slash;
+use nono::hooks::{json, slash};
 use nono::session::Host;
-use serde_json::{Value, json};
 
 use crate::args::{ConsentArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
 use crate::failure::{Failure, NOT_DONE};
@@ -88,7 +86,7 @@ fn change(
 /// What came of it.
 fn tell(plan: &Plan, verb: &str, applied: Option<&Applied>, consent: ConsentArgs) -> Result<u8, Failure> {
     if consent.json {
-        message::answer_json(&as_json(plan, applied))?;
+        message::answer_json(&json::plan(plan, applied))?;
         return Ok(0);
     }
     match applied {
@@ -118,19 +116,11 @@ pub(super) fn written(plan: &Plan, verb: &str, applied: &Applied) {
 pub(super) fn text(plan: &Plan, verb: &str) -> String {
     let mut lines = vec![format!("To {verb} the hooks of {}:", plan.agent.title())];
     lines.extend(
-        plan.changes
-            .iter()
-            .map(|change| format!("  {:<7} {}  ({})", action(change), shown(&change.path), describe(change))),
+        plan.changes.iter().map(|change| {
+            format!("  {:<7} {}  ({})", change.action(), shown(&change.path), describe(change))
+        }),
     );
     lines.join("\n")
-}
-
-fn action(change: &Change) -> &'static str {
-    match (&change.before, &change.after) {
-        (None, _) => "create",
-        (_, None) => "delete",
-        _ => "edit",
-    }
 }
 
 fn describe(change: &Change) -> &'static str {
@@ -141,21 +131,6 @@ fn describe(change: &Change) -> &'static str {
         Purpose::Instructions => "what the agent should know",
         Purpose::Config => "turns checkpoints on",
     }
-}
-
-fn as_json(plan: &Plan, applied: Option<&Applied>) -> Value {
-    let change = |change: &Change| json!({"path": path(&change.path), "action": action(change), "purpose": change.purpose.name()});
-    json!({
-        "agent": plan.agent.name(),
-        "changes": plan.changes.iter().map(change).collect::<Vec<_>>(),
-        "notes": plan.notes,
-        "applied": applied.is_some(),
-        "backups": applied.map(|applied| applied.backups.iter().map(|backup| path(backup)).collect::<Vec<_>>()).unwrap_or_default(),
-    })
-}
-
-fn path(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }
 
 fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
@@ -170,7 +145,7 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
         }
     }
     if args.json {
-        message::answer_json(&all.iter().map(status_json).collect::<Vec<_>>())?;
+        message::answer_json(&all.iter().map(json::status).collect::<Vec<_>>())?;
     } else {
         message::answer(&all.iter().map(status_line).collect::<Vec<_>>().join("\n"))?;
     }
@@ -183,18 +158,6 @@ fn status_line(status: &Status) -> String {
     let binary = status.binary.as_ref().map(|(binary, _)| format!("calls {}", shown(binary)));
     let below = binary.into_iter().chain(status.state.why().map(escape));
     std::iter::once(first).chain(below.map(|text| format!("{:27} {text}", ""))).collect::<Vec<_>>().join("\n")
-}
-
-fn status_json(status: &Status) -> Value {
-    json!({
-        "agent": status.agent.name(),
-        "scope": if status.scope == Scope::User { "user" } else { "project" },
-        "state": status.state.name(),
-        "why": status.state.why(),
-        "file": path(&status.file),
-        "binary": status.binary.as_ref().map(|(binary, _)| path(binary)),
-        "binary_exists": status.binary.as_ref().map(|(_, runs)| *runs),
-    })
 }
 
 /// `/rollback`: everything it says goes to stdout, and it never fails, since an agent shows only that then.

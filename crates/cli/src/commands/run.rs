@@ -121,8 +121,8 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
             wanted: None,
             backend: asking::whoever_is_there(),
             accept_weaker,
-            own: Vec::new(),
             urls: opener(args),
+            ..Asking::default()
         });
     };
     let (policy, profile) = session::resolve(request, host)?;
@@ -135,6 +135,7 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
         accept_weaker,
         own: asking::files(args)?,
         urls: opener(args),
+        off_terminal: false,
     })
 }
 

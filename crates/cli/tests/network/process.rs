@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nono_proxy::{Limits, Phase};
+use nono_proxy::{Config, Limits, Phase};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
@@ -74,9 +74,8 @@ impl Helper {
 
     fn limited(allowed: &[String], limits: Limits) -> Helper {
         let mut helper = Helper::start();
-        let limits = serde_json::to_value(limits).unwrap();
-        let config = json!({"allowed": allowed, "token": null, "upstream": null, "routes": [], "limits": limits,
-                            "certificates": ""});
+        let allowed = allowed.iter().map(|host| host.parse().unwrap()).collect();
+        let config = Config { allowed, limits, ..Config::default() };
         helper.send(&json!({"type": "setup", "config": config}));
         assert_eq!(helper.receive(), json!({"type": "ready", "authority": null}));
         helper

@@ -22,7 +22,7 @@ pub use nono_audit::proof::{EventProof, Proof, ProofError};
 pub use nono_audit::reader::{ReadError, Reader};
 pub use nono_audit::record::{self, Record};
 pub use nono_audit::redact::{Changes, Key, Redactor, Table};
-pub use nono_audit::session::{Answers, Counts, SessionRecord};
+pub use nono_audit::session::{Answers, Counts, NetworkEntry, SessionRecord};
 pub use nono_audit::sign::{PublicKey, SigningKey};
 pub use nono_audit::verify::{
     LedgerVerification, Options as VerifyOptions, State as VerifiedState, Verification,

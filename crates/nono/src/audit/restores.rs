@@ -11,11 +11,11 @@ use nono_audit::event::{Event, Restore, SessionEnded, SessionStarted};
 use nono_audit::ledger::LedgerError;
 use nono_audit::log::{CreateError, FinishError, Options};
 use nono_audit::{Digest, Log, WriteError};
-use nono_sys::process::timestamp;
 use nono_sys::time::now_ms;
 use thiserror::Error;
 
 use super::error::AuditError;
+use crate::session::folder::new_id;
 
 /// On whose behalf restores are made.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl RestoreLog {
         let pid = std::process::id();
         let started = SessionStarted {
             time_ms: now_ms(),
-            session_id: format!("{}-{pid}", timestamp()),
+            session_id: new_id(),
             name: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid,

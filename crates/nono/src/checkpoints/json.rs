@@ -6,10 +6,12 @@ use nono_checkpoint::forget::Purged;
 use nono_checkpoint::legacy::Legacy;
 use nono_checkpoint::unprotected::Unprotected;
 use nono_checkpoint::verify::{Lost, Verified};
-use nono_checkpoint::{Checkpoint, Origin, Outcome, Plan, ProjectStatus, Pruned, Status};
+use nono_checkpoint::{Checkpoint, Ensured, Origin, Outcome, Plan, ProjectStatus, Pruned, Status};
 use serde_json::{Value, json};
 
+use super::differences::{Difference, Differences};
 use super::import::{Imported, Skipped};
+use crate::rollback::changes::JsonText;
 use crate::shapes::{counts, failed, kept, path};
 
 /// A project's checkpoints, newest first.
@@ -76,6 +78,39 @@ pub fn checkpoint(one: &Checkpoint) -> Value {
         "not_covered": one.left_out,
         "stats": one.stats,
     })
+}
+
+/// What came of wanting a checkpoint.
+pub fn ensured(ensured: &Ensured) -> Value {
+    match ensured {
+        Ensured::Taken { project, checkpoint: taken, coverage } => json!({
+            "result": "taken",
+            "project": path(project),
+            "checkpoint": checkpoint(taken),
+            "coverage": coverage,
+        }),
+        Ensured::Skipped { project, why } => {
+            json!({"result": "skipped", "project": path(project), "why": why})
+        }
+        Ensured::Failed { dir, error } => {
+            json!({"result": "failed", "project": path(dir), "why": error.to_string()})
+        }
+    }
+}
+
+/// A checkpoint, and what changed since then.
+pub fn diff(since: &Checkpoint, differences: &Differences) -> Value {
+    let mut value = checkpoint(since);
+    value["counts"] = json!(differences.counts);
+    value["changes"] = differences.all.iter().map(difference).collect();
+    value
+}
+
+pub fn difference(one: &Difference) -> Value {
+    let mut value = json!(one.item);
+    value["binary"] = json!(one.binary);
+    value["patch"] = json!(JsonText(&one.patch));
+    value
 }
 
 pub fn status(status: &Status) -> Value {

@@ -3,6 +3,7 @@
 //!
 //! Nothing here prints or asks: plans and outcomes are values.
 
+mod differences;
 pub mod import;
 pub mod json;
 mod paths;
@@ -12,6 +13,8 @@ pub mod settings;
 pub use nono_checkpoint::forget::{Holding, Purged};
 pub use nono_checkpoint::legacy::Legacy;
 pub use nono_checkpoint::manager::{Compared, Completed, Note};
+pub use nono_checkpoint::unprotected::Unprotected;
+pub use nono_checkpoint::usage::Usage;
 pub use nono_checkpoint::verify::{Lost, Verified};
 pub use nono_checkpoint::{
     Checkpoint, CheckpointError, CheckpointId, CheckpointManager, Choice, Config, Conflicts, Ensured, Host,
@@ -19,6 +22,7 @@ pub use nono_checkpoint::{
     Target, manager, origin, project, remote, trigger, turns,
 };
 
+pub use differences::{Difference, Differences, changes_of, differences};
 pub use paths::{PathError, chosen};
 pub use recorded::{RECORDED_AS, Recorded, restore, undo};
 pub use settings::SettingsError;

@@ -30,8 +30,28 @@ pub fn load(file: &Path) -> Result<Config, SettingsError> {
     }
 }
 
+/// A setting that somebody gives besides the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    Switch(bool),
+    Number(i64),
+}
+
+/// These instead of what `config` says, by the names and within the bounds of the file.
+pub fn with(config: Config, given: &[(&str, Given)]) -> Result<Config, String> {
+    let value = |given: Given| match given {
+        Given::Switch(on) => Value::Boolean(on),
+        Given::Number(number) => Value::Integer(number),
+    };
+    let table = given.iter().map(|(key, given)| ((*key).to_owned(), value(*given))).collect();
+    apply(config, &table)
+}
+
 fn parse(table: &Table) -> Result<Config, String> {
-    let mut config = Config::default();
+    apply(Config::default(), table)
+}
+
+fn apply(mut config: Config, table: &Table) -> Result<Config, String> {
     for (key, value) in table {
         match key.as_str() {
             "enabled" => config.enabled = switch(key, value)?,
@@ -99,6 +119,24 @@ mod tests {
             min_interval_hours: 0,
         };
         assert_eq!(loaded(all), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_given_besides_the_file() {
+        let config = Config { max_snapshots: 3, max_files: 4, ..Config::default() };
+        let given = [("enabled", Given::Switch(true)), ("max_files", Given::Number(0))];
+        let expected = Config { enabled: true, max_files: 0, ..config.clone() };
+        assert_eq!(with(config.clone(), &given), Ok(expected));
+        for (given, error) in [
+            (
+                ("max_snapshots", Given::Number(0)),
+                "`checkpoints.max_snapshots` should be a whole number from 1 on",
+            ),
+            (("enabled", Given::Number(1)), "`checkpoints.enabled` should be true or false"),
+            (("enable", Given::Switch(true)), "`checkpoints.enable` is not known"),
+        ] {
+            assert_eq!(with(config.clone(), &[given]), Err(error.to_owned()));
+        }
     }
 
     #[test]

@@ -155,6 +155,7 @@ mod tests {
             category: Some(category),
             address: address.map(str::to_owned),
             credential: None,
+            route: None,
             bytes_sent: 0,
             bytes_received: 0,
             duration_ms: 0,

@@ -106,6 +106,17 @@ pub struct Change {
     pub after: Option<Vec<u8>>,
 }
 
+impl Change {
+    /// `create`, `edit` or `delete`.
+    pub fn action(&self) -> &'static str {
+        match (&self.before, &self.after) {
+            (None, _) => "create",
+            (_, None) => "delete",
+            _ => "edit",
+        }
+    }
+}
+
 /// What would be done.
 #[derive(Clone, Debug)]
 pub struct Plan {

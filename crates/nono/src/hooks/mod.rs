@@ -9,6 +9,7 @@ pub mod backend;
 pub mod declined;
 pub mod denial;
 pub mod install;
+pub mod json;
 pub mod run;
 pub mod slash;
 pub mod upkeep;

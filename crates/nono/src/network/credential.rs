@@ -240,8 +240,7 @@ pub(super) struct Around<'a> {
 
 impl Around<'_> {
     fn variable(&self, name: &str) -> Option<&OsStr> {
-        let found = self.env.iter().find(|(given, _)| given == name);
-        found.map(|(_, value)| value.as_os_str()).filter(|value| !value.is_empty())
+        value(self.env, name)
     }
 
     fn file(&self, name: &str, path: &Path) -> Result<String, CredentialError> {
@@ -258,15 +257,41 @@ impl Around<'_> {
     }
 
     fn keyring(&self, name: &str, service: &str, user: Option<&str>) -> Result<String, CredentialError> {
-        let missing = |_| CredentialError::NoKeyring { name: name.to_owned() };
-        let tool =
-            program::find(OsStr::new("secret-tool"), self.variable("PATH"), self.cwd).map_err(missing)?;
-        let mut args: Vec<OsString> = vec!["lookup".into(), "service".into(), service.into()];
-        args.extend(user.into_iter().flat_map(|user| ["username".into(), user.into()]));
-        let wrong = |error| CredentialError::Keyring { name: name.to_owned(), error };
-        let said = command::output(&tool, &args, self.env, self.cwd, command::PATIENCE).map_err(wrong)?;
-        Ok(without_line_break(said))
+        let name = name.to_owned();
+        keyring(service, user, self.env, self.cwd).map_err(|error| match error {
+            KeyringError::Missing => CredentialError::NoKeyring { name },
+            KeyringError::Failed(error) => CredentialError::Keyring { name, error },
+        })
     }
+}
+
+/// A variable that says something.
+pub(crate) fn value<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+    let found = env.iter().find(|(given, _)| given == name);
+    found.map(|(_, value)| value.as_os_str()).filter(|value| !value.is_empty())
+}
+
+/// Why the keyring has no answer.
+#[derive(Debug, Error)]
+pub(crate) enum KeyringError {
+    #[error("the keyring is asked by secret-tool, which is not installed")]
+    Missing,
+    #[error("the keyring: {0}")]
+    Failed(#[from] CommandError),
+}
+
+/// Ask the keyring.
+pub(crate) fn keyring(
+    service: &str,
+    user: Option<&str>,
+    env: &[(OsString, OsString)],
+    cwd: &Path,
+) -> Result<String, KeyringError> {
+    let tool = program::find(OsStr::new("secret-tool"), value(env, "PATH"), cwd);
+    let tool = tool.map_err(|_| KeyringError::Missing)?;
+    let mut args: Vec<OsString> = vec!["lookup".into(), "service".into(), service.into()];
+    args.extend(user.into_iter().flat_map(|user| ["username".into(), user.into()]));
+    Ok(without_line_break(command::output(&tool, &args, env, cwd, command::PATIENCE)?))
 }
 
 /// Files and programs end their text with one.

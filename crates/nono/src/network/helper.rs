@@ -141,7 +141,7 @@ fn write_events(mut socket: UnixStream, backlog: Arc<Backlog>) -> io::Result<Joi
         while let Some(events) = backlog.take() {
             let mut frames = Vec::new();
             for (event, untold) in events {
-                frames.extend(SAID.encode(&Said::Event { event, untold })?);
+                frames.extend(SAID.encode(&Said::Event { event: Box::new(event), untold })?);
             }
             socket.write_all(&frames)?;
         }

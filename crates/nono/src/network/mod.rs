@@ -36,6 +36,7 @@ use nono_policy::{CapabilitySource, HostGrant, NetworkPolicy, RunRequest};
 
 pub use command::CommandError;
 pub use credential::{Credential, CredentialError, CredentialRequest, Source};
+pub(crate) use credential::{keyring, value};
 pub use environment::environment;
 pub use helper::{HelperError, serve};
 pub use process::{NetworkObserver, bind};

@@ -258,7 +258,7 @@ mod tests {
     fn what_it_had_not_told_is_known_when_it_is_gone() {
         let (here, mut there) = UnixStream::pair().unwrap();
         for untold in [Untold { allowed: 9, refused: 9 }, Untold { allowed: 2, refused: 3 }] {
-            SAID.write(&mut there, &Said::Event { event: event("h", true), untold }).unwrap();
+            SAID.write(&mut there, &Said::Event { event: Box::new(event("h", true)), untold }).unwrap();
         }
         drop(there);
         let listener = OwnedFd::from(bind().unwrap());

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nono_policy::hosts::HostRule;
 use nono_policy::{NetworkPolicy, ResolvedPolicy};
-use nono_proxy::{Config, Limits, Route, Secret};
+use nono_proxy::{ClientTls, Config, Route, Secret};
 use nono_sys::errno;
 use thiserror::Error;
 
@@ -120,7 +120,7 @@ impl Network {
         let speaks_tls = routes.iter().any(|route| route.https);
         let certificates = if speaks_tls { certificates(networking)? } else { String::new() };
         let token = Secret::new(random::<32>()?);
-        let secrets = routes.iter().map(|route| route.secret.clone()).collect();
+        let secrets = routes.iter().filter_map(Route::secret).cloned().collect();
         let mut placed = Vec::new();
         for (credential, route) in networking.credentials.iter().zip(&routes) {
             placed.extend(environment::placed(credential, &route.dummy, port));
@@ -130,8 +130,8 @@ impl Network {
             token: Some(token.clone()),
             upstream: networking.upstream.as_ref().map(super::UpstreamProxy::config),
             routes,
-            limits: Limits::default(),
             certificates: certificates.clone(),
+            ..Config::default()
         };
         let waiting =
             Waiting::start(&networking.helper, config).map_err(|trouble| helper_failed(&trouble))?;
@@ -230,8 +230,10 @@ fn routes(credentials: &[Credential], around: &Around<'_>) -> Result<Vec<Route>,
             port: service.port,
             base: String::new(),
             inject: service.inject.clone(),
-            secret: credential.fetch(around)?,
+            secret: credential.fetch(around)?.into(),
             dummy: format!("nono-dummy-{}", random::<16>()?),
+            endpoints: Vec::new(),
+            tls: ClientTls::default(),
         })
     };
     credentials.iter().map(route).collect()

@@ -27,7 +27,7 @@ pub struct UpstreamProxy {
 }
 
 impl UpstreamProxy {
-    pub(super) fn config(&self) -> Upstream {
+    pub(crate) fn config(&self) -> Upstream {
         Upstream {
             host: self.host.to_string(),
             port: self.port,

@@ -37,7 +37,7 @@ pub(super) enum Said {
     },
     Serving,
     Event {
-        event: Event,
+        event: Box<Event>,
         /// What waited behind it. Should the helper never speak again, that much is lost at least.
         untold: Untold,
     },
@@ -72,8 +72,14 @@ const MOST_TEXT: usize = 1000;
 
 /// The event with no text longer than a reader needs: they come from the command, and a frame has its bound.
 pub(super) fn bounded(mut event: Event) -> Event {
-    let texts =
-        [&mut event.method, &mut event.path, &mut event.reason, &mut event.address, &mut event.credential];
+    let texts = [
+        &mut event.method,
+        &mut event.path,
+        &mut event.reason,
+        &mut event.address,
+        &mut event.credential,
+        &mut event.route,
+    ];
     for text in texts.into_iter().flatten().chain([&mut event.host]) {
         if text.len() > MOST_TEXT {
             let end = (0..=MOST_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -104,6 +110,7 @@ pub(super) mod tests {
             category: (!allowed).then_some(Category::HostDenied),
             address: None,
             credential: None,
+            route: None,
             bytes_sent: 0,
             bytes_received: 0,
             duration_ms: 0,
@@ -123,9 +130,13 @@ pub(super) mod tests {
             reason: text(),
             address: text(),
             credential: text(),
+            route: text(),
             ..event("", false)
         };
-        let said = |event| Said::Event { event, untold: Untold { allowed: u64::MAX, refused: u64::MAX } };
+        let said = |event| Said::Event {
+            event: Box::new(event),
+            untold: Untold { allowed: u64::MAX, refused: u64::MAX },
+        };
         assert!(SAID.encode(&said(event.clone())).is_err());
         assert!(SAID.encode(&said(bounded(event))).is_ok());
     }

@@ -16,6 +16,7 @@ mod executing;
 pub(crate) mod folder;
 mod git_index;
 mod history;
+pub mod json;
 pub mod later;
 pub mod live;
 pub mod patch;

@@ -100,7 +100,12 @@ impl Catalogue {
         sessions: Vec<SessionEntry>,
         retention: &Retention,
     ) -> (Vec<SessionEntry>, Vec<SessionEntry>) {
-        let counted = sessions.iter().filter(|entry| !entry.pinned && self.is_home(&entry.dir)).count();
+        // Of those that run one is counted, the one that asks: they cannot go, and for their sake one that has just
+        // ended would.
+        let counts = |entry: &&SessionEntry| !entry.pinned && self.is_home(&entry.dir);
+        let (live, ended): (Vec<_>, Vec<_>) =
+            sessions.iter().filter(counts).partition(|entry| entry.status == Status::Live);
+        let counted = ended.len() + live.len().min(1);
         let mut excess = retention.max_sessions.map_or(0, |max| counted.saturating_sub(max));
         let may_go = sessions.into_iter().filter(|entry| self.may_go(entry));
         may_go.partition(|entry| {

@@ -23,13 +23,22 @@ pub struct Asking {
     pub accept_weaker: bool,
     /// Files that decide, or that are secret: no answer opens them.
     pub own: Vec<PathBuf>,
+    /// Whoever answers needs no terminal, and none is kept from the command.
+    pub off_terminal: bool,
     /// Who opens web addresses outside, where the command may have any opened.
     pub urls: Option<Arc<dyn UrlOpener>>,
 }
 
 impl Default for Asking {
     fn default() -> Asking {
-        Asking { wanted: None, backend: Arc::new(DenyAll), accept_weaker: false, own: Vec::new(), urls: None }
+        Asking {
+            wanted: None,
+            backend: Arc::new(DenyAll),
+            accept_weaker: false,
+            own: Vec::new(),
+            off_terminal: false,
+            urls: None,
+        }
     }
 }
 
@@ -46,7 +55,7 @@ pub(super) fn stage(wanted: bool) -> Result<Option<Stage>, RunError> {
 }
 
 /// What the supervisor needs for its mediation.
-pub(super) fn mediate(
+pub(crate) fn mediate(
     policy: &ResolvedPolicy,
     prepared: &Prepared,
     own: Vec<PathBuf>,

@@ -11,11 +11,18 @@ use crate::interrupt::Interrupts;
 pub(super) struct Capturing {
     interrupts: Interrupts,
     observer: Arc<dyn RunObserver>,
+    /// The observer can end it, too.
+    heeds_observer: bool,
 }
 
 impl Capturing {
     pub(super) fn new(signals: Arc<Signals>, observer: Arc<dyn RunObserver>) -> Capturing {
-        Capturing { interrupts: Interrupts::over(signals), observer }
+        Capturing { interrupts: Interrupts::over(signals), observer, heeds_observer: true }
+    }
+
+    /// For the capture after the command's end: whoever wanted that wants to know what it did all the same.
+    pub(super) fn last(signals: Arc<Signals>, observer: Arc<dyn RunObserver>) -> Capturing {
+        Capturing { heeds_observer: false, ..Capturing::new(signals, observer) }
     }
 
     /// The signal that ended the capture, if one did.
@@ -30,6 +37,6 @@ impl Observer for Capturing {
     }
 
     fn cancelled(&self) -> bool {
-        self.signal().is_some()
+        self.signal().is_some() || self.heeds_observer && self.observer.cancelled()
     }
 }

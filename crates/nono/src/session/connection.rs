@@ -45,7 +45,7 @@ impl Connection {
                     SocketAddr::V6(_) => return Err(NetworkError::Twice.into()),
                 }
             }
-            Some(ProxyPlace::Own) | None => (None, blueprint),
+            Some(ProxyPlace::Own { .. }) | None => (None, blueprint),
         };
         let connection =
             Connection { networking, env: host.env.clone(), cwd: host.context.cwd.clone(), listener };

@@ -8,10 +8,14 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nono_policy::{ResolvedPolicy, SandboxState, Typed};
 use nono_sandbox::SessionPaths;
 use nono_sys::{fs, process};
+
+/// How many this process made.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// A session's folder; removed when dropped, unless it is left to the next run's sweep.
 #[derive(Debug)]
@@ -22,6 +26,16 @@ pub struct SessionFolder {
     keep: bool,
 }
 
+/// An id that nobody else has: of a session, or of a restore, which has a log of its own. A library may have several in
+/// one process, also one after the other within a second.
+pub(crate) fn new_id() -> String {
+    let stamp = format!("{}-{}", process::timestamp(), std::process::id());
+    match MADE.fetch_add(1, Ordering::Relaxed) {
+        0 => stamp,
+        earlier => format!("{stamp}-{earlier}"),
+    }
+}
+
 impl SessionFolder {
     /// Make a new one below `base`, and sweep what ended sessions left there.
     pub fn create(base: &Path) -> io::Result<SessionFolder> {
@@ -29,16 +43,14 @@ impl SessionFolder {
         sweep(base);
         let pid = std::process::id();
         let started = process::start_time(pid).unwrap_or(0);
-        let stamp = format!("{}-{pid}", process::timestamp());
+        let id = new_id();
         let name = format!("{pid:x}.{started:x}.{:x}", process::pid_namespace());
         let mut attempt = 0u32;
         loop {
-            // A library may have several sessions in one process.
-            let (id, name) = match attempt {
-                0 => (stamp.clone(), name.clone()),
-                _ => (format!("{stamp}-{attempt}"), format!("{name}.{attempt:x}")),
+            let dir = match attempt {
+                0 => base.join(&name),
+                _ => base.join(format!("{name}.{attempt:x}")),
             };
-            let dir = base.join(name);
             match fs::make_dir(&dir, 0o700) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,
                 Err(error) => return Err(error),

@@ -13,7 +13,9 @@ mod checkpoints;
 mod connection;
 mod executable;
 pub(crate) mod folder;
+mod guest;
 mod histories;
+mod host;
 mod learning;
 mod plan;
 mod running;
@@ -48,6 +50,7 @@ use crate::rollback::RollbackError;
 use crate::rollback::tracking::{self, Baseline, RollbackReport};
 use crate::state_dir::StateDirError;
 pub use asking::Asking;
+pub(crate) use asking::mediate;
 use auditing::Book;
 pub use auditing::{AuditReport, Auditing, LogError};
 pub use browser::OPEN_URL;
@@ -57,6 +60,8 @@ pub use checkpoints::{Checkpointing, CheckpointsReport};
 use checkpoints::{Planned, Sweeper};
 use connection::Connection;
 pub use folder::SessionFolder;
+pub use guest::{Captured, Guest};
+pub use host::{HostError, Surroundings};
 use learning::Watched;
 pub use learning::{Learned, Learning};
 pub use plan::{find_program, plan};
@@ -66,7 +71,7 @@ use stand_ins::StandIns;
 pub use tracked::Rollback;
 pub(crate) use tracked::resolved;
 pub use words::{
-    ExecProblem, end_by, failed_exec, io_words, is_confined, network_word, show_arguments, user_id,
+    ExecProblem, end_by, failed_exec, io_words, is_confined, is_name, network_word, show_arguments, user_id,
 };
 
 /// What the edge knows about the machine and hands in.
@@ -100,6 +105,8 @@ pub struct SessionRequest {
     pub learning: Option<Learning>,
     /// The flags that a person typed, for hints of what to type instead.
     pub typed: Option<Vec<OsString>>,
+    /// This process is somebody else's: its signals are left to it.
+    pub guest: Option<Guest>,
 }
 
 impl SessionRequest {
@@ -117,6 +124,7 @@ impl SessionRequest {
             checkpoints: Checkpointing::default(),
             learning: None,
             typed: None,
+            guest: None,
         }
     }
 }
@@ -174,6 +182,8 @@ pub enum SessionError {
     Hold(#[from] HoldError),
     #[error("interrupted by {} before the command started; nothing was left behind", nono_sys::wait::signal_name(*.signal))]
     Interrupted { signal: i32 },
+    #[error("cancelled before the command started; nothing was left behind")]
+    Cancelled,
 }
 
 /// Everything resolved and compiled; nothing started.
@@ -213,6 +223,7 @@ pub struct Session {
     approver: Arc<dyn ApprovalBackend>,
     /// What stands where an agent's files are absent.
     stand_ins: Option<StandIns>,
+    guest: Option<Guest>,
 }
 
 impl Session {
@@ -228,6 +239,10 @@ pub trait RunObserver: Send + Sync {
     fn capturing(&self, files: u64);
     /// The baseline is taken, and the command is about to start.
     fn baseline(&self, baseline: &Baseline<'_>);
+    /// Whether an end is wanted: of the first capture, and of the command of a [`Guest`]. Asked a few times a second.
+    fn cancelled(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody is told.
@@ -247,6 +262,10 @@ pub struct SessionReport {
     pub memory_method: Option<MemoryMethod>,
     /// Somebody outside ended it (`nono stop`).
     pub stopped: bool,
+    /// It was ended because its observer wanted that.
+    pub cancelled: bool,
+    /// What it said, where that was to be kept.
+    pub captured: Option<Captured>,
     pub findings: Findings,
     /// What it was refused and granted while it ran.
     pub mediation: MediationReport,
@@ -260,6 +279,18 @@ pub struct SessionReport {
     pub network: Option<NetworkReport>,
     /// Where checkpoints were taken.
     pub checkpoints: Option<CheckpointsReport>,
+}
+
+impl SessionReport {
+    /// As a shell would have it: the command's own; 124 when its time was over, 137 when it used too much memory, 128+n when
+    /// signal n ended it.
+    pub fn exit_code(&self) -> i32 {
+        match self.limit {
+            Some(LimitHit::Time(_)) => 124,
+            Some(LimitHit::Memory { .. }) => 137,
+            Some(LimitHit::FileSize(_)) | None => running::exit_code(self.ended),
+        }
+    }
 }
 
 /// Resolve only: what `--dry-run` and `why` show. Touches nothing.

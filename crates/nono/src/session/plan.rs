@@ -18,8 +18,8 @@ use super::connection::Connection;
 use super::folder::SessionFolder;
 use super::learning::Watched;
 use super::{
-    Asking, Checkpointing, Host, Rollback, Session, SessionError, SessionRequest, asking, browser, channels,
-    check, is_confined, resolve, stand_ins, tracked,
+    Asking, Checkpointing, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser,
+    channels, check, is_confined, resolve, stand_ins, tracked,
 };
 use crate::program::{self, ProgramError};
 use crate::rollback::tracking::{self, RollbackRequest};
@@ -60,6 +60,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         checkpoints,
         learning,
         typed,
+        guest,
     } = request;
     network.open(&mut policy);
     auditing.close(&mut policy);
@@ -95,10 +96,8 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         None => planned(&checkpoints, strategy, host, &resolved)?,
         Some(_) => (None, None),
     };
-    // A restore that is asked for from inside needs a terminal that is not the command's.
-    let asks_back = checkpoints.is_some() && !resolved.interactive;
     let stand_ins = stand_ins::place(&mut resolved, &host.context.state_dir, strategy)?;
-    let stage = asking::stage(asks.opens || asks.urls || asks_back)?;
+    let stage = asks.stage(&asking, checkpoints.is_some() && !resolved.interactive)?;
     let secrets = network.files().into_iter().chain(auditing.file());
     let wish =
         Mediation { opens: asks.opens, record: watched.is_some(), accept_weaker: asking.accept_weaker };
@@ -119,8 +118,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let prepared = prepare(blueprint, &folder)?;
     let sockets = supervised.then(|| channels::bind(&folder, &host.context.state_dir, info));
     let sockets = sockets.transpose().map_err(failed)?;
-    let output_aside = learning.is_some_and(|learning| learning.output_aside);
-    let options = options(resolved.interactive, stage, diagnostics, output_aside);
+    let options = options(resolved.interactive, stage, diagnostics, learning);
     Ok(Session {
         options,
         command: CommandSpec { program: file, argv: command, env },
@@ -138,6 +136,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         backend: asks.opens.then_some(asking.backend),
         watched,
         stand_ins,
+        guest,
         own: [host.session_base.clone(), host.context.state_dir.clone()]
             .into_iter()
             .chain(asking.own)
@@ -168,8 +167,9 @@ fn planned(
     }
 }
 
-fn options(interactive: bool, asking: Option<Stage>, listen: bool, output_aside: bool) -> Options {
-    Options { interactive, asking, listen, output_aside, grace_ms: GRACE_MS }
+fn options(interactive: bool, asking: Option<Stage>, listen: bool, learning: Option<Learning>) -> Options {
+    let output_aside = learning.is_some_and(|learning| learning.output_aside);
+    Options { interactive, asking, listen, output_aside, streams: None, cancel: None, grace_ms: GRACE_MS }
 }
 
 /// What `nono ps` shows.
@@ -297,10 +297,18 @@ impl Asks {
         if (asks.opens || asks.urls) && strategy != ExecStrategy::Supervised {
             return Err(SessionError::AskNeedsSupervisor { strategy });
         }
-        if (asks.opens || asks.urls) && interactive {
+        if (asks.opens || asks.urls) && interactive && !asking.off_terminal {
             return Err(SessionError::AskNeedsTerminal);
         }
         Ok(asks)
+    }
+}
+
+impl Asks {
+    /// Where questions are put to the person, if they are. A restore that is asked for from inside (`back`) needs a terminal
+    /// that is not the command's, too.
+    fn stage(&self, asking: &Asking, back: bool) -> Result<Option<Stage>, RunError> {
+        asking::stage(!asking.off_terminal && (self.opens || self.urls || back))
     }
 }
 

@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use nono_supervisor::TakesListener;
 use nono_supervisor::mediate::Mediate;
 use nono_supervisor::urls::{Redact, Urls};
+use nono_supervisor::{Outcome, RunError, TakesListener};
+use nono_sys::process::Signals;
 use nono_sys::wait::Ended;
 
 use super::auditing::{Start, Trail};
 use super::capturing::Capturing;
 use super::tracked::begin;
-use super::{RunObserver, Session, SessionError, SessionReport, asking};
+use super::{RunObserver, Session, SessionError, SessionReport, asking, guest};
 use crate::diagnostic::diagnose;
+use crate::network::NetworkReport;
 
 /// Run a supervised or monitored session to its end.
 pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionReport, SessionError> {
     // Before any thread is started: signals are data from here on, also while a snapshot is taken.
-    let signals = Arc::new(nono_supervisor::take_signals()?);
+    let signals = Arc::new(signals(session.guest.is_some())?);
     let Session {
         policy,
         mut command,
@@ -37,6 +39,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         checkpoints,
         sweeper,
         approver,
+        guest,
         ..
     } = session;
     let start = Start {
@@ -80,24 +83,21 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
             tracked.as_ref().map(|(watching, _)| watching.live()),
         )
     };
-    let outcome = nono_supervisor::run(&prepared, &command, &options, &signals, mediate, channels);
+    let (captured, outcome) = guest::run(guest, &**observer, &options, |options| {
+        nono_supervisor::run(&prepared, &command, options, &signals, mediate, channels)
+    });
     // Nothing runs any more; the last snapshot is no reason to be listed, and is taken without what only stood there.
     drop(place);
     drop(stand_ins);
     // What the command's connections came to is in the log before it is closed.
     let network = network.map(|network| network.finish());
-    if let Some(trail) = &trail {
-        if let Some(network) = &network {
-            trail.network_ended(network);
-        }
-        trail.ended(&outcome);
-    }
+    write_end(trail.as_deref(), network.as_ref(), &outcome);
     // Before the log is closed, which the last snapshot does.
     let checkpoints = protecting.map(|protecting| protecting.finish());
     sweeper.inspect(|sweeper| sweeper.sweep(trail.as_deref()));
     let rollback = tracked.map(|(watching, ending)| {
         let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
-        ending.finish(watching, ended, Arc::new(Capturing::new(signals.clone(), observer.clone())))
+        ending.finish(watching, ended, Arc::new(Capturing::last(signals.clone(), observer.clone())))
     });
     let audit = trail.map(|trail| trail.report());
     let outcome = outcome?;
@@ -111,6 +111,8 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         limit: outcome.limit,
         memory_method: outcome.memory_method,
         stopped: outcome.stopped,
+        cancelled: outcome.cancelled,
+        captured,
         findings,
         rollback,
         learned,
@@ -118,6 +120,23 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         network,
         checkpoints,
     })
+}
+
+fn write_end(trail: Option<&Trail>, network: Option<&NetworkReport>, outcome: &Result<Outcome, RunError>) {
+    let Some(trail) = trail else { return };
+    if let Some(network) = network {
+        trail.network_ended(network);
+    }
+    trail.ended(outcome);
+}
+
+/// Those of a process of our own are data; a host hears its own, and the threads of a run none.
+fn signals(guest: bool) -> Result<Signals, RunError> {
+    if guest {
+        let failed = |source| RunError::Supervise { what: "set the signals aside", source };
+        return Signals::aside().map_err(failed);
+    }
+    nono_supervisor::take_signals()
 }
 
 /// The log says so, too, and is closed.

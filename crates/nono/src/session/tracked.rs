@@ -115,6 +115,7 @@ pub(super) fn begin(
     let capturing = Arc::new(Capturing::new(signals.clone(), observer.clone()));
     let tracking = match (Tracking::begin(plan, capturing.clone()), capturing.signal()) {
         (Err(_), Some(signal)) => return Err(SessionError::Interrupted { signal }),
+        (Err(_), None) if observer.cancelled() => return Err(SessionError::Cancelled),
         (result, _) => result?,
     };
     observer.baseline(&tracking.told(began.elapsed()));

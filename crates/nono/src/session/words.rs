@@ -31,6 +31,14 @@ pub fn network_word(network: &NetworkPolicy) -> String {
     }
 }
 
+/// Whether a session can have this name: nothing that would have to be quoted, or that means something else.
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 64
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && name != "last"
+}
+
 /// Why exec failed, as a shell tells it apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecProblem {

@@ -35,7 +35,7 @@ impl<'a> Asked<'a> {
     pub(crate) fn reverse(path: &str, shared: &'a Shared) -> Option<Asked<'a>> {
         let reverse = shared.routes.reverse(path)?;
         Some(Asked {
-            via: Via::new(shared, reverse.service, Some(reverse.route)),
+            via: Via::new(reverse.service, Some(reverse.route)),
             mode: Mode::Reverse,
             target: Target { host: reverse.service.host.clone(), port: reverse.service.port },
             path: reverse.target.into(),
@@ -45,16 +45,12 @@ impl<'a> Asked<'a> {
     /// A plain request.
     pub(crate) fn forward(target: &Target, path: &'a str, shared: &'a Shared) -> Option<Asked<'a>> {
         let service = shared.routes.service(&target.host, target.port, false)?;
-        let via = Via::new(shared, service, None);
+        let via = Via::new(service, None);
         Some(Asked { via, mode: Mode::Forward, target: target.clone(), path: path.into() })
     }
 
     /// Inside of a tunnel. Nothing that is said there leads anywhere else.
-    pub(crate) fn inside(
-        inside: Inside<'a>,
-        request: &'a Request,
-        shared: &'a Shared,
-    ) -> Result<Asked<'a>, Refusal> {
+    pub(crate) fn inside(inside: Inside<'a>, request: &'a Request) -> Result<Asked<'a>, Refusal> {
         let path = match &request.form {
             Form::Origin { path } => path.as_str(),
             Form::Absolute { https, target, path }
@@ -71,8 +67,21 @@ impl<'a> Asked<'a> {
         if host.is_some_and(|host| host != *inside.target) {
             return Err(misdirected(inside.target));
         }
-        let via = Via::new(shared, inside.service, None);
+        let via = Via::new(inside.service, None);
         Ok(Asked { via, mode: Mode::ConnectIntercept, target: inside.target.clone(), path: path.into() })
+    }
+
+    /// The name of the route whose prefix was asked.
+    pub(crate) fn route(&self) -> Option<&'a str> {
+        self.via.reverse.map(|route| route.name.as_str())
+    }
+
+    /// The path as it may be told: what the client shows to be let in does not stand in it.
+    pub(crate) fn shown_path(&self) -> Cow<'_, str> {
+        let dummies = self.via.service.routes().iter().map(|route| route.dummy.as_str());
+        dummies.fold(Cow::Borrowed(&*self.path), |path, dummy| {
+            if path.contains(dummy) { Cow::Owned(path.replace(dummy, "***")) } else { path }
+        })
     }
 
     /// An error is said to the client by the caller: no byte of an answer has been sent then.
@@ -91,7 +100,9 @@ impl<'a> Asked<'a> {
                 judge::listed(&shared.config, &self.target)?;
             }
         }
-        let outgoing = self.via.outgoing(request, &self.path)?;
+        let authenticated =
+            shared.config.token.is_some() && judge::authenticated(&shared.config, &request.fields);
+        let outgoing = self.via.outgoing(request, &self.path, authenticated)?;
         record.event.credential = outgoing.credential.map(str::to_owned);
         let (request, path) = (&outgoing.request, &*outgoing.path);
         let forward = Forward { request, target: &self.target, path, via: Some(self.via), tunnelled: false };

@@ -5,7 +5,7 @@ use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::{Line, Service};
+use super::Line;
 use crate::config::{Inject, Route, Secret};
 
 /// Padding is often left out.
@@ -36,23 +36,31 @@ pub struct Injection<'a> {
     pub change: Change,
 }
 
-impl Service {
-    /// The credential whose dummy the request shows; none: it goes on as it is.
-    pub fn injection<'a>(&'a self, target: &str, headers: &[Line<'_>]) -> Option<Injection<'a>> {
-        self.routes.iter().find_map(|route| injection(route, target, headers))
-    }
+/// Whether a request has the route's dummy where the secret would go.
+pub fn shows(route: &Route, target: &str, headers: &[Line<'_>]) -> bool {
+    change(route, "", target, headers).is_some()
 }
 
-/// The same for one route alone.
+/// Whether a header is nothing but the dummy, so that nobody but this proxy has a use for it.
+pub fn is_dummy(route: &Route, value: &[u8]) -> bool {
+    carries(value, &route.dummy)
+}
+
+/// What a route adds to a request that shows its dummy; none: it goes on as it is.
 pub fn injection<'a>(route: &'a Route, target: &str, headers: &[Line<'_>]) -> Option<Injection<'a>> {
-    let secret = route.secret.reveal();
+    let change = change(route, route.secret()?.reveal(), target, headers)?;
+    Some(Injection { credential: &route.name, change })
+}
+
+/// What puts the secret where the dummy stands; none where it stands nowhere.
+fn change(route: &Route, secret: &str, target: &str, headers: &[Line<'_>]) -> Option<Change> {
     let shown = |name: &str| {
         let same = |(other, _): &&Line<'_>| other.eq_ignore_ascii_case(name);
         headers.iter().filter(same).any(|(_, value)| carries(value, &route.dummy))
     };
     let header =
         |name: &str, value: String| Change::Header { name: name.to_owned(), value: Secret::new(value) };
-    let change = match &route.inject {
+    match &route.inject {
         Inject::Header { name, format } => {
             shown(name).then(|| header(name, format.replacen("{}", secret, 1)))
         }
@@ -62,8 +70,23 @@ pub fn injection<'a>(route: &'a Route, target: &str, headers: &[Line<'_>]) -> Op
         Inject::Query { name } => {
             query(target, name, &route.dummy, secret).map(Secret::new).map(Change::Target)
         }
-    };
-    Some(Injection { credential: &route.name, change: change? })
+        Inject::Path { pattern, replacement } => {
+            path(target, (pattern, replacement), &route.dummy, secret).map(Secret::new).map(Change::Target)
+        }
+    }
+}
+
+/// The target with the replacement where the pattern is; none where it is not, or the dummy not in it.
+fn path(target: &str, (pattern, replacement): (&str, &str), dummy: &str, secret: &str) -> Option<String> {
+    let end = target.find('?').unwrap_or(target.len());
+    let (path, query) = target.split_at(end);
+    let shown = pattern.replacen("{}", dummy, 1);
+    // A longer word that begins like the dummy is not the dummy.
+    let ends = |after: &str| !pattern.ends_with("{}") || after.is_empty() || after.starts_with('/');
+    let found = path.match_indices(&shown).find(|(at, _)| ends(&path[at + shown.len()..]));
+    let (at, _) = found?;
+    let put = replacement.replacen("{}", &encoded_in(secret, b"-._~!$&'()*+,=:@"), 1);
+    Some(format!("{}{put}{}{query}", &path[..at], &path[at + shown.len()..]))
 }
 
 /// Whether a header's value is the dummy: alone, after a scheme (`Bearer`, `token`), or in a basic pair.
@@ -112,7 +135,12 @@ fn query(target: &str, name: &str, dummy: &str, secret: &str) -> Option<String> 
 }
 
 fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    encoded_in(text, b"-._~")
+}
+
+/// With percent signs for everything but letters, digits and what is `plain` there.
+fn encoded_in(text: &str, plain: &[u8]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || plain.contains(&byte);
     let written = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(written).collect::<Vec<_>>().concat()
 }

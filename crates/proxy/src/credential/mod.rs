@@ -20,11 +20,12 @@ use nono_policy::hosts::{Host, HostError};
 use rustls::ClientConfig;
 use thiserror::Error;
 
-use crate::config::{Config, Inject, Route};
+use crate::config::{Config, Inject, Key, Route, Secret};
 use crate::tls::{self, SessionCa, TlsError};
 
 pub mod answer;
 pub(crate) mod asked;
+pub mod endpoint;
 pub(crate) mod guard;
 pub mod inject;
 pub(crate) mod intercept;
@@ -81,6 +82,12 @@ pub enum Why {
     Unsendable,
     #[error("the dummy has to be a plain word that has nothing in common with the secret")]
     Dummy,
+    #[error(
+        "its pattern and replacement for paths have to contain {{}} exactly once, and nothing but plain characters"
+    )]
+    Path,
+    #[error("another route to the same server speaks TLS to it in another way")]
+    OtherTls,
     #[error("its prefix {0:?} is not a plain word, or another credential has it")]
     Prefix(String),
     #[error("its base path {0:?} does not start with / or is not plain")]
@@ -94,7 +101,7 @@ pub enum Why {
 pub struct Routes {
     services: Vec<Arc<Service>>,
     ca: Option<SessionCa>,
-    client: Option<Arc<ClientConfig>>,
+    broken: Vec<(String, String)>,
 }
 
 /// One server, and the credentials that are for it.
@@ -104,7 +111,9 @@ pub struct Service {
     pub port: u16,
     pub https: bool,
     routes: Vec<Route>,
-    forms: Arc<Forms>,
+    /// None where no route has a secret.
+    forms: Option<Arc<Forms>>,
+    client: Option<Arc<ClientConfig>>,
 }
 
 /// A request by a prefix: which credential it has to show the dummy of, and where it goes.
@@ -121,22 +130,34 @@ impl Routes {
         let mut sorted: Vec<(Host, Vec<Route>)> = Vec::new();
         for (index, route) in config.routes.iter().enumerate() {
             let wrong = |why| RouteError { name: route.name.clone(), why };
-            let host = check(route).map_err(wrong)?;
-            if config.routes[..index].iter().any(|other| other.prefix == route.prefix) {
+            let host = check(route, config.short_secrets).map_err(wrong)?;
+            let broken = config.broken.iter().map(|(prefix, _)| prefix);
+            let before = config.routes[..index].iter().map(|other| &other.prefix);
+            if before.chain(broken).any(|other| *other == route.prefix) {
                 return Err(wrong(Why::Prefix(route.prefix.clone())));
             }
             let same = |(other, routes): &&mut (Host, Vec<Route>)| {
                 *other == host && routes[0].port == route.port && routes[0].https == route.https
             };
             match sorted.iter_mut().find(same) {
+                Some((_, routes)) if routes[0].tls != route.tls => return Err(wrong(Why::OtherTls)),
                 Some((_, routes)) => routes.push(route.clone()),
                 None => sorted.push((host, vec![route.clone()])),
             }
         }
-        let services: Vec<_> =
-            sorted.into_iter().map(|(host, routes)| Arc::new(Service::new(host, routes))).collect();
-        let (ca, client) = secured(&services, &config.certificates)?;
-        Ok(Routes { services, ca, client })
+        let mut services = Vec::new();
+        for (host, routes) in sorted {
+            services.push(Arc::new(Service::new(host, routes, &config.certificates)?));
+        }
+        let ca = if config.intercept { authority(&services)? } else { None };
+        Ok(Routes { services, ca, broken: config.broken.clone() })
+    }
+
+    /// Why the route with this prefix leads nowhere.
+    pub(crate) fn broken(&self, target: &str) -> Option<&(String, String)> {
+        let path = target.strip_prefix('/')?;
+        let prefix = path.split(['/', '?']).next()?;
+        self.broken.iter().find(|(broken, _)| broken == prefix)
     }
 
     /// The authority that the command has to trust; none where no route speaks TLS.
@@ -146,11 +167,6 @@ impl Routes {
 
     pub fn ca(&self) -> Option<&SessionCa> {
         self.ca.as_ref()
-    }
-
-    /// How to speak TLS to the services' servers.
-    pub fn client(&self) -> Option<&Arc<ClientConfig>> {
-        self.client.as_ref()
     }
 
     /// Whose credentials a request to this place may get.
@@ -186,52 +202,74 @@ impl Routes {
     }
 }
 
-/// What TLS needs, where a route has it.
-type Secured = (Option<SessionCa>, Option<Arc<ClientConfig>>);
-
-fn secured(services: &[Arc<Service>], certificates: &str) -> Result<Secured, RouteError> {
+/// Who signs for the hosts that speak TLS, where there are any.
+fn authority(services: &[Arc<Service>]) -> Result<Option<SessionCa>, RouteError> {
     let secured = || services.iter().filter(|service| service.https);
-    let Some(first) = secured().next() else { return Ok((None, None)) };
-    let wrong = |source: TlsError| RouteError { name: first.routes[0].name.clone(), why: source.into() };
+    let Some(first) = secured().next() else { return Ok(None) };
     let mut hosts: Vec<Host> = secured().map(|service| service.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
-    for host in &hosts {
-        tls::server_name(host).map_err(wrong)?;
-    }
-    let ca = SessionCa::new(&hosts).map_err(wrong)?;
-    let client = tls::client_config(certificates).map_err(wrong)?;
-    Ok((Some(ca), Some(Arc::new(client))))
+    let ca = SessionCa::new(&hosts);
+    ca.map(Some).map_err(|source| RouteError { name: first.routes[0].name.clone(), why: source.into() })
 }
 
 impl Service {
-    fn new(host: Host, routes: Vec<Route>) -> Service {
-        let hidden: Vec<Hidden<'_>> = routes.iter().map(hidden).collect();
-        let forms = Arc::new(Forms::new(&hidden));
+    fn new(host: Host, routes: Vec<Route>, certificates: &str) -> Result<Service, RouteError> {
+        let hidden: Vec<Hidden<'_>> = routes.iter().filter_map(hidden).collect();
+        let forms = (!hidden.is_empty()).then(|| Arc::new(Forms::new(&hidden)));
         let (port, https) = (routes[0].port, routes[0].https);
-        Service { host, port, https, routes, forms }
+        let wrong = |source: TlsError| RouteError { name: routes[0].name.clone(), why: source.into() };
+        let client = if https {
+            tls::server_name(&host).map_err(wrong)?;
+            Some(Arc::new(tls::client_config(certificates, &routes[0].tls).map_err(wrong)?))
+        } else {
+            None
+        };
+        Ok(Service { host, port, https, routes, forms, client })
+    }
+
+    /// How to speak TLS to the server, where it does.
+    pub fn client(&self) -> Option<&Arc<ClientConfig>> {
+        self.client.as_ref()
+    }
+
+    /// Whether a tunnel that is not looked into would lead around something.
+    pub(crate) fn is_guarded(&self) -> bool {
+        let plain = |route: &Route| {
+            route.secret == Key::None && route.endpoints.is_empty() && route.tls.identity.is_none()
+        };
+        !self.routes.iter().all(plain)
     }
 
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }
 
-    pub fn forms(&self) -> &Arc<Forms> {
-        &self.forms
+    pub fn forms(&self) -> Option<&Arc<Forms>> {
+        self.forms.as_ref()
     }
 }
 
-fn hidden(route: &Route) -> Hidden<'_> {
+/// Whether a route's rules permit a request to this path of its server, which may have a query.
+pub(crate) fn permits(route: &Route, method: &str, target: &str) -> bool {
+    if route.endpoints.is_empty() {
+        return true;
+    }
+    let path = target.split('?').next().unwrap_or_default();
+    let below = path.strip_prefix(route.base.trim_end_matches('/')).filter(|below| below.starts_with('/'));
+    below.is_some_and(|below| route.endpoints.iter().any(|endpoint| endpoint.permits(method, below)))
+}
+
+fn hidden(route: &Route) -> Option<Hidden<'_>> {
     let user = match &route.inject {
         Inject::Basic { user } => Some(user.as_str()),
-        Inject::Header { .. } | Inject::Query { .. } => None,
+        Inject::Header { .. } | Inject::Query { .. } | Inject::Path { .. } => None,
     };
-    Hidden { secret: route.secret.reveal(), dummy: &route.dummy, user }
+    Some(Hidden { secret: route.secret()?.reveal(), dummy: &route.dummy, user })
 }
 
 /// Its host, when nothing is wrong with the route.
-fn check(route: &Route) -> Result<Host, Why> {
-    let visible = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+fn check(route: &Route, short: bool) -> Result<Host, Why> {
     let plain = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
     };
@@ -248,19 +286,21 @@ fn check(route: &Route) -> Result<Host, Why> {
         }
         Inject::Query { name } if !plain(name) => return Err(Why::Query),
         Inject::Basic { user } if !visible(user) || user.contains(':') => return Err(Why::User),
-        Inject::Header { .. } | Inject::Query { .. } | Inject::Basic { .. } => {}
+        Inject::Path { pattern, replacement }
+            if ![pattern, replacement].into_iter().all(|text| in_path(text)) =>
+        {
+            return Err(Why::Path);
+        }
+        Inject::Header { .. } | Inject::Query { .. } | Inject::Basic { .. } | Inject::Path { .. } => {}
     }
-    let secret = route.secret.reveal();
-    if secret.len() < MIN_SECRET {
-        return Err(Why::Short);
+    if let Some(secret) = route.secret() {
+        check_secret(secret.reveal(), short)?;
     }
-    if secret.len() > MAX_SECRET {
-        return Err(Why::Long);
-    }
-    if !visible(secret) || secret.trim() != secret {
-        return Err(Why::Unsendable);
-    }
-    if !plain(&route.dummy) || secret.contains(&route.dummy) || route.dummy.contains(secret) {
+    let common = |secret: &Secret| {
+        let secret = secret.reveal();
+        secret.contains(&route.dummy) || (secret.len() >= MIN_SECRET && route.dummy.contains(secret))
+    };
+    if !plain(&route.dummy) || route.secret().is_some_and(common) {
         return Err(Why::Dummy);
     }
     if !plain(&route.prefix) || route.prefix.starts_with('.') {
@@ -271,6 +311,30 @@ fn check(route: &Route) -> Result<Host, Why> {
         return Err(Why::Base(route.base.clone()));
     }
     Ok(host)
+}
+
+/// Whether a secret can be sent, and hidden.
+pub fn check_secret(secret: &str, short: bool) -> Result<(), Why> {
+    if secret.is_empty() || (secret.len() < MIN_SECRET && !short) {
+        return Err(Why::Short);
+    }
+    if secret.len() > MAX_SECRET {
+        return Err(Why::Long);
+    }
+    if !visible(secret) || secret.trim() != secret {
+        return Err(Why::Unsendable);
+    }
+    Ok(())
+}
+
+fn visible(text: &str) -> bool {
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// A pattern for a path: `{}` once, and what can stand in one.
+fn in_path(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@/%".contains(&byte);
+    text.matches("{}").count() == 1 && text.replacen("{}", "", 1).bytes().all(plain)
 }
 
 fn forbidden(name: &str) -> bool {

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::answer::{Unreadable, clean, readable, relocated};
 use super::inject::{Change, injection};
 use super::{Line, Routes};
-use crate::config::{Config, Inject, Limits, Route, Secret};
+use crate::config::{ClientTls, Config, Inject, Route, Secret};
 
 const SECRET: &str = "sk-real/0123+456";
 const DUMMY: &str = "nono-dummy-abc";
@@ -20,8 +20,10 @@ fn route(inject: Inject) -> Route {
         port: 80,
         base: "/v1".to_owned(),
         inject,
-        secret: Secret::new(SECRET),
+        secret: Secret::new(SECRET).into(),
         dummy: DUMMY.to_owned(),
+        endpoints: Vec::new(),
+        tls: ClientTls::default(),
     }
 }
 
@@ -34,14 +36,7 @@ fn bearer() -> Inject {
 }
 
 fn config(routes: Vec<Route>) -> Config {
-    Config {
-        allowed: Vec::new(),
-        token: None,
-        upstream: None,
-        routes,
-        limits: Limits::default(),
-        certificates: String::new(),
-    }
+    Config { routes, ..Config::default() }
 }
 
 /// The header or target that a request gets; none: it is left alone.
@@ -156,7 +151,9 @@ fn a_service_is_one_host_one_port_and_one_scheme() {
     let host = |text: &str| text.parse().unwrap();
     let service = routes.service(&host("API.example.com."), 80, false).unwrap();
     assert_eq!(service.routes().len(), 2);
-    assert_eq!(service.injection("/", &[("X-Other", b"dummy-two")]).unwrap().credential, "other");
+    let line: &[Line<'_>] = &[("X-Other", b"dummy-two")];
+    let put = service.routes().iter().find_map(|route| injection(route, "/", line));
+    assert_eq!(put.unwrap().credential, "other");
     for (name, port, https) in
         [("api.example.com", 81, false), ("api.example.com", 80, true), ("example.com", 80, false)]
     {
@@ -183,10 +180,10 @@ fn routes_that_cannot_be_kept_are_refused_without_telling_the_secret() {
         with(|route| route.inject = header("X", "{}\r\nHost: x")),
         with(|route| route.inject = Inject::Query { name: "a=b".to_owned() }),
         with(|route| route.inject = Inject::Basic { user: "a:b".to_owned() }),
-        with(|route| route.secret = Secret::new("sk-real")),
-        with(|route| route.secret = Secret::new("sk-real/0123\r\nX: y")),
-        with(|route| route.secret = Secret::new("sk-real/0123 ")),
-        with(|route| route.secret = Secret::new("sk-real".repeat(2000))),
+        with(|route| route.secret = Secret::new("sk-real").into()),
+        with(|route| route.secret = Secret::new("sk-real/0123\r\nX: y").into()),
+        with(|route| route.secret = Secret::new("sk-real/0123 ").into()),
+        with(|route| route.secret = Secret::new("sk-real".repeat(2000)).into()),
         with(|route| route.dummy = String::new()),
         with(|route| route.dummy = "real/0123".to_owned()),
         with(|route| route.dummy = "real".to_owned()),
@@ -222,7 +219,7 @@ fn answers_that_cannot_be_read_are_refused() {
 fn heads_come_back_clean() {
     let routes = Routes::new(&config(vec![route(bearer())])).unwrap();
     let service = routes.service(&"api.example.com".parse().unwrap(), 80, false).unwrap();
-    let forms = Arc::clone(service.forms());
+    let forms = Arc::clone(service.forms().unwrap());
     let shown = |name, value: &str| {
         clean(&forms, (name, value.as_bytes())).map(|value| String::from_utf8(value).unwrap())
     };

@@ -10,8 +10,8 @@ use tokio_rustls::TlsConnector;
 use super::answer::{clean, readable, relocated};
 use super::inject::{self, Change, Injection};
 use super::scan::Scanner;
-use super::{Line, Service};
-use crate::config::Route;
+use super::{Line, Service, permits};
+use crate::config::{Key, Route};
 use crate::dial::{self, Reached};
 use crate::event::Category;
 use crate::forward::Server;
@@ -38,17 +38,22 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl<'a> Via<'a> {
-    pub(crate) fn new(shared: &'a Shared, service: &'a Service, reverse: Option<&'a Route>) -> Via<'a> {
-        let tls = shared.routes.client().filter(|_| service.https);
-        Via { service, reverse, tls }
+    pub(crate) fn new(service: &'a Service, reverse: Option<&'a Route>) -> Via<'a> {
+        Via { service, reverse, tls: service.client() }
     }
 
     pub(crate) fn https(&self) -> bool {
         self.service.https
     }
 
-    /// What goes to the server for this request.
-    pub(crate) fn outgoing<'p>(&self, request: &Request, path: &'p str) -> Result<Outgoing<'p>, Refusal>
+    /// What goes to the server for this request. By a prefix, a client that is `authenticated` needs no dummy where no
+    /// secret goes in.
+    pub(crate) fn outgoing<'p>(
+        &self,
+        request: &Request,
+        path: &'p str,
+        authenticated: bool,
+    ) -> Result<Outgoing<'p>, Refusal>
     where
         'a: 'p,
     {
@@ -63,14 +68,20 @@ impl<'a> Via<'a> {
         let lines: Vec<Line<'_>> =
             request.fields.end_to_end().map(|field| (&*field.name, &*field.value)).collect();
         let injection = match self.reverse {
-            Some(route) => Some(inject::injection(route, path, &lines).ok_or_else(|| no_dummy(route))?),
-            None => self.service.injection(path, &lines),
+            Some(route) => reverse(route, &request.method, path, &lines, authenticated)?,
+            None => inside(self.service, &request.method, path, &lines)?,
         };
         let mut outgoing = Outgoing { request: request.clone(), path: path.into(), credential: None };
-        for name in inject::LEFT_OUT {
-            outgoing.request.fields.remove(name);
+        if let Some(route) = self.reverse {
+            let fields = &mut outgoing.request.fields;
+            fields.change(|field| (!inject::is_dummy(route, &field.value)).then(|| field.value.clone()));
         }
-        outgoing.request.fields.push(inject::ADDED.0, inject::ADDED.1);
+        if self.service.forms().is_some() {
+            for name in inject::LEFT_OUT {
+                outgoing.request.fields.remove(name);
+            }
+            outgoing.request.fields.push(inject::ADDED.0, inject::ADDED.1);
+        }
         if let Some(Injection { credential, change }) = injection {
             outgoing.credential = Some(credential);
             outgoing.put(change);
@@ -98,28 +109,31 @@ impl<'a> Via<'a> {
 
     /// The answer's head as the client may see it.
     pub(crate) fn incoming(&self, mut head: Response, method: &str) -> Result<Response, Refusal> {
-        let lines: Vec<Line<'_>> = head.fields.iter().map(|field| (&*field.name, &*field.value)).collect();
-        let empty = head.framing(method) == Framing::Empty;
-        readable(head.status, empty, &lines)
-            .map_err(|why| Refusal::upstream(Category::UpstreamFailed, why.to_string()))?;
-        let forms = self.service.forms();
-        head.reason = forms.scrub(&head.reason);
-        head.fields.change(|field| {
-            let value = clean(forms, (&*field.name, &*field.value))?;
-            let moved = self
-                .reverse
-                .filter(|_| field.is("location"))
-                .and_then(|route| relocated(route, std::str::from_utf8(&value).ok()?));
-            Some(moved.map_or(value, String::into_bytes))
-        });
-        if !empty {
-            head.forget_length();
+        if let Some(forms) = self.service.forms() {
+            let lines: Vec<Line<'_>> =
+                head.fields.iter().map(|field| (&*field.name, &*field.value)).collect();
+            let empty = head.framing(method) == Framing::Empty;
+            readable(head.status, empty, &lines)
+                .map_err(|why| Refusal::upstream(Category::UpstreamFailed, why.to_string()))?;
+            head.reason = forms.scrub(&head.reason);
+            head.fields.change(|field| clean(forms, (&*field.name, &*field.value)));
+            if !empty {
+                head.forget_length();
+            }
+        }
+        if let Some(route) = self.reverse {
+            head.fields.change(|field| {
+                let text = std::str::from_utf8(&field.value).ok().filter(|_| field.is("location"));
+                let moved = text.and_then(|text| relocated(route, text));
+                Some(moved.map_or_else(|| field.value.clone(), String::into_bytes))
+            });
         }
         Ok(head)
     }
 
-    pub(crate) fn scanner(&self) -> Scanner {
-        Scanner::new(self.service.forms().clone())
+    /// Whatever looks for the secret in an answer; none where there is no secret.
+    pub(crate) fn scanner(&self) -> Option<Scanner> {
+        self.service.forms().map(|forms| Scanner::new(forms.clone()))
     }
 }
 
@@ -133,6 +147,65 @@ impl Outgoing<'_> {
             Change::Target(path) => self.path = Cow::Owned(path.reveal().to_owned()),
         }
     }
+}
+
+/// What goes into a request by a prefix.
+fn reverse<'a>(
+    route: &'a Route,
+    method: &str,
+    path: &str,
+    lines: &[Line<'_>],
+    authenticated: bool,
+) -> Result<Option<Injection<'a>>, Refusal> {
+    if !permits(route, method, path) {
+        return Err(not_permitted(&route.name));
+    }
+    let shown = inject::shows(route, path, lines);
+    match &route.secret {
+        Key::Missing(why) => Err(Refusal::no_secret(&route.name, why)),
+        Key::Secret(_) if shown => Ok(inject::injection(route, path, lines)),
+        Key::None
+            if shown || authenticated || lines.iter().any(|(_, value)| inject::is_dummy(route, value)) =>
+        {
+            Ok(None)
+        }
+        Key::Secret(_) | Key::None => Err(no_dummy(route)),
+    }
+}
+
+/// What goes into any other request to a service.
+fn inside<'a>(
+    service: &'a Service,
+    method: &str,
+    path: &str,
+    lines: &[Line<'_>],
+) -> Result<Option<Injection<'a>>, Refusal> {
+    let mut routes = service.routes().iter().filter(|route| permits(route, method, path)).peekable();
+    if routes.peek().is_none() {
+        return Err(not_permitted(&service.to_string()));
+    }
+    for route in routes {
+        match &route.secret {
+            Key::Missing(why) if inject::shows(route, path, lines) => {
+                return Err(Refusal::no_secret(&route.name, why));
+            }
+            _ => {
+                if let Some(injection) = inject::injection(route, path, lines) {
+                    return Ok(Some(injection));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn not_permitted(place: &str) -> Refusal {
+    Refusal::new(
+        403,
+        Category::EndpointPolicy,
+        "Endpoint not allowed",
+        format!("no rule for {place} permits this method and path"),
+    )
 }
 
 fn no_dummy(route: &Route) -> Refusal {

@@ -164,7 +164,7 @@ impl<'a> Answer<'a> {
         // The body may take long.
         drop(head);
         let plan = Plan { from, chunked: to == Framing::Chunked, idle: self.limits.idle };
-        let (before, scanner) = (*moved, self.via.map(|via| via.scanner()));
+        let (before, scanner) = (*moved, self.via.and_then(|via| via.scanner()));
         transfer(bytes, plan, scanner, server, client, moved).await.map_err(|cut| match cut {
             // It was wrong from the start: not even the head has been sent.
             Cut::Bad(bad) if *moved == before => failed(&bad.to_string()),

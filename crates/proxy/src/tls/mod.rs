@@ -20,6 +20,8 @@ use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, Priv
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use thiserror::Error;
 
+use crate::config::ClientTls;
+
 /// The only protocol that is understood inside.
 const PROTOCOL: &[u8] = b"http/1.1";
 /// Clocks differ a little.
@@ -35,6 +37,12 @@ pub enum TlsError {
     Authority(#[source] rcgen::Error),
     #[error("TLS could not be set up: {0}")]
     Setup(#[from] rustls::Error),
+    #[error("its authorities are not certificates in PEM")]
+    Authorities,
+    #[error(
+        "its client certificate or the key for it cannot be used: both have to be PEM, and belong together"
+    )]
+    Identity,
     #[error("there is no certificate to check servers with")]
     NoCertificates,
     #[error("{host} is no name for TLS")]
@@ -147,17 +155,31 @@ fn valid(params: &mut CertificateParams) {
 }
 
 /// How to speak to a real server: its certificate has to come from one of the authorities in `pem`.
-pub fn client_config(pem: &str) -> Result<ClientConfig, TlsError> {
+pub fn client_config(pem: &str, tls: &ClientTls) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
     // A system's bundle may hold a certificate this library cannot read; servers under it are then not believed.
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem.as_bytes()).filter_map(Result::ok));
+    // What was named for this server has to be there, and whole.
+    for certificate in CertificateDer::pem_slice_iter(tls.authorities.as_bytes()) {
+        roots.add(certificate.map_err(|_| TlsError::Authorities)?)?;
+    }
     if roots.is_empty() {
         return Err(TlsError::NoCertificates);
     }
-    let mut config = ClientConfig::builder_with_provider(provider())
+    let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let mut config = match &tls.identity {
+        None => builder.with_no_client_auth(),
+        Some((certificates, key)) => {
+            let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates.as_bytes()).collect();
+            let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or(TlsError::Identity)?;
+            // What is wrong with a key is not said: it would be said with parts of it.
+            let key =
+                PrivateKeyDer::from_pem_slice(key.reveal().as_bytes()).map_err(|_| TlsError::Identity)?;
+            builder.with_client_auth_cert(chain, key).map_err(|_| TlsError::Identity)?
+        }
+    };
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     Ok(config)
 }

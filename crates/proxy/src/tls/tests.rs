@@ -5,6 +5,7 @@ use nono_policy::hosts::Host;
 use rustls::{ClientConnection, ServerConnection};
 
 use super::{SessionCa, client_config, server_name};
+use crate::config::ClientTls;
 
 fn host(text: &str) -> Host {
     text.parse().unwrap()
@@ -12,7 +13,7 @@ fn host(text: &str) -> Host {
 
 /// A handshake in memory: what `asked` sees of the identity for `shown`, with `trust` as the only authority.
 fn handshake(ca: &SessionCa, trust: &str, shown: &str, asked: &str) -> Result<(), rustls::Error> {
-    let config = Arc::new(client_config(trust).unwrap());
+    let config = Arc::new(client_config(trust, &ClientTls::default()).unwrap());
     let mut client = ClientConnection::new(config, server_name(&host(asked)).unwrap()).unwrap();
     let mut server = ServerConnection::new(ca.identity(&host(shown)).unwrap()).unwrap();
     while client.is_handshaking() || server.is_handshaking() {
@@ -78,6 +79,12 @@ fn trust_in_the_authority_ends_at_its_hosts() {
 
 #[test]
 fn no_certificates_is_an_error() {
-    assert!(client_config("").is_err());
-    assert!(client_config("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").is_err());
+    assert!(client_config("", &ClientTls::default()).is_err());
+    assert!(
+        client_config(
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            &ClientTls::default()
+        )
+        .is_err()
+    );
 }

@@ -4,6 +4,7 @@
 
 mod origin;
 mod relay;
+mod routes;
 mod secure;
 mod world;
 

@@ -58,7 +58,8 @@ fn tunnel(world: &World) -> StreamOwned<ClientConnection, TcpStream> {
         answer.push(byte[0]);
     }
     assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
-    let config = Arc::new(client_config(world.proxy.ca_pem().unwrap()).unwrap());
+    let config =
+        Arc::new(client_config(world.proxy.ca_pem().unwrap(), &nono_proxy::ClientTls::default()).unwrap());
     let name = server_name(&"localhost".parse().unwrap()).unwrap();
     StreamOwned::new(ClientConnection::new(config, name).unwrap(), stream)
 }

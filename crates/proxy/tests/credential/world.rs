@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nono_proxy::{Config, Event, Handle, Inject, Limits, Phase, Proxy, Route, Secret};
+use nono_proxy::{ClientTls, Config, Event, Handle, Inject, Phase, Proxy, Route, Secret};
 
 use crate::origin::{DUMMY, Origin, SECRET};
 
@@ -34,16 +34,16 @@ impl World {
             port: origin.port,
             base: "/v1".to_owned(),
             inject,
-            secret: Secret::new(SECRET),
+            secret: Secret::new(SECRET).into(),
             dummy: DUMMY.to_owned(),
+            endpoints: Vec::new(),
+            tls: ClientTls::default(),
         };
         let mut config = Config {
             allowed: vec!["localhost".parse().unwrap()],
-            token: None,
-            upstream: None,
             routes: vec![route],
-            limits: Limits::default(),
             certificates: origin.pem.clone(),
+            ..Config::default()
         };
         change(&mut config);
         let proxy = Proxy::start(config, "127.0.0.1:0".parse().unwrap()).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nono_policy::hosts::HostName;
 use nono_proxy::resolve::{Lookup, Resolve};
-use nono_proxy::{Config, Event, Events, Limits, Phase, Proxy, Room, Secret};
+use nono_proxy::{Config, Event, Events, Phase, Proxy, Room, Secret};
 use tokio::sync::{oneshot, watch};
 
 /// Long enough for a slow machine: a test that reaches it has failed.
@@ -45,14 +45,7 @@ pub(crate) struct World {
 }
 
 pub(crate) fn config(allowed: &[&str]) -> Config {
-    Config {
-        allowed: allowed.iter().map(|rule| rule.parse().unwrap()).collect(),
-        token: None,
-        upstream: None,
-        routes: Vec::new(),
-        limits: Limits::default(),
-        certificates: String::new(),
-    }
+    Config { allowed: allowed.iter().map(|rule| rule.parse().unwrap()).collect(), ..Config::default() }
 }
 
 /// Whoever hears the events: there is room for more while the gate is open.

@@ -5,8 +5,8 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::{
     Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MountStep, Namespaces, NotifySupport,
-    PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile, probe_plan, support,
-    try_notify,
+    PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile, is_supported,
+    probe_plan, support, try_notify,
 };
 
 #[cfg(not(target_os = "linux"))]

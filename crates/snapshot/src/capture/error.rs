@@ -10,9 +10,9 @@ use crate::store::StoreError;
 /// Why nothing was captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    #[error("there are more than {limit} files")]
+    #[error("there are more than {limit} files (max_entries)")]
     TooManyFiles { limit: u64 },
-    #[error("there are more than {limit} bytes in files")]
+    #[error("there are more than {limit} bytes in files (max_bytes)")]
     TooManyBytes { limit: u64 },
     #[error("cancelled")]
     Cancelled,

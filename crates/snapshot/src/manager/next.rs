@@ -101,7 +101,7 @@ impl SnapshotManager {
         };
         match &before {
             Some(before) => self.ensure_not_hidden(before, &captured)?,
-            None => super::ensure_something(&captured)?,
+            None => self.ensure_something(&captured)?,
         }
         Ok(Now { held, record, last, before, captured })
     }

@@ -9,6 +9,7 @@ use crate::exclusion::{ExclusionConfig, Rules};
 use crate::node::Time;
 use crate::read;
 use crate::session::{Held, Record, Session};
+use crate::state::Observer;
 use crate::store::Store;
 
 impl SnapshotManager {
@@ -36,6 +37,18 @@ impl SnapshotManager {
         limits: Limits,
         options: ManagerOptions,
     ) -> Result<SnapshotManager, SnapshotError> {
+        SnapshotManager::observed(session_dir, tracked_paths, exclusion, limits, options, ())
+    }
+
+    /// The same, watched from the start: another process may hold the session for a while.
+    pub fn observed(
+        session_dir: impl Into<PathBuf>,
+        tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
+        exclusion: ExclusionConfig,
+        limits: Limits,
+        options: ManagerOptions,
+        observer: impl Observer + Send + 'static,
+    ) -> Result<SnapshotManager, SnapshotError> {
         Rules::check(&exclusion)?;
         let session = Session::new(session_dir);
         session.create()?;
@@ -44,7 +57,7 @@ impl SnapshotManager {
         let (roots, forced) = roots::merge_nested(roots::resolve(tracked_paths.into_iter().map(Into::into))?);
         let mut exclusion = exclusion;
         exclusion.force_include.extend(forced);
-        let held = session.hold()?;
+        let held = super::hold(&session, &observer)?;
         let record = session.record()?;
         if let Some(record) = &record
             && !roots.is_empty()
@@ -63,7 +76,9 @@ impl SnapshotManager {
         let roots = known.map_or(roots, |record| record.roots);
         let store = options.store.clone().unwrap_or_else(|| session.dir().join("store"));
         let parts = Parts { roots, started, exclusion, limits, options };
-        SnapshotManager::assemble(&held, session, &store, parts)
+        let mut manager = SnapshotManager::assemble(&held, session, &store, parts)?;
+        manager.observe(observer);
+        Ok(manager)
     }
 
     /// A manager on a session that is there already, made by whomever, with the roots of its record and the store in its

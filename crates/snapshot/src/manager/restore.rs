@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{SnapshotError, SnapshotManager};
-use crate::capture::RulesFrom;
-use crate::diff::Change;
+use crate::capture::{Captured, RulesFrom};
+use crate::diff::{Change, diff};
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
 use crate::manifest::{Sheet, SnapshotId, is_plain};
@@ -79,11 +79,8 @@ impl SnapshotManager {
         let record = self.recorded()?;
         let target = self.whole(&record, id)?;
         let selection = self.selection(options)?;
-        let frozen = self.frozen_rules(&target)?;
         // Its objects are left to the next collection of garbage; most of them are there already.
-        let limits = super::Limits::NONE;
-        let roots = target.state.paths();
-        let current = self.capture(&roots, RulesFrom::Frozen(&frozen), Some(&target.state), limits, true)?;
+        let current = self.capture_as(&target)?;
         let since = self.changed_since(&options.keep_changed_since)?;
         let request = RestoreRequest {
             target: &target.state,
@@ -95,6 +92,21 @@ impl SnapshotManager {
             resumed: None,
         };
         Ok(plan(&request, &StoreObjects::new(&self.store))?)
+    }
+
+    /// What changed since a snapshot was taken; none is taken now, and nothing is touched.
+    pub fn compute_changes(&mut self, id: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
+        let _held = self.enter()?;
+        let target = self.whole(&self.recorded()?, id)?;
+        let current = self.capture_as(&target)?;
+        Ok(diff(&target.state, &current.state, &StoreObjects::new(&self.store))?)
+    }
+
+    /// Capture what is there now as a snapshot did: its roots, under its rules.
+    fn capture_as(&mut self, target: &Sheet) -> Result<Captured, SnapshotError> {
+        let frozen = self.frozen_rules(target)?;
+        let (roots, rules) = (target.state.paths(), RulesFrom::Frozen(&frozen));
+        self.capture(&roots, rules, Some(&target.state), super::Limits::NONE, true)
     }
 
     /// Complete a restore that was cut off. Done by the next operation anyway. Says what it did, if there was one.
@@ -213,6 +225,7 @@ impl SnapshotManager {
         journal: Journal,
         safety: SnapshotId,
     ) -> Result<Restored, SnapshotError> {
+        self.observer.changing();
         let mut outcome = apply(plan, &self.keeping(), &journal, &*self.observer);
         if !outcome.cancelled {
             let wrong = verify(plan, &outcome);
@@ -224,10 +237,7 @@ impl SnapshotManager {
 
     /// Capture what is there now, under the rules of the snapshot that is to be restored: exactly what it may touch.
     fn safety(&mut self, held: &Held, target: &Sheet, restore: RestoreId) -> Result<Sheet, SnapshotError> {
-        let frozen = self.frozen_rules(target)?;
-        let limits = super::Limits::NONE;
-        let roots = target.state.paths();
-        let captured = self.capture(&roots, RulesFrom::Frozen(&frozen), Some(&target.state), limits, true)?;
+        let captured = self.capture_as(target)?;
         let record = self.recorded()?;
         let id = SnapshotId::Safety(format!("safety-{restore}"));
         self.publish(held, record, captured, id.clone(), None)?;

@@ -18,23 +18,23 @@ fn resolve_missing(path: &Path) -> std::io::Result<PathBuf> {
     Ok(absolute)
 }
 
-/// Absolute paths without links, each once.
-pub(super) fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SnapshotError> {
-    let mut roots: Vec<PathBuf> = Vec::new();
-    for path in paths {
-        let resolved = match path.canonicalize() {
-            Ok(resolved) => resolved,
-            // A root may be missing; it is reported when it is captured.
-            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-                resolve_missing(&path).map_err(|source| SnapshotError::Root { path: path.clone(), source })?
-            }
-            Err(source) => return Err(SnapshotError::Root { path, source }),
-        };
-        if !is_plain(&resolved) {
-            return Err(SnapshotError::NoName { path });
+/// What a tracked path is called as a root: absolute, without links.
+pub fn resolved(path: &Path) -> Result<PathBuf, SnapshotError> {
+    let failed = |source| SnapshotError::Root { path: path.to_owned(), source };
+    let resolved = match path.canonicalize() {
+        Ok(resolved) => resolved,
+        // A root may be missing; it is reported when it is captured.
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+            resolve_missing(path).map_err(failed)?
         }
-        roots.push(resolved);
-    }
+        Err(source) => return Err(failed(source)),
+    };
+    if is_plain(&resolved) { Ok(resolved) } else { Err(SnapshotError::NoName { path: path.to_owned() }) }
+}
+
+/// Each once.
+pub(super) fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SnapshotError> {
+    let mut roots: Vec<PathBuf> = paths.map(|path| resolved(&path)).collect::<Result<_, _>>()?;
     roots.sort();
     roots.dedup();
     Ok(roots)

@@ -64,7 +64,7 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
     panic!("{operation} never ends");
 }
 
-/// What an earlier baseline held and the next one does not, in packs with what is still needed and as a large object.
+/// What a baseline held that was forgotten, and the next one does not, in packs with what is still needed and as a large object.
 fn leave_garbage(lab: &Lab) {
     let extra = lab.tree().join("extra");
     trees::write(&extra.join("small"), noise(5, 30_000));
@@ -72,6 +72,9 @@ fn leave_garbage(lab: &Lab) {
     let mut manager = lab.manager().unwrap();
     manager.create_baseline().unwrap();
     manager.settle().unwrap();
+    drop(manager);
+    // Tidied by the next operation: what no record names is gone.
+    fs::remove_file(lab.session().join("record.json")).unwrap();
     fs::remove_dir_all(&extra).unwrap();
 }
 

@@ -156,6 +156,6 @@ fn large_packs_of_git_are_named() {
     }
     let take =
         ExclusionConfig { large_git_packs: nono_snapshot::exclusion::LargePacks::Take, ..Default::default() };
-    let baseline = world.manager_with(take).create_baseline().unwrap();
+    let (baseline, _) = world.manager_with(take).create_incremental().unwrap();
     assert_eq!(left_out(&baseline, Cause::LargePack), 0);
 }

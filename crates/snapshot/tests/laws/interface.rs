@@ -122,6 +122,52 @@ fn changes_have_types_and_sizes() {
     assert_eq!(types, expected);
 }
 
+/// Without taking a snapshot, and under the rules of the one that is compared with.
+#[test]
+fn what_changed_since_a_snapshot() {
+    let world = World::new();
+    world.write("modified", "12345");
+    world.write("deleted", "123");
+    let mut manager = world.manager();
+    let baseline = manager.create_baseline().unwrap();
+    assert_eq!(manager.compute_changes(&baseline.id).unwrap(), []);
+    world.sh("printf 12 > modified; rm deleted; printf 1 > created; echo created > .gitignore");
+    for _ in 0..2 {
+        let changes = manager.compute_changes(&baseline.id).unwrap();
+        let all: Vec<_> = changes.iter().map(|change| (change.change_type, change.size_delta)).collect();
+        let expected = [
+            (ChangeType::Created, 8),
+            (ChangeType::Created, 1),
+            (ChangeType::Deleted, -3),
+            (ChangeType::Modified, -3),
+        ];
+        assert_eq!(all, expected);
+    }
+    assert_eq!(manager.snapshot_count().unwrap(), 1);
+}
+
+/// By components, roots and all kinds included: `a/b` before `a.txt`.
+#[test]
+fn entries_come_in_the_order_of_paths() {
+    let world = World::new();
+    for path in ["a/b", "a.txt", "a-", "z", "a/c/d"] {
+        world.write(path, path);
+    }
+    world.sh("mkdir empty; ln -s z link");
+    let baseline = world.manager().create_baseline().unwrap();
+    let mut all = Vec::new();
+    baseline.each_entry(|path, _| all.push(path.to_owned())).unwrap();
+    let mut sorted = all.clone();
+    sorted.sort();
+    // The standard library sorts by components, too; a node's own order is that of bytes, the same within a folder.
+    assert_eq!(all.len(), 10);
+    assert_eq!(all[0], world.tree);
+    assert_eq!(sorted, all);
+    let files: Vec<_> = baseline.files().unwrap().into_keys().collect();
+    all.retain(|path| path.symlink_metadata().unwrap().is_file());
+    assert_eq!(files, all);
+}
+
 #[test]
 fn manifests_have_numbers_times_and_parents() {
     let world = World::new();
@@ -304,6 +350,18 @@ fn metadata_round_trips_as_json() {
     metadata.merkle_roots = vec![first.merkle_root];
     metadata.ended = Some("2026-01-01T00:00:01Z".into());
     metadata.network_events = vec![serde_json::json!({"host": "example.org", "n": 1})];
+    manager.save_session_metadata(&metadata).unwrap();
+    assert_eq!(SnapshotManager::load_session_metadata(&world.session).unwrap(), metadata);
+    metadata.executable_identity = Some(nono_snapshot::ExecutableIdentity {
+        resolved_path: world.path(bytes(b"\xff")),
+        sha256: nono_snapshot::ContentHash::from_bytes([7; 32]),
+    });
+    metadata.audit_attestation = Some(nono_snapshot::AuditAttestation {
+        predicate_type: "p".into(),
+        key_id: "k".into(),
+        public_key: "q".into(),
+        bundle_filename: "b".into(),
+    });
     manager.save_session_metadata(&metadata).unwrap();
     assert_eq!(SnapshotManager::load_session_metadata(&world.session).unwrap(), metadata);
     let text = std::fs::read_to_string(world.session.join("session.json")).unwrap();

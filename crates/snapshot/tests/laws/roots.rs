@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use nono_snapshot::{ExclusionConfig, Note, Protection};
+use nono_snapshot::{ExclusionConfig, Limits, Note, Protection, SnapshotManager};
 
 use crate::common::oracle::{look, same};
-use crate::common::{World, clean, go_back, sh, write};
+use crate::common::{World, by_hand, clean, go_back, sh, write};
 
 fn open(world: &World, roots: &[&Path]) -> nono_snapshot::SnapshotManager {
     world.manager_on(roots, ExclusionConfig::default())
@@ -56,6 +56,22 @@ fn all_roots_missing_is_an_error() {
     let mut manager = open(&world, &[&world.path("none"), &world.path("neither")]);
     assert!(manager.create_baseline().is_err());
     assert_eq!(manager.snapshot_count().unwrap(), 0);
+}
+
+/// Unless that was asked for. They are named, and what comes there later is not touched.
+#[test]
+fn all_roots_may_be_missing() {
+    let world = World::new();
+    let options = nono_snapshot::ManagerOptions { roots_may_be_missing: true, ..by_hand() };
+    let (roots, config) = ([world.path("none")], ExclusionConfig::default());
+    let manager = SnapshotManager::with_options(&world.session, roots, config, Limits::NONE, options);
+    let mut manager = manager.unwrap();
+    let baseline = manager.create_baseline().unwrap();
+    assert!(matches!(baseline.coverage.notes[..], [Note::RootFailed { .. }]), "{:?}", baseline.coverage);
+    write(&world.path("none/f"), "later");
+    assert!(manager.create_incremental().unwrap().1.is_empty());
+    manager.restore_to(0).unwrap();
+    assert_eq!(world.read("none/f"), "later");
 }
 
 #[test]

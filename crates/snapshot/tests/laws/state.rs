@@ -62,24 +62,56 @@ fn what_was_collected_is_stored_again() {
     assert_eq!((world.read("large").len(), world.read("small")), (5 << 20, "s".into()));
 }
 
-/// The baseline taken again replaces the first one as a whole.
+/// A session has one baseline: a second one is refused, and everything stays as it was.
 #[test]
-fn a_second_baseline_starts_anew() {
+fn a_second_baseline_is_refused() {
     let world = World::new();
     world.write("file", "one");
     let mut manager = world.manager();
-    manager.create_baseline().unwrap();
+    let first = manager.create_baseline().unwrap();
     world.write("file", "two");
     manager.create_incremental().unwrap();
-    let again = manager.create_baseline().unwrap();
-    assert_eq!((again.number, manager.snapshot_count().unwrap()), (0, 1));
-    assert_eq!(manager.load_manifest(0).unwrap().state_root, again.state_root);
-    assert!(manager.load_manifest(1).is_err());
-    let manifests = std::fs::read_dir(world.session.join("snapshots")).unwrap().count();
-    assert_eq!(manifests, 1, "the old ones are gone");
-    world.write("file", "three");
+    let before = std::fs::read(world.session.join("record.json")).unwrap();
+    for manager in [&mut manager, &mut world.manager()] {
+        let error = manager.create_baseline().unwrap_err();
+        assert!(matches!(&error, nono_snapshot::SnapshotError::HasSnapshots { .. }), "{error}");
+    }
+    assert_eq!(std::fs::read(world.session.join("record.json")).unwrap(), before);
+    assert_eq!(manager.load_manifest(0).unwrap().state_root, first.state_root);
+    assert_eq!(manager.snapshot_count().unwrap(), 2);
     clean(&manager.restore_to(0).unwrap());
-    assert_eq!(world.read("file"), "two");
+    assert_eq!(world.read("file"), "one");
+}
+
+/// Somebody else has the session: whoever waits for it may leave.
+#[test]
+fn waiting_for_a_session_can_be_left() {
+    struct Impatient;
+    impl Observer for Impatient {
+        fn progress(&self, _done: u64, _total: u64) {}
+
+        fn cancelled(&self) -> bool {
+            true
+        }
+    }
+    let world = World::new();
+    world.write("file", "f");
+    let mut manager = world.manager();
+    manager.create_baseline().unwrap();
+    let mut other = world.manager();
+    other.observe(Impatient);
+    let now = manager.look_now(nono_snapshot::Next::default()).unwrap();
+    let cancelled = |error: &SnapshotError| {
+        matches!(error, SnapshotError::Capture(nono_snapshot::CaptureError::Cancelled))
+    };
+    assert!(cancelled(&other.create_incremental().unwrap_err()));
+    let (config, options) = (ExclusionConfig::default(), by_hand());
+    let opened =
+        SnapshotManager::observed(&world.session, [&world.tree], config, Limits::NONE, options, Impatient);
+    assert!(cancelled(&opened.unwrap_err()));
+    manager.publish_now(now).unwrap();
+    other.observe(());
+    assert_eq!(other.create_incremental().unwrap().0.number, 2);
 }
 
 /// The session folder is in the tree, and given by a link: it is still not captured, and a restore leaves it alone.

@@ -38,6 +38,8 @@ pub(crate) fn play(args: &[String]) -> i32 {
         asking: Some(stage.clone()),
         listen: false,
         output_aside: false,
+        streams: None,
+        cancel: None,
         grace_ms: 100,
     };
     let (prepared, mediate) = prepared(&tmp);

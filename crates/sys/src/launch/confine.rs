@@ -132,12 +132,12 @@ fn close_on_exec() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Rust ignores SIGPIPE at start; the command expects the default. A shell may ignore what tells a background group that
+/// Rust ignores SIGPIPE at start and Python SIGXFSZ, too; the command expects the default. A shell may ignore what tells a background group that
 /// it has no terminal, and the command's group is one until it asks. Other ignored signals (nohup) stay ignored.
 fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
     // SAFETY: mask lives across the call; SIG_DFL is a valid disposition.
     unsafe {
-        for signal in [libc::SIGPIPE, libc::SIGTTIN, libc::SIGTTOU] {
+        for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTTIN, libc::SIGTTOU] {
             libc::signal(signal, libc::SIG_DFL);
         }
         check_int(libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()))?;

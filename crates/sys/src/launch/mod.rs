@@ -19,6 +19,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use libc::c_char;
 
+use crate::process::Signals;
 use crate::raw::{Errno, io_error, sys};
 use crate::seccomp::Instruction;
 pub use control::{Control, Notice};
@@ -174,9 +175,15 @@ pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
     let (ours, theirs) = socket_pair().map_err(|e| LaunchError::new(Step::Fork, e))?;
     let (report_read, report_write) = pipe().map_err(|e| LaunchError::new(Step::Fork, e))?;
     let mut pidfd: RawFd = -1;
-    let flags = plan.namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
+    // No SIGCHLD at its end: a host's own handler and its own waiting for children have nothing to do with this one.
+    let flags = plan.namespaces | libc::CLONE_PIDFD;
+    // A handler of the host's must not run in the child; its first step is to block them for itself.
+    let quiet = Signals::aside().map_err(|e| LaunchError::io(Step::Fork, &e))?;
     // SAFETY: a fork (no CLONE_VM): the child continues on its own copy of this stack; pidfd is valid for the write.
     let pid = unsafe { sys!(libc::SYS_clone, flags, 0, &raw mut pidfd, 0, 0) };
+    if pid != Ok(0) {
+        drop(quiet);
+    }
     match pid {
         Err(errno) => {
             Err(LaunchError::new(if plan.namespaces == 0 { Step::Fork } else { Step::Namespaces }, errno))
@@ -249,13 +256,6 @@ impl Launched {
         step::read_report(self.report.as_raw_fd())
     }
 
-    /// The command is not to be run after all. An init that still waits to be let go would wait for ever.
-    pub fn abandon(self) {
-        // One that is gone already needs no word.
-        let _ = self.control.kill_all();
-        self.finish();
-    }
-
     /// Wait until init is gone, and return what the command ended with, if it got that far.
     pub fn finish(self) -> Option<i32> {
         let mut ended = None;
@@ -264,9 +264,16 @@ impl Launched {
                 ended = Some(status);
             }
         }
-        // The pidfd is our own child's; a failure could only mean that it was reaped already.
-        let _ = crate::wait::reap(std::os::fd::AsFd::as_fd(&self.pidfd));
         ended
+    }
+}
+
+/// Whoever lets go of a command ends it, and leaves no dead process to a host that goes on.
+impl Drop for Launched {
+    fn drop(&mut self) {
+        // One that is gone already needs no word, and was reaped, which is all a failure could mean.
+        let _ = self.control.kill_all();
+        let _ = crate::wait::reap(std::os::fd::AsFd::as_fd(&self.pidfd));
     }
 }
 
@@ -308,19 +315,34 @@ pub(crate) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: fds has room for two descriptors.
     crate::raw::check_int(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    Ok(own_pair(fds))
+    above_standard(own_pair(fds))
 }
 
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let mut fds: [RawFd; 2] = [-1; 2];
     // SAFETY: fds has room for two descriptors.
     crate::raw::check_int(unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    Ok(own_pair(fds))
+    above_standard(own_pair(fds))
 }
 
 fn own_pair(fds: [RawFd; 2]) -> (OwnedFd, OwnedFd) {
     // SAFETY: the kernel just made both; nobody else owns them.
     unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) }
+}
+
+/// In a host without standard streams new descriptors take their numbers, which the command's own will need.
+fn above_standard(pair: (OwnedFd, OwnedFd)) -> Result<(OwnedFd, OwnedFd), Errno> {
+    let above = |fd: OwnedFd| -> Result<OwnedFd, Errno> {
+        if fd.as_raw_fd() > 2 {
+            return Ok(fd);
+        }
+        // SAFETY: only numbers; the new descriptor is nobody else's.
+        unsafe {
+            let moved = crate::raw::check_int(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3))?;
+            Ok(OwnedFd::from_raw_fd(moved))
+        }
+    };
+    Ok((above(pair.0)?, above(pair.1)?))
 }
 
 /// A pipe for a child's output: (read end, write end), both close-on-exec.

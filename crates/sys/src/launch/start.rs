@@ -28,6 +28,7 @@ pub(super) fn main(plan: &mut Plan, control: RawFd, report: RawFd, parents_end: 
 /// Wait for "go", set everything up, fork the command. Returns its pid as init sees it.
 fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure> {
     block_signals().map_err(|e| (Step::Fork, 0, e))?;
+    fill_standard().map_err(|e| (Step::Stdio, 0, e))?;
     wait_for_go(control).map_err(|e| (Step::Fork, 0, e))?;
     tie_to_parent(control).map_err(|e| (Step::DeathSignal, 0, e))?;
     setup::run(plan)?;
@@ -101,14 +102,30 @@ fn prepare(plan: &mut Plan, slave: RawFd) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A host that ignores the end of its children would hide the command's from init.
 fn block_signals() -> Result<(), Errno> {
-    // SAFETY: set is initialised by sigfillset before use.
+    // SAFETY: set is initialised by sigfillset before use; SIG_DFL is a valid disposition.
     unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut set);
         check_int(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()))?;
     }
     Ok(())
+}
+
+/// In a host without standard streams what is opened from here on would take their numbers. Closed again at exec.
+fn fill_standard() -> Result<(), Errno> {
+    loop {
+        // SAFETY: the path is NUL-terminated; the descriptor closed is the one just made.
+        unsafe {
+            let fd = check_int(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC))?;
+            if fd > 2 {
+                libc::close(fd);
+                return Ok(());
+            }
+        }
+    }
 }
 
 fn wait_for_go(control: RawFd) -> Result<(), Errno> {

@@ -3,8 +3,6 @@
 use nono::checkpoints::{Ensured, Origin, Skip, json as shapes};
 use nono::diagnostic::shown;
 use nono::session::SessionError;
-use nono::shapes::path;
-use serde_json::{Value, json};
 
 use super::{Place, text};
 use crate::args::CreateArgs;
@@ -26,7 +24,7 @@ pub(super) fn create(args: &CreateArgs, place: &mut Place) -> Result<u8, Failure
         }
         Ensured::Failed { error, .. } => return Err(error.into()),
         Ensured::Taken { .. } | Ensured::Skipped { .. } if args.json => {
-            message::answer_json(&value(&worked.value))?;
+            message::answer_json(&shapes::ensured(&worked.value))?;
         }
         Ensured::Taken { project, checkpoint, coverage } => {
             message::line(&format!(
@@ -54,23 +52,6 @@ fn skipped(project: &str, why: &Skip) -> String {
         Skip::ThisTurn(id) => format!("there is a checkpoint of this turn already: {}", id.short()),
         Skip::Unchanged(id) => {
             format!("nothing changed in {project} since checkpoint {}", text::cut(id.short(), 12))
-        }
-    }
-}
-
-fn value(ensured: &Ensured) -> Value {
-    match ensured {
-        Ensured::Taken { project, checkpoint, coverage } => json!({
-            "result": "taken",
-            "project": path(project),
-            "checkpoint": shapes::checkpoint(checkpoint),
-            "coverage": coverage,
-        }),
-        Ensured::Skipped { project, why } => {
-            json!({"result": "skipped", "project": path(project), "why": why})
-        }
-        Ensured::Failed { dir, error } => {
-            json!({"result": "failed", "project": path(dir), "why": error.to_string()})
         }
     }
 }

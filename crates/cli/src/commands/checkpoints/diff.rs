@@ -4,9 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use nono::checkpoints::{self, Compared, json as shapes};
-use nono::rollback::changes::JsonText;
-use nono::rollback::{ChangeSet, Item, patch};
-use serde_json::{Value, json};
+use nono::rollback::ChangeSet;
 
 use super::Place;
 use super::names::target;
@@ -26,25 +24,22 @@ pub(super) fn diff(args: &DiffArgs, place: &mut Place) -> Result<u8, Failure> {
         return Err(Failure::interrupted(signal));
     }
     let mut compared = compared.value;
-    let mut set = checkpoints::changes(&mut compared);
-    if !args.paths.is_empty() {
-        let chosen = checkpoints::chosen(&compared, &args.paths, &place.cwd, args.glob)?;
-        set.items.retain(|item| {
-            chosen.iter().any(|path| item.path.starts_with(path) || item.old_path().starts_with(path))
-        });
-    }
-    if args.json {
+    let chosen = match args.paths.as_slice() {
+        [] => Vec::new(),
+        paths => checkpoints::chosen(&compared, paths, &place.cwd, args.glob)?,
+    };
+    let differs = if args.json {
         let checkpoint = place.manager.find(&dir, &target)?;
-        let mut value = shapes::checkpoint(&checkpoint);
-        value["counts"] = json!(set.counts());
-        let changes = set.items.iter().map(|item| change(&compared, &set, item));
-        value["changes"] = Value::Array(changes.collect::<Result<_, Failure>>()?);
-        message::answer_json(&value)?;
+        let differences = checkpoints::differences(&mut compared, &chosen)?;
+        message::answer_json(&shapes::diff(&checkpoint, &differences))?;
+        !differences.all.is_empty()
     } else {
+        let set = checkpoints::changes_of(&mut compared, &chosen);
         show(args, &compared, &set)?;
-    }
+        !set.items.is_empty()
+    };
     compared.close()?;
-    Ok(if args.exit_code && !set.items.is_empty() { NOT_DONE } else { 0 })
+    Ok(if args.exit_code && differs { NOT_DONE } else { 0 })
 }
 
 fn show(args: &DiffArgs, compared: &Compared, set: &ChangeSet) -> Result<(), Failure> {
@@ -69,13 +64,4 @@ fn paint(args: &DiffArgs, page: &Page<'_>, out: &mut dyn Write) -> Result<(), Fa
     }
     page.line(&[], out)?;
     page.differences(args.side_by_side, out)
-}
-
-fn change(compared: &Compared, set: &ChangeSet, item: &Item) -> Result<Value, Failure> {
-    let mut value = json!(item);
-    value["binary"] = json!(patch::is_binary(&compared.manager, item)?);
-    let mut text = Vec::new();
-    patch::write_patch(&compared.manager, set, &[item], &mut text)?;
-    value["patch"] = json!(JsonText(&text));
-    Ok(value)
 }

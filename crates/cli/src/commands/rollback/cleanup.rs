@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use nono::diagnostic::{escape, quote_all, shown};
-use nono::rollback::{Pruned, Retention, Settings};
+use nono::rollback::{self, Pruned, Retention, Settings};
 use serde_json::{Value, json};
 
+use super::Place;
 use super::text::some;
-use super::{Place, json};
 use crate::age::ago;
 use crate::args::CleanupArgs;
 use crate::commands::consent;
@@ -99,7 +99,7 @@ fn lines(pruned: &Pruned, before: bool) -> Vec<String> {
 }
 
 fn value(pruned: &Pruned, dry_run: bool) -> Result<Value, Failure> {
-    let removed = pruned.removed.iter().map(json::session).collect::<Result<Vec<_>, _>>()?;
+    let removed = pruned.removed.iter().map(rollback::json::session).collect::<Result<Vec<_>, _>>()?;
     Ok(json!({
         "dry_run": dry_run,
         "removed": removed,

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use nono::diagnostic::{escape, quote_all, shown};
-use nono::rollback::{RollbackError, SessionEntry, Status};
+use nono::rollback::{RollbackError, SessionEntry, Status, json};
 
+use super::Place;
 use super::text::some;
-use super::{Place, json};
 use crate::age::ago;
 use crate::args::ListArgs;
 use crate::commands::tracked::counts;

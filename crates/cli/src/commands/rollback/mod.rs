@@ -1,7 +1,6 @@
 //! `nono rollback`: sessions that are over, looked at, undone, checked, removed. One file per command.
 
 mod cleanup;
-mod json;
 mod list;
 mod perform;
 mod recover;

@@ -1,11 +1,11 @@
 //! One change to the user's tree, from the plan to the report: shown, agreed to, done.
 
 use nono::diagnostic::quote_all;
-use nono::rollback::{Done, Plan, RestoreChoice, RollbackError, RollbackSession};
+use nono::rollback::{Done, Plan, RestoreChoice, RollbackError, RollbackSession, json};
 use nono::snapshot::restore::Skipped;
 
+use super::recover;
 use super::text::{self, Below, Length};
-use super::{json, recover};
 use crate::age::ago;
 use crate::args::ConsentArgs;
 use crate::commands::consent;

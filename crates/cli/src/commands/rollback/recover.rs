@@ -1,10 +1,9 @@
 //! `nono rollback recover`: restores that were cut off are completed, in all sessions.
 
 use nono::diagnostic::escape;
-use nono::rollback::{Catalogue, Done, RollbackError, RollbackSession, SessionEntry, Status};
+use nono::rollback::{Catalogue, Done, RollbackError, RollbackSession, SessionEntry, Status, json};
 use serde_json::Value;
 
-use super::json;
 use super::perform::{report, verdict, warn_unrecorded};
 use crate::args::RecoverArgs;
 use crate::failure::{Failure, NOT_DONE, by_signal};

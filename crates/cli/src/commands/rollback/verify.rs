@@ -85,15 +85,6 @@ impl Checked {
     }
 
     fn json(&self) -> Value {
-        let found = &self.found;
-        json!({
-            "session_id": self.id,
-            "good": found.problems.is_empty(),
-            "sealed": found.sealed,
-            "snapshots": found.snapshots,
-            "objects": found.objects,
-            "bytes": found.bytes,
-            "problems": found.problems,
-        })
+        nono::rollback::json::verified(&self.id, &self.found)
     }
 }

@@ -62,14 +62,14 @@ pub struct Layers {
     pub net: bool,
 }
 
-/// The port of the command's own loopback on which it finds the filtering proxy.
+/// The port of the command's own loopback on which it finds the filtering proxy, unless another is chosen.
 pub const PROXY_PORT: u16 = 19080;
 
 /// Where the command finds the filtering proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyPlace {
-    /// On [`PROXY_PORT`] of the loopback of a network of its own. The launch makes the listener there and hands it out.
-    Own,
+    /// On this port of the loopback of a network of its own. The launch makes the listener there and hands it out.
+    Own { port: u16 },
     /// On the host's network, at the address told to [`Blueprint::proxy_at`]. Nothing is reached before that.
     Host(Option<SocketAddrV4>),
 }
@@ -78,7 +78,7 @@ impl ProxyPlace {
     /// As the command has to connect to it.
     pub fn address(self) -> Option<SocketAddrV4> {
         match self {
-            ProxyPlace::Own => Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, PROXY_PORT)),
+            ProxyPlace::Own { port } => Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)),
             ProxyPlace::Host(address) => address,
         }
     }
@@ -235,7 +235,7 @@ fn layers(policy: &ResolvedPolicy, support: &Support, strategy: ExecStrategy) ->
 
 fn proxy(policy: &ResolvedPolicy, layers: Layers) -> Option<ProxyPlace> {
     matches!(policy.network, NetworkPolicy::Filtered { .. })
-        .then(|| if layers.net { ProxyPlace::Own } else { ProxyPlace::Host(None) })
+        .then(|| if layers.net { ProxyPlace::Own { port: PROXY_PORT } } else { ProxyPlace::Host(None) })
 }
 
 fn no_namespaces(support: &Support) -> String {
@@ -438,6 +438,15 @@ impl Blueprint {
         if let Some(ProxyPlace::Host(place)) = &mut self.proxy {
             *place = Some(address);
             self.ports.push((address.port(), net::CONNECT_TCP));
+        }
+        self
+    }
+
+    /// Have the proxy on this port, where the command has a network of its own ([`ProxyPlace::Own`]).
+    #[must_use]
+    pub fn proxy_on(mut self, port: u16) -> Blueprint {
+        if let Some(ProxyPlace::Own { port: place }) = &mut self.proxy {
+            *place = port;
         }
         self
     }

@@ -154,7 +154,7 @@ fn a_filtered_network_is_the_commands_own_where_it_can_be() {
     };
     let own = compiled(filtered(&[], &[]), true);
     assert!(own.layers.net && own.handled_net == 0 && own.filter.sockets == SocketRule::OwnNetwork);
-    assert_eq!(own.proxy, Some(ProxyPlace::Own));
+    assert_eq!(own.proxy, Some(ProxyPlace::Own { port: PROXY_PORT }));
     let nowhere = own.clone().proxy_at(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4711));
     assert_eq!(nowhere, own, "there is nothing on the host's network to open");
     for (network, namespaces) in

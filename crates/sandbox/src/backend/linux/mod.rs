@@ -15,4 +15,4 @@ pub use blueprint::{
 };
 pub use filter::Mediated;
 pub use plan::{Command, PlanError, Prepared, probe_plan};
-pub use support::{Namespaces, NotifySupport, Support, support, try_notify};
+pub use support::{Namespaces, NotifySupport, Support, is_supported, support, try_notify};

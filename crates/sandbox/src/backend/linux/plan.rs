@@ -88,7 +88,10 @@ impl Prepared {
             setup,
             slots: vec![-1; slots],
             masks: self.watched()?,
-            serve: (self.blueprint.proxy == Some(ProxyPlace::Own)).then_some(blueprint::PROXY_PORT),
+            serve: match self.blueprint.proxy {
+                Some(ProxyPlace::Own { port }) => Some(port),
+                Some(ProxyPlace::Host(_)) | None => None,
+            },
             confine: Confine {
                 limits: limits(&self.blueprint),
                 ruleset: Some(self.ruleset.try_clone().map_err(|e| kernel("copy the Landlock rules", &e))?),

@@ -29,7 +29,22 @@ pub(super) fn bound_sockets() -> Vec<PathBuf> {
     paths.sort();
     paths.dedup();
     paths.retain(|path| path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()));
+    paths.iter_mut().for_each(by_its_own_name);
+    paths.sort();
+    paths.dedup();
     paths
+}
+
+/// Sockets of this very process may be bound through a folder's descriptor, as those of a session beside this one are:
+/// such a name is a link of `/proc`, and means another place to everybody else.
+fn by_its_own_name(path: &mut PathBuf) {
+    if !path.starts_with("/proc") {
+        return;
+    }
+    let resolved = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    if let Some(resolved) = resolved() {
+        *path = resolved;
+    }
 }
 
 /// Where sockets that were bound with a relative name may be: below the working directories of the processes we can
@@ -55,4 +70,23 @@ fn relative_folders(table: &[u8]) -> Vec<PathBuf> {
         .flat_map(|home| names.iter().map(move |name| home.join(OsStr::from_bytes(name))))
         .filter_map(|path| Some(path.parent()?.to_owned()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_bound_through_a_descriptor_has_its_own_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = std::fs::File::open(dir.path()).unwrap();
+        let listener = UnixListener::bind(format!("/proc/self/fd/{}/s", folder.as_raw_fd())).unwrap();
+        let bound = bound_sockets();
+        drop(listener);
+        assert!(bound.contains(&dir.path().canonicalize().unwrap().join("s")), "{bound:?}");
+        assert!(!bound.iter().any(|path| path.starts_with("/proc")), "{bound:?}");
+    }
 }

@@ -1,5 +1,7 @@
 //! What this kernel can enforce.
 
+use std::fmt;
+
 use nono_sys::{errno, landlock, process, seccomp};
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +53,44 @@ impl Support {
     pub(super) fn no_notify(&self) -> String {
         self.notify.as_ref().err().cloned().unwrap_or_default()
     }
+}
+
+/// In one line, for a person.
+impl fmt::Display for Support {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let abi = match &self.landlock {
+            Ok(abi) => *abi,
+            Err(reason) => return write!(f, "the kernel has no Landlock ({reason})"),
+        };
+        write!(f, "Landlock V{abi}: files")?;
+        // Each since the ABI that brought it.
+        for (since, what) in [
+            (2, "renames across directories"),
+            (3, "truncation"),
+            (4, "TCP ports"),
+            (5, "device ioctls"),
+            (6, "signals and abstract sockets"),
+            (7, "a log of denials"),
+            (8, "all threads at once"),
+        ] {
+            if abi >= since {
+                write!(f, ", {what}")?;
+            }
+        }
+        f.write_str("; seccomp: filtered calls")?;
+        if self.notify.is_ok() {
+            f.write_str(", supervised calls")?;
+        }
+        match &self.namespaces {
+            Namespaces::Available { .. } => f.write_str("; namespaces: available"),
+            Namespaces::Missing { reason } => write!(f, "; namespaces: none ({reason})"),
+        }
+    }
+}
+
+/// Whether any policy can be enforced at all. Forks nothing.
+pub fn is_supported() -> bool {
+    landlock::abi().is_ok()
 }
 
 /// Ask the kernel. Namespaces are tried for real, in a process that ends at once.
@@ -106,5 +146,30 @@ fn try_namespaces() -> Namespaces {
             reason: "user namespaces are switched off here (their limit is reached)".to_owned(),
         },
         Err(error) => Namespaces::Missing { reason: format!("user namespaces do not work here: {error}") },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_says_what_there_is_and_what_is_not() {
+        let bare = support_in_place();
+        let old = Support { landlock: Ok(3), ..bare.clone() };
+        let words = old.to_string();
+        assert!(words.starts_with("Landlock V3: files, renames across directories, truncation; "), "{words}");
+        assert!(
+            !words.contains("TCP") && !words.contains("supervised") && words.contains("namespaces: none (")
+        );
+        let namespaces = Namespaces::Available { user: true };
+        let notify = Ok(NotifySupport { wait_killable: true, sync_wake_up: true });
+        let full = Support { landlock: Ok(7), namespaces, notify, ..bare.clone() }.to_string();
+        assert!(
+            full.contains("TCP ports") && full.ends_with("supervised calls; namespaces: available"),
+            "{full}"
+        );
+        let none = Support { landlock: Err("it was built without it".into()), ..bare };
+        assert_eq!(none.to_string(), "the kernel has no Landlock (it was built without it)");
     }
 }

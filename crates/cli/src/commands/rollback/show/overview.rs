@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use nono::diagnostic::{escape, quote_all, shown};
+use nono::rollback::json::status;
 use nono::rollback::{Item, ItemKind, SessionEntry, SnapshotInfo, Status};
 use nono::snapshot::{Manifest, SnapshotId};
 
-use super::super::json::status;
 use super::super::text::some;
 use super::Shown;
 use crate::age::ago;

@@ -1,0 +1,107 @@
+//! What changed since a checkpoint, file by file: what it is, as a patch, and in numbers of lines.
+
+use std::path::{Path, PathBuf};
+
+use nono_checkpoint::manager::Compared;
+use nono_snapshot::ChangeCounts;
+
+use crate::rollback::{Body, ChangeSet, Item, LineKind, RollbackError, patch};
+
+/// All of them, what will execute later first.
+#[derive(Clone, Debug)]
+pub struct Differences {
+    pub counts: ChangeCounts,
+    pub all: Vec<Difference>,
+}
+
+/// One file's.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    pub item: Item,
+    pub binary: bool,
+    /// For `git apply` and `patch -p1`. What a patch cannot say stands in it as a comment.
+    pub patch: Vec<u8>,
+    /// Lines that came and went; nothing where there are none to be counted.
+    pub lines: Option<(usize, usize)>,
+}
+
+impl Differences {
+    /// One patch of everything, by path.
+    pub fn patch(&self) -> Vec<u8> {
+        let mut all: Vec<&Difference> = self.all.iter().collect();
+        all.sort_by_key(|one| &one.item.path);
+        all.into_iter().flat_map(|one| &one.patch).copied().collect()
+    }
+}
+
+/// What changed, as people see it; in these files and directories only, where there are any. An empty choice is all.
+pub fn changes_of(compared: &mut Compared, of: &[PathBuf]) -> ChangeSet {
+    let mut set = super::changes(compared);
+    if !of.is_empty() {
+        let within = |path: &Path| of.iter().any(|chosen| path.starts_with(chosen));
+        set.items.retain(|item| within(&item.path) || within(item.old_path()));
+    }
+    set
+}
+
+/// The same with their lines; of these files and directories only, where there are any.
+pub fn differences(compared: &mut Compared, of: &[PathBuf]) -> Result<Differences, RollbackError> {
+    let set = changes_of(compared, of);
+    let all = set.items.iter().map(|item| one(compared, &set, item)).collect::<Result<_, _>>()?;
+    Ok(Differences { counts: set.counts(), all })
+}
+
+fn one(compared: &Compared, set: &ChangeSet, item: &Item) -> Result<Difference, RollbackError> {
+    let manager = &compared.manager;
+    let mut text = Vec::new();
+    patch::write_patch(manager, set, &[item], &mut text)?;
+    let lines = match patch::file_diff(manager, item, 0)?.body {
+        Body::Text(hunks) => {
+            let of =
+                |kind| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count();
+            Some((of(LineKind::Added), of(LineKind::Removed)))
+        }
+        _ => None,
+    };
+    Ok(Difference { item: item.clone(), binary: patch::is_binary(manager, item)?, patch: text, lines })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Target};
+
+    use super::*;
+
+    #[test]
+    fn what_changed_in_lines_and_as_a_patch() {
+        let dir = tempfile::tempdir().unwrap();
+        let (project, state) = (dir.path().join("project"), dir.path().join("state"));
+        fs::create_dir_all(project.join("sub")).unwrap();
+        fs::write(project.join("a"), "one\ntwo\n").unwrap();
+        fs::write(project.join("sub/b"), [0, 1]).unwrap();
+        let host = Host { state_dir: state, home: dir.path().to_owned() };
+        let mut manager = CheckpointManager::new(host, Config::default());
+        let taken = manager.create(&project, "test", &Origin::default());
+        assert!(matches!(taken, Ensured::Taken { .. }), "{taken:?}");
+        fs::write(project.join("a"), "one\nthree\nfour\n").unwrap();
+        fs::write(project.join("sub/b"), [0, 2]).unwrap();
+
+        let target = Target::Text("1".to_owned());
+        let mut compared = manager.compare(&project, &target).unwrap();
+        let found = differences(&mut compared, &[]).unwrap();
+        compared.close().unwrap();
+        let told: Vec<_> = found.all.iter().map(|one| (one.binary, one.lines)).collect();
+        assert_eq!(told, [(false, Some((2, 1))), (true, None)]);
+        assert_eq!(found.counts.modified, 2);
+        let patch = String::from_utf8_lossy(&found.patch()).into_owned();
+        assert!(patch.contains("-two\n+three\n+four\n"), "{patch}");
+
+        let root = project.canonicalize().unwrap();
+        let mut compared = manager.compare(&project, &target).unwrap();
+        let some = differences(&mut compared, &[root.join("sub")]).unwrap();
+        compared.close().unwrap();
+        assert_eq!(some.all.iter().map(|one| &one.item.path).collect::<Vec<_>>(), [&root.join("sub/b")]);
+    }
+}

@@ -1,0 +1,167 @@
+//! What is asked for is checked before anything is made, always in the same order.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nono_supervisor::CommandSpec;
+use thiserror::Error;
+
+use super::{ExecError, ExecHost, ExecRequest};
+use crate::program::{self, ProgramError};
+
+/// A variable that no command gets.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EnvError {
+    #[error(
+        "environment variable {name:?} tells the loader what to run before the command, and is not passed on"
+    )]
+    Loader { name: OsString },
+    #[error("environment variable {name:?} has no name that can be passed on")]
+    Name { name: OsString },
+    #[error("environment variable {name:?} contains a NUL byte")]
+    Nul { name: OsString },
+}
+
+/// The command as it will be executed, and where.
+pub(super) struct Checked {
+    pub(super) command: CommandSpec,
+    pub(super) workdir: PathBuf,
+}
+
+pub(super) fn check(request: &ExecRequest<'_>, host: &ExecHost) -> Result<Checked, ExecError> {
+    let name = request.command.first().ok_or(ExecError::Empty)?;
+    let cwd = request.cwd.as_ref().map_or_else(|| host.cwd.clone(), |cwd| host.cwd.join(cwd));
+    let program = find(name, host, &cwd)?;
+    if request.command.iter().any(|argument| has_nul(argument)) {
+        return Err(ExecError::Nul);
+    }
+    let env = environment(&request.env)?;
+    let workdir = cwd.canonicalize().map_err(|source| ExecError::Cwd { path: cwd, source })?;
+    Ok(Checked { command: CommandSpec { program, argv: request.command.clone(), env }, workdir })
+}
+
+/// A time in seconds, for [`ExecRequest::timeout`]. More than can be counted is no limit.
+pub fn seconds(seconds: f64) -> Result<Option<Duration>, ExecError> {
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err(ExecError::Timeout(seconds));
+    }
+    Ok(Duration::try_from_secs_f64(seconds).ok())
+}
+
+/// What is there and cannot be executed is left to the kernel to refuse, which says why.
+fn find(name: &OsStr, host: &ExecHost, cwd: &Path) -> Result<PathBuf, ExecError> {
+    let has_slash = name.as_bytes().contains(&b'/');
+    // The relative places of this process's PATH are its own, not the command's.
+    let from = if has_slash { cwd } else { &host.cwd };
+    if !has_slash && host.path.as_ref().is_none_or(|path| path.is_empty()) {
+        // Or an empty entry of it would be found there, which is the folder itself.
+        return Err(ExecError::NotOnPath(name.into()));
+    }
+    match program::find(name, host.path.as_deref(), from) {
+        Ok(program) | Err(ProgramError::NotExecutable(program)) => Ok(program),
+        Err(ProgramError::IsDirectory(program)) if has_slash => Ok(program),
+        Err(_) if has_slash => Err(ExecError::NotFound(name.into())),
+        Err(_) => Err(ExecError::NotOnPath(name.into())),
+    }
+}
+
+/// Sorted, one of each name.
+pub(crate) fn environment(given: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>, EnvError> {
+    let mut env = std::collections::BTreeMap::new();
+    for (name, value) in given {
+        check_variable(name, value)?;
+        env.insert(name.clone(), value.clone());
+    }
+    Ok(env.into_iter().collect())
+}
+
+fn check_variable(name: &OsStr, value: &OsStr) -> Result<(), EnvError> {
+    let bytes = name.as_bytes();
+    let name = || name.to_owned();
+    if has_nul(&name()) || has_nul(value) {
+        return Err(EnvError::Nul { name: name() });
+    }
+    if bytes.is_empty() || bytes.contains(&b'=') {
+        return Err(EnvError::Name { name: name() });
+    }
+    let loads = bytes.starts_with(b"LD_") || bytes.starts_with(b"DYLD_");
+    if loads || matches!(bytes, b"LIBPATH" | b"SHLIB_PATH") {
+        return Err(EnvError::Loader { name: name() });
+    }
+    Ok(())
+}
+
+fn has_nul(text: &OsStr) -> bool {
+    text.as_bytes().contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> ExecHost {
+        ExecHost {
+            cwd: "/".into(),
+            path: Some("/nowhere:usr/bin".into()),
+            session_base: "/nowhere".into(),
+            state_dir: None,
+            nested: false,
+        }
+    }
+
+    fn asked(command: &[&str], cwd: Option<&str>) -> Result<PathBuf, ExecError> {
+        let command = command.iter().map(Into::into).collect();
+        let request = ExecRequest { command, cwd: cwd.map(Into::into), ..ExecRequest::default() };
+        check(&request, &host()).map(|checked| checked.command.program)
+    }
+
+    #[test]
+    fn a_program_is_found_where_it_will_be_executed() {
+        assert_eq!(asked(&["env"], Some("/etc")).unwrap(), Path::new("/usr/bin/env"), "PATH is the caller's");
+        assert_eq!(asked(&["./env"], Some("/usr/bin")).unwrap(), Path::new("/usr/bin/./env"));
+        assert_eq!(asked(&["./env"], Some("usr/bin")).unwrap(), Path::new("/usr/bin/./env"));
+        assert!(matches!(asked(&["./env"], None), Err(ExecError::NotFound(_))));
+        assert!(matches!(asked(&["no-such-thing"], None), Err(ExecError::NotOnPath(_))));
+        assert!(matches!(asked(&[""], None), Err(ExecError::NotOnPath(_))));
+        assert_eq!(asked(&["/etc/passwd"], None).unwrap(), Path::new("/etc/passwd"), "the kernel refuses it");
+    }
+
+    #[test]
+    fn the_order_of_the_checks() {
+        assert!(matches!(asked(&[], Some("/nowhere")), Err(ExecError::Empty)));
+        assert!(matches!(asked(&["no-such-thing", "\0"], Some("/nowhere")), Err(ExecError::NotOnPath(_))));
+        assert!(matches!(asked(&["env", "\0"], Some("/nowhere")), Err(ExecError::Nul)));
+        assert!(matches!(asked(&["env"], Some("/nowhere")), Err(ExecError::Cwd { .. })));
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(seconds(1.5).unwrap(), Some(Duration::from_millis(1500)));
+        assert_eq!(seconds(-0.0).unwrap(), Some(Duration::ZERO));
+        for endless in [f64::INFINITY, 1e300] {
+            assert_eq!(seconds(endless).unwrap(), None);
+        }
+        for wrong in [-1.0, f64::NAN, f64::NEG_INFINITY] {
+            let error = seconds(wrong).unwrap_err().to_string();
+            assert!(error.contains("timeout_secs must be non-negative"), "{error}");
+        }
+    }
+
+    #[test]
+    fn variables() {
+        let one = |name: &str, value: &str| environment(&[(name.into(), value.into())]);
+        for name in ["LD_PRELOAD", "LD_", "DYLD_INSERT_LIBRARIES", "LIBPATH", "SHLIB_PATH"] {
+            assert_eq!(one(name, ""), Err(EnvError::Loader { name: name.into() }));
+        }
+        for name in ["", "A=B"] {
+            assert_eq!(one(name, ""), Err(EnvError::Name { name: name.into() }));
+        }
+        assert!(matches!(one("A\0", ""), Err(EnvError::Nul { .. })));
+        assert!(matches!(one("A", "\0"), Err(EnvError::Nul { .. })));
+        let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+        let env = environment(&[pair("B", "1"), pair("A", "2"), pair("B", "3"), pair("OLD_X", "")]).unwrap();
+        assert_eq!(env, [pair("A", "2"), pair("B", "3"), pair("OLD_X", "")]);
+    }
+}

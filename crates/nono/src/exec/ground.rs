@@ -1,0 +1,194 @@
+//! What one command stands on: the sandbox compiled, a private folder, and what this machine can do.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, NetworkPolicy, PathKind, ResolvedPolicy};
+use nono_policy::{CapabilitySet, is_within};
+use nono_sandbox::{
+    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, ProxyPlace, Refusal, SessionPaths,
+    Support, compile,
+};
+use nono_supervisor::mediate::Mediate;
+use nono_supervisor::{CommandSpec, Options, Outcome, RunError, TakesListener};
+use nono_sys::process::Signals;
+
+use super::{ExecError, ExecHost, ExecRequest, Proxy, system};
+use crate::session::{SessionFolder, check, is_confined, mediate};
+
+/// Why there is no ground.
+pub(super) enum Failed {
+    /// The kernel cannot enforce this set here; in words.
+    Refused(String),
+    Error(ExecError),
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Failed {
+        Failed::Refused(refusal.to_string())
+    }
+}
+
+impl From<ExecError> for Failed {
+    fn from(error: ExecError) -> Failed {
+        Failed::Error(error)
+    }
+}
+
+impl From<PlanError> for Failed {
+    fn from(error: PlanError) -> Failed {
+        Failed::Refused(error.to_string())
+    }
+}
+
+pub(super) struct Ground {
+    prepared: Prepared,
+    mediate: Mediate,
+    /// Serves as long as the command runs.
+    _served: Option<Arc<Served>>,
+    /// Where there are mounts of its own; goes with this.
+    _folder: Option<SessionFolder>,
+}
+
+impl Ground {
+    pub(super) fn new(
+        caps: &CapabilitySet,
+        request: &ExecRequest<'_>,
+        host: &ExecHost,
+        workdir: PathBuf,
+    ) -> Result<Ground, Failed> {
+        let mut policy = caps.to_policy().map_err(ExecError::from)?;
+        policy.workdir = workdir;
+        let proxy = request.proxy.clone();
+        if proxy.is_some() {
+            policy.hosts.clear();
+            policy.network =
+                NetworkPolicy::Filtered { hosts: Vec::new(), connect: Vec::new(), listen: Vec::new() };
+        } else if matches!(policy.network, NetworkPolicy::Filtered { .. }) {
+            return Err(ExecError::NoProxy.into());
+        }
+        let failed = |source| ExecError::Folder { base: host.session_base.clone(), source };
+        let (support, folder) = match support(host)? {
+            support if matches!(support.namespaces, Namespaces::Available { .. }) => {
+                (support, Some(SessionFolder::create(&host.session_base).map_err(failed)?))
+            }
+            support => (support, None),
+        };
+        if let Some(state) = host.state_dir.as_ref().and_then(|path| path.canonicalize().ok()) {
+            close(&mut policy, &state)?;
+        }
+        let paths = folder.as_ref().map_or_else(SessionPaths::none, SessionFolder::paths);
+        let blueprint = compile(&policy, &support, ExecStrategy::Supervised, &paths)?;
+        let wish = Mediation { accept_weaker: host.nested, ..Mediation::default() };
+        let blueprint = placed(blueprint.mediate(wish, &support)?, proxy.as_deref());
+        let prepared = Prepared::new(blueprint, paths)?;
+        let served = proxy.map(|proxy| Arc::new(Served { proxy, guard: Mutex::new(None) }));
+        let server = served.clone().map(|served| served as Arc<dyn TakesListener>);
+        let mediate = Mediate { proxy: server, ..mediate(&policy, &prepared, host.own(), None, None) };
+        Ok(Ground { prepared, mediate, _served: served, _folder: folder })
+    }
+
+    pub(super) fn run(
+        self,
+        command: &CommandSpec,
+        options: &Options,
+        signals: &Signals,
+    ) -> Result<Outcome, RunError> {
+        nono_supervisor::run(&self.prepared, command, options, signals, self.mediate, None)
+    }
+}
+
+/// The proxy is found at its own port, on whichever loopback the command has.
+fn placed(blueprint: Blueprint, proxy: Option<&dyn Proxy>) -> Blueprint {
+    let Some(proxy) = proxy else { return blueprint };
+    let port = proxy.port();
+    let address = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port);
+    match blueprint.proxy {
+        Some(ProxyPlace::Own { .. }) => blueprint.proxy_on(port),
+        Some(ProxyPlace::Host(_)) => blueprint.proxy_at(address),
+        None => blueprint,
+    }
+}
+
+/// Serves the command as long as this lives.
+struct Served {
+    proxy: Arc<dyn Proxy>,
+    guard: Mutex<Option<Box<dyn Send>>>,
+}
+
+impl TakesListener for Served {
+    fn take(&self, listener: OwnedFd) -> Result<(), String> {
+        // A proxy that was shut down serves nobody: the socket is closed, and connections to it are refused, as they
+        // are on the host.
+        let guard = self.proxy.serve_also(listener).ok();
+        *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = guard;
+        Ok(())
+    }
+}
+
+/// Keep nono's own state closed, whatever covers it. (The folders of sessions are kept by the mounts.)
+fn close(policy: &mut ResolvedPolicy, path: &Path) -> Result<(), Failed> {
+    if let Some(grant) = policy.grants.iter().find(|grant| is_within(&grant.resolved, path)) {
+        let why = format!("{} is nono's own state, which is never granted", grant.original.display());
+        return Err(Failed::Refused(why));
+    }
+    if policy.grants.iter().any(|grant| is_within(path, &grant.resolved)) {
+        policy.closed.push(ClosedPath {
+            original: path.to_owned(),
+            resolved: path.to_owned(),
+            by: ClosedBy::Nono,
+            kind: PathKind::Directory,
+            how: ClosedHow::Mask,
+            keep_read: false,
+            has_openings: false,
+        });
+    }
+    Ok(())
+}
+
+/// What this machine can do does not change while a process runs, unless that is confined meanwhile.
+struct Known {
+    confined: bool,
+    support: Support,
+}
+
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// Asked of the kernel once, and seen to hold by a canary. The lock is never waited for: in a process that was forked
+/// while somebody held it, it is held for ever.
+fn support(host: &ExecHost) -> Result<Support, Failed> {
+    let confined = is_confined();
+    if let Ok(known) = KNOWN.try_lock()
+        && let Some(known) = known.as_ref().filter(|known| known.confined == confined)
+    {
+        return Ok(known.support.clone());
+    }
+    // A signal in the middle of one of these processes would look as if it had failed.
+    let _quiet = Signals::aside().map_err(system("set the signals aside"))?;
+    let support = nono_sandbox::support();
+    if let Err(reason) = &support.landlock {
+        return Err(Refusal::NoLandlock { reason: reason.clone() }.into());
+    }
+    if !host.nested {
+        let failed = |source| ExecError::Folder { base: host.session_base.clone(), source };
+        let folder = SessionFolder::create(&host.session_base).map_err(failed)?;
+        let held = check::try_canary(&support, &folder).and_then(check::verdict);
+        held.map_err(|error| Failed::Refused(error.to_string()))?;
+    }
+    if let Ok(mut known) = KNOWN.try_lock() {
+        *known = Some(Known { confined, support: support.clone() });
+    }
+    Ok(support)
+}
+
+impl Proxy for nono_proxy::Handle {
+    fn port(&self) -> u16 {
+        nono_proxy::Handle::port(self)
+    }
+
+    fn serve_also(&self, listener: OwnedFd) -> io::Result<Box<dyn Send>> {
+        nono_proxy::Handle::serve_also(self, listener).map(|guard| Box::new(guard) as Box<dyn Send>)
+    }
+}

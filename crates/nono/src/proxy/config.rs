@@ -1,0 +1,124 @@
+//! What a proxy is asked to be, before anything is fetched.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use nono_policy::hosts::{HostError, HostRule};
+use thiserror::Error;
+
+use crate::network::{UpstreamError, UpstreamProxy};
+
+#[derive(Debug, Error)]
+pub enum ProxyConfigError {
+    #[error("bind_addr {0:?} is not an IP address")]
+    Bind(String),
+    #[error("allow_all_hosts opens every host, so allowed_hosts has to be empty")]
+    AllowAll,
+    #[error("allowed_hosts: {0}")]
+    Host(HostError),
+    #[error("bypass_hosts: {0}")]
+    Bypass(HostError),
+    #[error("max_connections has to be at least 1")]
+    Connections,
+    #[error("intercept_parent_ca_pems is not text in PEM")]
+    Pems,
+    #[error("external_proxy: {0}")]
+    External(#[from] UpstreamError),
+}
+
+/// A proxy.
+#[derive(Clone, Debug)]
+pub struct ProxyConfig {
+    pub allowed: Vec<HostRule>,
+    pub allow_all_hosts: bool,
+    pub routes: Vec<RouteConfig>,
+    pub external_proxy: Option<UpstreamProxy>,
+    pub bind_addr: IpAddr,
+    /// 0: any that is free.
+    pub bind_port: u16,
+    pub max_connections: usize,
+    /// Where the certificates are written that clients have to believe; without it no tunnel is looked into.
+    pub intercept_ca_dir: Option<PathBuf>,
+    /// PEM: authorities that clients and the proxy believe in place of the system's.
+    pub intercept_parent_ca_pems: Option<String>,
+}
+
+impl ProxyConfig {
+    /// Check what can be checked without the machine.
+    pub fn new(
+        allowed_hosts: &[String],
+        allow_all_hosts: bool,
+        bind_addr: &str,
+        max_connections: usize,
+    ) -> Result<ProxyConfig, ProxyConfigError> {
+        let bind = bind_addr.parse().map_err(|_| ProxyConfigError::Bind(bind_addr.to_owned()))?;
+        if allow_all_hosts && !allowed_hosts.is_empty() {
+            return Err(ProxyConfigError::AllowAll);
+        }
+        if max_connections == 0 {
+            return Err(ProxyConfigError::Connections);
+        }
+        let allowed: Result<_, _> = allowed_hosts.iter().map(|text| text.parse()).collect();
+        Ok(ProxyConfig {
+            allowed: allowed.map_err(ProxyConfigError::Host)?,
+            allow_all_hosts,
+            routes: Vec::new(),
+            external_proxy: None,
+            bind_addr: bind,
+            bind_port: 0,
+            max_connections,
+            intercept_ca_dir: None,
+            intercept_parent_ca_pems: None,
+        })
+    }
+
+    /// Another proxy on the way out: `host:port`, or `http://user:password@host:port`.
+    pub fn external(address: &str, bypass_hosts: &[String]) -> Result<UpstreamProxy, ProxyConfigError> {
+        let proxy: UpstreamProxy = address.parse()?;
+        let bypass: Result<_, _> = bypass_hosts.iter().map(|text| text.parse()).collect();
+        Ok(UpstreamProxy { bypass: bypass.map_err(ProxyConfigError::Bypass)?, ..proxy })
+    }
+}
+
+/// How a secret goes into a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Injection {
+    Header,
+    UrlPath,
+    QueryParam,
+    BasicAuth,
+}
+
+impl Injection {
+    pub fn word(self) -> &'static str {
+        match self {
+            Injection::Header => "header",
+            Injection::UrlPath => "url_path",
+            Injection::QueryParam => "query_param",
+            Injection::BasicAuth => "basic_auth",
+        }
+    }
+}
+
+/// `http://127.0.0.1:PORT/<prefix>/…` leads to `upstream`.
+#[derive(Clone, Debug)]
+pub struct RouteConfig {
+    pub prefix: String,
+    pub upstream: String,
+    /// Where the secret is: a variable's name, `env://NAME`, `file:///path`, `keyring://service/account`.
+    pub credential_key: Option<String>,
+    pub inject_mode: Injection,
+    pub inject_header: String,
+    /// `{}` stands for the secret. Without it: `Bearer {}` in `Authorization`, the bare secret elsewhere.
+    pub credential_format: Option<String>,
+    pub path_pattern: Option<String>,
+    pub path_replacement: Option<String>,
+    pub query_param_name: Option<String>,
+    /// The variable in which programs look for the key.
+    pub env_var: Option<String>,
+    /// Methods and globs of paths; anything, if there are none.
+    pub endpoint_rules: Vec<(String, String)>,
+    pub tls_ca: Option<PathBuf>,
+    pub tls_client_cert: Option<PathBuf>,
+    pub tls_client_key: Option<PathBuf>,
+}

@@ -1,0 +1,117 @@
+//! What happened, in the words of a session's record.
+
+use nono_proxy::{Category, Event, Mode, Phase};
+
+use super::{Injection, Placed};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Allow,
+    Deny,
+}
+
+impl Decision {
+    pub fn word(self) -> &'static str {
+        match self {
+            Decision::Allow => "allow",
+            Decision::Deny => "deny",
+        }
+    }
+}
+
+/// One request or tunnel, when it was decided on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkEvent {
+    pub timestamp_unix_ms: u64,
+    pub mode: &'static str,
+    pub decision: Decision,
+    pub target: String,
+    pub port: Option<u16>,
+    pub method: Option<String>,
+    pub path: Option<String>,
+    pub status: Option<u16>,
+    pub reason: Option<String>,
+    pub route_id: Option<String>,
+    pub auth_mechanism: Option<&'static str>,
+    pub auth_outcome: Option<&'static str>,
+    pub managed_credential_active: Option<bool>,
+    pub injection_mode: Option<&'static str>,
+    pub denial_category: Option<&'static str>,
+}
+
+impl NetworkEvent {
+    /// None: it ends what was told when it was opened.
+    pub(super) fn of(event: &Event, routes: &[Placed], external: bool) -> Option<NetworkEvent> {
+        if event.phase == Some(Phase::Ended) && event.category.is_none() {
+            return None;
+        }
+        let named = event.route.as_ref().or(event.credential.as_ref());
+        let route = named.and_then(|name| routes.iter().find(|route| route.prefix == *name));
+        let refused = !event.allowed
+            || event.category.is_some() && matches!(event.status, Some(502..=504))
+            || event.category == Some(Category::InterceptHandshakeFailed);
+        let (mechanism, outcome) = authentication(event, route);
+        Some(NetworkEvent {
+            timestamp_unix_ms: event.time_ms,
+            mode: mode(event, external),
+            decision: if refused { Decision::Deny } else { Decision::Allow },
+            target: event.host.clone(),
+            port: (event.port != 0).then_some(event.port),
+            method: event.method.clone(),
+            path: event.path.clone(),
+            status: event.status,
+            reason: event.reason.clone(),
+            route_id: named.cloned(),
+            auth_mechanism: mechanism,
+            auth_outcome: outcome,
+            managed_credential_active: route.map(|_| event.credential.is_some()),
+            injection_mode: route.filter(|_| event.credential.is_some()).map(|route| route.injection.word()),
+            denial_category: event.category.filter(|_| refused).and_then(category),
+        })
+    }
+}
+
+/// A plain request is told like one to a route: both are requests that the proxy itself makes.
+fn mode(event: &Event, external: bool) -> &'static str {
+    match event.mode {
+        Mode::Connect if external => "external",
+        Mode::Connect => "connect",
+        Mode::ConnectIntercept => "connect_intercept",
+        Mode::Forward | Mode::Reverse => "reverse",
+    }
+}
+
+/// What the client showed to be let in. Where a host is refused it is not even looked at.
+fn authentication(event: &Event, route: Option<&Placed>) -> (Option<&'static str>, Option<&'static str>) {
+    let mechanism = match route {
+        Some(route) if route.managed => match route.injection {
+            Injection::Header | Injection::BasicAuth => "phantom_header",
+            Injection::UrlPath => "phantom_path",
+            Injection::QueryParam => "phantom_query",
+        },
+        _ => "proxy_authorization",
+    };
+    match event.category {
+        Some(Category::AuthenticationFailed) => (Some(mechanism), Some("failed")),
+        _ if event.allowed => (Some(mechanism), Some("succeeded")),
+        _ => (None, None),
+    }
+}
+
+fn category(category: Category) -> Option<&'static str> {
+    Some(match category {
+        Category::AuthenticationFailed => "authentication_failed",
+        Category::HostDenied | Category::AddressDenied | Category::SniMismatch => "host_denied",
+        Category::EndpointPolicy => "endpoint_policy",
+        Category::ConnectBypassesRoute => "connect_bypasses_l7",
+        Category::CredentialUnavailable => "managed_credential_unavailable",
+        Category::InterceptHandshakeFailed => "intercept_handshake_failed",
+        Category::UpstreamProxyRejected => "external_proxy_rejected",
+        Category::ResolveFailed
+        | Category::UpstreamConnectFailed
+        | Category::UpstreamFailed
+        | Category::Timeout => "upstream_connect_failed",
+        // No word of the record's fits.
+        Category::MalformedRequest | Category::TooManyConnections => return None,
+    })
+}

@@ -1,0 +1,129 @@
+//! Sessions, plans and outcomes as JSON. Field names are stable.
+
+use std::path::PathBuf;
+
+use nono_snapshot::SnapshotId;
+use serde_json::{Value, json};
+
+use super::changes::JsonText;
+use super::{
+    ChangeSet, Done, Item, Later, Merge, Plan, RollbackError, RollbackSession, SessionEntry, SnapshotInfo,
+    Status, Verified,
+};
+use crate::shapes::{counts, failed, kept, path};
+
+pub fn status(status: Status) -> &'static str {
+    match status {
+        Status::Live => "live",
+        Status::Finished => "finished",
+        Status::Interrupted => "interrupted",
+    }
+}
+
+/// The fields of `session.json`, and what is known from outside of it.
+pub fn session(entry: &SessionEntry) -> Result<Value, RollbackError> {
+    let mut value =
+        serde_json::to_value(&entry.metadata).map_err(|error| RollbackError::damaged(&entry.dir, error))?;
+    // The folder's own name is the one that commands take.
+    value["session_id"] = json!(entry.id);
+    value["status"] = json!(status(entry.status));
+    value["pinned"] = json!(entry.pinned);
+    value["foreign"] = json!(entry.foreign);
+    value["project"] = path(&entry.project);
+    value["dir"] = path(&entry.dir);
+    value["not_covered"] =
+        json!(entry.metadata.coverage.as_ref().map(nono_snapshot::Coverage::entries_left_out));
+    Ok(value)
+}
+
+pub fn problem(error: &RollbackError) -> Value {
+    json!({"error": error.to_string()})
+}
+
+/// What a check of a session found.
+pub fn verified(id: &str, found: &Verified) -> Value {
+    json!({
+        "session_id": id,
+        "good": found.problems.is_empty(),
+        "sealed": found.sealed,
+        "snapshots": found.snapshots,
+        "objects": found.objects,
+        "bytes": found.bytes,
+        "problems": found.problems,
+    })
+}
+
+/// A number, or the name of a safety snapshot.
+pub fn snapshot_id(id: &SnapshotId) -> Value {
+    match id {
+        SnapshotId::Number(number) => json!(number),
+        SnapshotId::Safety(name) => json!(name),
+    }
+}
+
+pub fn snapshot(info: &SnapshotInfo) -> Value {
+    json!({
+        "id": snapshot_id(&info.id),
+        "timestamp": info.timestamp,
+        "thinned": info.thinned,
+        "durable": info.durable,
+    })
+}
+
+/// One difference; with the patch of it, if that is wanted.
+pub fn change(
+    session: &RollbackSession,
+    set: &ChangeSet,
+    item: &Item,
+    diff: bool,
+) -> Result<Value, RollbackError> {
+    let mut value = json!(item);
+    value["binary"] = json!(session.is_binary(item)?);
+    if diff {
+        let mut patch = Vec::new();
+        session.write_patch(set, &[item], &mut patch)?;
+        value["patch"] = json!(JsonText(&patch));
+    }
+    Ok(value)
+}
+
+fn merges(merges: &[Merge]) -> Vec<Value> {
+    merges.iter().map(|merge| json!({"path": path(&merge.path), "clean": merge.clean})).collect()
+}
+
+/// Kept, and it will run.
+fn still_executes(still: &[(PathBuf, Later)]) -> Vec<Value> {
+    let one = |(at, later): &(PathBuf, Later)| json!({"path": path(at), "executes_later": later});
+    still.iter().map(one).collect()
+}
+
+/// What would be done.
+pub fn plan(id: &str, plan: &Plan) -> Value {
+    json!({
+        "session_id": id,
+        "dry_run": true,
+        "counts": counts(&plan.changes),
+        "changes": plan.changes,
+        "kept": kept(&plan.kept),
+        "merges": merges(&plan.merges),
+        "still_executes": still_executes(&plan.still_executes),
+        "cannot_tell_conflicts": plan.cannot_tell_conflicts,
+        "notes": plan.notes,
+    })
+}
+
+/// What was done.
+pub fn done(id: &str, done: &Done) -> Value {
+    json!({
+        "session_id": id,
+        "dry_run": false,
+        "undo": done.undo,
+        "counts": counts(&done.changes),
+        "changes": done.changes,
+        "kept": kept(&done.kept),
+        "merges": merges(&done.merged),
+        "still_executes": still_executes(&done.still_executes),
+        "failed": failed(&done.failed),
+        "interrupted": done.interrupted,
+    })
+}

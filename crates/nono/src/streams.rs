@@ -1,0 +1,209 @@
+//! The bytes between a command and whoever ran it in a process of their own.
+//!
+//! One loop feeds the input and takes both outputs, none of which can make the others wait. It goes by the end of the
+//! run, not by the end of the pipes: somebody outside who was handed one may keep it open for ever.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nono_supervisor::Streams;
+use nono_sys::{launch, wait};
+
+/// How often whoever attends to a command should look whether it is still wanted.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
+const CHUNK: usize = 64 * 1024;
+/// What a pipe may still hold once nobody is left who writes to it. More comes from somebody else.
+const LAST_WORDS: usize = 64 << 20;
+
+/// Tells whoever attends that the run is over, when it is dropped. By a byte: a process that was forked meanwhile has a
+/// copy of the descriptor, and closing ours would say nothing.
+pub(crate) struct End(PipeWriter);
+
+impl End {
+    pub(crate) fn new() -> io::Result<(PipeReader, End)> {
+        let (over, end) = io::pipe()?;
+        Ok((over, End(end)))
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // It fails only when nobody attends any more.
+        let _ = self.0.write_all(b".");
+    }
+}
+
+/// Ends a command, when it is dropped at the latest; again by a byte.
+pub(crate) struct Bell(PipeWriter);
+
+impl Bell {
+    /// With the end for [`nono_supervisor::Options::cancel`].
+    pub(crate) fn new() -> io::Result<(Arc<OwnedFd>, Bell)> {
+        let (cancel, bell) = io::pipe()?;
+        Ok((Arc::new(cancel.into()), Bell(bell)))
+    }
+
+    pub(crate) fn gently(&mut self) -> io::Result<()> {
+        self.0.write_all(&[nono_supervisor::GENTLY])
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        // It fails only when the command has ended.
+        let _ = self.0.write_all(b"!");
+    }
+}
+
+/// What a command said.
+#[derive(Clone, Debug, Default)]
+pub struct Captured {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// There was more than was to be kept.
+    pub truncated: bool,
+}
+
+/// Our ends of a command's streams.
+pub(crate) struct Wires<'a> {
+    input: Option<Feeding<'a>>,
+    /// None or two.
+    outputs: Vec<Taking>,
+}
+
+impl<'a> Wires<'a> {
+    /// Ours, and the command's. What is neither given nor kept stays this process's own. `limit`: how much is kept of
+    /// each output; the rest is read and dropped.
+    pub(crate) fn new(
+        input: Option<Cow<'a, [u8]>>,
+        capture: bool,
+        limit: Option<u64>,
+    ) -> io::Result<(Wires<'a>, Streams)> {
+        let mut wires = Wires { input: None, outputs: Vec::new() };
+        let mut streams = Streams::default();
+        if let Some(bytes) = input {
+            let (theirs, ours) = launch::output_pipe()?;
+            wires.input = Some(Feeding { to: ours_only(ours)?, bytes, at: 0 });
+            streams.input = Some(Arc::new(theirs));
+        }
+        if capture {
+            let limit = limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+            for stream in [&mut streams.output, &mut streams.errors] {
+                let (ours, theirs) = launch::output_pipe()?;
+                *stream = Some(Arc::new(theirs));
+                let from = Some(ours_only(ours)?);
+                wires.outputs.push(Taking { from, kept: Vec::new(), limit, truncated: false });
+            }
+        }
+        Ok((wires, streams))
+    }
+
+    /// Until [`End`] is dropped. `look` is asked before each wait how long that may take; `None` is for ever.
+    pub(crate) fn attend(
+        mut self,
+        over: &PipeReader,
+        mut look: impl FnMut() -> io::Result<Option<Duration>>,
+    ) -> io::Result<Option<Captured>> {
+        let mut buffer = vec![0; if self.outputs.is_empty() { 0 } else { CHUNK }];
+        loop {
+            let timeout = look()?;
+            let sink = self.input.as_ref().map(|input| (input.to.as_fd(), true));
+            let mut fds = vec![Some((over.as_fd(), false)), sink];
+            fds.extend(self.outputs.iter().map(Taking::source));
+            let ready = wait::poll(&fds, timeout)?;
+            if ready[1] && !self.input.as_mut().map_or(Ok(false), Feeding::feed)? {
+                self.input = None;
+            }
+            for (taking, _) in self.outputs.iter_mut().zip(&ready[2..]).filter(|(_, ready)| **ready) {
+                taking.take(&mut buffer)?;
+            }
+            if ready[0] {
+                break;
+            }
+        }
+        for taking in &mut self.outputs {
+            taking.take_rest(&mut buffer)?;
+        }
+        let mut outputs = self.outputs.into_iter();
+        let (Some(output), Some(errors)) = (outputs.next(), outputs.next()) else { return Ok(None) };
+        let truncated = output.truncated || errors.truncated;
+        Ok(Some(Captured { stdout: output.kept, stderr: errors.kept, truncated }))
+    }
+}
+
+/// The two ends of a pipe are two open files: the command's does not change.
+fn ours_only(fd: OwnedFd) -> io::Result<File> {
+    rustix::io::ioctl_fionbio(&fd, true)?;
+    Ok(fd.into())
+}
+
+fn comes_later(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+struct Feeding<'a> {
+    to: File,
+    bytes: Cow<'a, [u8]>,
+    at: usize,
+}
+
+impl Feeding<'_> {
+    /// Write what fits; whether there is more. A command that does not want it has its reasons.
+    fn feed(&mut self) -> io::Result<bool> {
+        match self.to.write(&self.bytes[self.at..]) {
+            Ok(n) => self.at += n,
+            Err(error) if comes_later(&error) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        Ok(self.at < self.bytes.len())
+    }
+}
+
+/// One output. `from` is gone at its end.
+struct Taking {
+    from: Option<File>,
+    kept: Vec<u8>,
+    limit: usize,
+    truncated: bool,
+}
+
+impl Taking {
+    fn source(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        self.from.as_ref().map(|from| (from.as_fd(), false))
+    }
+
+    /// Take what is there, once; how much. 0: nothing now, or never again.
+    fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(from) = &mut self.from else { return Ok(0) };
+        let n = match from.read(buffer) {
+            Ok(n) => n,
+            Err(error) if comes_later(&error) => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        if n == 0 {
+            self.from = None;
+        }
+        let room = (self.limit - self.kept.len()).min(n);
+        self.kept.try_reserve(room).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
+        self.kept.extend_from_slice(&buffer[..room]);
+        self.truncated |= room < n;
+        Ok(n)
+    }
+
+    /// Nothing of the command is left that could write: what is in the pipe is all there will be.
+    fn take_rest(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let mut rest = LAST_WORDS;
+        while rest > 0 {
+            match self.take(buffer)? {
+                0 => break,
+                n => rest = rest.saturating_sub(n),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! The embedded policy as a document.
+//!
+//! Made from [`PolicyData`] when it is asked for, so that there is one place where paths are listed. A document knows
+//! neither `$XDG_*` nor patterns, so the former are written out for this host, a denied folder in both places it may
+//! have; and what a group allows by a pattern (`/etc/python*`) is left out. Groups that are protected are called
+//! `deny_` and their name, and are required. `deny_credentials` is all of them that hold keys, tokens and passwords.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Allow, Deny, DocumentGroup, Meta, PolicyDocument};
+use crate::data::{Group, GroupKind, PolicyData};
+use crate::expand::{expand, expand_everywhere};
+use crate::request::HostContext;
+
+/// The protected groups that hold what lets somebody in.
+const CREDENTIALS: [&str; 5] = ["ssh", "gnupg", "cloud_credentials", "tool_credentials", "password_stores"];
+
+/// The embedded policy for this host.
+pub fn embedded(host: &HostContext) -> PolicyDocument {
+    let data = PolicyData::embedded();
+    let mut groups: BTreeMap<String, DocumentGroup> =
+        data.groups.iter().map(|group| (name_of(group), as_document(group, host))).collect();
+    let credentials = CREDENTIALS.iter().filter_map(|name| data.group(name));
+    let access = credentials.flat_map(|group| denied(group, host)).collect();
+    groups.insert(
+        "deny_credentials".to_owned(),
+        protected("Keys, tokens and passwords, of everything that is known to keep some", access),
+    );
+    let meta = Meta { version: Some(1), schema_version: Some("3.0".to_owned()) };
+    PolicyDocument { meta: Some(meta), groups, profiles: None }
+}
+
+fn name_of(group: &Group) -> String {
+    match group.kind {
+        GroupKind::Protected => format!("deny_{}", group.name),
+        GroupKind::Base | GroupKind::Tool => group.name.clone(),
+    }
+}
+
+fn as_document(group: &Group, host: &HostContext) -> DocumentGroup {
+    if group.kind == GroupKind::Protected {
+        return protected(&group.description, denied(group, host));
+    }
+    let list = |texts: &[String]| texts.iter().filter_map(|text| allowed(text, host)).collect();
+    let allow = Allow { read: list(&group.read), write: list(&group.write), readwrite: list(&group.allow) };
+    DocumentGroup { description: group.description.clone(), allow: Some(allow), ..DocumentGroup::default() }
+}
+
+fn protected(description: &str, access: Vec<String>) -> DocumentGroup {
+    let deny = Deny { access, ..Deny::default() };
+    DocumentGroup {
+        description: description.to_owned(),
+        required: true,
+        deny: Some(deny),
+        ..DocumentGroup::default()
+    }
+}
+
+fn denied(group: &Group, host: &HostContext) -> Vec<String> {
+    group.closed.iter().flat_map(|text| everywhere(text, host)).collect()
+}
+
+/// Where it is on this host.
+fn allowed(text: &str, host: &HostContext) -> Option<String> {
+    if text.ends_with('*') {
+        return None;
+    }
+    if !text.starts_with("$XDG_") {
+        return Some(text.to_owned());
+    }
+    shorten(&expand(text, host).ok()?, host)
+}
+
+fn everywhere(text: &str, host: &HostContext) -> Vec<String> {
+    if !text.starts_with("$XDG_") {
+        return vec![text.to_owned()];
+    }
+    expand_everywhere(text, host).iter().filter_map(|path| shorten(path, host)).collect()
+}
+
+/// Below the home folder as `~/`: a document is the same for everybody who has set nothing. A path that is no text
+/// cannot be written in one.
+fn shorten(path: &Path, host: &HostContext) -> Option<String> {
+    match host.home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) => Some(format!("~/{}", below.to_str()?)),
+        None => Some(path.to_str()?.to_owned()),
+    }
+}

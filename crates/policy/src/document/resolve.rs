@@ -1,0 +1,147 @@
+//! Groups of a document, as grants.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::error::{DenyOverlap, DocumentError};
+use super::{Allow, DocumentGroup, Place, PolicyDocument};
+use crate::access::{AccessMode, CapabilitySource};
+use crate::capability_set::CapabilitySet;
+use crate::error::CapabilityError;
+use crate::facts::{Facts, HostFacts};
+use crate::resolved::NetworkPolicy;
+
+/// What groups came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResolvedDocument {
+    /// The groups that are for this platform, in the order they were asked for.
+    pub names: Vec<String>,
+    pub needs_unlink_overrides: bool,
+    /// What they deny: as it is written, expanded, and where that leads.
+    pub deny_paths: Vec<PathBuf>,
+}
+
+impl PolicyDocument {
+    /// Adds what the groups allow to `caps`, and closes its network where one says so. On an error `caps` is as it was.
+    pub fn resolve<S: AsRef<str>>(
+        &self,
+        names: &[S],
+        place: &Place,
+        caps: &mut CapabilitySet,
+    ) -> Result<ResolvedDocument, DocumentError> {
+        let groups = self.named(names, place)?;
+        let mut changed = caps.clone();
+        let mut resolved = ResolvedDocument::default();
+        for (name, group) in groups {
+            if let Some(allow) = &group.allow {
+                grant(&mut changed, name, allow, place)?;
+            }
+            if group.network.as_ref().is_some_and(|network| network.block || network.needs_proxy()) {
+                changed.set_network(NetworkPolicy::Blocked);
+            }
+            resolved.deny_paths.extend(denied(name, group, place)?);
+            resolved.needs_unlink_overrides |=
+                group.deny.as_ref().is_some_and(|deny| deny.unlink_override_for_user_writable);
+            resolved.names.push(name.to_owned());
+        }
+        *caps = changed;
+        Ok(resolved)
+    }
+
+    /// What the groups deny.
+    pub fn deny_paths<S: AsRef<str>>(
+        &self,
+        names: &[S],
+        place: &Place,
+    ) -> Result<Vec<PathBuf>, DocumentError> {
+        let groups = self.named(names, place)?.into_iter();
+        let lists = groups.map(|(name, group)| denied(name, group, place));
+        Ok(lists.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+}
+
+fn grant(caps: &mut CapabilitySet, name: &str, allow: &Allow, place: &Place) -> Result<(), DocumentError> {
+    let lists = [
+        (&allow.read, AccessMode::Read),
+        (&allow.write, AccessMode::Write),
+        (&allow.readwrite, AccessMode::ReadWrite),
+    ];
+    for (paths, access) in lists {
+        for text in paths {
+            let path = expand(name, text, place)?;
+            match caps.allow_any(&path, access, CapabilitySource::Group(name.to_owned())) {
+                Ok(()) => {}
+                Err(error) if is_absent(&error) => {}
+                Err(source) => return Err(DocumentError::Grant { group: name.to_owned(), source }),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Groups list what other machines have, too. What this user may not even look up could not be used either way.
+fn is_absent(error: &CapabilityError) -> bool {
+    match error {
+        CapabilityError::PathNotFound { .. } => true,
+        CapabilityError::Resolve { source, .. } => {
+            matches!(source.kind(), ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
+        }
+        CapabilityError::ExpectedDirectory { .. }
+        | CapabilityError::ExpectedFile { .. }
+        | CapabilityError::Elsewhere { .. } => false,
+    }
+}
+
+fn denied(name: &str, group: &DocumentGroup, place: &Place) -> Result<Vec<PathBuf>, DocumentError> {
+    let mut paths = Vec::new();
+    for text in group.deny.iter().flat_map(|deny| &deny.access) {
+        let path = expand(name, text, place)?;
+        let leads = leads_to(&path).filter(|leads| *leads != path);
+        paths.push(path);
+        paths.extend(leads);
+    }
+    Ok(paths)
+}
+
+/// Where a path leads; for one that is missing, where it would be made.
+fn leads_to(path: &Path) -> Option<PathBuf> {
+    if let Ok(found) = HostFacts.resolve(path) {
+        return Some(found.path);
+    }
+    let (parent, name) = (path.parent()?, path.file_name()?);
+    Some(HostFacts.resolve(parent).ok()?.path.join(name))
+}
+
+/// `~`, `$HOME` and `$TMPDIR`, alone or before a `/`. Everything else is as it is written.
+fn expand(group: &str, text: &str, place: &Place) -> Result<PathBuf, DocumentError> {
+    let (start, rest) = text.split_once('/').map_or((text, None), |(start, rest)| (start, Some(rest)));
+    let (variable, value) = match start {
+        "~" | "$HOME" => ("HOME", &place.home),
+        "$TMPDIR" => ("TMPDIR", &place.tmpdir),
+        _ => return Ok(PathBuf::from(text)),
+    };
+    let (group, text) = (group.to_owned(), text.to_owned());
+    match value {
+        None => Err(DocumentError::Unset { group, text, variable }),
+        Some(value) if !value.is_absolute() => {
+            Err(DocumentError::NotAbsolute { group, text, variable, value: value.clone() })
+        }
+        // A second slash must not turn the rest into a path of its own.
+        Some(value) => {
+            Ok(rest.map_or_else(|| value.clone(), |rest| value.join(rest.trim_start_matches('/'))))
+        }
+    }
+}
+
+/// Whether a denied path lies below a directory that the user granted: nothing would keep it closed. By letters alone.
+pub fn deny_overlaps<P: AsRef<Path>>(deny: &[P], caps: &CapabilitySet) -> Result<(), DenyOverlap> {
+    let by_user = |grant: &&crate::FsCapability| !grant.is_file && grant.source == CapabilitySource::User;
+    for deny in deny.iter().map(AsRef::as_ref) {
+        let mut grants = caps.fs_capabilities().iter().filter(by_user);
+        if let Some(grant) = grants.find(|grant| deny != grant.resolved && deny.starts_with(&grant.resolved))
+        {
+            return Err(DenyOverlap { deny: deny.to_path_buf(), grant: grant.resolved.clone() });
+        }
+    }
+    Ok(())
+}

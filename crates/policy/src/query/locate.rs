@@ -1,0 +1,105 @@
+//! Where a path leads, as far as the file system can be followed.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
+
+use crate::facts::{Facts, FoundKind};
+
+/// As many links as the kernel follows in one path.
+const MAX_LINKS: usize = 40;
+
+/// A path as far as the file system could follow it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) path: PathBuf,
+    pub(super) exists: bool,
+    pub(super) is_dir: bool,
+    /// What a grant would have to name: the path itself, or the directory in which it would be made.
+    pub(super) grantable: PathBuf,
+    /// Whether it exists cannot be told: its directory may not be looked into.
+    pub(super) hidden: bool,
+}
+
+/// Follows the path component by component, as the kernel does: a `..` leaves what the part before it resolved to, and a
+/// link whose target is missing leads to the place where that would be made.
+/// Behind the first missing component there is nothing to follow; there `..` only takes back what was missing too.
+pub(super) fn locate(facts: &dyn Facts, path: &Path) -> Target {
+    let hidden = match facts.resolve(path) {
+        Ok(found) => {
+            let is_dir = found.kind == FoundKind::Directory;
+            return Target {
+                grantable: found.path.clone(),
+                path: found.path,
+                exists: true,
+                is_dir,
+                hidden: false,
+            };
+        }
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+    };
+    let mut walk =
+        Walk { facts, known: PathBuf::from("/"), rest: Vec::new(), waiting: steps(path), links: 0 };
+    while let Some(step) = walk.waiting.pop_front() {
+        walk.take(step);
+    }
+    // A `..` that took everything missing back would make the path look like one that exists; the kernel says it does not.
+    let path = walk.rest.iter().fold(walk.known.clone(), |path, name| path.join(name));
+    Target { path, exists: false, is_dir: false, grantable: walk.known, hidden }
+}
+
+enum Step {
+    Name(OsString),
+    Up,
+    Root,
+}
+
+fn steps(path: &Path) -> VecDeque<Step> {
+    path.components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(Step::Name(name.to_owned())),
+            Component::ParentDir => Some(Step::Up),
+            Component::RootDir => Some(Step::Root),
+            Component::CurDir | Component::Prefix(_) => None,
+        })
+        .collect()
+}
+
+struct Walk<'a> {
+    facts: &'a dyn Facts,
+    /// Exists, without links.
+    known: PathBuf,
+    /// What is missing below it.
+    rest: Vec<OsString>,
+    waiting: VecDeque<Step>,
+    links: usize,
+}
+
+impl Walk<'_> {
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Root => self.known = PathBuf::from("/"),
+            Step::Name(name) if self.rest.is_empty() => self.enter(&name),
+            Step::Name(name) => self.rest.push(name),
+            Step::Up if self.rest.is_empty() => drop(self.known.pop()),
+            Step::Up => drop(self.rest.pop()),
+        }
+    }
+
+    fn enter(&mut self, name: &OsStr) {
+        let next = self.known.join(name);
+        if let Ok(found) = self.facts.resolve(&next) {
+            self.known = found.path;
+            return;
+        }
+        match self.facts.read_link(&next) {
+            Ok(target) if self.links < MAX_LINKS => {
+                self.links += 1;
+                for step in steps(&target).into_iter().rev() {
+                    self.waiting.push_front(step);
+                }
+            }
+            _ => self.rest.push(name.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What may be asked of a service: methods, and paths by globs. Pure.
+//!
+//! Servers disagree on what `..`, `//`, `\` and escaped slashes in a path mean. Where there are rules, a path that could
+//! mean another one is not matched at all.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the pattern {pattern:?} cannot be used: {why}")]
+pub struct EndpointError {
+    pub pattern: String,
+    pub why: &'static str,
+}
+
+/// One rule: a method (`*`: any) and a glob for the path below the route's base. `*` and `?` stay within a segment,
+/// `**` is any number of segments, `[a-z]` and `[!a]` are one character, `\` takes the meaning of what follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "(String, String)", try_from = "(String, String)")]
+pub struct Endpoint {
+    method: String,
+    path: String,
+    segments: Vec<Segment>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Segment {
+    /// `**`
+    Deep,
+    Name(Vec<Piece>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Any,
+    One,
+    Char(char),
+    Class { not: bool, ranges: Vec<(char, char)> },
+}
+
+impl Endpoint {
+    pub fn new(method: &str, path: &str) -> Result<Endpoint, EndpointError> {
+        let wrong = |why| EndpointError { pattern: path.to_owned(), why };
+        if method.is_empty() || !method.bytes().all(|byte| byte == b'*' || byte.is_ascii_graphic()) {
+            return Err(EndpointError { pattern: method.to_owned(), why: "it is no method" });
+        }
+        if path.is_empty() {
+            return Err(wrong("it is empty"));
+        }
+        let below = path.strip_prefix('/').unwrap_or(path);
+        let mut segments = Vec::new();
+        for segment in below.split('/') {
+            segments.push(if segment == "**" {
+                Segment::Deep
+            } else {
+                Segment::Name(pieces(segment).map_err(wrong)?)
+            });
+        }
+        // What is below a folder is not the folder.
+        if segments.last() == Some(&Segment::Deep) {
+            segments.insert(segments.len() - 1, Segment::Name(vec![Piece::Any]));
+        }
+        Ok(Endpoint { method: method.to_owned(), path: path.to_owned(), segments })
+    }
+
+    /// `path` is below the route's base, without a query.
+    pub fn permits(&self, method: &str, path: &str) -> bool {
+        let Some(asked) = plain(path) else { return false };
+        let asked: Vec<Vec<char>> = asked.split('/').map(|segment| segment.chars().collect()).collect();
+        let deep = |segment: &Segment| *segment == Segment::Deep;
+        let same = |segment: &Segment, asked: &Vec<char>| match segment {
+            Segment::Deep => true,
+            Segment::Name(pieces) => {
+                wild(pieces, asked, |piece| *piece == Piece::Any, |piece, said| piece.is(*said))
+            }
+        };
+        (self.method == "*" || self.method.eq_ignore_ascii_case(method))
+            && wild(&self.segments, &asked, deep, same)
+    }
+}
+
+impl Piece {
+    fn is(&self, character: char) -> bool {
+        match self {
+            Piece::Any | Piece::One => true,
+            Piece::Char(only) => *only == character,
+            Piece::Class { not, ranges } => {
+                ranges.iter().any(|(first, last)| (*first..=*last).contains(&character)) != *not
+            }
+        }
+    }
+}
+
+fn pieces(segment: &str) -> Result<Vec<Piece>, &'static str> {
+    let mut pieces = Vec::new();
+    let mut rest = segment.chars();
+    while let Some(character) = rest.next() {
+        pieces.push(match character {
+            '*' => Piece::Any,
+            '?' => Piece::One,
+            '\\' => Piece::Char(rest.next().ok_or("nothing follows the \\ at its end")?),
+            '[' => class(&mut rest)?,
+            other => Piece::Char(other),
+        });
+    }
+    Ok(pieces)
+}
+
+fn class(rest: &mut std::str::Chars<'_>) -> Result<Piece, &'static str> {
+    let text = rest.as_str();
+    // A ] right at the beginning is a character.
+    let not = text.starts_with(['!', '^']);
+    let inner = &text[usize::from(not)..];
+    let end = inner.char_indices().skip(1).find(|(_, character)| *character == ']');
+    let (end, _) = end.ok_or("a [ has no ]")?;
+    let members: Vec<char> = inner[..end].chars().collect();
+    *rest = inner[end + 1..].chars();
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < members.len() {
+        if members.get(at + 1) == Some(&'-') && at + 2 < members.len() {
+            if members[at] > members[at + 2] {
+                return Err("a range in [ ] goes backwards");
+            }
+            ranges.push((members[at], members[at + 2]));
+            at += 3;
+        } else {
+            ranges.push((members[at], members[at]));
+            at += 1;
+        }
+    }
+    Ok(Piece::Class { not, ranges })
+}
+
+/// Whether a pattern with stars matches the whole text. It never goes back further than to the last star.
+fn wild<P, T>(pattern: &[P], text: &[T], star: impl Fn(&P) -> bool, same: impl Fn(&P, &T) -> bool) -> bool {
+    let (mut p, mut t, mut back) = (0, 0, None);
+    while t < text.len() {
+        if pattern.get(p).is_some_and(&star) {
+            back = Some((p + 1, t));
+            p += 1;
+        } else if pattern.get(p).is_some_and(|piece| same(piece, &text[t])) {
+            (p, t) = (p + 1, t + 1);
+        } else if let Some((after, from)) = back {
+            (p, t) = (after, from + 1);
+            back = Some((after, from + 1));
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(star)
+}
+
+/// The path, unescaped and without its first slash; none where some server could take it for another one.
+fn plain(path: &str) -> Option<String> {
+    let path = path.strip_prefix('/')?;
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, after) = after.split_at_checked(2)?;
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let byte = digit(digits[0])? << 4 | digit(digits[1])?;
+        if b"/\\.%;?#".contains(&byte) {
+            return None;
+        }
+        bytes.push(byte);
+        rest = after;
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    let last = text.split('/').count() - 1;
+    let usual = |(index, segment): (usize, &str)| {
+        let name = segment.split(';').next().unwrap_or_default();
+        name != "." && name != ".." && (!segment.is_empty() || index == last)
+    };
+    let fine =
+        !text.contains('\\') && !text.chars().any(char::is_control) && text.split('/').enumerate().all(usual);
+    fine.then_some(text)
+}
+
+impl From<Endpoint> for (String, String) {
+    fn from(endpoint: Endpoint) -> (String, String) {
+        (endpoint.method, endpoint.path)
+    }
+}
+
+impl TryFrom<(String, String)> for Endpoint {
+    type Error = EndpointError;
+
+    fn try_from((method, path): (String, String)) -> Result<Endpoint, EndpointError> {
+        Endpoint::new(&method, &path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permits(pattern: &str, path: &str) -> bool {
+        Endpoint::new("GET", pattern).unwrap().permits("GET", path)
+    }
+
+    #[test]
+    fn globs() {
+        for (pattern, yes, no) in [
+            ("/v1/chat", vec!["/v1/chat", "/v1/%63hat"], vec!["/v1/chat/", "/v1/chats", "/v1", "/V1/chat"]),
+            ("/v1/*", vec!["/v1/a", "/v1/"], vec!["/v1", "/v1/a/b"]),
+            ("/v1/**", vec!["/v1/a", "/v1/a/b/c", "/v1/"], vec!["/v1", "/v2/a", "/xv1/a"]),
+            ("/**", vec!["/", "/a", "/a/b"], vec![]),
+            ("/**/x", vec!["/x", "/a/x", "/a/b/x"], vec!["/a/xx", "/"]),
+            ("/a/**/b/*.json", vec!["/a/b/x.json", "/a/c/d/b/x.json"], vec!["/a/b/c/x.json", "/a/b/x.jsn"]),
+            ("/r[a-c]?", vec!["/rax", "/rc1"], vec!["/rdx", "/ra"]),
+            ("/r[!a]", vec!["/rb"], vec!["/ra", "/r"]),
+            ("/\\*", vec!["/*"], vec!["/a"]),
+            ("v1/x", vec!["/v1/x"], vec!["v1/x"]),
+            ("/é*", vec!["/%C3%A9t"], vec!["/e"]),
+        ] {
+            for path in yes {
+                assert!(permits(pattern, path), "{pattern} {path}");
+            }
+            for path in no {
+                assert!(!permits(pattern, path), "{pattern} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_could_mean_another_path_is_never_permitted() {
+        for path in [
+            "/v1/../admin",
+            "/v1/./x",
+            "/v1//x",
+            "//x",
+            "/v1/%2e%2e/admin",
+            "/v1/%2E./x",
+            "/v1/x%2fy",
+            "/v1/x%5Cy",
+            "/v1/x\\y",
+            "/v1/%252e",
+            "/v1/..;/admin",
+            "/v1/%2",
+            "/v1/%zz",
+            "/v1/%00",
+            "/v1/%ff",
+            "*",
+            "",
+            "/v1/x%3fy",
+        ] {
+            assert!(!permits("/**", path), "{path}");
+        }
+    }
+
+    #[test]
+    fn methods() {
+        let permits = |rule: &str, method: &str| Endpoint::new(rule, "/x").unwrap().permits(method, "/x");
+        assert!(permits("get", "GET") && permits("*", "DELETE") && !permits("GET", "POST"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        for (method, path) in
+            [("GET", "/["), ("GET", "/[z-a]"), ("GET", "/x\\"), ("GET", ""), ("", "/"), ("G T", "/")]
+        {
+            assert!(Endpoint::new(method, path).is_err(), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn many_stars_take_no_time() {
+        let pattern = format!("/{}b", "*a".repeat(60));
+        assert!(!permits(&pattern, &format!("/{}", "a".repeat(2000))));
+    }
+}

@@ -1,0 +1,253 @@
+"""nono: run agents and commands in a sandbox the kernel enforces; snapshot folders, and undo anything.
+
+    import nono_py as nono
+
+    caps = nono.CapabilitySet()
+    caps.allow_path("/usr", nono.AccessMode.READ)
+    caps.block_network()
+    print(nono.sandboxed_exec(caps, ["/usr/bin/id"]).stdout)
+
+``nono_py.audit`` needs pydantic (``pip install nono-py[audit]``) and is imported when it is first used.
+``nono_py.aio`` has the long calls for asyncio.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ._nono_py import (
+    # --- everywhere
+    Cancel,
+    Cancelled,
+    CheckpointError,
+    ExecError,
+    NonoError,
+    PolicyError,
+    ProxyError,
+    SandboxError,
+    SessionError,
+    SnapshotError,
+    __version__,
+)
+
+# --- capabilities
+from ._nono_py import (
+    AccessMode,
+    CapabilitySet,
+    CapabilitySource,
+    FsCapability,
+    QueryContext,
+    SandboxState,
+    SupportInfo,
+    apply,
+    is_supported,
+    support_info,
+)
+
+# --- policy
+from ._nono_py import (
+    Policy,
+    ResolvedPolicy,
+    apply_unlink_overrides,
+    embedded_policy_json,
+    load_embedded_policy,
+    load_policy,
+    validate_deny_overlaps,
+)
+
+# --- exec
+from ._nono_py import ExecResult, sandboxed_exec
+
+# --- proxy
+from ._nono_py import (
+    ExternalProxyConfig,
+    InjectMode,
+    ProxyConfig,
+    ProxyHandle,
+    RouteConfig,
+    start_proxy,
+)
+
+# --- snapshots
+from ._nono_py import (
+    Change,
+    ContentHash,
+    Coverage,
+    ExclusionConfig,
+    FileState,
+    RestoreReport,
+    SessionMetadata,
+    SnapshotManager,
+    SnapshotManifest,
+)
+from ._changes import ChangeList
+from ._snapshot_block import Snapshot
+
+# --- checkpoints
+from ._checkpoints import CheckpointList
+from ._nono_py import (
+    Checkpoint,
+    CheckpointCall,
+    CheckpointChange,
+    CheckpointDiff,
+    CheckpointManager,
+    CheckpointNote,
+    CheckpointPlan,
+    CheckpointProject,
+    CheckpointResult,
+    CheckpointStats,
+    CheckpointStatus,
+    CheckpointVerification,
+    CompletedRestore,
+    ForgetReport,
+    HookChanges,
+    HookStatus,
+    ImportReport,
+    PruneReport,
+    RestoreOutcome,
+    hooks_install,
+    hooks_remove,
+    hooks_status,
+    risk_of,
+)
+
+# --- sessions
+from ._nono_py import (
+    ApprovalRequest,
+    Denial,
+    RollbackReport,
+    RollbackSession,
+    RunningSession,
+    SessionChange,
+    SessionChanges,
+    SessionReport,
+    cleanup_sessions,
+    list_sessions,
+    open_session,
+    running_sessions,
+    stop_session,
+)
+from ._session import RunOptions, Session, resolve, run
+
+if TYPE_CHECKING:
+    from . import aio as aio
+    from . import audit as audit
+
+__all__ = [
+    # --- everywhere
+    "Cancel",
+    "Cancelled",
+    "CheckpointError",
+    "ExecError",
+    "NonoError",
+    "PolicyError",
+    "ProxyError",
+    "SandboxError",
+    "SessionError",
+    "SnapshotError",
+    "__version__",
+    "aio",
+    # --- capabilities
+    "AccessMode",
+    "CapabilitySet",
+    "CapabilitySource",
+    "FsCapability",
+    "QueryContext",
+    "SandboxState",
+    "SupportInfo",
+    "apply",
+    "is_supported",
+    "support_info",
+    # --- policy
+    "Policy",
+    "ResolvedPolicy",
+    "apply_unlink_overrides",
+    "embedded_policy_json",
+    "load_embedded_policy",
+    "load_policy",
+    "validate_deny_overlaps",
+    # --- exec
+    "ExecResult",
+    "sandboxed_exec",
+    # --- proxy
+    "ExternalProxyConfig",
+    "InjectMode",
+    "ProxyConfig",
+    "ProxyHandle",
+    "RouteConfig",
+    "start_proxy",
+    # --- snapshots
+    "Change",
+    "ChangeList",
+    "ContentHash",
+    "Coverage",
+    "ExclusionConfig",
+    "FileState",
+    "RestoreReport",
+    "SessionMetadata",
+    "Snapshot",
+    "SnapshotManager",
+    "SnapshotManifest",
+    # --- checkpoints
+    "Checkpoint",
+    "CheckpointCall",
+    "CheckpointChange",
+    "CheckpointDiff",
+    "CheckpointList",
+    "CheckpointManager",
+    "CheckpointNote",
+    "CheckpointPlan",
+    "CheckpointProject",
+    "CheckpointResult",
+    "CheckpointStats",
+    "CheckpointStatus",
+    "CheckpointVerification",
+    "CompletedRestore",
+    "ForgetReport",
+    "HookChanges",
+    "HookStatus",
+    "ImportReport",
+    "PruneReport",
+    "RestoreOutcome",
+    "hooks_install",
+    "hooks_remove",
+    "hooks_status",
+    "risk_of",
+    # --- sessions
+    "ApprovalRequest",
+    "Denial",
+    "RollbackReport",
+    "RollbackSession",
+    "RunOptions",
+    "RunningSession",
+    "Session",
+    "SessionChange",
+    "SessionChanges",
+    "SessionReport",
+    "cleanup_sessions",
+    "list_sessions",
+    "open_session",
+    "resolve",
+    "run",
+    "running_sessions",
+    "stop_session",
+]
+
+
+# Whoever imports everything wants what can be had.
+if find_spec("pydantic") is not None:
+    __all__ += ["audit"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "aio", "audit"})
+
+
+def __getattr__(name: str) -> Any:
+    # Neither pydantic nor asyncio is on the way of a plain import.
+    if name in ("aio", "audit"):
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""What ``nono_py.audit`` is made of; import from there."""

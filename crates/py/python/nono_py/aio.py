@@ -1,0 +1,321 @@
+"""The long calls for asyncio: the loop goes on, and cancelling a task ends its work.
+
+Each runs in a thread of its own and gives what its namesake in ``nono_py`` gives. When the task is cancelled, the
+work is told to stop, and the task ends once nothing is half done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, Union
+
+from . import _nono_py, _session
+from . import _nono_py as _native
+from ._changes import ChangeList
+from ._checkpoints import CheckpointList
+from ._nono_py import Cancel, Cancelled, SnapshotManager, SnapshotManifest
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._nono_py import CapabilitySet, ExecResult, ProxyConfig, ProxyHandle, SessionReport
+    from ._session import RunOptions
+
+StrPath = Union[str, "os.PathLike[str]"]
+Progress = Callable[[int, int], object]
+Which = Union[int, str, _native.Checkpoint]
+
+_T = TypeVar("_T")
+
+
+async def run_in_thread(work: Callable[[Cancel], _T]) -> _T:
+    """Run ``work(cancel)`` in a thread of its own; a cancelled task cancels it and waits for its end."""
+    loop = asyncio.get_running_loop()
+    cancel = Cancel()
+    outcome: asyncio.Future[_T] = loop.create_future()
+
+    def tell(value: Any, error: BaseException | None) -> None:
+        if outcome.cancelled():
+            return
+        if error is None:
+            outcome.set_result(value)
+        else:
+            outcome.set_exception(error)
+
+    def body() -> None:
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            value = work(cancel)
+        except BaseException as raised:
+            error = raised
+        try:
+            loop.call_soon_threadsafe(tell, value, error)
+        except RuntimeError:
+            # The loop is closed: nobody waits any more.
+            pass
+
+    # The pool of asyncio is small and shared: long work in it would keep others waiting.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(body,), name="nono").start()
+    try:
+        return await asyncio.shield(outcome)
+    except asyncio.CancelledError as cancelled:
+        cancel.cancel()
+        while not outcome.done():
+            # However often it is cancelled: first nothing must be half done.
+            try:
+                await asyncio.wait([outcome])
+            except asyncio.CancelledError:
+                continue
+        failure = outcome.exception()
+        if failure is None or isinstance(failure, Cancelled):
+            raise
+        # What went wrong meanwhile is not lost.
+        raise cancelled from failure
+
+
+# --- checkpoints
+
+
+class CheckpointManager:
+    """``nono_py.CheckpointManager`` for asyncio: what may take long, to be awaited; ``call`` is ``async with``.
+
+    ``manager`` may be one that is there already; else one is made of the same arguments. What takes no time is called
+    on ``manager`` itself.
+    """
+
+    def __init__(self, manager: _native.CheckpointManager | StrPath | None = None, **settings: Any) -> None:
+        if isinstance(manager, _native.CheckpointManager):
+            if settings:
+                raise TypeError("a manager that is there already takes no settings")
+            self.manager = manager
+        else:
+            self.manager = _native.CheckpointManager(manager, **settings)
+
+    async def new_turn(self, turn: str | None = None) -> str:
+        """A new turn begins; its name."""
+        return await run_in_thread(lambda _: self.manager.new_turn(turn))
+
+    async def ensure_checkpoint(
+        self,
+        dir: StrPath,
+        reason: str = "checkpoint",
+        *,
+        turn: str | None = None,
+        tool: str | None = None,
+        call: str | None = None,
+        progress: Progress | None = None,
+    ) -> _native.CheckpointResult:
+        """A checkpoint unless this turn has one or nothing changed."""
+        return await run_in_thread(
+            lambda cancel: self.manager.ensure_checkpoint(
+                dir, reason, turn=turn, tool=tool, call=call, progress=progress, cancel=cancel
+            )
+        )
+
+    async def create(
+        self, dir: StrPath, message: str = "by hand", *, turn: str | None = None, progress: Progress | None = None
+    ) -> _native.CheckpointResult:
+        """A checkpoint now."""
+        return await run_in_thread(
+            lambda cancel: self.manager.create(dir, message, turn=turn, progress=progress, cancel=cancel)
+        )
+
+    @asynccontextmanager
+    async def call(
+        self,
+        dir: StrPath,
+        reason: str = "checkpoint",
+        *,
+        turn: str | None = None,
+        tool: str | None = None,
+        call: str | None = None,
+        required: bool = False,
+    ) -> AsyncIterator[_native.CheckpointCall]:
+        """Around a call of an agent's tool: a checkpoint before, a mark of what it left after."""
+        begun = self.manager.call(dir, reason, turn=turn, tool=tool, call=call, required=required)
+        try:
+            await run_in_thread(lambda _: begun.__enter__())
+            yield begun
+        except BaseException as error:
+            raised = error
+            # A task that is cancelled while the call begins has one that began, or none.
+            if begun.result is not None:
+                await run_in_thread(lambda _: begun.__exit__(type(raised), raised, raised.__traceback__))
+            raise
+        await run_in_thread(lambda _: begun.__exit__(None, None, None))
+
+    async def agent_begins(self, dir: StrPath, *, turn: str | None = None, call: str | None = None) -> None:
+        """A call begins that needs no checkpoint."""
+        await run_in_thread(lambda _: self.manager.agent_begins(dir, turn=turn, call=call))
+
+    async def agent_left(self, dir: StrPath, *, turn: str | None = None, call: str | None = None) -> None:
+        """A call ended."""
+        await run_in_thread(lambda _: self.manager.agent_left(dir, turn=turn, call=call))
+
+    async def agent_stopped(self, dir: StrPath, *, turn: str | None = None) -> None:
+        """The agent is done for now."""
+        await run_in_thread(lambda _: self.manager.agent_stopped(dir, turn=turn))
+
+    async def take_notes(self) -> list[_native.CheckpointNote]:
+        """What restores undid and the agent was not told yet."""
+        return await run_in_thread(lambda _: self.manager.take_notes())
+
+    async def list_checkpoints(self, dir: StrPath, *, progress: Progress | None = None) -> CheckpointList:
+        """The checkpoints of a project, newest first."""
+        return await run_in_thread(
+            lambda cancel: self.manager.list_checkpoints(dir, progress=progress, cancel=cancel)
+        )
+
+    async def find(
+        self, dir: StrPath, checkpoint: Which | None = None, *, turn: str | None = None
+    ) -> _native.Checkpoint:
+        """One checkpoint."""
+        return await run_in_thread(lambda _: self.manager.find(dir, checkpoint, turn=turn))
+
+    async def diff(
+        self,
+        dir: StrPath,
+        checkpoint: Which,
+        path: StrPath | Sequence[StrPath] | None = None,
+        *,
+        glob: str | Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> _native.CheckpointDiff:
+        """What changed since a checkpoint."""
+        return await run_in_thread(
+            lambda cancel: self.manager.diff(dir, checkpoint, path, glob=glob, progress=progress, cancel=cancel)
+        )
+
+    async def plan(
+        self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
+    ) -> _native.CheckpointPlan:
+        """What ``restore`` with the same arguments would do."""
+        return await run_in_thread(lambda cancel: self.manager.plan(dir, checkpoint, **choice, cancel=cancel))
+
+    async def restore(
+        self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
+    ) -> _native.RestoreOutcome:
+        """Put a checkpoint back, by the arguments of ``nono_py.CheckpointManager.restore``; see ``plan`` for a dry run."""
+        if choice.get("dry_run"):
+            raise ValueError("a dry run is plan()")
+        return await run_in_thread(lambda cancel: self.manager.restore(dir, checkpoint, **choice, cancel=cancel))
+
+    async def undo(self, dir: StrPath, *, progress: Progress | None = None) -> _native.RestoreOutcome:
+        """Take the last restore of the project back."""
+        return await run_in_thread(lambda cancel: self.manager.undo(dir, progress=progress, cancel=cancel))
+
+    async def status(self) -> _native.CheckpointStatus:
+        """All projects, and what their checkpoints take."""
+        return await run_in_thread(lambda _: self.manager.status())
+
+    async def prune(self, **limits: Any) -> _native.PruneReport:
+        """Remove what is old or too much, by the arguments of ``nono_py.CheckpointManager.prune``."""
+        return await run_in_thread(lambda _: self.manager.prune(**limits))
+
+    async def verify(
+        self, dir: StrPath | None = None, *, progress: Progress | None = None
+    ) -> _native.CheckpointVerification:
+        """Check that everything that checkpoints need is there and unaltered."""
+        return await run_in_thread(lambda cancel: self.manager.verify(dir, progress=progress, cancel=cancel))
+
+    async def settle(self, dir: StrPath) -> None:
+        """Compress what was taken of a project, and make it survive a loss of power."""
+        await run_in_thread(lambda _: self.manager.settle(dir))
+# --- sessions
+
+
+async def run(command: Sequence[StrPath], **options: Unpack[RunOptions]) -> SessionReport:
+    """``nono_py.run``. A cancelled task ends the command (TERM, a moment, KILL), and ends itself once that is gone and the
+    last snapshot is taken."""
+    if "cancel" in options:
+        raise TypeError("cancel the task instead of giving it a cancel")
+
+    def work(cancel: Cancel) -> SessionReport:
+        options["cancel"] = cancel
+        return _session.run(command, **options)
+
+    return await run_in_thread(work)
+# --- exec
+
+
+async def sandboxed_exec(
+    caps: CapabilitySet,
+    command: Sequence[StrPath],
+    cwd: StrPath | None = None,
+    timeout_secs: float | None = None,
+    env: Sequence[tuple[str, str]] | None = None,
+    inherit_env: bool = False,
+    *,
+    stdin: bytes | bytearray | None = None,
+    max_output: int | None = None,
+) -> ExecResult:
+    """``nono_py.sandboxed_exec``; when the task is cancelled, everything the command started is ended."""
+    return await run_in_thread(
+        lambda cancel: _nono_py.sandboxed_exec(
+            caps,
+            command,
+            cwd,
+            timeout_secs,
+            env,
+            inherit_env,
+            stdin=stdin,
+            max_output=max_output,
+            cancel=cancel,
+        )
+    )
+# --- snapshots
+
+
+async def create_baseline(manager: SnapshotManager) -> SnapshotManifest:
+    """``manager.create_baseline()``."""
+    return await run_in_thread(lambda cancel: manager.create_baseline(cancel=cancel))
+
+
+async def create_incremental(manager: SnapshotManager) -> tuple[SnapshotManifest, ChangeList]:
+    """``manager.create_incremental()``."""
+    return await run_in_thread(lambda cancel: manager.create_incremental(cancel=cancel))
+
+
+async def compute_restore_diff(manager: SnapshotManager, snapshot_number: int) -> ChangeList:
+    """``manager.compute_restore_diff(snapshot_number)``."""
+    return await run_in_thread(lambda cancel: manager.compute_restore_diff(snapshot_number, cancel=cancel))
+
+
+async def compute_changes(manager: SnapshotManager, snapshot_number: int) -> ChangeList:
+    """``manager.compute_changes(snapshot_number)``."""
+    return await run_in_thread(lambda cancel: manager.compute_changes(snapshot_number, cancel=cancel))
+
+
+async def restore_to(manager: SnapshotManager, snapshot_number: int) -> ChangeList:
+    """``manager.restore_to(snapshot_number)``."""
+    return await run_in_thread(lambda cancel: manager.restore_to(snapshot_number, cancel=cancel))
+
+
+async def undo_restore(manager: SnapshotManager) -> ChangeList:
+    """``manager.undo_restore()``."""
+    return await run_in_thread(lambda cancel: manager.undo_restore(cancel=cancel))
+
+
+async def verify(manager: SnapshotManager) -> list[str]:
+    """``manager.verify()``."""
+    return await run_in_thread(lambda cancel: manager.verify(cancel=cancel))
+
+
+async def settle(manager: SnapshotManager) -> None:
+    """``manager.settle()``."""
+    await run_in_thread(lambda cancel: manager.settle(cancel=cancel))
+
+
+# --- proxy
+
+
+async def start_proxy(config: ProxyConfig) -> ProxyHandle:
+    """``nono_py.start_proxy``: fetching the secrets may take a while."""
+    return await run_in_thread(lambda _cancel: _nono_py.start_proxy(config))

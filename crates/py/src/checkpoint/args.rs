@@ -1,0 +1,146 @@
+//! What callers may write for a checkpoint, for paths, and for who does something.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nono::checkpoints::{Conflicts, Origin, Target};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt, PyString};
+
+use super::values::Checkpoint;
+use crate::many::many;
+use crate::paths::PathArg;
+
+/// A number of the list (1 is the newest), an id or a beginning of one, a name, or a `Checkpoint`.
+#[derive(Clone, Debug)]
+pub(super) struct Which(pub(super) Target);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Which {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Which> {
+        if let Ok(checkpoint) = object.cast::<Checkpoint>() {
+            return Ok(Which(Target::Id(checkpoint.get().value.id.clone())));
+        }
+        if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
+            let number = object.extract::<u64>().ok().filter(|number| *number > 0);
+            let number =
+                number.ok_or_else(|| PyValueError::new_err("checkpoints are counted from 1, the newest"))?;
+            return Ok(Which(Target::Text(number.to_string())));
+        }
+        if let Ok(text) = object.cast::<PyString>() {
+            let text: String = text.extract()?;
+            if text.is_empty() {
+                return Err(PyValueError::new_err("an empty text names no checkpoint"));
+            }
+            return Ok(Which(Target::Text(text)));
+        }
+        let kind = object.get_type().name()?;
+        Err(PyTypeError::new_err(format!("a checkpoint is an int, a str or a Checkpoint, not {kind}")))
+    }
+}
+
+/// One path, or several.
+#[derive(Clone, Debug)]
+pub(super) struct Paths(Vec<PathBuf>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Paths {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Paths> {
+        let is_one = object.is_instance_of::<PyString>() || object.hasattr("__fspath__")?;
+        let all = if is_one { vec![object.extract::<PathArg>()?] } else { many(&object)? };
+        if all.is_empty() {
+            return Err(PyValueError::new_err("there is no path in the list; None means all of them"));
+        }
+        Ok(Paths(all.into_iter().map(PathBuf::from).collect()))
+    }
+}
+
+/// One pattern, or several.
+#[derive(Clone, Debug)]
+pub(super) struct Globs(Vec<String>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Globs {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Globs> {
+        let one = object.is_instance_of::<PyString>();
+        let all = if one { vec![object.extract::<String>()?] } else { many(&object)? };
+        if all.is_empty() {
+            return Err(PyValueError::new_err("there is no pattern in the list; None means all paths"));
+        }
+        Ok(Globs(all))
+    }
+}
+
+/// Names and patterns, as they are given.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chosen {
+    pub(super) names: Vec<OsString>,
+    pub(super) patterns: Vec<OsString>,
+}
+
+impl Chosen {
+    pub(super) fn new(paths: Option<Paths>, globs: Option<Globs>) -> Chosen {
+        let names = paths.map(|Paths(paths)| paths).unwrap_or_default();
+        let patterns = globs.map(|Globs(globs)| globs).unwrap_or_default();
+        Chosen {
+            names: names.into_iter().map(PathBuf::into_os_string).collect(),
+            patterns: patterns.into_iter().map(OsString::from).collect(),
+        }
+    }
+
+    pub(super) fn is_all(&self) -> bool {
+        self.names.is_empty() && self.patterns.is_empty()
+    }
+}
+
+pub(super) fn target(which: Option<Which>, turn: Option<String>) -> PyResult<Target> {
+    match (which, turn) {
+        (Some(Which(target)), None) => Ok(target),
+        (None, Some(turn)) => Ok(Target::Turn(turn)),
+        (Some(_), Some(_)) => Err(PyValueError::new_err("a checkpoint or a turn, not both")),
+        (None, None) => Err(PyValueError::new_err("which checkpoint? Its number, id or name, or turn=…")),
+    }
+}
+
+pub(super) fn conflicts(merge: bool, markers: bool, force: bool) -> PyResult<Conflicts> {
+    match (merge, markers, force) {
+        (true, _, true) => Err(PyValueError::new_err("merge or force, not both")),
+        (false, true, _) => Err(PyValueError::new_err("conflict_markers goes with merge=True")),
+        (false, false, true) => Ok(Conflicts::Force),
+        (true, markers, false) => Ok(Conflicts::Merge { markers }),
+        (false, false, false) => Ok(Conflicts::Keep),
+    }
+}
+
+/// Who does something, as far as the caller says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Who {
+    pub(super) agent: Option<String>,
+    pub(super) session: Option<String>,
+}
+
+impl Who {
+    /// With what one call says for itself.
+    pub(super) fn origin(&self, turn: Option<String>, tool: Option<String>, call: Option<String>) -> Origin {
+        let Who { agent, session } = self.clone();
+        Origin { agent, session, turn, tool, call, run: None }
+    }
+}
+
+/// Absolute, as it is written; what it leads to is the library's business.
+pub(super) fn absolute(path: PathArg) -> PyResult<PathBuf> {
+    let PathArg(path) = path;
+    if path.as_os_str().is_empty() {
+        return Err(PyValueError::new_err("an empty text is no path"));
+    }
+    std::path::absolute(&path).map_err(PyErr::from)
+}
+
+/// The folder that relative paths are below.
+pub(super) fn folder(dir: &Path) -> &Path {
+    if dir.is_file() { dir.parent().unwrap_or(dir) } else { dir }
+}

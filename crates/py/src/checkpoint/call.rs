@@ -1,0 +1,97 @@
+//! One call of an agent's tool, as a context manager.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+
+use super::kept::CheckpointManager;
+use super::text;
+use super::values::CheckpointResult;
+use super::work::{self, Taking};
+use crate::error::{CheckpointError, Raise};
+use crate::long::Watch;
+
+/// A call of an agent's tool: a checkpoint before, and a mark of what the tool left after. Restores nothing by itself.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct CheckpointCall {
+    manager: Py<CheckpointManager>,
+    taking: Taking,
+    /// No call without protection.
+    required: bool,
+    result: Mutex<Option<Py<CheckpointResult>>>,
+}
+
+impl CheckpointCall {
+    pub(super) fn new(manager: Py<CheckpointManager>, taking: Taking, required: bool) -> CheckpointCall {
+        CheckpointCall { manager, taking, required, result: Mutex::new(None) }
+    }
+
+    fn begun(&self, py: Python<'_>) -> Option<Py<CheckpointResult>> {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.as_ref().map(|result| result.clone_ref(py))
+    }
+
+    fn left(&self, py: Python<'_>) -> PyResult<()> {
+        self.manager.get().quick(py, |library| work::left(library, &self.taking))
+    }
+}
+
+#[pymethods]
+impl CheckpointCall {
+    /// What came of the checkpoint before; None until the call began.
+    #[getter]
+    fn result(&self, py: Python<'_>) -> Option<Py<CheckpointResult>> {
+        self.begun(py)
+    }
+
+    /// The id of the call, as checkpoints have it.
+    #[getter]
+    fn call(&self) -> Option<&str> {
+        self.taking.origin.call.as_deref()
+    }
+
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        let this = slf.get();
+        if this.begun(py).is_some() {
+            return Err(
+                Raise::new("used", "this call began already: make another one").as_a::<CheckpointError>()
+            );
+        }
+        let result = this.manager.get().ensure(py, &Watch::default(), &this.taking)?;
+        if this.required {
+            result.raise_if_failed(py)?;
+        }
+        let result = Py::new(py, result)?;
+        *this.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        Ok(slf)
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Py<PyAny>>,
+        exc_value: Option<Py<PyAny>>,
+        traceback: Option<Py<PyAny>>,
+    ) -> PyResult<bool> {
+        let _ = (exc_value, traceback);
+        // Nobody keeps anything of what is switched off. A checkpoint that failed does not make it less the tool's doing.
+        if self.begun(py).is_none_or(|result| result.get().is_off()) {
+            return Ok(false);
+        }
+        match self.left(py) {
+            // What the tool raised is what the caller has to know; this is said besides.
+            Err(error) if exc_type.is_some() => error.write_unraisable(py, None),
+            other => other?,
+        }
+        Ok(false)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("CheckpointCall(reason={})", text(&self.taking.reason))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CheckpointCall>()
+}

@@ -1,0 +1,273 @@
+//! Hooks of agents, and which of their calls are worth a checkpoint.
+
+use std::path::PathBuf;
+
+use nono::checkpoints::trigger::{self, Call, Judgement};
+use nono::hooks::agents::Agent;
+use nono::hooks::install::{self, InstallError, Plan, Request, Scope, Status};
+use nono::hooks::json as shapes;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use super::args::absolute;
+use super::json::to_python;
+use super::values::{Place, places};
+use super::{error, host, text};
+use crate::error::Raise;
+use crate::long::{Watch, long};
+use crate::paths::PathArg;
+
+/// Whether one agent has nono's hooks, and whether they work.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct HookStatus {
+    /// The agent, as it is typed: "claude-code", "codex", "gemini", "opencode", "hermes".
+    #[pyo3(get)]
+    agent: &'static str,
+    /// Whose settings: "user" or "project".
+    #[pyo3(get)]
+    scope: &'static str,
+    /// "not installed", "installed", "outdated" or "broken".
+    #[pyo3(get)]
+    state: &'static str,
+    /// What is the matter, if something is.
+    #[pyo3(get)]
+    why: Option<String>,
+    /// The file with the hooks.
+    #[pyo3(get)]
+    file: Place,
+    /// The nono that they call.
+    #[pyo3(get)]
+    binary: Option<Place>,
+    /// Whether it can be run.
+    #[pyo3(get)]
+    binary_exists: Option<bool>,
+    shape: Value,
+}
+
+impl From<Status> for HookStatus {
+    fn from(status: Status) -> HookStatus {
+        HookStatus {
+            shape: shapes::status(&status),
+            agent: status.agent.name(),
+            scope: if status.scope == Scope::User { "user" } else { "project" },
+            state: status.state.name(),
+            why: status.state.why().map(str::to_owned),
+            file: Place(status.file),
+            binary_exists: status.binary.as_ref().map(|(_, runs)| *runs),
+            binary: status.binary.map(|(binary, _)| Place(binary)),
+        }
+    }
+}
+
+#[pymethods]
+impl HookStatus {
+    /// As `nono hooks status --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("HookStatus(agent={}, state={})", text(self.agent), text(self.state))
+    }
+}
+
+/// What was written to put hooks in or take them out, or with `dry_run` would be.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct HookChanges {
+    /// The agent.
+    #[pyo3(get)]
+    agent: &'static str,
+    /// Files, as (path, "create", "edit" or "delete"); none if everything is there already.
+    #[pyo3(get)]
+    changes: Vec<(Place, &'static str)>,
+    /// What a person should know: what is left alone, what the agent wants to be told.
+    #[pyo3(get)]
+    notes: Vec<String>,
+    /// Whether they were written.
+    #[pyo3(get)]
+    applied: bool,
+    /// Copies of files as they were.
+    #[pyo3(get)]
+    backups: Vec<Place>,
+    shape: Value,
+}
+
+impl HookChanges {
+    fn new(plan: &Plan, dry_run: bool) -> Result<HookChanges, InstallError> {
+        let applied = if dry_run || plan.changes.is_empty() { None } else { Some(install::apply(plan)?) };
+        let change = |change: &install::Change| (Place(change.path.clone()), change.action());
+        Ok(HookChanges {
+            shape: shapes::plan(plan, applied.as_ref()),
+            agent: plan.agent.name(),
+            changes: plan.changes.iter().map(change).collect(),
+            notes: plan.notes.clone(),
+            applied: applied.is_some(),
+            backups: applied.map(|applied| places(&applied.backups)).unwrap_or_default(),
+        })
+    }
+}
+
+#[pymethods]
+impl HookChanges {
+    /// As `nono hooks install --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        let applied = if self.applied { "True" } else { "False" };
+        format!("HookChanges(agent={}, changes={}, applied={applied})", text(self.agent), self.changes.len())
+    }
+}
+
+/// Whose settings, and which nono they are to call.
+#[derive(Clone, Debug)]
+struct Wish {
+    project: Option<PathBuf>,
+    host: nono::checkpoints::Host,
+    binary: PathBuf,
+}
+
+impl Wish {
+    fn new(
+        py: Python<'_>,
+        project: Option<PathArg>,
+        binary: Option<PathArg>,
+        state_dir: Option<PathArg>,
+        home: Option<PathArg>,
+    ) -> PyResult<Wish> {
+        let host = host::host(state_dir, home)?;
+        let binary = if let Some(binary) = binary {
+            absolute(binary)?
+        } else {
+            let found = py.import("shutil")?.getattr("which")?.call1(("nono",))?;
+            let found: Option<PathArg> = found.extract()?;
+            let none = || error::raise("no_nono", "nono is not on the PATH: say where it is, binary=…");
+            absolute(found.ok_or_else(none)?)?
+        };
+        Ok(Wish { project: project.map(absolute).transpose()?, host, binary })
+    }
+
+    fn request(&self, agent: Agent) -> Result<Request, InstallError> {
+        Ok(Request {
+            agent,
+            scope: self.project.clone().map_or(Scope::User, Scope::Project),
+            places: host::places(&self.host),
+            binary: self.binary.clone(),
+            nono_home: host::moved(&self.host),
+            state_dir: self.host.state_dir.clone(),
+            always: install::wants_always(&self.host.state_dir)?,
+        })
+    }
+
+    fn change(
+        &self,
+        agent: &str,
+        dry_run: bool,
+        plan: impl Fn(&Request) -> Result<Plan, InstallError>,
+    ) -> PyResult<HookChanges> {
+        let request = self.request(known(agent)?);
+        let done = request.and_then(|request| HookChanges::new(&plan(&request)?, dry_run));
+        done.map_err(|error| error::install(&error))
+    }
+}
+
+fn known(agent: &str) -> PyResult<Agent> {
+    agent.parse().map_err(|error| Raise::new("unknown_agent", error).value_error())
+}
+
+/// Which agents have nono's hooks, and whether they work: one, or all of them. With `project`, the hooks of that
+/// folder instead of the person's own.
+#[pyfunction]
+#[pyo3(signature = (agent=None, *, project=None, binary=None, state_dir=None, home=None))]
+fn hooks_status(
+    py: Python<'_>,
+    agent: Option<String>,
+    project: Option<PathArg>,
+    binary: Option<PathArg>,
+    state_dir: Option<PathArg>,
+    home: Option<PathArg>,
+) -> PyResult<Vec<HookStatus>> {
+    let wish = Wish::new(py, project, binary, state_dir, home)?;
+    let agents = match &agent {
+        Some(agent) => vec![known(agent)?],
+        None => Agent::ALL.to_vec(),
+    };
+    long(py, &Watch::default(), |_| {
+        let mut all = Vec::new();
+        for one in agents {
+            match wish.request(one).and_then(|request| install::status(&request)) {
+                // Of all agents, those that cannot have hooks in a project are left out.
+                Err(InstallError::NoProject { .. }) if agent.is_none() => {}
+                status => all.push(status.map_err(|error| error::install(&error))?.into()),
+            }
+        }
+        Ok(all)
+    })
+}
+
+/// Let an agent tell nono what it is about to do, so that there is a checkpoint from before. Adds hooks, a command
+/// /rollback and a few lines for the agent to read, and turns checkpoints on in `config.toml`; what else is in the
+/// agent's files stays as it is. `binary` is the program `nono`, by default the one on the PATH.
+#[pyfunction]
+#[pyo3(signature = (agent, *, project=None, binary=None, dry_run=false, state_dir=None, home=None))]
+fn hooks_install(
+    py: Python<'_>,
+    agent: &str,
+    project: Option<PathArg>,
+    binary: Option<PathArg>,
+    dry_run: bool,
+    state_dir: Option<PathArg>,
+    home: Option<PathArg>,
+) -> PyResult<HookChanges> {
+    let wish = Wish::new(py, project, binary, state_dir, home)?;
+    long(py, &Watch::default(), |_| wish.change(agent, dry_run, install::plan_install))
+}
+
+/// Take the hooks out again: the files become what they were.
+#[pyfunction]
+#[pyo3(signature = (agent, *, project=None, binary=None, dry_run=false, state_dir=None, home=None))]
+fn hooks_remove(
+    py: Python<'_>,
+    agent: &str,
+    project: Option<PathArg>,
+    binary: Option<PathArg>,
+    dry_run: bool,
+    state_dir: Option<PathArg>,
+    home: Option<PathArg>,
+) -> PyResult<HookChanges> {
+    let wish = Wish::new(py, project, binary, state_dir, home)?;
+    long(py, &Watch::default(), |_| wish.change(agent, dry_run, install::plan_remove))
+}
+
+/// What a line for a shell may lose or overwrite: `(targets, reason)` for `ensure_checkpoint`, or None if it puts
+/// nothing of the user's at risk. Nothing is run, and nothing is looked up on disk.
+#[pyfunction]
+#[pyo3(signature = (command, *, cwd=None, home=None, tool="terminal"))]
+fn risk_of(
+    py: Python<'_>,
+    command: &str,
+    cwd: Option<PathArg>,
+    home: Option<PathArg>,
+    tool: &str,
+) -> PyResult<Option<(Vec<Place>, String)>> {
+    let cwd = cwd.map_or_else(|| std::env::current_dir().map_err(PyErr::from), absolute)?;
+    let home = host::home(home)?;
+    let call = Call::Shell { tool: tool.to_owned(), command: command.to_owned() };
+    let judged = long(py, &Watch::default(), |_| Ok(trigger::judge(&call, &cwd, &home)))?;
+    Ok(match judged {
+        Judgement::Harmless => None,
+        Judgement::Destructive { targets, reason } => Some((places(&targets), reason)),
+    })
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<HookStatus>()?;
+    module.add_class::<HookChanges>()?;
+    module.add_function(wrap_pyfunction!(hooks_status, module)?)?;
+    module.add_function(wrap_pyfunction!(hooks_install, module)?)?;
+    module.add_function(wrap_pyfunction!(hooks_remove, module)?)?;
+    module.add_function(wrap_pyfunction!(risk_of, module)?)
+}

@@ -1,0 +1,89 @@
+//! What the environment says: where nono's state is, and whether this process is inside of a sandbox.
+
+use std::env;
+use std::path::PathBuf;
+
+use nono::checkpoints::settings::{self, Given};
+use nono::checkpoints::{Config, Host};
+use nono::hooks::install::Places;
+use pyo3::prelude::*;
+
+use super::{args, error};
+use crate::error::Raise;
+use crate::paths::PathArg;
+
+/// Where checkpoints are kept. Inside of a sandbox they are kept by the supervisor, and not from here.
+pub(super) fn host(state_dir: Option<PathArg>, home: Option<PathArg>) -> PyResult<Host> {
+    let home = self::home(home)?;
+    let state_dir = match state_dir {
+        Some(state_dir) => args::absolute(state_dir)?,
+        None if is_inside() => {
+            let words = "inside of a sandbox checkpoints are kept by its supervisor: use the command \
+                         `nono checkpoints`, or a folder of your own, state_dir=…";
+            return Err(error::raise("inside_sandbox", words));
+        }
+        None => absolute("NONO_HOME").unwrap_or_else(|| home.join(".nono")),
+    };
+    Ok(Host { state_dir, home })
+}
+
+/// The home folder.
+pub(super) fn home(home: Option<PathArg>) -> PyResult<PathBuf> {
+    let none = || error::raise("no_home", "HOME is not set: say which folder it is, home=…");
+    home.map_or_else(|| absolute("HOME").ok_or_else(none), args::absolute)
+}
+
+/// Where agents keep their settings. The variables that move them are those of the person whose home this is.
+pub(super) fn places(host: &Host) -> Places {
+    let own = absolute("HOME").as_ref() == Some(&host.home);
+    let set = |name: &str| absolute(name).filter(|_| own);
+    Places {
+        home: host.home.clone(),
+        claude: set("CLAUDE_CONFIG_DIR"),
+        codex: set("CODEX_HOME"),
+        gemini: set("GEMINI_CLI_HOME"),
+        xdg_config: set("XDG_CONFIG_HOME"),
+        opencode: set("OPENCODE_CONFIG_DIR"),
+        hermes: set("HERMES_HOME"),
+    }
+}
+
+/// nono's own folder, if it is not where it always is: hooks pass it on.
+pub(super) fn moved(host: &Host) -> Option<PathBuf> {
+    Some(host.state_dir.clone()).filter(|dir| *dir != host.home.join(".nono"))
+}
+
+fn is_inside() -> bool {
+    let told = absolute("NONO_CAP_FILE").is_some_and(|file| file.is_file());
+    absolute("NONO_REQUEST_SOCK").is_some() || (told && nono::session::is_confined())
+}
+
+/// The settings of `config.toml`, with what the caller says instead. Nothing is made here.
+pub(super) fn config(
+    host: &Host,
+    switches: &[(&str, Option<bool>)],
+    numbers: &[(&str, Option<i64>)],
+) -> PyResult<Config> {
+    let switches = switches.iter().filter_map(|(key, on)| Some((*key, Given::Switch((*on)?))));
+    let numbers = numbers.iter().filter_map(|(key, number)| Some((*key, Given::Number((*number)?))));
+    let given: Vec<(&str, Given)> = switches.chain(numbers).collect();
+    if host.state_dir.symlink_metadata().is_ok() {
+        ensure(host)?;
+    }
+    let file = settings::load(&host.state_dir.join("config.toml"));
+    let file = file.map_err(|error| error::settings(&error))?;
+    settings::with(file, &given).map_err(|what| {
+        let what = what.replace("`checkpoints.", "`");
+        Raise::new("settings", what).value_error()
+    })
+}
+
+/// Make nono's own folder if it is missing, and check that it can be trusted.
+pub(super) fn ensure(host: &Host) -> PyResult<()> {
+    nono::state_dir::ensure(&host.state_dir).map_err(|error| error::state_dir(&error))
+}
+
+/// A variable that has to be an absolute path to count.
+fn absolute(name: &str) -> Option<PathBuf> {
+    env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}

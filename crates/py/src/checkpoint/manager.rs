@@ -1,0 +1,492 @@
+//! The methods of `CheckpointManager`.
+
+use std::path::PathBuf;
+
+use nono::checkpoints::{CheckpointManager as Library, Usage, import};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::args::{self, Chosen, Globs, Paths, Which, Who, absolute};
+use super::call::CheckpointCall;
+use super::changes::CheckpointDiff;
+use super::kept::{CheckpointManager, Kept};
+use super::reports::{
+    CheckpointStatus, CheckpointVerification, ForgetReport, ImportReport, PruneReport, archives,
+};
+use super::restores::{CheckpointNote, CheckpointPlan, CompletedRestore};
+use super::values::{Checkpoint, CheckpointResult, Place};
+use super::work::{self, Taking, Wanted, told};
+use super::{error, host, json, text};
+use crate::long::{Cancel, Watch};
+use crate::many::many;
+use crate::paths::{self, PathArg};
+
+type Callback = Option<Py<PyAny>>;
+
+#[pymethods]
+#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "keywords of Python")]
+impl CheckpointManager {
+    #[new]
+    #[pyo3(signature = (state_dir=None, home=None, *, agent=None, session=None, enabled=true, always=None,
+        max_snapshots=None, max_total_size_mb=None, max_file_size_mb=None, max_files=None, auto_prune=None,
+        retention_days=None, delete_orphans=None, min_interval_hours=None))]
+    fn new(
+        state_dir: Option<PathArg>,
+        home: Option<PathArg>,
+        agent: Option<String>,
+        session: Option<String>,
+        enabled: bool,
+        always: Option<bool>,
+        max_snapshots: Option<i64>,
+        max_total_size_mb: Option<i64>,
+        max_file_size_mb: Option<i64>,
+        max_files: Option<i64>,
+        auto_prune: Option<bool>,
+        retention_days: Option<i64>,
+        delete_orphans: Option<bool>,
+        min_interval_hours: Option<i64>,
+    ) -> PyResult<CheckpointManager> {
+        let host = host::host(state_dir, home)?;
+        let switches = [
+            ("enabled", Some(enabled)),
+            ("always", always),
+            ("auto_prune", auto_prune),
+            ("delete_orphans", delete_orphans),
+        ];
+        let numbers = [
+            ("max_snapshots", max_snapshots),
+            ("max_total_size_mb", max_total_size_mb),
+            ("max_file_size_mb", max_file_size_mb),
+            ("max_files", max_files),
+            ("retention_days", retention_days),
+            ("min_interval_hours", min_interval_hours),
+        ];
+        let config = host::config(&host, &switches, &numbers)?;
+        let mut library = Library::new(host.clone(), config.clone());
+        let who = Who { agent, session };
+        library.set_who(&who.origin(None, None, None));
+        Ok(CheckpointManager { kept: Kept::new(library), who, host, config })
+    }
+
+    /// nono's own folder.
+    #[getter]
+    fn state_dir(&self) -> Place {
+        Place(self.host.state_dir.clone())
+    }
+
+    /// The home folder.
+    #[getter]
+    fn home(&self) -> Place {
+        Place(self.host.home.clone())
+    }
+
+    /// The settings as they are in force, by their names in `config.toml`.
+    #[getter]
+    fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &serde_json::json!(self.config))
+    }
+
+    /// A new turn begins: what an agent does between two messages of a person. There is at most one checkpoint of
+    /// each project in it. Without a name it gets one that no other has; gives the name.
+    #[pyo3(signature = (turn=None))]
+    fn new_turn(&self, py: Python<'_>, turn: Option<String>) -> PyResult<String> {
+        self.quick(py, |library| match turn {
+            Some(turn) if turn.is_empty() => Err(PyValueError::new_err("a turn has a name")),
+            Some(turn) => {
+                library.new_turn(&turn);
+                Ok(library.turn().unwrap_or_default().to_owned())
+            }
+            None => told(library.begin_turn()),
+        })
+    }
+
+    /// The turn that checkpoints belong to now.
+    #[getter]
+    fn turn(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.quick(py, |library| Ok(library.turn().map(str::to_owned)))
+    }
+
+    /// The folder of the project that a path belongs to, whether it has checkpoints or not.
+    fn project_of(&self, py: Python<'_>, path: PathArg) -> PyResult<Place> {
+        let path = absolute(path)?;
+        self.quick(py, |library| told(library.root_of(&path)).map(|root| Place(root.dir)))
+    }
+
+    /// A checkpoint of the project that `dir` (a folder or a file) belongs to, unless this turn has one or nothing
+    /// changed. Failing is an answer, too. A call of an agent's tool begins with it, which `agent_left` ends.
+    #[pyo3(signature = (dir, reason="checkpoint", *, turn=None, tool=None, call=None,
+        progress=None, cancel=None))]
+    fn ensure_checkpoint(
+        &self,
+        py: Python<'_>,
+        dir: PathArg,
+        reason: &str,
+        turn: Option<String>,
+        tool: Option<String>,
+        call: Option<String>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<CheckpointResult> {
+        let origin = self.who.origin(turn, tool, call);
+        let taking = Taking { dir: absolute(dir)?, reason: reason.to_owned(), origin };
+        self.ensure(py, &Watch::new(py, progress, cancel)?, &taking)
+    }
+
+    /// A checkpoint now, whatever the turn and the setting `enabled` say; skipped only if nothing changed.
+    #[pyo3(signature = (dir, message="by hand", *, turn=None, progress=None, cancel=None))]
+    fn create(
+        &self,
+        py: Python<'_>,
+        dir: PathArg,
+        message: &str,
+        turn: Option<String>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<CheckpointResult> {
+        let origin = self.who.origin(turn, None, None);
+        let taking = Taking { dir: absolute(dir)?, reason: message.to_owned(), origin };
+        self.run(py, &Watch::new(py, progress, cancel)?, |library, _| work::create(library, &taking))
+    }
+
+    /// `with manager.call(dir, reason):` around a call of an agent's tool: a checkpoint before, and after it a mark of
+    /// what the tool left, so that a restore can tell that from what people change. Restores nothing by itself. With
+    /// `required`, the call is not begun without a checkpoint.
+    #[pyo3(signature = (dir, reason="checkpoint", *, turn=None, tool=None, call=None,
+        required=false))]
+    fn call(
+        slf: Py<Self>,
+        dir: PathArg,
+        reason: &str,
+        turn: Option<String>,
+        tool: Option<String>,
+        call: Option<String>,
+        required: bool,
+    ) -> PyResult<CheckpointCall> {
+        let call = match call {
+            Some(call) => call,
+            None => told(nono::checkpoints::manager::new_call())?,
+        };
+        let origin = slf.get().who.origin(turn, tool, Some(call));
+        let taking = Taking { dir: absolute(dir)?, reason: reason.to_owned(), origin };
+        Ok(CheckpointCall::new(slf, taking, required))
+    }
+
+    /// A call of an agent's tool begins that needs no checkpoint: what changed until now is not its doing.
+    #[pyo3(signature = (dir, *, turn=None, call=None))]
+    fn agent_begins(
+        &self,
+        py: Python<'_>,
+        dir: PathArg,
+        turn: Option<String>,
+        call: Option<String>,
+    ) -> PyResult<()> {
+        let (dir, origin) = (absolute(dir)?, self.who.origin(turn, None, call));
+        self.quick(py, |library| told(library.agent_begins(&dir, &origin)))
+    }
+
+    /// A call of an agent's tool ended: whatever differs later was changed by somebody else.
+    #[pyo3(signature = (dir, *, turn=None, call=None))]
+    fn agent_left(
+        &self,
+        py: Python<'_>,
+        dir: PathArg,
+        turn: Option<String>,
+        call: Option<String>,
+    ) -> PyResult<()> {
+        let (dir, origin) = (absolute(dir)?, self.who.origin(turn, None, call));
+        self.quick(py, |library| told(library.agent_left(&dir, &origin)))
+    }
+
+    /// The agent is done for now: calls of this conversation whose end nobody told are over.
+    #[pyo3(signature = (dir, *, turn=None))]
+    fn agent_stopped(&self, py: Python<'_>, dir: PathArg, turn: Option<String>) -> PyResult<()> {
+        let (dir, origin) = (absolute(dir)?, self.who.origin(turn, None, None));
+        self.quick(py, |library| told(library.agent_stopped(&dir, &origin)))
+    }
+
+    /// What restores undid and this conversation of the agent was not told yet. Asked once, it is forgotten.
+    fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<CheckpointNote>> {
+        let (Some(agent), Some(session)) = (&self.who.agent, &self.who.session) else {
+            return Err(PyValueError::new_err("notes are for an agent and a session: the manager has none"));
+        };
+        let notes = self.quick(py, |library| told(library.take_notes(agent, session)))?;
+        Ok(notes.into_iter().map(CheckpointNote::from).collect())
+    }
+
+    /// Restores that were cut off, and that this manager completed on the way. Asked once, they are forgotten.
+    fn take_completed(&self, py: Python<'_>) -> PyResult<Vec<CompletedRestore>> {
+        let all = self.quick(py, |library| Ok(library.take_completed()))?;
+        Ok(all.into_iter().map(CompletedRestore::from).collect())
+    }
+
+    /// The checkpoints of the project that `dir` belongs to, newest first, each with what the step after it changed.
+    #[pyo3(signature = (dir, *, progress=None, cancel=None))]
+    fn list_checkpoints<'py>(
+        &self,
+        py: Python<'py>,
+        dir: PathArg,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dir = absolute(dir)?;
+        let watch = Watch::new(py, progress, cancel)?;
+        let (project, all) = self.run(py, &watch, |library, _| work::list(library, &dir))?;
+        let class = py.import("nono_py._checkpoints")?.getattr("CheckpointList")?;
+        class.call1((paths::to_python(py, &project), PyList::new(py, all)?))
+    }
+
+    /// One checkpoint: by its number in the list, its id or a beginning of it, its name, or before a turn.
+    #[pyo3(signature = (dir, checkpoint=None, *, turn=None))]
+    fn find(
+        &self,
+        py: Python<'_>,
+        dir: PathArg,
+        checkpoint: Option<Which>,
+        turn: Option<String>,
+    ) -> PyResult<Checkpoint> {
+        let (dir, target) = (absolute(dir)?, args::target(checkpoint, turn)?);
+        self.quick(py, |library| told(library.find(&dir, &target)).map(Checkpoint::from))
+    }
+
+    /// Which of these paths a checkpoint does not hold although they are there, and why: (path, reason).
+    fn uncovered(
+        &self,
+        py: Python<'_>,
+        dir: PathArg,
+        checkpoint: Which,
+        #[pyo3(from_py_with = many)] paths: Vec<PathArg>,
+    ) -> PyResult<Vec<(Place, String)>> {
+        let (dir, Which(target)) = (absolute(dir)?, checkpoint);
+        let below = |path: PathArg| args::folder(&dir).join(PathBuf::from(path));
+        let paths: Vec<PathBuf> = paths.into_iter().map(below).collect();
+        let all = self.quick(py, |library| {
+            let id = told(library.find(&dir, &target))?.id;
+            told(library.uncovered(&dir, &id, &paths))
+        })?;
+        Ok(all.into_iter().map(|(path, why)| (Place(path), why)).collect())
+    }
+
+    /// What changed since a checkpoint; with `path` or `glob`, in these files and folders. Paths are below `dir`.
+    #[pyo3(signature = (dir, checkpoint, path=None, *, glob=None, progress=None, cancel=None))]
+    fn diff(
+        &self,
+        py: Python<'_>,
+        dir: PathArg,
+        checkpoint: Which,
+        path: Option<Paths>,
+        glob: Option<Globs>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<CheckpointDiff> {
+        let (dir, Which(target), chosen) = (absolute(dir)?, checkpoint, Chosen::new(path, glob));
+        let watch = Watch::new(py, progress, cancel)?;
+        self.run(py, &watch, |library, _| work::diff(library, &dir, &target, &chosen))
+    }
+
+    /// What `restore` with the same arguments would do.
+    #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, merge=false,
+        force=false, *, conflict_markers=false, progress=None, cancel=None))]
+    fn plan(
+        &self,
+        py: Python<'_>,
+        dir: PathArg,
+        checkpoint: Option<Which>,
+        paths: Option<Paths>,
+        glob: Option<Globs>,
+        turn: Option<String>,
+        with_git: bool,
+        merge: bool,
+        force: bool,
+        conflict_markers: bool,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<CheckpointPlan> {
+        let conflicts = args::conflicts(merge, conflict_markers, force)?;
+        let (target, chosen) = (args::target(checkpoint, turn)?, Chosen::new(paths, glob));
+        let wanted = Wanted { dir: absolute(dir)?, target, chosen, with_git, conflicts };
+        self.run(py, &Watch::new(py, progress, cancel)?, |library, _| wanted.plan(library))
+    }
+
+    /// Put a checkpoint back: all of it, or these paths and patterns below `dir`. What is there now is captured first,
+    /// and `undo` goes back to that. What people changed after the agent's last write is kept, unless `merge` or
+    /// `force`; a `.git` that is there is left alone, unless `with_git`. With `dry_run`, only the plan.
+    ///
+    /// One that is cancelled halfway is completed by the next call on the project.
+    #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, merge=false,
+        force=false, dry_run=false, *, conflict_markers=false, progress=None, cancel=None))]
+    fn restore<'py>(
+        slf: &Bound<'py, Self>,
+        dir: PathArg,
+        checkpoint: Option<Which>,
+        paths: Option<Paths>,
+        glob: Option<Globs>,
+        turn: Option<String>,
+        with_git: bool,
+        merge: bool,
+        force: bool,
+        dry_run: bool,
+        conflict_markers: bool,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let conflicts = args::conflicts(merge, conflict_markers, force)?;
+        let (target, chosen) = (args::target(checkpoint, turn)?, Chosen::new(paths, glob));
+        let wanted = Wanted { dir: absolute(dir)?, target, chosen, with_git, conflicts };
+        let (manager, watch) = (slf.get(), Watch::new(py, progress, cancel)?);
+        if dry_run {
+            let plan = manager.run(py, &watch, |library, _| wanted.plan(library))?;
+            return Ok(Bound::new(py, plan)?.into_any());
+        }
+        let done = manager.run(py, &watch, |library, _| wanted.restore(library))?;
+        Ok(Bound::new(py, done)?.into_any())
+    }
+
+    /// Take the last restore of the project back. What somebody changed after it is kept.
+    #[pyo3(signature = (dir, dry_run=false, *, progress=None, cancel=None))]
+    fn undo<'py>(
+        slf: &Bound<'py, Self>,
+        dir: PathArg,
+        dry_run: bool,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, dir) = (slf.py(), absolute(dir)?);
+        let (manager, watch) = (slf.get(), Watch::new(py, progress, cancel)?);
+        if dry_run {
+            let plan = manager.run(py, &watch, |library, _| told(library.plan_undo(&dir)))?;
+            return Ok(Bound::new(py, CheckpointPlan::from(plan))?.into_any());
+        }
+        let done = manager.run(py, &watch, |library, _| work::undo(library, &dir))?;
+        Ok(Bound::new(py, done)?.into_any())
+    }
+
+    /// Give a checkpoint a name, which also keeps it from being removed by itself; an empty one takes the name away.
+    fn set_name(&self, py: Python<'_>, dir: PathArg, checkpoint: Which, name: &str) -> PyResult<Checkpoint> {
+        let (dir, Which(target), name) = (absolute(dir)?, checkpoint, name.to_owned());
+        self.quick(py, |library| told(library.set_name(&dir, &target, &name)).map(Checkpoint::from))
+    }
+
+    /// Keep a checkpoint: it is never removed to make room.
+    fn pin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Checkpoint> {
+        let (dir, Which(target)) = (absolute(dir)?, checkpoint);
+        self.quick(py, |library| told(library.set_pinned(&dir, &target, true)).map(Checkpoint::from))
+    }
+
+    /// Let a pinned checkpoint be removed again when room is needed.
+    fn unpin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Checkpoint> {
+        let (dir, Which(target)) = (absolute(dir)?, checkpoint);
+        self.quick(py, |library| told(library.set_pinned(&dir, &target, false)).map(Checkpoint::from))
+    }
+
+    /// All projects, and what their checkpoints take.
+    fn status(&self, py: Python<'_>) -> PyResult<CheckpointStatus> {
+        self.quick(py, |library| told(library.status()).map(CheckpointStatus::from))
+    }
+
+    /// What checkpoints take on disk, in bytes, counted exactly.
+    fn usage(&self, py: Python<'_>) -> PyResult<u64> {
+        self.quick(py, |library| told(Usage::new(library.host()).count()))
+    }
+
+    /// Remove what is old, too much, or of projects that are gone. Limits that are None are those of the settings;
+    /// `max_size_mb` and `retention_days` of 0 are none. Named and pinned checkpoints stay.
+    #[pyo3(signature = (*, retention_days=None, max_size_mb=None, max_snapshots=None, delete_orphans=None,
+        dry_run=false))]
+    fn prune(
+        &self,
+        py: Python<'_>,
+        retention_days: Option<u32>,
+        max_size_mb: Option<u64>,
+        max_snapshots: Option<u32>,
+        delete_orphans: Option<bool>,
+        dry_run: bool,
+    ) -> PyResult<PruneReport> {
+        self.quick(py, |library| {
+            let limits = work::retention(library, retention_days, max_size_mb, max_snapshots, delete_orphans);
+            told(library.prune(&limits, dry_run)).map(|pruned| PruneReport::new(pruned, dry_run))
+        })
+    }
+
+    /// The same by the settings, at most every `min_interval_hours`; None if it was not due.
+    fn auto_prune(&self, py: Python<'_>) -> PyResult<Option<PruneReport>> {
+        let pruned = self.quick(py, |library| told(library.auto_prune()))?;
+        Ok(pruned.map(|pruned| PruneReport::new(pruned, false)))
+    }
+
+    /// Make room if there is little left, by number and size alone; None if there is enough.
+    fn free_room(&self, py: Python<'_>) -> PyResult<Option<PruneReport>> {
+        let pruned = self.quick(py, |library| told(library.free_room()))?;
+        Ok(pruned.map(|pruned| PruneReport::new(pruned, false)))
+    }
+
+    /// Remove all checkpoints of the project that `dir` belongs to, named and pinned ones too; with `all`, those of
+    /// all projects. No file of a project is touched.
+    #[pyo3(signature = (dir=None, *, all=false, dry_run=false))]
+    fn clear(&self, py: Python<'_>, dir: Option<PathArg>, all: bool, dry_run: bool) -> PyResult<PruneReport> {
+        if dir.is_some() == all {
+            return Err(PyValueError::new_err("clear one project, dir, or all=True"));
+        }
+        let dir = dir.map(absolute).transpose()?;
+        self.quick(py, |library| {
+            told(library.clear(dir.as_deref(), dry_run)).map(|pruned| PruneReport::new(pruned, dry_run))
+        })
+    }
+
+    /// Remove archives of superseded formats: (name, bytes) of each.
+    #[pyo3(signature = (*, dry_run=false))]
+    fn clear_legacy(&self, py: Python<'_>, dry_run: bool) -> PyResult<Vec<(String, u64)>> {
+        self.quick(py, |library| told(library.clear_legacy(dry_run)).map(|all| archives(&all)))
+    }
+
+    /// Remove a path and all that it ever held from every checkpoint of its project. The file itself stays; this
+    /// cannot be undone.
+    #[pyo3(signature = (path, *, dry_run=false))]
+    fn forget(&self, py: Python<'_>, path: PathArg, dry_run: bool) -> PyResult<ForgetReport> {
+        let path = absolute(path)?;
+        self.quick(py, |library| {
+            if dry_run {
+                return told(library.holding(&path)).map(|holding| ForgetReport::planned(&path, holding));
+            }
+            told(library.forget(&path)).map(ForgetReport::done)
+        })
+    }
+
+    /// Check that everything that checkpoints need is there and unaltered: of the project of `dir`, or of all.
+    #[pyo3(signature = (dir=None, *, progress=None, cancel=None))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        dir: Option<PathArg>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<CheckpointVerification> {
+        let dir = dir.map(absolute).transpose()?;
+        let watch = Watch::new(py, progress, cancel)?;
+        self.run(py, &watch, |library, _| told(library.verify(dir.as_deref())).map(Into::into))
+    }
+
+    /// Compress what was taken of a project, and make it survive a loss of power.
+    fn settle(&self, py: Python<'_>, dir: PathArg) -> PyResult<()> {
+        let dir = absolute(dir)?;
+        self.quick(py, |library| told(library.settle(&dir)))
+    }
+
+    /// Take over the checkpoints that another tool keeps in this folder (Hermes); what it has is left alone.
+    fn import_checkpoints(&self, py: Python<'_>, dir: PathArg) -> PyResult<ImportReport> {
+        let dir = absolute(dir)?;
+        self.quick(py, |library| {
+            host::ensure(library.host())?;
+            import::import(&dir, library).map(ImportReport::from).map_err(|error| error::import(&error))
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("CheckpointManager(state_dir={})", text(&self.host.state_dir.to_string_lossy()))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CheckpointManager>()
+}

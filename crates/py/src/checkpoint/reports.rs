@@ -1,0 +1,404 @@
+//! What there is, what was removed, what was found.
+
+use std::path::{Path, PathBuf};
+
+use nono::checkpoints::import::Imported;
+use nono::checkpoints::{
+    Holding, Legacy, ProjectStatus, Pruned, Purged, Status, Unprotected, Verified, json as shapes,
+};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use super::json::to_python;
+use super::text;
+use super::values::{Checkpoint, Place, places};
+use crate::render;
+
+/// One project that has checkpoints.
+#[pyclass(frozen, get_all, module = "nono_py")]
+#[derive(Clone, Debug)]
+pub(super) struct CheckpointProject {
+    /// The name of its folder below `projects/` in nono's state.
+    hash: String,
+    /// The project's folder.
+    workdir: Place,
+    /// How many checkpoints it has.
+    checkpoints: u64,
+    /// When somebody worked in it last: ISO 8601, UTC.
+    last_touch: String,
+    /// "live", or "orphan" if its folder is gone.
+    state: &'static str,
+    /// Why the last attempt failed: nothing protects the project since then. None if it is protected.
+    unprotected: Option<String>,
+}
+
+impl From<ProjectStatus> for CheckpointProject {
+    fn from(one: ProjectStatus) -> CheckpointProject {
+        CheckpointProject {
+            hash: one.hash,
+            workdir: Place(one.workdir),
+            checkpoints: one.checkpoints,
+            last_touch: one.last_touch,
+            state: if one.orphan { "orphan" } else { "live" },
+            unprotected: one.unprotected,
+        }
+    }
+}
+
+#[pymethods]
+impl CheckpointProject {
+    /// As `nono checkpoints status --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = json!({
+            "hash": self.hash,
+            "workdir": nono::shapes::path(&self.workdir.0),
+            "checkpoints": self.checkpoints,
+            "last_touch": self.last_touch,
+            "state": self.state,
+            "unprotected": self.unprotected,
+        });
+        to_python(py, &value)
+    }
+
+    fn __repr__(&self) -> String {
+        let workdir = text(&self.workdir.0.to_string_lossy());
+        format!("CheckpointProject(workdir={workdir}, checkpoints={})", self.checkpoints)
+    }
+}
+
+/// All projects, and what their checkpoints take.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct CheckpointStatus {
+    /// Whether `ensure_checkpoint` takes any.
+    #[pyo3(get)]
+    enabled: bool,
+    /// nono's own folder.
+    #[pyo3(get)]
+    base: Place,
+    /// What checkpoints take, with archives of superseded formats.
+    #[pyo3(get)]
+    total_bytes: u64,
+    /// What checkpoints take.
+    #[pyo3(get)]
+    store_bytes: u64,
+    /// What archives of superseded formats take.
+    #[pyo3(get)]
+    legacy_bytes: u64,
+    /// Whether `store_bytes` was counted, and nothing was written since; else it is not less than it says.
+    #[pyo3(get)]
+    exact: bool,
+    /// The last one touched first.
+    #[pyo3(get)]
+    projects: Vec<CheckpointProject>,
+    /// Archives of superseded formats, as (name, bytes).
+    #[pyo3(get)]
+    legacy: Vec<(String, u64)>,
+    /// Folders whose first checkpoint failed, as (path, why, time).
+    #[pyo3(get)]
+    unprotected: Vec<(Place, String, String)>,
+    /// What cannot be read.
+    #[pyo3(get)]
+    problems: Vec<String>,
+    shape: Value,
+}
+
+impl From<Status> for CheckpointStatus {
+    fn from(status: Status) -> CheckpointStatus {
+        let note = |Unprotected { time, dir, why }: Unprotected| (Place(dir), why, time);
+        CheckpointStatus {
+            shape: shapes::status(&status),
+            enabled: status.enabled,
+            base: Place(status.base),
+            total_bytes: status.store_bytes.saturating_add(status.legacy_bytes),
+            store_bytes: status.store_bytes,
+            legacy_bytes: status.legacy_bytes,
+            exact: status.exact,
+            projects: status.projects.into_iter().map(CheckpointProject::from).collect(),
+            legacy: status.legacy,
+            unprotected: status.unprotected.into_iter().map(note).collect(),
+            problems: status.problems,
+        }
+    }
+}
+
+#[pymethods]
+impl CheckpointStatus {
+    /// As `nono checkpoints status --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("CheckpointStatus(projects={}, total_bytes={})", self.projects.len(), self.total_bytes)
+    }
+
+    fn _repr_html_(&self) -> String {
+        let row = |one: &CheckpointProject| {
+            let protected = one.unprotected.clone().unwrap_or_default();
+            let workdir = one.workdir.0.to_string_lossy().into_owned();
+            vec![
+                workdir,
+                one.checkpoints.to_string(),
+                one.last_touch.clone(),
+                one.state.to_owned(),
+                protected,
+            ]
+        };
+        let head = ["project", "checkpoints", "last touch", "state", "unprotected"];
+        render::table(&head, self.projects.iter().map(row))
+    }
+}
+
+/// What was removed, or with `dry_run` would be.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct PruneReport {
+    /// Nothing was touched.
+    #[pyo3(get)]
+    dry_run: bool,
+    /// Projects, and the checkpoints that went.
+    #[pyo3(get)]
+    removed: Vec<(Place, Vec<Checkpoint>)>,
+    /// Projects that went with all that was known of them.
+    #[pyo3(get)]
+    projects_removed: Vec<Place>,
+    /// Archives of superseded formats that went, as (name, bytes).
+    #[pyo3(get)]
+    legacy: Vec<(String, u64)>,
+    /// What checkpoints took before.
+    #[pyo3(get)]
+    bytes_before: u64,
+    /// What they take now.
+    #[pyo3(get)]
+    bytes_after: u64,
+    /// It is still too much: what is left is pinned, named, or the newest of its project.
+    #[pyo3(get)]
+    over_budget: bool,
+    /// What could not be removed, and why.
+    #[pyo3(get)]
+    problems: Vec<String>,
+    shape: Value,
+}
+
+impl PruneReport {
+    pub(super) fn new(pruned: Pruned, dry_run: bool) -> PruneReport {
+        let own = |all: Vec<nono::checkpoints::Checkpoint>| all.into_iter().map(Checkpoint::from).collect();
+        PruneReport {
+            shape: shapes::pruned(&pruned, dry_run),
+            dry_run,
+            removed: pruned.removed.into_iter().map(|(project, all)| (Place(project), own(all))).collect(),
+            projects_removed: places(&pruned.projects_removed),
+            legacy: archives(&pruned.legacy),
+            bytes_before: pruned.bytes_before,
+            bytes_after: pruned.bytes_after,
+            over_budget: pruned.over_budget,
+            problems: pruned.problems.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+pub(super) fn archives(all: &[Legacy]) -> Vec<(String, u64)> {
+    all.iter().map(|one| (one.name(), one.bytes)).collect()
+}
+
+#[pymethods]
+impl PruneReport {
+    /// As `nono checkpoints prune --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        let count: usize = self.removed.iter().map(|(_, gone)| gone.len()).sum();
+        let freed = self.bytes_before.saturating_sub(self.bytes_after);
+        let dry_run = if self.dry_run { "True" } else { "False" };
+        format!("PruneReport(checkpoints={count}, bytes_freed={freed}, dry_run={dry_run})")
+    }
+}
+
+/// What a check of all that checkpoints need found.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct CheckpointVerification {
+    /// Everything is as it was.
+    #[pyo3(get)]
+    good: bool,
+    /// Projects that were looked at.
+    #[pyo3(get)]
+    projects: u64,
+    /// Checkpoints that were looked at.
+    #[pyo3(get)]
+    checkpoints: u64,
+    /// Contents that were read.
+    #[pyo3(get)]
+    objects: u64,
+    /// And their bytes.
+    #[pyo3(get)]
+    bytes: u64,
+    /// Checkpoints that cannot be restored as a whole: (project, checkpoint, paths that are lost).
+    #[pyo3(get)]
+    lost: Vec<(Place, Checkpoint, Vec<Place>)>,
+    /// What else is wrong.
+    #[pyo3(get)]
+    problems: Vec<String>,
+    shape: Value,
+}
+
+impl From<Verified> for CheckpointVerification {
+    fn from(found: Verified) -> CheckpointVerification {
+        let shape = shapes::verified(&found);
+        let lost = |one: nono::checkpoints::Lost| {
+            (Place(one.project), Checkpoint::from(one.checkpoint), places(&one.paths))
+        };
+        CheckpointVerification {
+            shape,
+            good: found.is_clean(),
+            projects: found.projects,
+            checkpoints: found.checkpoints,
+            objects: found.objects,
+            bytes: found.bytes,
+            lost: found.lost.into_iter().map(lost).collect(),
+            problems: found.problems,
+        }
+    }
+}
+
+#[pymethods]
+impl CheckpointVerification {
+    /// As `nono checkpoints verify --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        let good = if self.good { "True" } else { "False" };
+        let (checkpoints, lost) = (self.checkpoints, self.lost.len());
+        format!("CheckpointVerification(good={good}, checkpoints={checkpoints}, lost={lost})")
+    }
+}
+
+/// What forgetting a path removed, or with `dry_run` would.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct ForgetReport {
+    /// Nothing was touched.
+    #[pyo3(get)]
+    dry_run: bool,
+    /// The project's folder.
+    #[pyo3(get)]
+    project: Place,
+    /// The path, absolute.
+    #[pyo3(get)]
+    path: Place,
+    /// Checkpoints that have it; only told by a dry run.
+    #[pyo3(get)]
+    checkpoints: Vec<Checkpoint>,
+    /// Checkpoints, and other snapshots of the project, that had it.
+    #[pyo3(get)]
+    snapshots: u64,
+    /// Contents that were removed.
+    #[pyo3(get)]
+    contents: u64,
+    /// Others that have the same bytes, which stay there: (folder of a session or a project, paths).
+    #[pyo3(get)]
+    held_by: Vec<(Place, Vec<Place>)>,
+    shape: Value,
+}
+
+impl ForgetReport {
+    pub(super) fn done(purged: Purged) -> ForgetReport {
+        let shape = shapes::purged(&purged);
+        let held = |(by, paths): (PathBuf, Vec<PathBuf>)| (Place(by), places(&paths));
+        ForgetReport {
+            shape,
+            dry_run: false,
+            project: Place(purged.project),
+            path: Place(purged.path),
+            checkpoints: Vec::new(),
+            snapshots: purged.snapshots,
+            contents: purged.contents,
+            held_by: purged.held_by.into_iter().map(held).collect(),
+        }
+    }
+
+    pub(super) fn planned(path: &Path, holding: Holding) -> ForgetReport {
+        let count = holding.checkpoints.len() as u64;
+        ForgetReport {
+            shape: shapes::holding(&holding.project, path, &holding.checkpoints),
+            dry_run: true,
+            project: Place(holding.project),
+            path: Place(path.to_owned()),
+            checkpoints: holding.checkpoints.into_iter().map(Checkpoint::from).collect(),
+            snapshots: count.saturating_add(holding.others),
+            contents: 0,
+            held_by: Vec::new(),
+        }
+    }
+}
+
+#[pymethods]
+impl ForgetReport {
+    /// As `nono checkpoints forget --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        let path = text(&self.path.0.to_string_lossy());
+        format!("ForgetReport(path={path}, snapshots={}, contents={})", self.snapshots, self.contents)
+    }
+}
+
+/// What was taken over from another tool, and what was not.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct ImportReport {
+    /// Folders whose checkpoints were found, with how many are new.
+    #[pyo3(get)]
+    projects: Vec<(Place, u64)>,
+    /// The ids of the new ones.
+    #[pyo3(get)]
+    checkpoints: Vec<String>,
+    /// How many were imported before.
+    #[pyo3(get)]
+    known: u64,
+    /// What could not be taken, as (what, why).
+    #[pyo3(get)]
+    skipped: Vec<(String, String)>,
+    shape: Value,
+}
+
+impl From<Imported> for ImportReport {
+    fn from(imported: Imported) -> ImportReport {
+        ImportReport {
+            shape: shapes::imported(&imported),
+            projects: imported.projects.into_iter().map(|(project, new)| (Place(project), new)).collect(),
+            checkpoints: imported.checkpoints.iter().map(ToString::to_string).collect(),
+            known: imported.known,
+            skipped: imported.skipped.into_iter().map(|one| (one.what, one.why)).collect(),
+        }
+    }
+}
+
+#[pymethods]
+impl ImportReport {
+    /// As `nono checkpoints import --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        let (new, known, skipped) = (self.checkpoints.len(), self.known, self.skipped.len());
+        format!("ImportReport(checkpoints={new}, known={known}, skipped={skipped})")
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CheckpointProject>()?;
+    module.add_class::<CheckpointStatus>()?;
+    module.add_class::<PruneReport>()?;
+    module.add_class::<CheckpointVerification>()?;
+    module.add_class::<ForgetReport>()?;
+    module.add_class::<ImportReport>()
+}

@@ -1,0 +1,292 @@
+//! What a restore would do, and what it did.
+
+use nono::checkpoints::{Completed, Note, Outcome, Plan, Recorded, json as shapes};
+use nono::shapes::{kept as kept_shape, path as path_shape};
+use nono::snapshot::restore::Skipped;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use super::changes::{CheckpointChange, table};
+use super::json::to_python;
+use super::text;
+use super::values::{Checkpoint, Place, places};
+
+fn kept(all: &[Skipped]) -> Vec<(Place, String)> {
+    all.iter().map(|one| (Place(one.path.clone()), one.why.to_string())).collect()
+}
+
+/// What a restore would do; nothing was touched.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct CheckpointPlan {
+    /// The project's folder.
+    #[pyo3(get)]
+    project: Place,
+    /// What would be put back.
+    #[pyo3(get)]
+    changes: Vec<CheckpointChange>,
+    /// What would stay as it is, as (path, reason).
+    #[pyo3(get)]
+    kept: Vec<(Place, String)>,
+    /// Files that would be merged with what somebody else changed.
+    #[pyo3(get)]
+    merged: Vec<Place>,
+    /// Turns that would be gone, oldest first.
+    #[pyo3(get)]
+    turns_undone: Vec<String>,
+    /// Nothing tells the agent's changes from a person's: all of them would go back.
+    #[pyo3(get)]
+    unattributed: bool,
+    /// Repositories that differ and would be left alone.
+    #[pyo3(get)]
+    left_alone: Vec<Place>,
+    /// How many names the checkpoint does not hold, and a restore does not touch.
+    #[pyo3(get)]
+    not_covered: u64,
+    shape: Value,
+}
+
+impl From<Plan> for CheckpointPlan {
+    fn from(plan: Plan) -> CheckpointPlan {
+        CheckpointPlan {
+            shape: shapes::plan(&plan),
+            changes: plan.changes.iter().map(CheckpointChange::of).collect(),
+            kept: kept(&plan.kept),
+            merged: places(&plan.merges),
+            turns_undone: plan.turns_undone,
+            unattributed: plan.unattributed,
+            left_alone: places(&plan.repositories),
+            not_covered: plan.not_covered,
+            project: Place(plan.project),
+        }
+    }
+}
+
+#[pymethods]
+impl CheckpointPlan {
+    /// As `nono checkpoints restore --dry-run --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        let (changes, kept, merged) = (self.changes.len(), self.kept.len(), self.merged.len());
+        format!("CheckpointPlan(changes={changes}, kept={kept}, merged={merged})")
+    }
+
+    fn _repr_html_(&self) -> String {
+        table(&self.changes)
+    }
+}
+
+/// What a restore did, kept and could not do.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct RestoreOutcome {
+    /// The project's folder.
+    #[pyo3(get)]
+    project: Place,
+    /// What was gone back to; of an undo, what the restore had gone back to.
+    #[pyo3(get)]
+    checkpoint: Checkpoint,
+    /// What was put back.
+    #[pyo3(get)]
+    done: Vec<CheckpointChange>,
+    /// What was left as it is, as (path, reason): changed by somebody else, say.
+    #[pyo3(get)]
+    kept: Vec<(Place, String)>,
+    /// What could not be put back, as (path, error).
+    #[pyo3(get)]
+    failed: Vec<(Place, String)>,
+    /// Files that were merged with what somebody else changed.
+    #[pyo3(get)]
+    merged: Vec<Place>,
+    /// Turns that are gone, oldest first.
+    #[pyo3(get)]
+    turns_undone: Vec<String>,
+    /// Nothing told the agent's changes from a person's: all of them went back.
+    #[pyo3(get)]
+    unattributed: bool,
+    /// Repositories that differ and were left alone.
+    #[pyo3(get)]
+    left_alone: Vec<Place>,
+    /// How many names the checkpoint does not hold, and the restore did not touch.
+    #[pyo3(get)]
+    not_covered: u64,
+    /// The id of the restore that `undo()` takes back; None if nothing was changed.
+    #[pyo3(get)]
+    undo: Option<String>,
+    /// Why it is not in the audit log; None if it is.
+    #[pyo3(get)]
+    unrecorded: Option<String>,
+    shape: Value,
+}
+
+impl From<Recorded> for RestoreOutcome {
+    fn from(Recorded { outcome, unrecorded }: Recorded) -> RestoreOutcome {
+        let shape = shapes::outcome(&outcome);
+        let Outcome { project, checkpoint, changes, failed, undo, .. } = outcome;
+        RestoreOutcome {
+            shape,
+            project: Place(project),
+            not_covered: checkpoint.left_out,
+            checkpoint: checkpoint.into(),
+            done: changes.iter().map(CheckpointChange::of).collect(),
+            kept: kept(&outcome.kept),
+            failed: failed.into_iter().map(|(path, error)| (Place(path), error)).collect(),
+            merged: places(&outcome.merged),
+            turns_undone: outcome.turns_undone,
+            unattributed: outcome.unattributed,
+            left_alone: places(&outcome.repositories),
+            undo: Some(undo).filter(|undo| !undo.is_empty()),
+            unrecorded,
+        }
+    }
+}
+
+#[pymethods]
+impl RestoreOutcome {
+    /// Whether all of it was done: nothing was kept, nothing failed.
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.kept.is_empty() && self.failed.is_empty()
+    }
+
+    /// As `nono checkpoints restore --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.shape)
+    }
+
+    fn __repr__(&self) -> String {
+        let id = text(self.checkpoint.value.id.as_str());
+        let (done, kept, failed) = (self.done.len(), self.kept.len(), self.failed.len());
+        format!("RestoreOutcome(checkpoint={id}, done={done}, kept={kept}, failed={failed})")
+    }
+
+    fn _repr_html_(&self) -> String {
+        table(&self.done)
+    }
+}
+
+/// For an agent: what a person put back since it was asked last.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct CheckpointNote(Note);
+
+impl From<Note> for CheckpointNote {
+    fn from(note: Note) -> CheckpointNote {
+        CheckpointNote(note)
+    }
+}
+
+#[pymethods]
+impl CheckpointNote {
+    /// The project's folder.
+    #[getter]
+    fn project(&self) -> Place {
+        Place(self.0.project.clone())
+    }
+
+    /// The id of the checkpoint that was gone back to.
+    #[getter]
+    fn checkpoint(&self) -> &str {
+        self.0.checkpoint.as_str()
+    }
+
+    /// The agent's turns that are gone; with `came_back`, that are there again.
+    #[getter]
+    fn turns_undone(&self) -> Vec<String> {
+        self.0.turns_undone.clone()
+    }
+
+    /// What was put back, below the project; not more than a hundred.
+    #[getter]
+    fn files(&self) -> Vec<String> {
+        self.0.files.clone()
+    }
+
+    /// The id of the restore.
+    #[getter]
+    fn restore(&self) -> &str {
+        &self.0.restore
+    }
+
+    /// An undo brought these turns back, after the agent was told that they are gone.
+    #[getter]
+    fn came_back(&self) -> bool {
+        self.0.came_back
+    }
+
+    /// As plain values.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut value = json!(self.0);
+        value["project"] = path_shape(&self.0.project);
+        to_python(py, &value)
+    }
+
+    fn __repr__(&self) -> String {
+        let (id, files) = (text(self.checkpoint()), self.0.files.len());
+        format!("CheckpointNote(checkpoint={id}, files={files})")
+    }
+}
+
+/// A restore that was cut off, and that a later call on its project completed.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(super) struct CompletedRestore(Completed);
+
+impl From<Completed> for CompletedRestore {
+    fn from(completed: Completed) -> CompletedRestore {
+        CompletedRestore(completed)
+    }
+}
+
+#[pymethods]
+impl CompletedRestore {
+    /// The project's folder.
+    #[getter]
+    fn project(&self) -> Place {
+        Place(self.0.project.clone())
+    }
+
+    /// The id of the checkpoint that was gone back to.
+    #[getter]
+    fn checkpoint(&self) -> &str {
+        self.0.checkpoint.as_str()
+    }
+
+    /// How many paths it changed, before it was cut off and now.
+    #[getter]
+    fn changed(&self) -> usize {
+        self.0.changed
+    }
+
+    /// What somebody changed meanwhile, and stays: (path, reason).
+    #[getter]
+    fn kept(&self) -> Vec<(Place, String)> {
+        kept(&self.0.kept)
+    }
+
+    /// As plain values.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Completed { project, checkpoint, changed, kept } = &self.0;
+        let value = json!({
+            "project": path_shape(project),
+            "checkpoint": checkpoint,
+            "changed": changed,
+            "kept": kept_shape(kept),
+        });
+        to_python(py, &value)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("CompletedRestore(checkpoint={}, changed={})", text(self.checkpoint()), self.0.changed)
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CheckpointPlan>()?;
+    module.add_class::<RestoreOutcome>()?;
+    module.add_class::<CheckpointNote>()?;
+    module.add_class::<CompletedRestore>()
+}

@@ -1,0 +1,196 @@
+//! What the calls do with the library's manager, from arguments that were checked to values of Python.
+
+use std::path::{Path, PathBuf};
+
+use nono::audit::Author;
+use nono::checkpoints::project::Why;
+use nono::checkpoints::{
+    self, CheckpointError as Failed, CheckpointManager, Choice, Compared, Conflicts, Ensured, Origin,
+    Retention, Root, Target,
+};
+use pyo3::prelude::*;
+
+use super::args::{Chosen, folder};
+use super::changes::CheckpointDiff;
+use super::restores::{CheckpointPlan, RestoreOutcome};
+use super::values::{Checkpoint, CheckpointResult};
+use super::{error, host};
+use crate::error::Raise;
+
+/// An error of the library's, as an exception.
+pub(super) fn told<T>(result: Result<T, Failed>) -> PyResult<T> {
+    result.map_err(|error| error::failed(&error))
+}
+
+/// What to restore, and how.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) dir: PathBuf,
+    pub(super) target: Target,
+    pub(super) chosen: Chosen,
+    pub(super) with_git: bool,
+    pub(super) conflicts: Conflicts,
+}
+
+/// Who takes a checkpoint of what.
+#[derive(Clone, Debug)]
+pub(super) struct Taking {
+    pub(super) dir: PathBuf,
+    pub(super) reason: String,
+    pub(super) origin: Origin,
+}
+
+/// A folder that is not there, and in no project either. (A file that is about to be made in one is all right.)
+fn is_missing(manager: &CheckpointManager, dir: &Path) -> bool {
+    let is_known = |root: Root| root.why != Why::Itself;
+    dir.symlink_metadata().is_err() && !manager.root_of(dir).is_ok_and(is_known)
+}
+
+fn exists(manager: &CheckpointManager, dir: &Path) -> PyResult<()> {
+    if is_missing(manager, dir) {
+        return Err(Raise::not_found(dir, format!("{} does not exist", dir.display())));
+    }
+    Ok(())
+}
+
+/// Whether nothing is in the way of taking one.
+fn ready(manager: &CheckpointManager, dir: &Path) -> PyResult<()> {
+    exists(manager, dir)?;
+    host::ensure(manager.host())
+}
+
+/// A checkpoint that somebody asked for: a failure is an exception.
+pub(super) fn create(manager: &mut CheckpointManager, taking: &Taking) -> PyResult<CheckpointResult> {
+    ready(manager, &taking.dir)?;
+    match manager.create(&taking.dir, &taking.reason, &taking.origin) {
+        Ensured::Failed { error, .. } => Err(error::failed(&error)),
+        done => Ok(CheckpointResult::new(done)),
+    }
+}
+
+/// One before a call of an agent's: a failure is an answer, but not an end that was asked for.
+pub(super) fn ensure(
+    manager: &mut CheckpointManager,
+    taking: &Taking,
+    is_cancelled: &dyn Fn() -> bool,
+) -> PyResult<CheckpointResult> {
+    if manager.config().enabled
+        && let Err(error) = ready(manager, &taking.dir)
+    {
+        return Ok(CheckpointResult::refused(&taking.dir, error));
+    }
+    match manager.ensure_checkpoint(&taking.dir, &taking.reason, &taking.origin) {
+        Ensured::Failed { error, .. } if is_cancelled() => Err(error::failed(&error)),
+        done => Ok(CheckpointResult::new(done)),
+    }
+}
+
+/// The end of such a call. What is no project has nothing that could be marked.
+pub(super) fn left(manager: &mut CheckpointManager, taking: &Taking) -> PyResult<()> {
+    match manager.agent_left(&taking.dir, &taking.origin) {
+        Err(Failed::TooBroad { .. }) => Ok(()),
+        other => told(other),
+    }
+}
+
+pub(super) fn list(manager: &CheckpointManager, dir: &Path) -> PyResult<(PathBuf, Vec<Checkpoint>)> {
+    exists(manager, dir)?;
+    let root = told(manager.root_of(dir))?;
+    let all = match manager.list(&root.dir) {
+        // What is there has no checkpoints yet.
+        Err(Failed::NoProject { .. }) => Vec::new(),
+        other => told(other)?,
+    };
+    let numbered = |(at, value)| Checkpoint { value, number: Some(at + 1) };
+    Ok((root.dir, all.into_iter().enumerate().map(numbered).collect()))
+}
+
+/// The paths of the project that were chosen.
+fn chosen(compared: &Compared, chosen: &Chosen, dir: &Path) -> PyResult<Vec<PathBuf>> {
+    let find = |typed: &[_], globs| {
+        let found = checkpoints::chosen(compared, typed, folder(dir), globs);
+        found.map_err(|error| error::path(&error))
+    };
+    let mut paths = find(&chosen.names, false)?;
+    paths.extend(find(&chosen.patterns, true)?);
+    Ok(paths)
+}
+
+pub(super) fn diff(
+    manager: &mut CheckpointManager,
+    dir: &Path,
+    target: &Target,
+    wanted: &Chosen,
+) -> PyResult<CheckpointDiff> {
+    let since = told(manager.find(dir, target))?;
+    let mut compared = told(manager.compare(dir, &Target::Id(since.id.clone())))?;
+    let found = chosen(&compared, wanted, dir).and_then(|paths| {
+        checkpoints::differences(&mut compared, &paths).map_err(|error| error::rollback(&error))
+    });
+    told(compared.close())?;
+    Ok(CheckpointDiff::new(since, &found?))
+}
+
+impl Wanted {
+    /// From here on it is this checkpoint and these paths, whatever comes meanwhile.
+    fn settled(&self, manager: &mut CheckpointManager) -> PyResult<(Target, Choice)> {
+        let target = Target::Id(told(manager.find(&self.dir, &self.target))?.id);
+        let mut paths = Vec::new();
+        if !self.chosen.is_all() {
+            let compared = told(manager.compare(&self.dir, &target))?;
+            let found = chosen(&compared, &self.chosen, &self.dir);
+            told(compared.close())?;
+            paths = found?;
+        }
+        Ok((target, Choice { paths, with_git: self.with_git, conflicts: self.conflicts }))
+    }
+
+    pub(super) fn plan(&self, manager: &mut CheckpointManager) -> PyResult<CheckpointPlan> {
+        let (target, choice) = self.settled(manager)?;
+        told(manager.plan(&self.dir, &target, &choice)).map(CheckpointPlan::from)
+    }
+
+    pub(super) fn restore(&self, manager: &mut CheckpointManager) -> PyResult<RestoreOutcome> {
+        let (target, choice) = self.settled(manager)?;
+        let author = author(&self.dir, "restore");
+        complete(told(checkpoints::restore(manager, &author, &self.dir, &target, &choice))?)
+    }
+}
+
+pub(super) fn undo(manager: &mut CheckpointManager, dir: &Path) -> PyResult<RestoreOutcome> {
+    let author = author(dir, "undo");
+    let mut done = told(checkpoints::undo(manager, &author, dir))?;
+    // The way back from an undo is the restore itself.
+    done.outcome.undo.clear();
+    complete(done)
+}
+
+/// Who is on record for it. What else the program is called with is nobody's business.
+fn author(dir: &Path, what: &str) -> Author {
+    Author { command: vec!["nono_py.CheckpointManager".into(), what.into()], workdir: dir.to_owned() }
+}
+
+/// One that was ended halfway is raised as what ended it.
+fn complete(done: checkpoints::Recorded) -> PyResult<RestoreOutcome> {
+    if done.outcome.interrupted {
+        return Err(error::raise("interrupted", "the next call on this project completes the restore"));
+    }
+    Ok(done.into())
+}
+
+/// The configured limits, with what was asked for instead.
+pub(super) fn retention(
+    manager: &CheckpointManager,
+    retention_days: Option<u32>,
+    max_size_mb: Option<u64>,
+    max_snapshots: Option<u32>,
+    delete_orphans: Option<bool>,
+) -> Retention {
+    let configured = manager.retention();
+    Retention {
+        max_snapshots: max_snapshots.unwrap_or(configured.max_snapshots),
+        max_bytes: max_size_mb.map_or(configured.max_bytes, |megabytes| megabytes.saturating_mul(1 << 20)),
+        retention_days: retention_days.unwrap_or(configured.retention_days),
+        delete_orphans: delete_orphans.unwrap_or(configured.delete_orphans),
+    }
+}

@@ -1,0 +1,33 @@
+//! A Rust panic is a bug of ours. It becomes a `RuntimeError` that says so, and the host process goes on.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pyo3::prelude::*;
+
+use crate::error::{NonoError, Raise};
+
+/// Run what may have a bug in it. Whatever it was working on may be half done, and is not used again here.
+pub(crate) fn guard<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(bug(&*panic)))
+}
+
+pub(crate) fn bug(panic: &(dyn Any + Send)) -> PyErr {
+    let words = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Raise::new("bug", format!("this is a bug in nono, please report it: {words}")).as_a::<NonoError>()
+}
+
+/// Panics, for the tests of the above.
+#[pyfunction]
+#[allow(clippy::panic, reason = "this is what it is for")]
+fn _panic(py: Python<'_>, beside: bool) -> PyResult<()> {
+    if beside {
+        return crate::long::long(py, &crate::long::Watch::default(), |_| panic!("on purpose"));
+    }
+    guard(|| panic!("on purpose"))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_panic, module)?)
+}

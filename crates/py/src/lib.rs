@@ -1,0 +1,60 @@
+//! `nono_py._nono_py`: the native half of the Python package, over crate `nono`.
+//!
+//! Nothing is decided here. Arguments become values of the library, its answers become Python objects, its errors
+//! exceptions ([`error`]); long work runs beside the caller's thread, which waits without the interpreter ([`long`]).
+//! What is more comfortable in Python (context managers, async variants, the audit module) is in `python/nono_py`.
+
+#![allow(clippy::needless_pass_by_value, reason = "arguments arrive as Python hands them over")]
+#![allow(
+    clippy::wrong_self_convention,
+    reason = "Python's objects are borrowed by their methods, small ones too"
+)]
+
+mod capability;
+mod checkpoint;
+mod error;
+mod exec;
+mod guard;
+mod long;
+mod many;
+mod paths;
+mod policy;
+mod proxy;
+mod render;
+mod session;
+mod snapshot;
+
+use pyo3::prelude::*;
+
+/// The native half of `nono_py`.
+// On an interpreter without the lock nothing here was tried, so it is turned on again, which Python says in a warning.
+#[pymodule(gil_used = true)]
+fn _nono_py(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    error::register(module)?;
+    long::register(module)?;
+    guard::register(module)?;
+
+    // --- capabilities
+    capability::register(module)?;
+
+    // --- policy
+    policy::register(module)?;
+
+    // --- exec
+    exec::register(module)?;
+
+    // --- proxy
+    proxy::register(module)?;
+
+    // --- snapshots
+    snapshot::register(module)?;
+
+    // --- checkpoints
+    checkpoint::register(module)?;
+
+    // --- sessions
+    session::register(module)?;
+
+    Ok(())
+}

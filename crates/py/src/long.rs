@@ -1,0 +1,203 @@
+//! Long work: on a thread of its own, while the caller's thread waits without the interpreter.
+//!
+//! The waiting thread looks for Ctrl-C, tells how far the work is, and hears a [`Cancel`]. So the interpreter is never
+//! taken from inside the engine, a callback runs in the thread that asked for it, and other threads of Python go on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use nono::snapshot::Observer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::error::{Cancelled, NonoError, Raise};
+use crate::guard::bug;
+
+/// How often the waiting thread looks for Ctrl-C and tells how far the work is.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Ends long work that was started with it, from any thread.
+#[pyclass(frozen, from_py_object, module = "nono_py")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cancel {
+    wanted: Arc<AtomicBool>,
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// End the work at the next point where nothing is half done. It raises `Cancelled`.
+    fn cancel(&self) {
+        self.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `cancel()` was called.
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Cancel(is_cancelled={})", if self.is_cancelled() { "True" } else { "False" })
+    }
+}
+
+/// Who watches one piece of long work.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    progress: Option<Py<PyAny>>,
+    cancel: Option<Cancel>,
+}
+
+impl Watch {
+    /// `progress` is called as `progress(done, total)`; a total of 0 is not known yet.
+    pub(crate) fn new(
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Watch> {
+        if progress.as_ref().is_some_and(|progress| !progress.bind(py).is_callable()) {
+            return Err(PyTypeError::new_err("progress must be callable, as progress(done, total)"));
+        }
+        Ok(Watch { progress, cancel })
+    }
+}
+
+/// What the work is told of its watchers, and tells them. Cheap to clone: all clones are one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Live {
+    done: Arc<AtomicU64>,
+    total: Arc<AtomicU64>,
+    cancelled: Arc<AtomicBool>,
+    /// Ending now would leave something half done.
+    changing: Arc<AtomicBool>,
+}
+
+impl Live {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed) && !self.changing.load(Ordering::Relaxed)
+    }
+}
+
+impl Observer for Live {
+    fn progress(&self, done: u64, total: u64) {
+        // Several threads tell, not always in order. Another total is another stage, which counts anew: a restore looks
+        // at everything before it knows what there is to do.
+        if self.total.swap(total, Ordering::Relaxed) == total {
+            self.done.fetch_max(done, Ordering::Relaxed);
+        } else {
+            self.done.store(done, Ordering::Relaxed);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.is_cancelled()
+    }
+
+    fn changing(&self) {
+        self.changing.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Run `work` to its end. It should look at [`Live::is_cancelled`], and has to come back soon after that: then
+/// whatever it gives is dropped, and what ended it is raised (`KeyboardInterrupt`, a callback's exception, `Cancelled`).
+/// Work that ended well before it heard of that is not undone. `Cancelled` is not raised then, since it would not be true;
+/// an exception of a signal or a callback is, since nobody else would hear of it.
+pub(crate) fn long<T: Send>(
+    py: Python<'_>,
+    watch: &Watch,
+    work: impl FnOnce(&Live) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    long_with(py, watch, Live::default(), work)
+}
+
+/// The same, where somebody else looks at `live`, too.
+pub(crate) fn long_with<T: Send>(
+    py: Python<'_>,
+    watch: &Watch,
+    live: Live,
+    work: impl FnOnce(&Live) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    if watch.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
+        return Err(cancelled());
+    }
+    let (outcome, stopped) = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (over, is_over) = channel::<()>();
+            let theirs = live.clone();
+            let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
+                // Dropped when the work ends, however it ends.
+                let _over = over;
+                work(&theirs)
+            });
+            let worker = match worker {
+                Ok(worker) => worker,
+                Err(error) => return (Err(no_thread(&error)), None),
+            };
+            let stopped = attend(watch, &live, &is_over);
+            (worker.join().unwrap_or_else(|panic| Err(bug(&*panic))), stopped)
+        })
+    });
+    match (outcome, stopped) {
+        (Ok(value), None) => {
+            tell(py, watch, &live)?;
+            Ok(value)
+        }
+        (Ok(value), Some(stopped)) if stopped.is_instance_of::<Cancelled>(py) => Ok(value),
+        (_, Some(stopped)) => Err(stopped),
+        (Err(error), None) => Err(error),
+    }
+}
+
+fn cancelled() -> PyErr {
+    Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
+}
+
+fn no_thread(error: &std::io::Error) -> PyErr {
+    Raise::new("no_thread", format!("no thread can be started for it: {error}")).as_a::<NonoError>()
+}
+
+/// Wait for the end; gives what ended it early.
+fn attend(watch: &Watch, live: &Live, is_over: &std::sync::mpsc::Receiver<()>) -> Option<PyErr> {
+    let mut stopped = None;
+    let mut told = (0, 0);
+    loop {
+        match is_over.recv_timeout(LOOK) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return stopped,
+        }
+        if stopped.is_some() {
+            continue;
+        }
+        let done = (live.done.load(Ordering::Relaxed), live.total.load(Ordering::Relaxed));
+        // While the interpreter ends there is nobody to tell.
+        let looked = Python::try_attach(|py| {
+            // Does something only in the main thread, where Python handles signals.
+            py.check_signals()?;
+            if done == told { Ok(()) } else { tell(py, watch, live) }
+        })
+        .unwrap_or(Ok(()));
+        told = done;
+        let wanted = watch.cancel.as_ref().is_some_and(Cancel::is_cancelled);
+        stopped = looked.err().or_else(|| wanted.then(cancelled));
+        if stopped.is_some() {
+            live.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn tell(py: Python<'_>, watch: &Watch, live: &Live) -> PyResult<()> {
+    let Some(progress) = &watch.progress else { return Ok(()) };
+    let (done, total) = (live.done.load(Ordering::Relaxed), live.total.load(Ordering::Relaxed));
+    progress.call1(py, (done, total)).map(drop)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Cancel>()
+}

@@ -1,0 +1,144 @@
+//! `Policy` and `ResolvedPolicy`.
+
+use std::env;
+
+use nono::document::{Place, PolicyDocument, ResolvedDocument};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use super::error::document_error;
+use super::proxy::proxy_config;
+use crate::capability::CapabilitySet;
+use crate::many::many;
+use crate::paths;
+
+/// A policy document: named groups of paths and network rules.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(crate) struct Policy {
+    document: PolicyDocument,
+}
+
+impl From<PolicyDocument> for Policy {
+    fn from(document: PolicyDocument) -> Policy {
+        Policy { document }
+    }
+}
+
+/// The home and temporary folders are those of the environment now.
+fn place() -> Place {
+    let folder = |name| env::var_os(name).map(Into::into);
+    Place { home: folder("HOME"), tmpdir: folder("TMPDIR"), platform: env::consts::OS.to_owned() }
+}
+
+#[pymethods]
+impl Policy {
+    /// The names of all groups, sorted.
+    fn group_names(&self) -> Vec<&str> {
+        self.document.groups.keys().map(String::as_str).collect()
+    }
+
+    /// What a group is for; None where there is no such group.
+    fn group_description(&self, name: &str) -> Option<&str> {
+        self.document.groups.get(name).map(|group| group.description.as_str())
+    }
+
+    /// Add what these groups allow to `caps`, and block its network where one says so.
+    ///
+    /// Groups of another platform and paths that do not exist are passed over. Raises ValueError for a group that is
+    /// unknown, or a path that needs HOME or TMPDIR where that is unset or relative; `caps` is then as it was. What the
+    /// groups deny is in the result, for validate_deny_overlaps(): a set only ever opens paths.
+    fn resolve_groups(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = many)] group_names: Vec<String>,
+        caps: &CapabilitySet,
+    ) -> PyResult<ResolvedPolicy> {
+        let place = place();
+        let resolved = py.detach(|| caps.change(|set| self.document.resolve(&group_names, &place, set)));
+        resolved.map(ResolvedPolicy).map_err(|error| document_error(&error))
+    }
+
+    /// What these groups deny: each path as written, with `~` and variables expanded, and where it leads.
+    fn resolve_deny_paths<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = many)] group_names: Vec<String>,
+    ) -> PyResult<Vec<Bound<'py, PyString>>> {
+        let place = place();
+        let denied = py.detach(|| self.document.deny_paths(&group_names, &place));
+        let denied = denied.map_err(|error| document_error(&error))?;
+        Ok(denied.iter().map(|path| paths::to_python(py, path)).collect())
+    }
+
+    /// The proxy these groups need together; None when none of them says anything that takes one.
+    ///
+    /// Raises ValueError where they contradict each other, and for credentials that are only named.
+    fn resolve_proxy_config<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = many)] group_names: Vec<String>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let proxy = self.document.proxy(&group_names, &place()).map_err(|error| document_error(&error))?;
+        proxy.map(|proxy| proxy_config(py, &proxy)).transpose()
+    }
+
+    /// Refuse to leave out groups that are required. Names that are no group do not matter.
+    fn validate_group_exclusions(&self, excluded_groups: Vec<String>) -> PyResult<()> {
+        self.document.check_exclusions(&excluded_groups).map_err(|error| document_error(&error))
+    }
+
+    /// The document as plain dicts and lists, without what has its default.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let text = self.document.to_json().map_err(|error| document_error(&error))?;
+        py.import("json")?.call_method1("loads", (text,))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Policy(groups={})", self.document.groups.len())
+    }
+}
+
+/// What groups of a policy came to.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(crate) struct ResolvedPolicy(ResolvedDocument);
+
+#[pymethods]
+impl ResolvedPolicy {
+    /// The groups that are for this platform, in the order they were asked for.
+    #[getter]
+    fn names(&self) -> Vec<&str> {
+        self.0.names.iter().map(String::as_str).collect()
+    }
+
+    /// Whether a group wants apply_unlink_overrides().
+    #[getter]
+    fn needs_unlink_overrides(&self) -> bool {
+        self.0.needs_unlink_overrides
+    }
+
+    /// What they deny: each path as written, and where it leads. Nothing enforces it but validate_deny_overlaps().
+    #[getter]
+    fn deny_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
+        self.0.deny_paths.iter().map(|path| paths::to_python(py, path)).collect()
+    }
+
+    /// The same as a plain dict.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("names", self.names())?;
+        dict.set_item("needs_unlink_overrides", self.0.needs_unlink_overrides)?;
+        dict.set_item("deny_paths", self.deny_paths(py))?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "ResolvedPolicy(names={}, deny_paths={}, needs_unlink_overrides={})",
+            self.0.names.len(),
+            self.0.deny_paths.len(),
+            self.0.needs_unlink_overrides
+        )
+    }
+}

@@ -1,0 +1,106 @@
+//! Sessions that run now.
+
+use nono::control::{self, Running};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::{error, host, plain};
+use crate::long::{Watch, long};
+use crate::paths;
+
+/// A session that runs now, started by anybody of this user.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(crate) struct RunningSession {
+    running: Running,
+}
+
+#[pymethods]
+impl RunningSession {
+    /// Its id.
+    #[getter]
+    fn session_id(&self) -> &str {
+        &self.running.info.id
+    }
+
+    /// Its name, if it was given one.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.running.info.name.as_deref()
+    }
+
+    /// The process that supervises it.
+    #[getter]
+    fn pid(&self) -> u32 {
+        self.running.info.pid
+    }
+
+    /// When it started, ISO 8601.
+    #[getter]
+    fn started(&self) -> &str {
+        &self.running.info.started
+    }
+
+    /// The command, without what may be secret in it.
+    #[getter]
+    fn command(&self) -> Vec<String> {
+        self.running.info.command.clone()
+    }
+
+    /// Where it was started.
+    #[getter]
+    fn workdir<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        paths::to_python(py, &self.running.info.workdir)
+    }
+
+    /// What it is doing, as `nono inspect --json` has it.
+    fn inspect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let status =
+            long(py, &Watch::default(), |_| self.running.inspect().map_err(|error| error::control(&error)))?;
+        plain::value(py, &status)
+    }
+
+    /// Have it ended, with everything that it started. Returns when its supervisor has begun to.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        long(py, &Watch::default(), |_| self.running.stop().map_err(|error| error::control(&error)))
+    }
+
+    /// As `nono ps --json` has it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.running.info)
+    }
+
+    fn __repr__(&self) -> String {
+        let info = &self.running.info;
+        format!("RunningSession(session_id='{}', pid={}, command={:?})", info.id, info.pid, info.command)
+    }
+}
+
+/// The sessions that run now, newest first.
+#[pyfunction]
+pub(super) fn running_sessions(py: Python<'_>) -> PyResult<Vec<RunningSession>> {
+    let host = host::outside(py, None, "looked at")?;
+    let (sessions, problems) = long(py, &Watch::default(), |_| {
+        control::list(&host.context.state_dir).map_err(|error| error::control(&error))
+    })?;
+    for problem in problems {
+        let warn = py.import("warnings")?.getattr("warn")?;
+        warn.call1((format!("a running session cannot be read: {problem}"),))?;
+    }
+    Ok(sessions.into_iter().map(|running| RunningSession { running }).collect())
+}
+
+/// Have a running session ended: its id, a unique beginning of one, its name, or "last".
+#[pyfunction]
+pub(super) fn stop_session(py: Python<'_>, session: String) -> PyResult<RunningSession> {
+    let host = host::outside(py, None, "ended")?;
+    let running = long(py, &Watch::default(), |_| {
+        let stop = || {
+            let running = control::find(&host.context.state_dir, &session)?;
+            running.stop()?;
+            Ok(running)
+        };
+        stop().map_err(|error| error::control(&error))
+    })?;
+    Ok(RunningSession { running })
+}

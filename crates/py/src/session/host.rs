@@ -1,0 +1,76 @@
+//! What this process knows of its machine, and the command of its helpers.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use nono::session::{Host, Surroundings};
+use pyo3::prelude::*;
+
+use super::error;
+use crate::error::{Raise, SessionError};
+
+/// As Python sees its environment: reading the C library's would race with threads that change it.
+fn environment(py: Python<'_>) -> PyResult<Vec<(OsString, OsString)>> {
+    let variables = py.import("os")?.getattr("environb")?.call_method0("copy")?;
+    let mut env = Vec::new();
+    for pair in variables.call_method0("items")?.try_iter()? {
+        let (name, value): (Vec<u8>, Vec<u8>) = pair?.extract()?;
+        env.push((OsString::from_vec(name), OsString::from_vec(value)));
+    }
+    Ok(env)
+}
+
+/// The native module itself: to a session it is what the program is to `nono run`, and never writable.
+fn native(py: Python<'_>) -> PyResult<PathBuf> {
+    py.import("nono_py._nono_py")?.getattr("__file__")?.extract()
+}
+
+pub(super) fn here() -> PyResult<PathBuf> {
+    std::env::current_dir()
+        .map_err(|source| Raise::new("nowhere", "the current directory cannot be found").os_error(&source))
+}
+
+/// The machine; also from inside a sandbox of ours.
+pub(super) fn host(py: Python<'_>, workdir: Option<PathBuf>) -> PyResult<Host> {
+    let around = Surroundings { env: environment(py)?, here: here()?, workdir, binary: Some(native(py)?) };
+    around.host().map_err(|error| error::host(&error))
+}
+
+/// The machine, for what cannot be done from inside a sandbox.
+pub(super) fn outside(py: Python<'_>, workdir: Option<PathBuf>, what: &str) -> PyResult<Host> {
+    let host = host(py, workdir)?;
+    if host.nested {
+        let message = format!("inside a nono sandbox sessions cannot be {what}; sandboxed_exec works there");
+        return Err(Raise::new("nested", message).as_a::<SessionError>());
+    }
+    Ok(host)
+}
+
+/// The command that starts this interpreter as one of our helpers: without site packages, environment or user settings.
+pub(super) fn helper(py: Python<'_>, what: &str) -> PyResult<Vec<OsString>> {
+    let interpreter: Option<OsString> = py.import("sys")?.getattr("executable")?.extract()?;
+    let Some(interpreter) = interpreter.filter(|path| !path.is_empty()) else {
+        let message = "the network is filtered by a process of its own, and sys.executable does not say of which program";
+        return Err(Raise::new("no_helper", message).as_a::<SessionError>());
+    };
+    let native = native(py)?;
+    let script = native.with_file_name("_helper.py");
+    let flags = ["-I", "-S", "-B"].map(OsString::from);
+    let words = [script.into_os_string(), native.into_os_string(), OsStr::new(what).to_owned()];
+    Ok([interpreter].into_iter().chain(flags).chain(words).collect())
+}
+
+/// Filter the network as the supervisor says. Never returns while it is needed; not for people.
+#[pyfunction]
+pub(super) fn _serve_network(py: Python<'_>) -> PyResult<()> {
+    let served = py.detach(|| nono::network::serve(std::io::stdin()));
+    served.map_err(|error| Raise::new("helper", error).as_a::<SessionError>())
+}
+
+/// Talk to a webhook as the supervisor says; not for people.
+#[pyfunction]
+pub(super) fn _serve_webhook(py: Python<'_>) -> PyResult<()> {
+    let served = py.detach(|| nono::approval::webhook::serve(std::io::stdin(), std::io::stdout()));
+    served.map_err(|error| Raise::new("helper", error).as_a::<SessionError>())
+}

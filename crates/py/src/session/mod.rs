@@ -1,0 +1,190 @@
+//! Supervised runs from Python: `run(...)`, and the sessions that it leaves behind.
+//!
+//! The keywords are checked and the policy resolved with the interpreter at hand ([`request`]); the run itself goes on
+//! beside it, in a process that stays Python's: no signal is taken, no terminal where output is captured. Ctrl-C and
+//! `cancel` ask the command to end (TERM, a moment, KILL); the last snapshot is taken all the same.
+
+mod approve;
+mod changes;
+mod control;
+mod error;
+mod host;
+mod past;
+mod plain;
+mod report;
+mod request;
+mod restored;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nono::approval::{ApprovalBackend, Chain, DenyAll, PolicyFile};
+use nono::rollback::Baseline;
+use nono::session::{self, Asking, Host, RunObserver, SessionReport as Report, SessionRequest};
+use nono::snapshot::Observer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{PolicyError, Raise};
+use crate::long::{Cancel, Live, Watch, long, long_with};
+use crate::many::many;
+use approve::{Callable, Failures};
+use report::SessionReport;
+use request::Keywords;
+
+/// Everything that was asked for, checked as far as that goes without starting anything.
+struct Wish {
+    host: Host,
+    request: SessionRequest,
+    keywords: Keywords,
+}
+
+fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<Wish> {
+    let here = host::here()?;
+    let workdir = keywords.workdir.as_ref().map(|dir| dir.0.clone());
+    let host = host::outside(py, workdir, "started")?;
+    let command: Vec<OsString> = command.into_iter().map(PathBuf::into_os_string).collect();
+    let mut policy = keywords.policy(&here)?;
+    let network = keywords.networking(py, &host, &here)?;
+    network.open(&mut policy);
+    let request = SessionRequest {
+        diagnostics: keywords.diagnostics.unwrap_or(true),
+        rollback: keywords.tracking(&here)?,
+        auditing: keywords.auditing(&here)?,
+        network,
+        checkpoints: keywords.checkpointing(),
+        guest: Some(keywords.guest()),
+        ..SessionRequest::new(policy, command)
+    };
+    Ok(Wish { host, request, keywords })
+}
+
+/// Who answers what the command asks for while it runs: files of rules, then the callable, if there are any.
+fn asking(py: Python<'_>, wish: &Wish, live: &Live, failures: &Failures) -> PyResult<Asking> {
+    let Keywords { approve, approve_rules, accept_weaker, .. } = &wish.keywords;
+    if approve.as_ref().is_some_and(|approve| !approve.bind(py).is_callable()) {
+        return Err(PyTypeError::new_err("approve must be callable, as approve(request)"));
+    }
+    let last: Arc<dyn ApprovalBackend> = match approve {
+        None => Arc::new(DenyAll),
+        Some(approve) => Arc::new(Callable {
+            approve: approve.clone_ref(py),
+            patience: wish.keywords.patience()?,
+            live: live.clone(),
+            failures: failures.clone(),
+        }),
+    };
+    let wanted = (approve.is_some() || !approve_rules.is_empty()).then_some(true);
+    let files: Vec<_> =
+        approve_rules.iter().map(|file| file.0.canonicalize().unwrap_or(file.0.clone())).collect();
+    let mut backend = last;
+    if !files.is_empty() {
+        let (policy, _) =
+            session::resolve(&wish.request.policy, &wish.host).map_err(|error| error::session(&error))?;
+        let home = wish.host.context.home.as_deref();
+        // The first file is asked first, so it is put around all others last.
+        for file in files.iter().rev() {
+            let rules = PolicyFile::load(file, home, &policy)
+                .map_err(|error| Raise::new("approve_rules", error).about(file).as_a::<PolicyError>())?;
+            backend = Arc::new(Chain::new(rules, backend));
+        }
+    }
+    Ok(Asking { wanted, backend, accept_weaker: *accept_weaker, own: files, off_terminal: true, urls: None })
+}
+
+/// Tells how far a capture is, and hears of a wish for an end.
+struct Told(Live);
+
+impl RunObserver for Told {
+    fn capturing(&self, files: u64) {
+        self.0.progress(files, 0);
+    }
+
+    fn baseline(&self, _baseline: &Baseline<'_>) {}
+
+    fn cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+/// `nono_py.run`, with its keywords in a dict.
+#[pyfunction]
+fn _run(
+    py: Python<'_>,
+    #[pyo3(from_py_with = many)] command: Vec<PathBuf>,
+    keywords: Keywords,
+    progress: Option<Py<PyAny>>,
+    cancel: Option<&Cancel>,
+) -> PyResult<SessionReport> {
+    let watch = Watch::new(py, progress, cancel.cloned())?;
+    let live = Live::default();
+    let failures = Failures::default();
+    let mut wish = wish(py, command, keywords)?;
+    wish.request.asking = asking(py, &wish, &live, &failures)?;
+    let Wish { host, request, .. } = wish;
+    // Beside the outcome: what happened is told even where an exception ends the call.
+    let happened: Mutex<Option<Report>> = Mutex::new(None);
+    let ran = long_with(py, &watch, live, |live| {
+        let told: Arc<dyn RunObserver> = Arc::new(Told(live.clone()));
+        let run = || session::run(session::plan(request, &host)?, &told);
+        let report = run().map_err(|error| error::session(&error))?;
+        *happened.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        Ok(())
+    });
+    let report = happened.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let report = report.map(|report| SessionReport::new(report, failures));
+    match (ran, report) {
+        (Ok(()), Some(report)) => Ok(report),
+        (Err(error), Some(report)) => {
+            // `KeyboardInterrupt` and what a callback raised take any attribute.
+            let _ = error.value(py).setattr("report", report);
+            Err(error)
+        }
+        (Err(error), None) => Err(error),
+        (Ok(()), None) => Err(Raise::new("bug", "a run without a report").as_a::<crate::error::NonoError>()),
+    }
+}
+
+/// `nono_py.resolve`, with its keywords in a dict.
+#[pyfunction]
+fn _resolve(
+    py: Python<'_>,
+    #[pyo3(from_py_with = many)] command: Vec<PathBuf>,
+    keywords: Keywords,
+) -> PyResult<Bound<'_, PyDict>> {
+    let Wish { host, mut request, .. } = wish(py, command, keywords)?;
+    let (policy, profile) = long(py, &Watch::default(), |_| {
+        let mut resolve = || {
+            request.policy.program = Some(session::find_program(&request.command, &host)?);
+            session::resolve(&request.policy, &host)
+        };
+        resolve().map_err(|error| error::session(&error))
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("profiles", profile.chain)?;
+    dict.update(plain::value(py, &policy)?.cast::<PyDict>()?.as_mapping())?;
+    Ok(dict)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SessionReport>()?;
+    module.add_class::<report::Denial>()?;
+    module.add_class::<changes::SessionChange>()?;
+    module.add_class::<changes::SessionChanges>()?;
+    module.add_class::<approve::ApprovalRequest>()?;
+    module.add_class::<approve::ApprovalReply>()?;
+    module.add_class::<past::RollbackSession>()?;
+    module.add_class::<restored::RollbackReport>()?;
+    module.add_class::<control::RunningSession>()?;
+    module.add_function(wrap_pyfunction!(_run, module)?)?;
+    module.add_function(wrap_pyfunction!(_resolve, module)?)?;
+    module.add_function(wrap_pyfunction!(past::list_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(past::open_session, module)?)?;
+    module.add_function(wrap_pyfunction!(past::cleanup_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(control::running_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(control::stop_session, module)?)?;
+    module.add_function(wrap_pyfunction!(host::_serve_network, module)?)?;
+    module.add_function(wrap_pyfunction!(host::_serve_webhook, module)?)
+}

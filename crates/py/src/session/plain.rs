@@ -1,0 +1,69 @@
+//! Values of the library as plain Python values, by the shapes that `--json` has.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::{NonoError, Raise};
+use crate::paths;
+
+/// Anything with a JSON shape.
+pub(super) fn value<'py, T: Serialize>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {
+    let value = serde_json::to_value(value)
+        .map_err(|error| Raise::new("bug", format!("no plain value: {error}")).as_a::<NonoError>())?;
+    plain(py, &value)
+}
+
+pub(super) fn plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Null => Ok(py.None().into_bound(py)),
+        Value::Bool(value) => value.into_bound_py_any(py),
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) => number.into_bound_py_any(py),
+            (None, Some(number)) => number.into_bound_py_any(py),
+            (None, None) => number.as_f64().into_bound_py_any(py),
+        },
+        Value::String(text) => text.into_bound_py_any(py),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| plain(py, item)).collect::<PyResult<Vec<_>>>()?;
+            Ok(PyList::new(py, items)?.into_any())
+        }
+        Value::Object(fields) => match any_bytes(fields) {
+            Some(path) => Ok(paths::to_python(py, &path).into_any()),
+            None => Ok(dict(py, fields)?.into_any()),
+        },
+    }
+}
+
+pub(super) fn dict<'py>(py: Python<'py>, fields: &Map<String, Value>) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, field) in fields {
+        dict.set_item(name, plain(py, field)?)?;
+    }
+    Ok(dict)
+}
+
+/// A path that is no text stands in JSON as its bytes, or as these in hexadecimal digits; Python has a way to write it.
+fn any_bytes(fields: &Map<String, Value>) -> Option<PathBuf> {
+    if fields.len() != 1 {
+        return None;
+    }
+    let bytes: Option<Vec<u8>> = match (fields.get("hex"), fields.get("bytes")) {
+        (Some(Value::String(digits)), _) if digits.is_ascii() => {
+            let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+            (0..digits.len()).step_by(2).map(byte).collect()
+        }
+        (_, Some(Value::Array(numbers))) => numbers
+            .iter()
+            .map(|number| number.as_u64().and_then(|number| u8::try_from(number).ok()))
+            .collect(),
+        _ => None,
+    };
+    bytes.map(|bytes| PathBuf::from(OsString::from_vec(bytes)))
+}

@@ -1,0 +1,465 @@
+//! What a run came to.
+
+use std::sync::PoisonError;
+
+use nono::diagnostic::{HostDenied, attempt_words, because_words};
+use nono::rollback::RollbackReport;
+use nono::session::SessionReport as Report;
+use nono::{Attempt, Denial as Refusal, DiagnosticFormatter, Ended, LimitHit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use serde_json::{Value, json};
+
+use super::approve::Failures;
+use super::changes::SessionChanges;
+use super::{error, plain};
+use crate::{paths, render};
+
+/// Something the sandbox refused, and what opens it.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Clone, Debug)]
+pub(crate) struct Denial {
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Attempt(Refusal),
+    Host(HostDenied),
+    /// The network as a whole; only the command's own words tell of it.
+    Network,
+}
+
+impl Denial {
+    fn flags(&self) -> Vec<String> {
+        match &self.what {
+            What::Attempt(denial) => denial.flags.clone(),
+            What::Host(denied) => denied.flags(),
+            What::Network => vec!["--allow-net".to_owned()],
+        }
+    }
+}
+
+#[pymethods]
+impl Denial {
+    /// "open", "metadata", "socket", "network", "host" or "other".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match &self.what {
+            What::Host(_) => "host",
+            What::Network => "network",
+            What::Attempt(denial) => match denial.attempt {
+                Attempt::Open { .. } => "open",
+                Attempt::Metadata { .. } => "metadata",
+                Attempt::Socket { .. } => "socket",
+                Attempt::Network { .. } => "network",
+                Attempt::Other { .. } => "other",
+            },
+        }
+    }
+
+    /// The path it is about, or None.
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
+        match &self.what {
+            What::Attempt(Refusal {
+                attempt:
+                    Attempt::Open { path, .. } | Attempt::Metadata { path, .. } | Attempt::Socket { path },
+                ..
+            }) => Some(paths::to_python(py, path)),
+            _ => None,
+        }
+    }
+
+    /// What was tried, in words.
+    #[getter]
+    fn operation(&self) -> String {
+        match &self.what {
+            What::Attempt(denial) => attempt_words(&denial.attempt),
+            What::Host(denied) => format!("reach {}:{}", denied.host, denied.port),
+            What::Network => "use the network".to_owned(),
+        }
+    }
+
+    /// Why it was refused, in words.
+    #[getter]
+    fn reason(&self) -> String {
+        match &self.what {
+            What::Attempt(denial) => because_words(&denial.because),
+            What::Host(denied) => denied.reason.clone().unwrap_or_default(),
+            What::Network => "the network is closed".to_owned(),
+        }
+    }
+
+    /// The keyword of `run` that opens exactly this, or None where none does.
+    #[getter]
+    fn hint(&self) -> Option<String> {
+        hint(&self.flags())
+    }
+
+    /// The first program that was refused it, where the supervisor saw it.
+    #[getter]
+    fn program<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
+        match &self.what {
+            What::Attempt(denial) => denial.seen.as_ref().map(|seen| paths::to_python(py, &seen.program)),
+            What::Host(_) | What::Network => None,
+        }
+    }
+
+    /// How often; 0 where only the command's own words tell of it.
+    #[getter]
+    fn count(&self) -> u64 {
+        match &self.what {
+            What::Attempt(denial) => denial.seen.as_ref().map_or(0, |seen| seen.count),
+            What::Host(denied) => denied.count,
+            What::Network => 0,
+        }
+    }
+
+    /// Whether it is something that programs look for at every start, and do without.
+    #[getter]
+    fn probe(&self) -> bool {
+        matches!(&self.what, What::Attempt(denial) if denial.probe)
+    }
+
+    /// All of it as plain values.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("kind", self.kind())?;
+        dict.set_item("path", self.path(py))?;
+        dict.set_item("operation", self.operation())?;
+        dict.set_item("reason", self.reason())?;
+        dict.set_item("flags", self.flags())?;
+        dict.set_item("hint", self.hint())?;
+        dict.set_item("program", self.program(py))?;
+        dict.set_item("count", self.count())?;
+        dict.set_item("probe", self.probe())?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        let hint = self.hint().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
+        format!("Denial({}: {}{hint})", self.operation(), self.reason())
+    }
+}
+
+/// Flags of `nono run` as keywords: `--read /x` is `read=["/x"]`.
+fn hint(flags: &[String]) -> Option<String> {
+    let mut keywords: Vec<(String, Vec<&str>)> = Vec::new();
+    for word in flags {
+        match keywords.last_mut() {
+            _ if word.starts_with("--") => keywords.push((error::keyword(word), Vec::new())),
+            Some((_, values)) => values.push(word),
+            // Not a flag: nothing that could be said here.
+            None => return None,
+        }
+    }
+    let shown = keywords.iter().map(|(keyword, values)| match &values[..] {
+        [] => format!("{keyword}=True"),
+        [port] if port.parse::<u16>().is_ok() => format!("{keyword}=[{port}]"),
+        values => format!("{keyword}={values:?}"),
+    });
+    (!keywords.is_empty()).then(|| shown.collect::<Vec<_>>().join(", "))
+}
+
+/// What a run came to.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(crate) struct SessionReport {
+    report: Report,
+    failures: Failures,
+}
+
+impl SessionReport {
+    pub(super) fn new(report: Report, failures: Failures) -> SessionReport {
+        SessionReport { report, failures }
+    }
+
+    fn tracked(&self) -> Option<&RollbackReport> {
+        self.report.rollback.as_ref()
+    }
+
+    fn formatter(&self) -> DiagnosticFormatter<'_> {
+        DiagnosticFormatter {
+            exit_code: self.report.exit_code(),
+            policy: &self.report.policy,
+            findings: &self.report.findings,
+            verbose: false,
+        }
+    }
+
+    /// Everything that is not as it should be and did not end the run.
+    fn all_warnings(&self) -> Vec<String> {
+        let report = &self.report;
+        let mut warnings: Vec<String> =
+            self.tracked().map(|tracked| tracked.warnings.clone()).unwrap_or_default();
+        if let Some(Err(error)) = self.tracked().map(|tracked| &tracked.changes) {
+            warnings.push(format!("the final snapshot could not be taken: {error}"));
+        }
+        if let Some(network) = &report.network {
+            let lost =
+                network.lost.as_ref().map(|why| format!("the network was closed before the end: {why}"));
+            warnings.extend(lost.into_iter().chain(network.missing()));
+        }
+        if let Some(checkpoints) = &report.checkpoints {
+            let line = |(dir, why): &(std::path::PathBuf, String)| {
+                format!("{} is not protected by a checkpoint: {why}", dir.display())
+            };
+            warnings
+                .extend(checkpoints.unprotected.iter().map(line).chain(checkpoints.problems.iter().cloned()));
+        }
+        let problems = report.audit.iter().flat_map(|audit| &audit.problems);
+        warnings.extend(problems.map(|problem| format!("the audit log is not complete: {problem}")));
+        warnings
+    }
+
+    fn network_value(&self) -> Option<Value> {
+        let network = self.report.network.as_ref()?;
+        Some(json!({
+            "allowed": network.allowed,
+            "refused": network.refused,
+            "hosts_denied": network.hosts,
+            "lost": network.lost,
+        }))
+    }
+
+    fn checkpoints_value(&self) -> Option<Value> {
+        let report = self.report.checkpoints.as_ref()?;
+        let pair = |(dir, text): &(std::path::PathBuf, String), name: &str| json!({"project": nono::shapes::path(dir), name: text});
+        Some(json!({
+            "taken": report.taken.iter().map(|one| pair(one, "id")).collect::<Vec<_>>(),
+            "unprotected": report.unprotected.iter().map(|one| pair(one, "reason")).collect::<Vec<_>>(),
+        }))
+    }
+}
+
+#[pymethods]
+impl SessionReport {
+    /// The id by which `open_session`, `nono rollback` and `nono audit` know it.
+    #[getter]
+    fn session_id(&self) -> &str {
+        &self.report.session_id
+    }
+
+    /// The command's own; 124 when `max_time` was over, 137 when it used more than `max_memory`, 128+n when signal n
+    /// ended it.
+    #[getter]
+    fn exit_code(&self) -> i32 {
+        self.report.exit_code()
+    }
+
+    /// The signal that ended it, or None.
+    #[getter]
+    fn signal(&self) -> Option<i32> {
+        match self.report.ended {
+            Ended::Signal(signal) => Some(signal),
+            Ended::Code(_) => None,
+        }
+    }
+
+    /// Whether it ended by itself, with code 0.
+    #[getter]
+    fn ok(&self) -> bool {
+        self.exit_code() == 0
+    }
+
+    /// The limit that ended it: "time", "memory", "file_size" or None.
+    #[getter]
+    fn limit(&self) -> Option<&'static str> {
+        self.report.limit.map(|limit| match limit {
+            LimitHit::Time(_) => "time",
+            LimitHit::Memory { .. } => "memory",
+            LimitHit::FileSize(_) => "file_size",
+        })
+    }
+
+    /// Whether `stop_session` or `nono stop` ended it.
+    #[getter]
+    fn stopped(&self) -> bool {
+        self.report.stopped
+    }
+
+    /// Whether `cancel`, Ctrl-C or an exception of `progress` ended it.
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.report.cancelled
+    }
+
+    /// What it said, with `capture_output=True`; else None.
+    #[getter]
+    fn stdout<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.report.captured.as_ref().map(|captured| PyBytes::new(py, &captured.stdout))
+    }
+
+    /// What it said of errors, with `capture_output=True`; else None.
+    #[getter]
+    fn stderr<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.report.captured.as_ref().map(|captured| PyBytes::new(py, &captured.stderr))
+    }
+
+    /// Whether it said more than `max_output`.
+    #[getter]
+    fn truncated(&self) -> bool {
+        self.report.captured.as_ref().is_some_and(|captured| captured.truncated)
+    }
+
+    /// What it changed, where it was tracked and the final snapshot could be taken; else None.
+    #[getter]
+    fn changes(&self) -> Option<SessionChanges> {
+        let set = self.tracked()?.changes.as_ref().ok()?;
+        Some(SessionChanges { set: set.clone() })
+    }
+
+    /// What the first snapshot holds and does not hold, where the run was tracked.
+    #[getter]
+    fn coverage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.tracked().map(|tracked| &tracked.coverage))
+    }
+
+    /// What it made that is in no snapshot, so that a restore leaves it: the first of it, with the reasons.
+    #[getter]
+    fn made_uncovered<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(
+            py,
+            &self.tracked().map(|tracked| &tracked.made_uncovered).into_iter().flatten().collect::<Vec<_>>(),
+        )
+    }
+
+    /// How many snapshots were taken.
+    #[getter]
+    fn snapshot_count(&self) -> u32 {
+        self.tracked().map_or(0, |tracked| tracked.snapshots)
+    }
+
+    /// What it was refused.
+    #[getter]
+    fn denials(&self) -> Vec<Denial> {
+        let findings = &self.report.findings;
+        let attempts = findings.denials.iter().cloned().map(What::Attempt);
+        let told = attempts.chain(findings.hosts.iter().cloned().map(What::Host));
+        told.chain(findings.network.then_some(What::Network)).map(|what| Denial { what }).collect()
+    }
+
+    /// What it was granted while it ran.
+    #[getter]
+    fn expansions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.report.mediation.expansions)
+    }
+
+    /// How often somebody was asked.
+    #[getter]
+    fn asked(&self) -> u64 {
+        self.report.mediation.asked
+    }
+
+    /// What `approve` raised, or answered that means nothing; these questions were refused.
+    #[getter]
+    fn approval_errors<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.iter().map(|error| error.value(py).clone().into_any()).collect()
+    }
+
+    /// What went through the filter, where the network was filtered.
+    #[getter]
+    fn network<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.network_value())
+    }
+
+    /// The folder of its audit log, or None.
+    #[getter]
+    fn audit_dir<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
+        self.report.audit.as_ref().map(|audit| paths::to_python(py, &audit.dir))
+    }
+
+    /// The record of its audit log, as in its `session.json`.
+    #[getter]
+    fn audit<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.report.audit.as_ref().and_then(|audit| audit.record.as_ref()))
+    }
+
+    /// The checkpoints that were taken, and what is not protected.
+    #[getter]
+    fn checkpoints<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.checkpoints_value())
+    }
+
+    /// The policy it ran under.
+    #[getter]
+    fn policy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.report.policy)
+    }
+
+    /// What is not as it should be and did not end the run.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.all_warnings()
+    }
+
+    /// Why it may have failed, for people, as `nono run` says it.
+    fn explain(&self) -> String {
+        self.formatter().lines().join("\n")
+    }
+
+    /// Everything as plain values; the fields that `--diagnostics-json` has are called as there.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = match self.formatter().json() {
+            Value::Object(mut fields) => {
+                fields
+                    .retain(|name, _| !matches!(name.as_str(), "flags" | "may_be_due_to_sandbox" | "policy"));
+                plain::dict(py, &fields)?
+            }
+            _ => PyDict::new(py),
+        };
+        dict.set_item("session_id", self.session_id())?;
+        dict.set_item("signal", self.signal())?;
+        dict.set_item("limit", self.limit())?;
+        dict.set_item("stopped", self.stopped())?;
+        dict.set_item("cancelled", self.cancelled())?;
+        dict.set_item("stdout", self.stdout(py))?;
+        dict.set_item("stderr", self.stderr(py))?;
+        dict.set_item("truncated", self.truncated())?;
+        let changes = self.changes().map(|changes| changes.to_dict(py)).transpose()?;
+        dict.set_item("changes", changes)?;
+        dict.set_item("coverage", self.coverage(py)?)?;
+        dict.set_item("made_uncovered", self.made_uncovered(py)?)?;
+        dict.set_item("snapshot_count", self.snapshot_count())?;
+        let denials = self.denials().iter().map(|denial| denial.to_dict(py)).collect::<PyResult<Vec<_>>>()?;
+        dict.set_item("denials", denials)?;
+        let errors: Vec<String> = self.approval_errors(py).iter().map(ToString::to_string).collect();
+        dict.set_item("approval_errors", errors)?;
+        dict.set_item("network", self.network(py)?)?;
+        dict.set_item("audit_dir", self.audit_dir(py))?;
+        dict.set_item("audit", self.audit(py)?)?;
+        dict.set_item("checkpoints", self.checkpoints(py)?)?;
+        dict.set_item("policy", self.policy(py)?)?;
+        dict.set_item("warnings", self.all_warnings())?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        let limit = self.limit().map(|limit| format!(", limit='{limit}'")).unwrap_or_default();
+        let changes = self.changes().map(|changes| format!(", changes={}", changes.set.items.len()));
+        format!(
+            "SessionReport(session_id='{}', exit_code={}{limit}{})",
+            self.report.session_id,
+            self.exit_code(),
+            changes.unwrap_or_default()
+        )
+    }
+
+    fn _repr_html_(&self) -> String {
+        let mut rows = vec![
+            vec!["session".to_owned(), self.report.session_id.clone()],
+            vec!["exit code".to_owned(), self.exit_code().to_string()],
+        ];
+        rows.extend(self.limit().map(|limit| vec!["limit".to_owned(), limit.to_owned()]));
+        let denied = |denial: Denial| {
+            let hint = denial.hint().map(|hint| format!(" — {hint}")).unwrap_or_default();
+            vec!["denied".to_owned(), format!("{}: {}{hint}", denial.operation(), denial.reason())]
+        };
+        rows.extend(self.denials().into_iter().filter(|denial| !denial.probe()).map(denied));
+        rows.extend(self.all_warnings().into_iter().map(|warning| vec!["warning".to_owned(), warning]));
+        let changes = self.changes().map(|changes| changes.html()).unwrap_or_default();
+        render::table(&["", "what"], rows) + &changes
+    }
+}

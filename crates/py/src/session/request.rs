@@ -1,0 +1,286 @@
+//! From the keywords of `run(...)` to a request of the library. They are the flags of `nono run`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nono::network::{CredentialRequest, Networking, Settings};
+use nono::rollback::RollbackRequest;
+use nono::session::{Auditing, Checkpointing, Guest, Host, Rollback};
+use nono::{
+    AccessMode, CapabilitySource, EnvRequest, GrantKind, GrantRequest, HostGrant, HostRule, Limits,
+    NetworkPolicy, ProfileRef, RunRequest,
+};
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::host;
+use crate::error::{Raise, SessionError};
+use crate::many::Many;
+use crate::paths::PathArg;
+
+/// Declares what `run` takes, and how it is read: each keyword by its name, with its default where it is missing.
+macro_rules! keywords {
+    ($($visible:vis $name:ident: $type:ty,)*) => {
+        /// The keywords, as they were given.
+        #[allow(clippy::struct_excessive_bools, reason = "each is a keyword")]
+        #[derive(Debug)]
+        pub(super) struct Keywords {
+            $($visible $name: $type,)*
+        }
+
+        impl<'a, 'py> FromPyObject<'a, 'py> for Keywords {
+            type Error = PyErr;
+
+            fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Keywords> {
+                let given = object.cast::<PyDict>()?;
+                Ok(Keywords { $($name: keyword(&given, stringify!($name))?,)* })
+            }
+        }
+    };
+}
+
+keywords! {
+    allow: Many<PathArg>,
+    read: Many<PathArg>,
+    write: Many<PathArg>,
+    allow_file: Many<PathArg>,
+    read_file: Many<PathArg>,
+    write_file: Many<PathArg>,
+    allow_cwd: bool,
+    deny: Many<PathArg>,
+    allow_unix_socket: Many<PathArg>,
+    bypass_protection: Many<PathArg>,
+    allow_net: bool,
+    block_net: bool,
+    allow_domain: Many<String>,
+    allow_connect_port: Many<u16>,
+    listen_port: Many<u16>,
+    credential: Many<String>,
+    upstream_proxy: Option<String>,
+    profile: Option<PathArg>,
+    extends: Many<String>,
+    env: Option<BTreeMap<String, String>>,
+    pass_env: Many<String>,
+    env_all: bool,
+    pub(super) workdir: Option<PathArg>,
+    rollback: Option<bool>,
+    rollback_exclude: Many<String>,
+    rollback_include: Many<String>,
+    rollback_all: bool,
+    rollback_dest: Option<PathArg>,
+    snapshot_interval: Option<f64>,
+    paranoid: bool,
+    checkpoints: Option<bool>,
+    pub(super) approve: Option<Py<PyAny>>,
+    approve_timeout: Option<f64>,
+    pub(super) approve_rules: Many<PathArg>,
+    pub(super) accept_weaker: bool,
+    audit: Option<bool>,
+    audit_integrity: Option<bool>,
+    audit_sign_key: Option<PathArg>,
+    max_time: Option<f64>,
+    max_memory: Option<u64>,
+    max_procs: Option<u64>,
+    max_file_size: Option<u64>,
+    name: Option<String>,
+    pub(super) diagnostics: Option<bool>,
+    capture_output: bool,
+    stdin: Option<Vec<u8>>,
+    max_output: Option<u64>,
+}
+
+fn keyword<'py, T: Default + FromPyObjectOwned<'py>>(given: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+    let Some(value) = given.get_item(name)? else { return Ok(T::default()) };
+    value.extract::<T>().map_err(|error| {
+        let error: PyErr = error.into();
+        if !error.is_instance_of::<PyTypeError>(value.py()) {
+            return error;
+        }
+        // As for any other function: which argument, and what is wrong with it.
+        PyTypeError::new_err(format!("argument '{name}': {}", error.value(value.py())))
+    })
+}
+
+fn wrong(message: impl ToString) -> PyErr {
+    Raise::new("value", message).value_error()
+}
+
+fn time(keyword: &str, seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    match seconds {
+        // As long as it takes.
+        Some(f64::INFINITY) | None => Ok(None),
+        Some(seconds) => match Duration::try_from_secs_f64(seconds) {
+            Ok(time) => Ok(Some(time)),
+            // Longer than a clock goes.
+            Err(_) if seconds > 0.0 => Ok(None),
+            Err(_) => Err(wrong(format!("{keyword} must be a number of seconds, not {seconds}"))),
+        },
+    }
+}
+
+fn all(paths: &[PathArg], here: &Path) -> Vec<PathBuf> {
+    paths.iter().map(|path| at(here, &path.0)).collect()
+}
+
+/// Absolute, without `.`; a `..` stays for the kernel to follow.
+fn at(here: &Path, path: &Path) -> PathBuf {
+    here.join(path).components().collect()
+}
+
+impl Keywords {
+    pub(super) fn policy(&self, here: &Path) -> PyResult<RunRequest> {
+        if let Some(name) = self.name.as_ref().filter(|name| !nono::session::is_name(name)) {
+            return Err(wrong(format!(
+                "name={name:?}: use up to 64 letters, digits, '-', '_' and '.', but not \"last\""
+            )));
+        }
+        Ok(RunRequest {
+            grants: self.grants(here),
+            deny: all(&self.deny, here),
+            bypass_protection: all(&self.bypass_protection, here),
+            unix_sockets: all(&self.allow_unix_socket, here),
+            network: self.network()?,
+            hosts: self.hosts()?,
+            env: self.variables(),
+            env_all: self.env_all,
+            profile: self.profile.as_ref().map(|profile| profile_ref(&profile.0, here)).transpose()?,
+            extends: self.extends.to_vec(),
+            limits: self.limits()?,
+            allow_cwd: self.allow_cwd,
+            program: None,
+            name: self.name.clone(),
+        })
+    }
+
+    fn grants(&self, here: &Path) -> Vec<GrantRequest> {
+        let lists = [
+            (&self.allow, AccessMode::ReadWrite, GrantKind::Directory),
+            (&self.read, AccessMode::Read, GrantKind::Directory),
+            (&self.write, AccessMode::Write, GrantKind::Directory),
+            (&self.allow_file, AccessMode::ReadWrite, GrantKind::File),
+            (&self.read_file, AccessMode::Read, GrantKind::File),
+            (&self.write_file, AccessMode::Write, GrantKind::File),
+        ];
+        let grants = |(paths, access, kind): (&Many<PathArg>, _, _)| {
+            all(paths, here).into_iter().map(move |path| GrantRequest { path, access, kind })
+        };
+        lists.into_iter().flat_map(grants).collect()
+    }
+
+    fn network(&self) -> PyResult<Option<NetworkPolicy>> {
+        let ports = !self.allow_connect_port.is_empty() || !self.listen_port.is_empty();
+        let some = ports || !self.allow_domain.is_empty();
+        match (self.allow_net, self.block_net) {
+            (true, true) => Err(wrong("allow_net and block_net contradict each other")),
+            (true, false) if some => Err(wrong(
+                "allow_net opens everything, so single hosts and ports have nothing to choose from",
+            )),
+            (false, true) if some => {
+                Err(wrong("block_net closes everything, so single hosts and ports cannot be open"))
+            }
+            (true, false) => Ok(Some(NetworkPolicy::Allowed)),
+            (false, true) => Ok(Some(NetworkPolicy::Blocked)),
+            (false, false) => Ok(ports.then(|| NetworkPolicy::Ports {
+                connect: self.allow_connect_port.to_vec(),
+                listen: self.listen_port.to_vec(),
+            })),
+        }
+    }
+
+    fn hosts(&self) -> PyResult<Vec<HostGrant>> {
+        let host = |text: &String| {
+            let rule: HostRule = text.parse().map_err(|error| wrong(format!("allow_domain: {error}")))?;
+            Ok(HostGrant { rule, source: CapabilitySource::User })
+        };
+        self.allow_domain.iter().map(host).collect()
+    }
+
+    fn variables(&self) -> Vec<EnvRequest> {
+        let set = self.env.iter().flatten().map(|(name, value)| EnvRequest::Set(name.clone(), value.clone()));
+        self.pass_env.iter().cloned().map(EnvRequest::Pass).chain(set).collect()
+    }
+
+    fn limits(&self) -> PyResult<Limits> {
+        if self.max_procs == Some(0) {
+            return Err(wrong("max_procs must be at least 1"));
+        }
+        Ok(Limits {
+            time: time("max_time", self.max_time)?,
+            memory: self.max_memory,
+            processes: self.max_procs,
+            file_size: self.max_file_size,
+        })
+    }
+
+    pub(super) fn tracking(&self, here: &Path) -> PyResult<Rollback> {
+        let request = RollbackRequest {
+            exclude: self.rollback_exclude.to_vec(),
+            include: self.rollback_include.to_vec(),
+            all: self.rollback_all,
+            dest: self.rollback_dest.as_ref().map(|dest| at(here, &dest.0)),
+            interval: time("snapshot_interval", self.snapshot_interval)?,
+            paranoid: self.paranoid,
+        };
+        Ok(Rollback { wanted: self.rollback, request })
+    }
+
+    pub(super) fn auditing(&self, here: &Path) -> PyResult<Auditing> {
+        let wanted = self.audit.unwrap_or(true);
+        if !wanted && (self.audit_integrity.is_some() || self.audit_sign_key.is_some()) {
+            return Err(wrong("audit=False keeps no log, so there is nothing to seal or sign"));
+        }
+        let sign_key = self.audit_sign_key.as_ref().map(|key| at(here, &key.0));
+        Ok(Auditing { wanted, integrity: self.audit_integrity, sign_key })
+    }
+
+    pub(super) fn checkpointing(&self) -> Checkpointing {
+        Checkpointing { wanted: self.checkpoints }
+    }
+
+    pub(super) fn patience(&self) -> PyResult<Option<Duration>> {
+        time("approve_timeout", self.approve_timeout)
+    }
+
+    pub(super) fn guest(&self) -> Guest {
+        Guest { capture: self.capture_output, input: self.stdin.clone(), max_output: self.max_output }
+    }
+
+    /// What is asked of the network beyond hosts. Nothing is fetched or started yet.
+    pub(super) fn networking(&self, py: Python<'_>, host: &Host, here: &Path) -> PyResult<Networking> {
+        let failed = |error: &dyn std::error::Error| Raise::new("network", error).as_a::<SessionError>();
+        let home = host.context.home.as_deref();
+        let credential = |text: &String| {
+            // Without its text: a wrong one may be the secret itself.
+            let CredentialRequest { name, source } = text.parse().map_err(wrong)?;
+            Ok(CredentialRequest { name, source: source.map(|source| source.at(here, home)) })
+        };
+        let credentials = self.credential.iter().map(credential).collect::<PyResult<Vec<_>>>()?;
+        let upstream = self.upstream_proxy.as_ref().map(|text| text.parse()).transpose();
+        let upstream = upstream.map_err(|error| wrong(format!("upstream_proxy: {error}")))?;
+        let settings = Settings::load(&host.context.state_dir.join("config.toml")).map_err(|e| failed(&e))?;
+        let mut networking = Networking::new(credentials, upstream, &settings).map_err(wrong)?;
+        networking.helper = host::helper(py, "network").or_else(|error| {
+            // Only a filtered network needs one, and a profile may ask for that, too: it is said when it is started.
+            if self.allow_domain.is_empty() && self.credential.is_empty() {
+                Ok(Vec::new())
+            } else {
+                Err(error)
+            }
+        })?;
+        let certificates = host.env.iter().find(|(name, _)| name == "SSL_CERT_FILE");
+        networking.certificates = certificates.map(|(_, file)| file.into());
+        Ok(networking)
+    }
+}
+
+/// A name, unless it looks like a file: a slash in it, or an ending.
+fn profile_ref(path: &Path, here: &Path) -> PyResult<ProfileRef> {
+    if path.components().count() > 1 || path.extension().is_some() {
+        return Ok(ProfileRef::File(here.join(path)));
+    }
+    let name = path.to_str().ok_or_else(|| wrong("the profile's name is not valid text"))?;
+    Ok(ProfileRef::Name(name.to_owned()))
+}

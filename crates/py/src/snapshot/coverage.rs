@@ -1,0 +1,147 @@
+//! What a snapshot holds and does not hold.
+
+use nono::snapshot as engine;
+use nono::snapshot::{LeftOut, Note};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::names::Names;
+use crate::{paths, render};
+
+/// What a snapshot holds and does not hold, in numbers and examples.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Clone, Debug)]
+pub(crate) struct Coverage {
+    coverage: engine::Coverage,
+}
+
+impl Coverage {
+    pub(crate) fn new(mut coverage: engine::Coverage, names: &Names) -> Coverage {
+        for example in coverage.left_out.iter_mut().flat_map(|left_out| &mut left_out.examples) {
+            example.path = names.given(std::mem::take(&mut example.path));
+        }
+        Coverage { coverage }
+    }
+
+    fn cause(left_out: &LeftOut) -> String {
+        serde_json::to_value(left_out.cause)
+            .ok()
+            .and_then(|cause| Some(cause.as_str()?.to_owned()))
+            .unwrap_or_default()
+    }
+}
+
+#[pymethods]
+impl Coverage {
+    /// Regular files in the snapshot.
+    #[getter]
+    fn files(&self) -> u64 {
+        self.coverage.files
+    }
+
+    /// Bytes in them.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.coverage.bytes
+    }
+
+    /// Directories in the snapshot.
+    #[getter]
+    fn directories(&self) -> u64 {
+        self.coverage.directories
+    }
+
+    /// Links, FIFOs, sockets and devices in the snapshot.
+    #[getter]
+    fn others(&self) -> u64 {
+        self.coverage.others
+    }
+
+    /// Names that were left out; a directory counts once, with everything in it.
+    #[getter]
+    fn entries_left_out(&self) -> u64 {
+        self.coverage.entries_left_out()
+    }
+
+    /// What was left out, by cause: dicts of cause, entries, directories, examples (dicts of path and reason).
+    #[getter]
+    fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let all = PyList::empty(py);
+        for left_out in &self.coverage.left_out {
+            let examples = PyList::empty(py);
+            for example in &left_out.examples {
+                let dict = PyDict::new(py);
+                dict.set_item("path", paths::to_python(py, &example.path))?;
+                dict.set_item("reason", &example.reason)?;
+                examples.append(dict)?;
+            }
+            let dict = PyDict::new(py);
+            dict.set_item("cause", Coverage::cause(left_out))?;
+            dict.set_item("entries", left_out.entries)?;
+            dict.set_item("directories", left_out.directories)?;
+            dict.set_item("examples", examples)?;
+            all.append(dict)?;
+        }
+        Ok(all)
+    }
+
+    /// What else one should know: a tracked path that is not there, ignore rules that were set aside.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.coverage.notes.iter().map(ToString::to_string).collect()
+    }
+
+    /// Nothing was left out but nono's own state, and every tracked path is in it.
+    #[getter]
+    fn is_complete(&self) -> bool {
+        let own = |left_out: &LeftOut| left_out.cause == engine::Cause::OwnState;
+        let failed = |note: &Note| matches!(note, Note::RootFailed { .. });
+        self.coverage.left_out.iter().all(own) && !self.coverage.notes.iter().any(failed)
+    }
+
+    /// As a plain dict.
+    pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("files", self.coverage.files)?;
+        dict.set_item("bytes", self.coverage.bytes)?;
+        dict.set_item("directories", self.coverage.directories)?;
+        dict.set_item("others", self.coverage.others)?;
+        dict.set_item("left_out", self.left_out(py)?)?;
+        dict.set_item("notes", self.notes())?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        let Coverage { coverage } = self;
+        format!(
+            "Coverage(files={}, bytes={}, left_out={})",
+            coverage.files,
+            coverage.bytes,
+            coverage.entries_left_out()
+        )
+    }
+
+    fn __str__(&self) -> String {
+        let Coverage { coverage } = self;
+        let mut text = format!(
+            "{} files ({} bytes) in {} directories",
+            coverage.files, coverage.bytes, coverage.directories
+        );
+        if coverage.entries_left_out() > 0 {
+            text = format!("{text}; {} left out", coverage.entries_left_out());
+        }
+        coverage.notes.iter().fold(text, |text, note| format!("{text}; {note}"))
+    }
+
+    fn _repr_html_(&self) -> String {
+        let examples = |left_out: &LeftOut| {
+            let all = left_out.examples.iter();
+            all.map(|example| format!("{}: {}", example.path.display(), example.reason)).collect::<Vec<_>>()
+        };
+        let rows = self.coverage.left_out.iter().map(|left_out| {
+            vec![Coverage::cause(left_out), left_out.entries.to_string(), examples(left_out).join("; ")]
+        });
+        let table = render::table(&["left out", "entries", "for example"], rows);
+        format!("<p>{}</p>{table}", render::escape_html(&self.__str__()))
+    }
+}

@@ -1,0 +1,167 @@
+//! What the snapshot engine says went wrong, as exceptions. All are `SnapshotError`, but for a glob that is none
+//! (`ValueError`) and work that was cancelled (`Cancelled`).
+
+use std::io;
+use std::path::PathBuf;
+
+use nono::snapshot as engine;
+use nono::snapshot::exclusion::RulesError;
+use nono::snapshot::restore::{JournalError, PreflightError, RestoreError};
+use nono::snapshot::session::SessionError;
+use nono::snapshot::store::StoreError;
+use nono::snapshot::{CaptureError, ObjectError};
+use pyo3::prelude::*;
+
+use crate::error::{Cancelled, Raise, SnapshotError};
+
+/// The fixed word for an error of the system.
+fn system(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => "not_found",
+        io::ErrorKind::PermissionDenied => "permission_denied",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "no_space",
+        io::ErrorKind::ReadOnlyFilesystem => "read_only",
+        io::ErrorKind::NotADirectory => "not_a_directory",
+        _ => "io",
+    }
+}
+
+/// What it is, and where; nothing for what is no `SnapshotError` in Python.
+type Told = (&'static str, Option<PathBuf>);
+
+pub(crate) fn raise(error: engine::SnapshotError) -> PyErr {
+    use engine::SnapshotError as E;
+    let message = error.to_string();
+    let (kind, path) = match error {
+        E::Root { path, source }
+        | E::Preflight(PreflightError::Io { path, source })
+        | E::Journal(JournalError::Io { path, source }) => (system(&source), Some(path)),
+        E::NoName { path } => ("no_name", Some(path)),
+        E::NotCaptured { path, .. } => ("not_captured", Some(path)),
+        E::OwnState { path } => ("own_state", Some(path)),
+        E::NoBaseline { dir } => ("no_baseline", Some(dir)),
+        E::HasSnapshots { dir } => ("has_snapshots", Some(dir)),
+        E::OtherRoots { dir, .. } => ("other_paths", Some(dir)),
+        E::NoSession { dir } => ("no_session", Some(dir)),
+        E::NoStore { dir } => ("no_store", Some(dir)),
+        E::Needed { .. } => ("needed", None),
+        E::NoFile { path } => ("not_a_file", Some(path)),
+        E::Twice { path } => ("twice", Some(path)),
+        E::NotTracked { path } => ("not_tracked", Some(path)),
+        E::Capture(error) => match capture(error) {
+            Ok(told) => told,
+            Err(other) => return other.raise(&message),
+        },
+        E::Rules(error) => match rules(error) {
+            Ok(told) => told,
+            Err(other) => return other.raise(&message),
+        },
+        E::Session(error) => session(error),
+        E::Store(error) => store(error),
+        E::Object(error) => object(error),
+        E::Restore(error) => restore(error),
+        E::Preflight(PreflightError::ReadOnly { path }) => ("read_only", Some(path)),
+        E::Preflight(PreflightError::NoSpace { path, .. }) => ("no_space", Some(path)),
+        E::Journal(JournalError::Damaged { path, .. }) => ("damaged", Some(path)),
+        E::Journal(JournalError::Unfinished { path }) => ("unfinished_restore", Some(path)),
+        E::FrozenRules { .. } => ("damaged", None),
+    };
+    told(message, (kind, path))
+}
+
+/// For what reads a manifest's objects.
+pub(crate) fn raise_object(error: ObjectError) -> PyErr {
+    told(error.to_string(), object(error))
+}
+
+fn told(message: String, (kind, path): Told) -> PyErr {
+    let raise = Raise::new(kind, message);
+    match path {
+        Some(path) => raise.about(path),
+        None => raise,
+    }
+    .as_a::<SnapshotError>()
+}
+
+/// No `SnapshotError`.
+enum Other {
+    Value,
+    Cancelled,
+}
+
+impl Other {
+    fn raise(&self, message: &str) -> PyErr {
+        match self {
+            Other::Value => Raise::new("invalid_glob", message).value_error(),
+            Other::Cancelled => cancelled(),
+        }
+    }
+}
+
+/// For work that ended because somebody wanted it to.
+pub(crate) fn cancelled() -> PyErr {
+    Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
+}
+
+fn capture(error: CaptureError) -> Result<Told, Other> {
+    Ok(match error {
+        CaptureError::TooManyFiles { .. } => ("too_many_files", None),
+        CaptureError::TooManyBytes { .. } => ("too_large", None),
+        CaptureError::Cancelled => return Err(Other::Cancelled),
+        CaptureError::Nothing { .. } => ("nothing_captured", None),
+        CaptureError::Rules(error) => rules(error)?,
+        CaptureError::Store(error) => store(error),
+        CaptureError::Record(_) => ("damaged", None),
+        CaptureError::StaysOpen { path, .. } => ("stays_open", Some(path)),
+        CaptureError::Io { path, source } => (system(&source), Some(path)),
+    })
+}
+
+fn rules(error: RulesError) -> Result<Told, Other> {
+    match error {
+        RulesError::Glob { .. } => Err(Other::Value),
+        RulesError::Root { path, source } => Ok((system(&source), Some(path))),
+    }
+}
+
+fn session(error: SessionError) -> Told {
+    match error {
+        SessionError::Io { path, source } => (system(&source), Some(path)),
+        SessionError::Record { path, .. } | SessionError::Manifest { path, .. } => ("damaged", Some(path)),
+        SessionError::NoSnapshot { dir, .. } => ("no_snapshot", Some(dir)),
+        SessionError::Thinned { .. } => ("thinned", None),
+        SessionError::StaysOpen { path, .. } => ("stays_open", Some(path)),
+        SessionError::Metadata { path, .. } => ("bad_metadata", Some(path)),
+    }
+}
+
+fn store(error: StoreError) -> Told {
+    match error {
+        StoreError::Io { path, source, .. } => (system(&source), Some(path)),
+        StoreError::Source(source) | StoreError::Target(source) => (system(&source), None),
+        StoreError::SourceChanged => ("changed", None),
+        StoreError::Missing { dir, .. } => ("missing_content", Some(dir)),
+        StoreError::Damaged { file, .. } => ("damaged", Some(file)),
+        StoreError::Version { path } => ("unknown_version", Some(path)),
+        StoreError::OverBudget { dir, .. } => ("over_budget", Some(dir)),
+        StoreError::TooLarge { dir, .. } => ("too_large", Some(dir)),
+        StoreError::Busy { path } => ("busy", Some(path)),
+        StoreError::Incomplete { dir } => ("io", Some(dir)),
+    }
+}
+
+fn object(error: ObjectError) -> Told {
+    match error {
+        ObjectError::Missing { .. } => ("missing_content", None),
+        ObjectError::Damaged { .. } => ("damaged", None),
+        ObjectError::Io { path, source } => (system(&source), Some(path)),
+    }
+}
+
+fn restore(error: RestoreError) -> Told {
+    match error {
+        RestoreError::Io { source, .. } | RestoreError::Xattr { source, .. } => (system(&source), None),
+        RestoreError::Object(error) => object(error),
+        RestoreError::Verify => ("changed", None),
+    }
+}

@@ -1,0 +1,362 @@
+//! `SnapshotManager`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nono::snapshot as engine;
+use nono::snapshot::session::Session;
+use nono::snapshot::{Limits, ManagerOptions, RestoreOptions, SnapshotId};
+use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use super::error::{cancelled, raise};
+use super::exclusion::ExclusionConfig;
+use super::manifest::SnapshotManifest;
+use super::metadata::SessionMetadata;
+use super::names::Names;
+use super::restored::RestoreReport;
+use super::turn::{Opening, Turn};
+use super::values::change_list;
+use crate::error::{Raise, SnapshotError};
+use crate::long::{Cancel, Live, Watch, long};
+use crate::many::{many, some_many};
+use crate::paths::{self, PathArg};
+
+/// Takes snapshots of folders and files, and puts them back.
+///
+/// Everything is kept in ``session_dir``; a folder that has snapshots is taken up where it was left. Several threads may
+/// use one manager, and several processes one folder: each waits for its turn. A tracked path that does not exist is
+/// named in the coverage of each snapshot, and never touched.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(crate) struct SnapshotManager {
+    turn: Turn,
+    names: Arc<Names>,
+    roots: Vec<PathBuf>,
+    last_restore: Mutex<Option<RestoreReport>>,
+}
+
+type Callback = Option<Py<PyAny>>;
+
+impl SnapshotManager {
+    /// Do something that may take long, alone with the engine.
+    fn work<T: Send>(
+        &self,
+        py: Python<'_>,
+        watch: &Watch,
+        work: impl FnOnce(&mut engine::SnapshotManager) -> Result<T, engine::SnapshotError> + Send,
+    ) -> PyResult<T> {
+        let worked = long(py, watch, |live: &Live| {
+            self.turn.with(live, |manager| {
+                let done = work(manager).map_err(raise);
+                let recovered = manager.take_recovered();
+                Ok((done, recovered.map(|restored| RestoreReport::new(restored, &self.names))))
+            })
+        });
+        let (done, recovered) = worked?;
+        if let Some(recovered) = recovered {
+            self.remember(&recovered);
+            let text = format!("a restore that was cut off has been completed: {}", recovered.__repr__());
+            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &c_text(text)?, 1)?;
+        }
+        done
+    }
+
+    fn remember(&self, report: &RestoreReport) {
+        *self.last_restore.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
+    }
+
+    fn go_back<'py>(
+        &self,
+        py: Python<'py>,
+        watch: &Watch,
+        choose: impl FnOnce(&engine::SnapshotManager) -> Result<Option<SnapshotId>, engine::SnapshotError> + Send,
+        options: RestoreOptions,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let restored = self.work(py, watch, |manager| {
+            let Some(id) = choose(manager)? else { return Ok(None) };
+            manager.restore(&id, &options).map(Some)
+        })?;
+        let Some(restored) = restored else {
+            let error = Raise::new("no_restore", "there is no restore to undo").about(self.turn.session());
+            return Err(error.as_a::<SnapshotError>());
+        };
+        let was_cut_off = restored.outcome.cancelled;
+        let report = RestoreReport::new(restored, &self.names);
+        self.remember(&report);
+        if was_cut_off {
+            return Err(cancelled());
+        }
+        match report.incomplete(py) {
+            Some(error) => Err(error),
+            None => report.changes(py),
+        }
+    }
+
+    fn chosen(&self, paths: Option<Vec<PathArg>>) -> RestoreOptions {
+        let paths = paths.into_iter().flatten().map(|path| self.names.root(path.0)).collect();
+        RestoreOptions { paths, ..RestoreOptions::default() }
+    }
+
+    fn count(&self) -> PyResult<u32> {
+        let record = Session::new(self.turn.session()).record().map_err(|error| raise(error.into()))?;
+        Ok(record.and_then(|record| record.last_number()).map_or(0, |last| last + 1))
+    }
+}
+
+/// What is shown of a path may hold anything.
+fn c_text(text: String) -> PyResult<std::ffi::CString> {
+    Ok(std::ffi::CString::new(text.replace('\0', " "))?)
+}
+
+#[pymethods]
+impl SnapshotManager {
+    #[new]
+    #[pyo3(signature = (session_dir, tracked_paths, exclusion=None, max_entries=300_000, max_bytes=2_147_483_648, *,
+        store=None))]
+    fn new(
+        py: Python<'_>,
+        session_dir: PathArg,
+        #[pyo3(from_py_with = many)] tracked_paths: Vec<PathArg>,
+        exclusion: Option<Py<ExclusionConfig>>,
+        max_entries: u64,
+        max_bytes: u64,
+        store: Option<PathArg>,
+    ) -> PyResult<SnapshotManager> {
+        let exclusion = exclusion.map(|exclusion| exclusion.get().config.clone()).unwrap_or_default();
+        let (turn, names, roots) = long(py, &Watch::default(), |live| {
+            let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
+            for PathArg(given) in tracked_paths {
+                let root = engine::resolved(&given).map_err(raise)?;
+                // The same path twice: the first name counts.
+                if pairs.iter().all(|(known, _)| *known != root) {
+                    pairs.push((root, given));
+                }
+            }
+            let opening = Opening {
+                session: session_dir.0,
+                tracked: pairs.iter().map(|(root, _)| root.clone()).collect(),
+                exclusion,
+                limits: Limits { max_entries, max_bytes },
+                options: ManagerOptions {
+                    store: store.map(PathBuf::from),
+                    roots_may_be_missing: true,
+                    // Whoever removes the folder after a call must not meet a thread of ours that still writes there.
+                    settle_by_hand: true,
+                    ..ManagerOptions::default()
+                },
+            };
+            let (turn, roots) = Turn::open(opening, live)?;
+            // What lies in another tracked path is shown below that one.
+            pairs.retain(|(root, _)| roots.contains(root));
+            Ok((turn, Names::new(pairs), roots))
+        })?;
+        Ok(SnapshotManager { turn, names: Arc::new(names), roots, last_restore: Mutex::default() })
+    }
+
+    /// Take snapshot 0. A session that has snapshots already is left as it is, and SnapshotError raised.
+    #[pyo3(signature = (*, progress=None, cancel=None))]
+    fn create_baseline(
+        &self,
+        py: Python<'_>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<SnapshotManifest> {
+        let watch = Watch::new(py, progress, cancel)?;
+        let manifest = self.work(py, &watch, engine::SnapshotManager::create_baseline)?;
+        Ok(SnapshotManifest::new(manifest, &self.names))
+    }
+
+    /// Take the next snapshot; gives it with what changed since the last one, sorted by path.
+    #[pyo3(signature = (*, progress=None, cancel=None))]
+    fn create_incremental<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<(SnapshotManifest, Bound<'py, PyAny>)> {
+        let watch = Watch::new(py, progress, cancel)?;
+        let (manifest, changes) = self.work(py, &watch, engine::SnapshotManager::create_incremental)?;
+        Ok((SnapshotManifest::new(manifest, &self.names), change_list(py, changes, &self.names)?))
+    }
+
+    /// What restoring this snapshot would change; nothing is touched. Only below `paths`, if given.
+    #[pyo3(signature = (snapshot_number, *, paths=None, progress=None, cancel=None))]
+    fn compute_restore_diff<'py>(
+        &self,
+        py: Python<'py>,
+        snapshot_number: u32,
+        #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let watch = Watch::new(py, progress, cancel)?;
+        let options = self.chosen(paths);
+        let id = SnapshotId::Number(snapshot_number);
+        let plan = self.work(py, &watch, |manager| manager.plan_restore(&id, &options))?;
+        change_list(py, plan.changes(), &self.names)
+    }
+
+    /// Put everything that this snapshot holds back; only below `paths`, if given. What is there now is captured first,
+    /// so that `undo_restore` can bring it back. Gives what changed, sorted by path.
+    ///
+    /// If something is not as it was in the snapshot afterwards, that is a SnapshotError of the kind "incomplete", whose
+    /// `report` says what was done and what was not. What the snapshot left out is left alone, and no error. A restore
+    /// that is interrupted is completed by the next call on this session.
+    #[pyo3(signature = (snapshot_number, *, paths=None, progress=None, cancel=None))]
+    fn restore_to<'py>(
+        &self,
+        py: Python<'py>,
+        snapshot_number: u32,
+        #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let watch = Watch::new(py, progress, cancel)?;
+        let options = self.chosen(paths);
+        self.go_back(py, &watch, |_| Ok(Some(SnapshotId::Number(snapshot_number))), options)
+    }
+
+    /// Undo the last restore of this session, whoever made it; done twice, it is there again.
+    #[pyo3(signature = (*, progress=None, cancel=None))]
+    fn undo_restore<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let watch = Watch::new(py, progress, cancel)?;
+        let last = |manager: &engine::SnapshotManager| {
+            let all = manager.snapshots()?;
+            Ok(all.into_iter().rfind(|id| matches!(id, SnapshotId::Safety(_))))
+        };
+        self.go_back(py, &watch, last, RestoreOptions::default())
+    }
+
+    /// What changed since this snapshot was taken. No snapshot is taken now, and nothing is touched.
+    #[pyo3(signature = (snapshot_number, *, progress=None, cancel=None))]
+    fn compute_changes<'py>(
+        &self,
+        py: Python<'py>,
+        snapshot_number: u32,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let watch = Watch::new(py, progress, cancel)?;
+        let id = SnapshotId::Number(snapshot_number);
+        let changes = self.work(py, &watch, |manager| manager.compute_changes(&id))?;
+        change_list(py, changes, &self.names)
+    }
+
+    /// Settle what was captured, unless `settle` is False, and let go of the folder. Afterwards the manager cannot be used
+    /// any more; a new one on the same folder can. `with manager:` ends like this.
+    #[pyo3(signature = (*, settle=true))]
+    fn close(&self, py: Python<'_>, settle: bool) -> PyResult<()> {
+        long(py, &Watch::default(), |live| self.turn.close(live, settle))
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_type=None, _error=None, _traceback=None))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: Option<Py<PyAny>>,
+        _error: Option<Py<PyAny>>,
+        _traceback: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py, true)
+    }
+
+    /// What the last restore by this manager did.
+    #[getter]
+    fn last_restore(&self) -> Option<RestoreReport> {
+        self.last_restore.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What changed from one snapshot to another.
+    fn diff<'py>(&self, py: Python<'py>, first: u32, second: u32) -> PyResult<Bound<'py, PyAny>> {
+        let changes = self.work(py, &Watch::default(), |manager| {
+            manager.diff(&SnapshotId::Number(first), &SnapshotId::Number(second))
+        })?;
+        change_list(py, changes, &self.names)
+    }
+
+    /// A snapshot that was taken before.
+    fn load_manifest(&self, py: Python<'_>, number: u32) -> PyResult<SnapshotManifest> {
+        let manifest = self.work(py, &Watch::default(), |manager| manager.load_manifest(number))?;
+        Ok(SnapshotManifest::new(manifest, &self.names))
+    }
+
+    /// The bytes that a regular file had in a snapshot. A path that the snapshot does not hold is a FileNotFoundError.
+    fn read<'py>(&self, py: Python<'py>, number: u32, path: PathArg) -> PyResult<Bound<'py, PyBytes>> {
+        let (root, given) = (self.names.root(path.0.clone()), path.0);
+        let bytes = self.work(py, &Watch::default(), |manager| {
+            let entry = manager.entry(&SnapshotId::Number(number), &root)?;
+            let file = entry.as_ref().and_then(engine::FileState::of);
+            let Some(file) = file else { return Ok(None) };
+            manager.content(file.hash, u64::MAX)
+        })?;
+        let missing = || Raise::not_found(&given, format!("snapshot {number} holds no such file"));
+        Ok(PyBytes::new(py, &bytes.ok_or_else(missing)?))
+    }
+
+    /// Write `session.json`, which says what the session is about.
+    fn save_session_metadata(&self, py: Python<'_>, meta: Py<SessionMetadata>) -> PyResult<()> {
+        let metadata = meta.get().value();
+        self.work(py, &Watch::default(), |manager| manager.save_session_metadata(&metadata))
+    }
+
+    /// What `session.json` of a session says. Missing or malformed, it is a SnapshotError.
+    #[staticmethod]
+    fn load_session_metadata(py: Python<'_>, session_dir: PathArg) -> PyResult<SessionMetadata> {
+        let load = |_: &Live| engine::SnapshotManager::load_session_metadata(session_dir.0).map_err(raise);
+        Ok(SessionMetadata::new(long(py, &Watch::default(), load)?))
+    }
+
+    /// How many snapshots were taken in this session.
+    fn snapshot_count(&self) -> PyResult<u32> {
+        self.count()
+    }
+
+    /// Check every snapshot down to the last byte; gives what is wrong, in words.
+    #[pyo3(signature = (*, progress=None, cancel=None))]
+    fn verify(&self, py: Python<'_>, progress: Callback, cancel: Option<Cancel>) -> PyResult<Vec<String>> {
+        let watch = Watch::new(py, progress, cancel)?;
+        let report = self.work(py, &watch, engine::SnapshotManager::verify)?;
+        let store = report.store.problems.iter();
+        let store = store.map(|problem| format!("{}: {}", problem.file.display(), problem.what));
+        let snapshots = report.snapshots.iter().map(|problem| match &problem.id {
+            Some(id) => format!("snapshot {id}: {}", problem.what),
+            None => problem.what.clone(),
+        });
+        let caches = report.caches.iter().map(|cache| format!("{}: damaged", cache.path.display()));
+        Ok(store.chain(snapshots).chain(caches).collect())
+    }
+
+    /// Compress what was captured, and make it safe from a loss of power. Otherwise this is done in the background.
+    #[pyo3(signature = (*, progress=None, cancel=None))]
+    fn settle(&self, py: Python<'_>, progress: Callback, cancel: Option<Cancel>) -> PyResult<()> {
+        let watch = Watch::new(py, progress, cancel)?;
+        self.work(py, &watch, engine::SnapshotManager::settle).map(drop)
+    }
+
+    /// Where everything is kept, resolved.
+    #[getter]
+    fn session_dir<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        paths::to_python(py, self.turn.session())
+    }
+
+    /// The tracked paths as they were given, each once; those inside others are part of these.
+    #[getter]
+    fn tracked_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
+        self.roots.iter().map(|root| paths::to_python(py, &self.names.given(root.clone()))).collect()
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!("SnapshotManager(snapshots={})", self.count()?))
+    }
+}

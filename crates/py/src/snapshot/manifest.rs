@@ -1,0 +1,236 @@
+//! `SnapshotManifest`: one snapshot. Its lists are read from the store when they are asked for.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use nono::snapshot as engine;
+use nono::snapshot::Protection;
+use nono::snapshot::diff::FileKind;
+use nono::snapshot::node::{Entry, Kind};
+use nono::snapshot::paths::{bytes, from_bytes};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use super::coverage::Coverage;
+use super::error::{cancelled, raise_object};
+use super::names::Names;
+use super::values::{ContentHash, FileState};
+use crate::long::{Live, Watch, long};
+use crate::paths::{self, PathArg};
+
+/// One snapshot.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(crate) struct SnapshotManifest {
+    manifest: Arc<engine::Manifest>,
+    names: Arc<Names>,
+}
+
+impl SnapshotManifest {
+    pub(crate) fn new(manifest: engine::Manifest, names: &Arc<Names>) -> SnapshotManifest {
+        SnapshotManifest { manifest: Arc::new(manifest), names: Arc::clone(names) }
+    }
+
+    /// The paths of some entries with something about each, read without the interpreter.
+    fn list<T: Send>(
+        &self,
+        py: Python<'_>,
+        mut pick: impl FnMut(&Entry) -> Option<T> + Send,
+    ) -> PyResult<Listed<T>> {
+        long(py, &Watch::default(), |live: &Live| {
+            let mut listed = Listed { text: Vec::new(), entries: Vec::new() };
+            let state = self.names.state(&self.manifest.state);
+            let read = self.manifest.each_entry_of(&state, |path, entry| {
+                if let Some(picked) = pick(entry) {
+                    listed.push(bytes(path), picked);
+                }
+            });
+            read.map_err(raise_object)?;
+            if live.is_cancelled() { Err(cancelled()) } else { Ok(listed) }
+        })
+    }
+}
+
+/// Paths one after the other in one piece of memory.
+struct Listed<T> {
+    text: Vec<u8>,
+    entries: Vec<(Range<usize>, T)>,
+}
+
+impl<T> Listed<T> {
+    fn push(&mut self, path: &[u8], value: T) {
+        let start = self.text.len();
+        self.text.extend_from_slice(path);
+        self.entries.push((start..self.text.len(), value));
+    }
+
+    fn path<'py>(&self, py: Python<'py>, range: &Range<usize>) -> Bound<'py, PyString> {
+        let path = self.text.get(range.clone()).unwrap_or_default();
+        match std::str::from_utf8(path) {
+            Ok(text) => PyString::new(py, text),
+            Err(_) => paths::to_python(py, from_bytes(path)),
+        }
+    }
+}
+
+/// Nothing for a regular file, a directory or a link.
+fn special(entry: &Entry) -> Option<&'static str> {
+    match FileKind::of(&entry.kind) {
+        FileKind::File | FileKind::Directory | FileKind::Symlink => None,
+        FileKind::Fifo => Some("fifo"),
+        FileKind::Socket => Some("socket"),
+        FileKind::CharDevice => Some("char_device"),
+        FileKind::BlockDevice => Some("block_device"),
+    }
+}
+
+#[pymethods]
+impl SnapshotManifest {
+    /// Its number in the session; 0 is the baseline. (Snapshots taken before a restore have an `id` only.)
+    #[getter]
+    fn number(&self) -> u32 {
+        self.manifest.number
+    }
+
+    /// Names it within its session.
+    #[getter]
+    fn id(&self) -> String {
+        self.manifest.id.to_string()
+    }
+
+    /// When it was taken: ISO 8601, UTC.
+    #[getter]
+    fn timestamp(&self) -> &str {
+        &self.manifest.timestamp
+    }
+
+    /// The number of the snapshot before it.
+    #[getter]
+    fn parent(&self) -> Option<u32> {
+        self.manifest.parent
+    }
+
+    /// Commits to names, kinds, permission bits, contents and link targets.
+    #[getter]
+    fn merkle_root(&self) -> ContentHash {
+        ContentHash(*self.manifest.merkle_root.as_bytes())
+    }
+
+    /// Commits to everything that a restore puts back, to the rules and to the coverage.
+    #[getter]
+    fn state_root(&self) -> ContentHash {
+        ContentHash(*self.manifest.state_root.as_bytes())
+    }
+
+    /// Whether it was known to survive a loss of power when this manifest was made or loaded.
+    #[getter]
+    fn durable(&self) -> bool {
+        self.manifest.durable
+    }
+
+    /// What it holds and does not hold.
+    #[getter]
+    fn coverage(&self) -> Coverage {
+        Coverage::new(self.manifest.coverage.clone(), &self.names)
+    }
+
+    /// The regular files by path, in the order of paths; a new dict each time.
+    #[getter]
+    fn files<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let listed = self.list(py, |entry| engine::FileState::of(entry).map(FileState::from))?;
+        let dict = PyDict::new(py);
+        for (range, state) in &listed.entries {
+            dict.set_item(listed.path(py, range), Bound::new(py, *state)?)?;
+        }
+        Ok(dict)
+    }
+
+    /// The symbolic links, and where each leads.
+    #[getter]
+    fn symlinks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let target = |entry: &Entry| match &entry.kind {
+            Kind::Symlink { target } => Some(target.clone()),
+            _ => None,
+        };
+        let listed = self.list(py, target)?;
+        let dict = PyDict::new(py);
+        for (range, target) in &listed.entries {
+            dict.set_item(listed.path(py, range), paths::to_python(py, from_bytes(target)))?;
+        }
+        Ok(dict)
+    }
+
+    /// The directories, each before what is in it.
+    #[getter]
+    fn directories<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let listed = self.list(py, |entry| matches!(entry.kind, Kind::Dir { .. }).then_some(()))?;
+        PyList::new(py, listed.entries.iter().map(|(range, ())| listed.path(py, range)))
+    }
+
+    /// FIFOs, sockets and devices: "fifo", "socket", "char_device" or "block_device" by path.
+    #[getter]
+    fn special<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let listed = self.list(py, special)?;
+        let dict = PyDict::new(py);
+        for (range, kind) in &listed.entries {
+            dict.set_item(listed.path(py, range), kind)?;
+        }
+        Ok(dict)
+    }
+
+    /// Everything that was left out, as pairs of path and reason.
+    fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyString>, String)>> {
+        let left_out = long(py, &Watch::default(), |_| self.manifest.left_out().map_err(raise_object))?;
+        let shown = left_out
+            .into_iter()
+            .map(|(path, reason)| (paths::to_python(py, &self.names.given(path)), reason.to_string()));
+        Ok(shown.collect())
+    }
+
+    /// Whether this path is protected: a dict of status ("captured", "left_out", "not_there" or "outside"),
+    /// and for what was left out because_of (the path that was) and reason.
+    fn protection<'py>(&self, py: Python<'py>, path: PathArg) -> PyResult<Bound<'py, PyDict>> {
+        let path = self.names.root(path.0);
+        let found = long(py, &Watch::default(), |_| self.manifest.protection(&path).map_err(raise_object))?;
+        let dict = PyDict::new(py);
+        let status = match &found {
+            Protection::Captured => "captured",
+            Protection::LeftOut { .. } => "left_out",
+            Protection::NotThere => "not_there",
+            Protection::Outside => "outside",
+        };
+        dict.set_item("status", status)?;
+        if let Protection::LeftOut { because_of, reason } = found {
+            dict.set_item("because_of", paths::to_python(py, &self.names.given(because_of)))?;
+            dict.set_item("reason", reason.to_string())?;
+        }
+        Ok(dict)
+    }
+
+    /// As a plain dict, with everything in it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("number", self.manifest.number)?;
+        dict.set_item("id", self.id())?;
+        dict.set_item("timestamp", &self.manifest.timestamp)?;
+        dict.set_item("parent", self.manifest.parent)?;
+        dict.set_item("merkle_root", self.manifest.merkle_root.hex())?;
+        dict.set_item("state_root", self.manifest.state_root.hex())?;
+        dict.set_item("durable", self.manifest.durable)?;
+        let files = PyDict::new(py);
+        let listed = self.list(py, |entry| engine::FileState::of(entry).map(FileState::from))?;
+        for (range, state) in &listed.entries {
+            files.set_item(listed.path(py, range), state.to_dict(py)?)?;
+        }
+        dict.set_item("files", files)?;
+        dict.set_item("symlinks", self.symlinks(py)?)?;
+        dict.set_item("directories", self.directories(py)?)?;
+        dict.set_item("special", self.special(py)?)?;
+        dict.set_item("coverage", self.coverage().to_dict(py)?)?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("SnapshotManifest(number={}, files={})", self.manifest.number, self.manifest.coverage.files)
+    }
+}

@@ -1,0 +1,29 @@
+//! Snapshots: `SnapshotManager` and its values, over the snapshot engine.
+
+pub(crate) mod coverage;
+pub(crate) mod error;
+mod exclusion;
+mod manager;
+mod manifest;
+mod metadata;
+pub(crate) mod names;
+mod network;
+mod restored;
+mod turn;
+pub(crate) mod values;
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<values::ContentHash>()?;
+    module.add_class::<values::FileState>()?;
+    module.add_class::<values::Change>()?;
+    module.add_class::<coverage::Coverage>()?;
+    module.add_class::<exclusion::ExclusionConfig>()?;
+    module.add_class::<manifest::SnapshotManifest>()?;
+    module.add_class::<restored::RestoreReport>()?;
+    module.add_class::<metadata::SessionMetadata>()?;
+    module.add_class::<manager::SnapshotManager>()?;
+    // Found on the class where a restore is not what an error is about.
+    module.py().get_type::<crate::error::SnapshotError>().setattr("report", module.py().None())
+}

@@ -1,0 +1,153 @@
+//! What a restore did, and whether that is all it should have done.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nono::snapshot as engine;
+use nono::snapshot::restore::Why;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use super::names::Names;
+use super::values::change_list;
+use crate::error::{Raise, SnapshotError};
+use crate::paths;
+
+/// What a restore did. Every restore can be undone: what was there before it is in a snapshot of its own.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Clone, Debug)]
+pub(crate) struct RestoreReport {
+    done: Arc<Done>,
+}
+
+#[derive(Debug)]
+struct Done {
+    changes: Vec<engine::Change>,
+    skipped: Vec<(PathBuf, String)>,
+    failed: Vec<(PathBuf, String)>,
+    kept: Vec<PathBuf>,
+    safety: engine::SnapshotId,
+    complete: bool,
+    names: Arc<Names>,
+}
+
+/// What the rules of a snapshot leave to itself is left alone by restoring it, and no failure: a tracked path that was
+/// not captured, and a folder that has to stay for something in it that was excluded.
+fn is_expected(why: &Why) -> bool {
+    matches!(why, Why::RootFailed(_) | Why::RootUnknown | Why::HoldsOthers)
+}
+
+impl RestoreReport {
+    pub(crate) fn new(restored: engine::Restored, names: &Arc<Names>) -> RestoreReport {
+        let engine::Restored { outcome, safety } = restored;
+        let complete =
+            outcome.failed.is_empty() && outcome.skipped.iter().all(|skipped| is_expected(&skipped.why));
+        let given = |path: PathBuf| names.given(path);
+        let done = Done {
+            complete,
+            changes: outcome.changes,
+            skipped: outcome.skipped.into_iter().map(|one| (given(one.path), one.why.to_string())).collect(),
+            failed: outcome.failed.into_iter().map(|one| (given(one.path), one.error.to_string())).collect(),
+            kept: outcome.kept.into_iter().map(|kept| given(kept.path)).collect(),
+            safety,
+            names: Arc::clone(names),
+        };
+        RestoreReport { done: Arc::new(done) }
+    }
+
+    pub(crate) fn changes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        change_list(py, self.done.changes.iter().cloned(), &self.done.names)
+    }
+
+    /// Nothing, if everything is as it was in the snapshot; else the exception that says what is not.
+    pub(crate) fn incomplete(&self, py: Python<'_>) -> Option<PyErr> {
+        if self.done.complete {
+            return None;
+        }
+        let all: Vec<&(PathBuf, String)> = self.done.failed.iter().chain(&self.done.skipped).collect();
+        let (path, why) = all.first()?;
+        let more = if all.len() > 1 { format!(" (and {} more)", all.len() - 1) } else { String::new() };
+        let message = format!("not everything was restored: {}: {why}{more}", path.display());
+        let error = Raise::new("incomplete", message).about(path.clone()).as_a::<SnapshotError>();
+        // Exceptions take any attribute; if not, the message says what matters.
+        let _ = error.value(py).setattr("report", self.clone());
+        Some(error)
+    }
+}
+
+type Pairs<'py> = Vec<(Bound<'py, PyString>, String)>;
+
+fn pairs<'py>(py: Python<'py>, pairs: &[(PathBuf, String)]) -> Pairs<'py> {
+    pairs.iter().map(|(path, why)| (paths::to_python(py, path), why.clone())).collect()
+}
+
+#[pymethods]
+impl RestoreReport {
+    /// What changed in the tree, sorted by path.
+    #[getter]
+    fn applied<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.changes(py)
+    }
+
+    /// What was left as it is, as pairs of path and reason.
+    #[getter]
+    fn skipped<'py>(&self, py: Python<'py>) -> Pairs<'py> {
+        pairs(py, &self.done.skipped)
+    }
+
+    /// What could not be restored, or not completely, as pairs of path and reason.
+    #[getter]
+    fn failed<'py>(&self, py: Python<'py>) -> Pairs<'py> {
+        pairs(py, &self.done.failed)
+    }
+
+    /// What somebody wrote while the restore worked; it went to the store before it was displaced.
+    #[getter]
+    fn kept<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
+        self.done.kept.iter().map(|path| paths::to_python(py, path)).collect()
+    }
+
+    /// The id of the snapshot that was taken before: `undo_restore` goes back to it.
+    #[getter]
+    fn safety(&self) -> String {
+        self.done.safety.to_string()
+    }
+
+    /// Everything that the snapshot holds is as it was.
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.done.complete
+    }
+
+    /// As a plain dict.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("applied", self.changes(py)?.call_method0("to_dict")?)?;
+        for (name, list) in [("skipped", &self.done.skipped), ("failed", &self.done.failed)] {
+            let list: Vec<_> = pairs(py, list)
+                .into_iter()
+                .map(|(path, reason)| {
+                    let dict = PyDict::new(py);
+                    dict.set_item("path", path)?;
+                    dict.set_item("reason", reason)?;
+                    Ok(dict)
+                })
+                .collect::<PyResult<_>>()?;
+            dict.set_item(name, list)?;
+        }
+        dict.set_item("kept", self.kept(py))?;
+        dict.set_item("safety", self.safety())?;
+        dict.set_item("is_complete", self.done.complete)?;
+        Ok(dict)
+    }
+
+    pub(crate) fn __repr__(&self) -> String {
+        let Done { changes, skipped, failed, .. } = &*self.done;
+        format!(
+            "RestoreReport(applied={}, skipped={}, failed={})",
+            changes.len(),
+            skipped.len(),
+            failed.len()
+        )
+    }
+}

@@ -1,0 +1,154 @@
+//! One engine for several threads: each takes its turn, and waits for it without the interpreter.
+//!
+//! A process that was forked has the engine's memory, but none of its threads: it opens an engine of its own, and the
+//! copy is forgotten, because ending it would wait for a thread that is not there.
+
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nono::snapshot::{ExclusionConfig, Limits, ManagerOptions, SnapshotManager};
+use pyo3::prelude::*;
+
+use super::error::{cancelled, raise};
+use crate::error::{Raise, SnapshotError};
+use crate::long::Live;
+
+/// How often a waiting thread looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a manager is opened with.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) session: PathBuf,
+    /// Resolved.
+    pub(crate) tracked: Vec<PathBuf>,
+    pub(crate) exclusion: ExclusionConfig,
+    pub(crate) limits: Limits,
+    pub(crate) options: ManagerOptions,
+}
+
+impl Opening {
+    fn open(&self, live: &Live) -> PyResult<SnapshotManager> {
+        let Opening { session, tracked, exclusion, limits, options } = self.clone();
+        SnapshotManager::observed(session, tracked, exclusion, limits, options, live.clone()).map_err(raise)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Turn {
+    opening: Opening,
+    slot: Mutex<Slot>,
+    free: Condvar,
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// Whose threads belong to the engine.
+    process: u32,
+    /// None while somebody has it.
+    manager: Option<SnapshotManager>,
+    closed: bool,
+}
+
+impl Turn {
+    /// Open the engine. Gives its roots, too.
+    pub(crate) fn open(mut opening: Opening, live: &Live) -> PyResult<(Turn, Vec<PathBuf>)> {
+        let mut manager = opening.open(live)?;
+        manager.observe(());
+        let roots = manager.roots().to_vec();
+        // For whoever opens it again: from another folder the same name may be another place.
+        manager.session().dir().clone_into(&mut opening.session);
+        let slot = Mutex::new(Slot { process: std::process::id(), manager: Some(manager), closed: false });
+        Ok((Turn { opening, slot, free: Condvar::new() }, roots))
+    }
+
+    pub(crate) fn session(&self) -> &PathBuf {
+        &self.opening.session
+    }
+
+    /// Work with the engine, alone.
+    pub(crate) fn with<T>(
+        &self,
+        live: &Live,
+        work: impl FnOnce(&mut SnapshotManager) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let mut taken = Taken { turn: self, manager: Some(self.take(live)?) };
+        let Some(manager) = taken.manager.as_mut() else { return Err(cancelled()) };
+        manager.observe(live.clone());
+        work(manager)
+    }
+
+    /// End the engine; what it took is settled before, if that is wanted.
+    pub(crate) fn close(&self, live: &Live, settle: bool) -> PyResult<()> {
+        if !self.lock().closed {
+            if settle {
+                self.with(live, |manager| manager.settle().map(drop).map_err(raise))?;
+            }
+            let manager = self.take(live)?;
+            self.lock().closed = true;
+            self.free.notify_all();
+            drop(manager);
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, live: &Live) -> PyResult<SnapshotManager> {
+        let mut slot = self.lock();
+        loop {
+            if slot.closed {
+                let error = Raise::new("closed", "this manager is closed").about(self.session());
+                return Err(error.as_a::<SnapshotError>());
+            }
+            if slot.process != std::process::id() {
+                std::mem::forget(slot.manager.take());
+                slot.manager = Some(self.opening.open(live)?);
+                slot.process = std::process::id();
+            }
+            if let Some(manager) = slot.manager.take() {
+                return Ok(manager);
+            }
+            if live.is_cancelled() {
+                return Err(cancelled());
+            }
+            slot = self.free.wait_timeout(slot, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Gives the engine back, whatever happens.
+struct Taken<'a> {
+    turn: &'a Turn,
+    manager: Option<SnapshotManager>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if let Some(manager) = &mut self.manager {
+            manager.observe(());
+        }
+        self.turn.lock().manager = self.manager.take();
+        self.turn.free.notify_one();
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let manager = slot.manager.take();
+        if slot.process != std::process::id() {
+            std::mem::forget(manager);
+            return;
+        }
+        // It waits for its own thread; nobody else should wait with it. While Python ends, there is nobody else.
+        let mut manager = Some(manager);
+        let _ = Python::try_attach(|py| {
+            let manager = manager.take();
+            py.detach(|| drop(manager));
+        });
+    }
+}

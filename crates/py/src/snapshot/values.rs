@@ -1,0 +1,224 @@
+//! The small values: hashes, files, changes.
+
+use std::path::PathBuf;
+
+use nono::snapshot as engine;
+use nono::snapshot::ChangeType;
+use nono::snapshot::diff::FileKind;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use super::names::Names;
+use crate::paths;
+
+/// A SHA-256: of a file's content, or of a whole snapshot.
+#[pyclass(frozen, eq, module = "nono_py")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContentHash(pub(crate) [u8; 32]);
+
+impl ContentHash {
+    fn text(self) -> String {
+        engine::ContentHash::from_bytes(self.0).hex()
+    }
+}
+
+#[pymethods]
+impl ContentHash {
+    /// 64 hexadecimal digits, in lower case.
+    fn hex(&self) -> String {
+        self.text()
+    }
+
+    /// As a plain dict.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("hex", self.text())?;
+        Ok(dict)
+    }
+
+    fn __str__(&self) -> String {
+        self.text()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ContentHash({}...)", self.text().get(..16).unwrap_or_default())
+    }
+
+    fn __hash__(&self) -> i64 {
+        self.0.first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
+    }
+}
+
+/// A regular file in a snapshot.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileState {
+    hash: [u8; 32],
+    size: u64,
+    seconds: i64,
+    nanos: u32,
+    permissions: u16,
+}
+
+impl From<engine::FileState> for FileState {
+    fn from(state: engine::FileState) -> FileState {
+        FileState {
+            hash: *state.hash.as_bytes(),
+            size: state.size,
+            seconds: state.mtime.seconds,
+            nanos: state.mtime.nanos,
+            permissions: state.permissions,
+        }
+    }
+}
+
+#[pymethods]
+impl FileState {
+    /// The SHA-256 of its bytes (of files over 1 GiB, over the hashes of their pieces).
+    #[getter]
+    fn hash(&self) -> ContentHash {
+        ContentHash(self.hash)
+    }
+
+    /// In bytes.
+    #[getter]
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// When it was changed, in whole seconds since 1970.
+    #[getter]
+    fn mtime(&self) -> i64 {
+        self.seconds
+    }
+
+    /// The same in nanoseconds.
+    #[getter]
+    fn mtime_ns(&self) -> i128 {
+        i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanos)
+    }
+
+    /// The permission bits: `mode & 0o7777`.
+    #[getter]
+    fn permissions(&self) -> u16 {
+        self.permissions
+    }
+
+    /// As a plain dict.
+    pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("hash", self.hash().text())?;
+        dict.set_item("size", self.size)?;
+        dict.set_item("mtime", self.seconds)?;
+        dict.set_item("mtime_ns", self.mtime_ns())?;
+        dict.set_item("permissions", self.permissions)?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("FileState(size={}, permissions={:o})", self.size, self.permissions)
+    }
+}
+
+/// One path that differs.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    path: PathBuf,
+    change: engine::Change,
+}
+
+impl Change {
+    pub(crate) fn new(change: engine::Change, names: &Names) -> Change {
+        Change { path: names.given(change.path.clone()), change }
+    }
+
+    fn type_word(&self) -> &'static str {
+        match self.change.change_type {
+            ChangeType::Created => "created",
+            ChangeType::Modified => "modified",
+            ChangeType::Deleted => "deleted",
+            ChangeType::PermissionsChanged => "permissions_changed",
+        }
+    }
+}
+
+fn hash_of(version: Option<&engine::diff::Version>) -> Option<ContentHash> {
+    Some(ContentHash(*version?.hash?.as_bytes()))
+}
+
+#[pymethods]
+impl Change {
+    /// Below the tracked path, as that was given.
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        paths::to_python(py, &self.path)
+    }
+
+    /// "created", "modified", "deleted" or "permissions_changed".
+    #[getter]
+    fn change_type(&self) -> &'static str {
+        self.type_word()
+    }
+
+    /// How many bytes a regular file grew by.
+    #[getter]
+    fn size_delta(&self) -> i64 {
+        self.change.size_delta
+    }
+
+    /// What it is now, or was before it went: "file", "symlink", "directory" or "special".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.change.new.as_ref().or(self.change.old.as_ref()).map(|version| version.kind) {
+            Some(FileKind::File) | None => "file",
+            Some(FileKind::Symlink) => "symlink",
+            Some(FileKind::Directory) => "directory",
+            Some(FileKind::Fifo | FileKind::Socket | FileKind::CharDevice | FileKind::BlockDevice) => {
+                "special"
+            }
+        }
+    }
+
+    /// Of a regular file, before.
+    #[getter]
+    fn old_hash(&self) -> Option<ContentHash> {
+        hash_of(self.change.old.as_ref())
+    }
+
+    /// Of a regular file, after.
+    #[getter]
+    fn new_hash(&self) -> Option<ContentHash> {
+        hash_of(self.change.new.as_ref())
+    }
+
+    /// As a plain dict.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("path", self.path(py))?;
+        dict.set_item("change_type", self.type_word())?;
+        dict.set_item("size_delta", self.change.size_delta)?;
+        dict.set_item("kind", self.kind())?;
+        dict.set_item("old_hash", self.old_hash().map(ContentHash::text))?;
+        dict.set_item("new_hash", self.new_hash().map(ContentHash::text))?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Change(path={}, type={})", self.path(py).repr()?.to_str()?, self.type_word()))
+    }
+}
+
+/// Changes as Python sees them: `nono_py.ChangeList`, which is a list.
+pub(crate) fn change_list<'py>(
+    py: Python<'py>,
+    changes: impl IntoIterator<Item = engine::Change>,
+    names: &Names,
+) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS
+        .get_or_try_init(py, || py.import("nono_py._changes")?.getattr("ChangeList").map(Bound::unbind))?;
+    let changes: Vec<Change> = changes.into_iter().map(|change| Change::new(change, names)).collect();
+    class.bind(py).call1((PyList::new(py, changes)?,))
+}

@@ -1,0 +1,1 @@
+"""The documented interface, fact by fact: code written for it has to run."""
