@@ -1,7 +1,7 @@
 //! `nono_py._nono_py`: the native half of the Python package, over crate `nono`.
 //!
 //! Nothing is decided here. Arguments become values of the library, its answers become Python objects, its errors
-//! exceptions ([`error`]); long work runs beside the caller's thread, which waits without the interpreter ([`long`]).
+//! exceptions (`error`); long work runs beside the caller's thread, which waits without the interpreter (`long`).
 //! What is more comfortable in Python (context managers, async variants, the audit module) is in `python/nono_py`.
 
 #![allow(clippy::needless_pass_by_value, reason = "arguments arrive as Python hands them over")]

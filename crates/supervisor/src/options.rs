@@ -25,7 +25,7 @@ pub struct Options {
     /// Keep the caller's terminal: no pty.
     pub interactive: bool,
     /// The person may be asked, on their terminal, which the command never gets then. Leases can be had from the stage
-    /// while [`run`] goes on. Not together with `interactive`.
+    /// while [`run`](crate::run) goes on. Not together with `interactive`.
     pub asking: Option<Stage>,
     /// Listen to the error output for the diagnostic.
     pub listen: bool,
