@@ -2,17 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, final
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypedDict, final, type_check_only
+from typing import Any, ClassVar, Literal, TypedDict, final, overload, type_check_only
 
 from typing_extensions import NotRequired
-from typing import Any, Literal, final
 
 from ._changes import ChangeList
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, final, overload
-
 from ._checkpoints import CheckpointList
 
 StrPath = str | os.PathLike[str]

@@ -15,7 +15,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from . import _nono_py, _session
-from . import _nono_py as _native
 from ._changes import ChangeList
 from ._checkpoints import CheckpointList
 from ._nono_py import Cancel, Cancelled, SnapshotManager, SnapshotManifest
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 StrPath = Union[str, "os.PathLike[str]"]
 Progress = Callable[[int, int], object]
-Which = Union[int, str, _native.Checkpoint]
+Which = Union[int, str, _nono_py.Checkpoint]
 
 _T = TypeVar("_T")
 
@@ -90,13 +89,13 @@ class CheckpointManager:
     on ``manager`` itself.
     """
 
-    def __init__(self, manager: _native.CheckpointManager | StrPath | None = None, **settings: Any) -> None:
-        if isinstance(manager, _native.CheckpointManager):
+    def __init__(self, manager: _nono_py.CheckpointManager | StrPath | None = None, **settings: Any) -> None:
+        if isinstance(manager, _nono_py.CheckpointManager):
             if settings:
                 raise TypeError("a manager that is there already takes no settings")
             self.manager = manager
         else:
-            self.manager = _native.CheckpointManager(manager, **settings)
+            self.manager = _nono_py.CheckpointManager(manager, **settings)
 
     async def new_turn(self, turn: str | None = None) -> str:
         """A new turn begins; its name."""
@@ -111,7 +110,7 @@ class CheckpointManager:
         tool: str | None = None,
         call: str | None = None,
         progress: Progress | None = None,
-    ) -> _native.CheckpointResult:
+    ) -> _nono_py.CheckpointResult:
         """A checkpoint unless this turn has one or nothing changed."""
         return await run_in_thread(
             lambda cancel: self.manager.ensure_checkpoint(
@@ -121,7 +120,7 @@ class CheckpointManager:
 
     async def create(
         self, dir: StrPath, message: str = "by hand", *, turn: str | None = None, progress: Progress | None = None
-    ) -> _native.CheckpointResult:
+    ) -> _nono_py.CheckpointResult:
         """A checkpoint now."""
         return await run_in_thread(
             lambda cancel: self.manager.create(dir, message, turn=turn, progress=progress, cancel=cancel)
@@ -137,7 +136,7 @@ class CheckpointManager:
         tool: str | None = None,
         call: str | None = None,
         required: bool = False,
-    ) -> AsyncIterator[_native.CheckpointCall]:
+    ) -> AsyncIterator[_nono_py.CheckpointCall]:
         """Around a call of an agent's tool: a checkpoint before, a mark of what it left after."""
         begun = self.manager.call(dir, reason, turn=turn, tool=tool, call=call, required=required)
         try:
@@ -163,7 +162,7 @@ class CheckpointManager:
         """The agent is done for now."""
         await run_in_thread(lambda _: self.manager.agent_stopped(dir, turn=turn))
 
-    async def take_notes(self) -> list[_native.CheckpointNote]:
+    async def take_notes(self) -> list[_nono_py.CheckpointNote]:
         """What restores undid and the agent was not told yet."""
         return await run_in_thread(lambda _: self.manager.take_notes())
 
@@ -175,7 +174,7 @@ class CheckpointManager:
 
     async def find(
         self, dir: StrPath, checkpoint: Which | None = None, *, turn: str | None = None
-    ) -> _native.Checkpoint:
+    ) -> _nono_py.Checkpoint:
         """One checkpoint."""
         return await run_in_thread(lambda _: self.manager.find(dir, checkpoint, turn=turn))
 
@@ -187,7 +186,7 @@ class CheckpointManager:
         *,
         glob: str | Sequence[str] | None = None,
         progress: Progress | None = None,
-    ) -> _native.CheckpointDiff:
+    ) -> _nono_py.CheckpointDiff:
         """What changed since a checkpoint."""
         return await run_in_thread(
             lambda cancel: self.manager.diff(dir, checkpoint, path, glob=glob, progress=progress, cancel=cancel)
@@ -195,33 +194,33 @@ class CheckpointManager:
 
     async def plan(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
-    ) -> _native.CheckpointPlan:
+    ) -> _nono_py.CheckpointPlan:
         """What ``restore`` with the same arguments would do."""
         return await run_in_thread(lambda cancel: self.manager.plan(dir, checkpoint, **choice, cancel=cancel))
 
     async def restore(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
-    ) -> _native.RestoreOutcome:
+    ) -> _nono_py.RestoreOutcome:
         """Put a checkpoint back, by the arguments of ``nono_py.CheckpointManager.restore``; see ``plan`` for a dry run."""
         if choice.get("dry_run"):
             raise ValueError("a dry run is plan()")
         return await run_in_thread(lambda cancel: self.manager.restore(dir, checkpoint, **choice, cancel=cancel))
 
-    async def undo(self, dir: StrPath, *, progress: Progress | None = None) -> _native.RestoreOutcome:
+    async def undo(self, dir: StrPath, *, progress: Progress | None = None) -> _nono_py.RestoreOutcome:
         """Take the last restore of the project back."""
         return await run_in_thread(lambda cancel: self.manager.undo(dir, progress=progress, cancel=cancel))
 
-    async def status(self) -> _native.CheckpointStatus:
+    async def status(self) -> _nono_py.CheckpointStatus:
         """All projects, and what their checkpoints take."""
         return await run_in_thread(lambda _: self.manager.status())
 
-    async def prune(self, **limits: Any) -> _native.PruneReport:
+    async def prune(self, **limits: Any) -> _nono_py.PruneReport:
         """Remove what is old or too much, by the arguments of ``nono_py.CheckpointManager.prune``."""
         return await run_in_thread(lambda _: self.manager.prune(**limits))
 
     async def verify(
         self, dir: StrPath | None = None, *, progress: Progress | None = None
-    ) -> _native.CheckpointVerification:
+    ) -> _nono_py.CheckpointVerification:
         """Check that everything that checkpoints need is there and unaltered."""
         return await run_in_thread(lambda cancel: self.manager.verify(dir, progress=progress, cancel=cancel))
 
