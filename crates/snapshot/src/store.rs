@@ -12,6 +12,7 @@ mod files;
 mod gc;
 mod index;
 mod large;
+mod ledger;
 mod pack;
 mod record;
 mod rewrite;
@@ -38,6 +39,7 @@ use view::View;
 
 pub use error::{Damage, Problem, StoreError};
 pub use gc::Collected;
+pub use ledger::{Balance, Owner, Quota};
 pub use settle::{Settled, Synced};
 pub use staged::LargeStaged;
 pub use usage::{Shares, Usage};
@@ -139,6 +141,8 @@ pub struct Store {
     tmp: Arc<Folder>,
     view: View,
     boot: [u8; 16],
+    /// Limits that writers keep to.
+    quota: Option<Quota>,
 }
 
 impl Store {
@@ -152,6 +156,7 @@ impl Store {
             tmp: Arc::new(root.make_folder("tmp")?),
             view: View::default(),
             boot: view::boot_id(),
+            quota: None,
             root,
         })
     }
@@ -309,7 +314,10 @@ struct Temp {
 
 impl Temp {
     fn make(parent: &Arc<Folder>, prefix: &str) -> Result<Temp, StoreError> {
-        let name = format!("{prefix}{}", files::unique());
+        Temp::named(parent, format!("{prefix}{}", files::unique()))
+    }
+
+    fn named(parent: &Arc<Folder>, name: String) -> Result<Temp, StoreError> {
         let folder = parent.make_folder(&name)?;
         Ok(Temp { parent: Arc::clone(parent), name, folder })
     }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::StoreError;
 use super::files::{Lock, unique};
+use super::ledger::{Account, Class, spare};
 use super::large::{PACKED, file_name, folder_name};
 use super::pack::{BuiltPack, PackBuilder};
 use super::record::{Codec, HEAD, Packer};
@@ -26,10 +27,13 @@ const SHARDS: usize = 64;
 const OVERHEAD: u64 = HEAD as u64 + 52;
 /// A pack is closed here: settling needs room for one more pack, not for one more store.
 const PACK: u64 = 256 << 20;
+const SMALLEST_PACK: u64 = 64 << 10;
+/// What a new pack and its index take on disk beside their bytes.
+const PACK_OVERHEAD: u64 = 8 << 10;
 /// How often an appender looks for packs of others.
 const LOOK: u32 = 4096;
 
-/// How to write.
+/// How to write. What the store's quota leaves is the limit in any case.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {
     /// Compress on the way: slower, for when the budget is tight.
@@ -71,6 +75,8 @@ pub struct StoreWriter<'s> {
     failed: AtomicBool,
     /// Made with the first object: a writer that finds everything there leaves the disk alone.
     temp: Mutex<Option<Arc<Temp>>>,
+    /// After the temporary files, so that they are gone when what they took is given back.
+    account: Option<Account>,
     lock: Lock,
 }
 
@@ -95,8 +101,10 @@ impl Store {
                 .ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })?,
         };
         self.view.refresh_if_changed(self)?;
+        let account = self.quota.as_ref().map(|quota| Account::open(self, quota)).transpose()?;
         Ok(StoreWriter {
             store: self,
+            account,
             options,
             spent: AtomicU64::new(0),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -137,10 +145,19 @@ impl<'s> StoreWriter<'s> {
 
     /// Make visible what the appenders, all finished, wrote. From here on it survives the end of this process;
     /// [`Store::sync`] or [`Store::settle`] make it survive a loss of power.
-    pub fn publish(self) -> Result<Published, StoreError> {
+    pub fn publish(mut self) -> Result<Published, StoreError> {
         if self.failed.load(Ordering::SeqCst) {
             return Err(StoreError::Incomplete { dir: self.store.dir().to_owned() });
         }
+        let published = match self.account.take() {
+            Some(mut account) => account.commit(self.store, || self.make_visible())?,
+            None => self.make_visible()?,
+        };
+        let Counts { objects, packs, large, bytes } = published;
+        Ok(Published { objects, packs, large, bytes, _lock: self.lock })
+    }
+
+    fn make_visible(&self) -> Result<Counts, StoreError> {
         let mut published = Counts::default();
         let temp = locked(&self.temp).take();
         if let Some(temp) = &temp {
@@ -151,9 +168,7 @@ impl<'s> StoreWriter<'s> {
                 published.bytes += built.publish(&temp.folder, &self.store.packs, self.store.boot, None)?;
             }
         }
-        drop(temp);
-        let Counts { objects, packs, large, bytes } = published;
-        Ok(Published { objects, packs, large, bytes, _lock: self.lock })
+        Ok(published)
     }
 
     fn publish_large(&self, temp: &Temp, published: &mut Counts) -> Result<(), StoreError> {
@@ -176,7 +191,8 @@ impl<'s> StoreWriter<'s> {
         if let Some(temp) = &*temp {
             return Ok(Arc::clone(temp));
         }
-        let made = Arc::new(Temp::make(&self.store.tmp, TEMP)?);
+        let id = self.account.as_ref().map_or_else(unique, |account| account.id().to_owned());
+        let made = Arc::new(Temp::named(&self.store.tmp, format!("{TEMP}{id}"))?);
         *temp = Some(Arc::clone(&made));
         Ok(made)
     }
@@ -200,30 +216,63 @@ impl<'s> StoreWriter<'s> {
         if shard.contains(&key) {
             return Ok(false);
         }
-        let spare = if key.kind == ObjectKind::Blob { self.options.spare } else { 0 };
-        self.reserve_up_to(cost, spare)?;
+        let class = if key.kind == ObjectKind::Blob { Class::Content } else { Class::Other };
+        self.reserve_as(cost, class)?;
         shard.insert(key);
         Ok(true)
     }
 
     /// For contents.
     pub(super) fn reserve(&self, cost: u64) -> Result<(), StoreError> {
-        self.reserve_up_to(cost, self.options.spare)
+        self.reserve_as(cost, Class::Content)
     }
 
-    fn reserve_up_to(&self, cost: u64, spare: u64) -> Result<(), StoreError> {
+    /// For a file beside the objects that is about to be written: a stat cache.
+    pub fn reserve_beside(&self, cost: u64) -> Result<(), StoreError> {
+        self.reserve_as(cost, Class::Other)
+    }
+
+    fn reserve_as(&self, cost: u64, class: Class) -> Result<(), StoreError> {
+        let spare = if class == Class::Content { self.options.spare } else { 0 };
         let most = self.options.budget.unwrap_or(u64::MAX).saturating_sub(spare);
         let add = |spent: u64| spent.checked_add(cost).filter(|sum| *sum <= most);
         let spent = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        spent.map(drop).map_err(|spent| StoreError::OverBudget {
+        spent.map_err(|spent| StoreError::OverBudget {
             needed: cost,
             left: most.saturating_sub(spent),
             dir: self.store.dir().to_owned(),
-        })
+        })?;
+        let Some(account) = &self.account else { return Ok(()) };
+        let reserved = account.reserve(self.store, cost, class);
+        if reserved.is_err() {
+            self.spent.fetch_sub(cost, Ordering::Relaxed);
+        }
+        reserved
     }
 
+    /// Of what was reserved for contents.
     pub(super) fn give_back(&self, cost: u64) {
         self.spent.fetch_sub(cost, Ordering::Relaxed);
+        if let Some(account) = &self.account {
+            account.give_back(cost, Class::Content);
+        }
+    }
+
+    /// A pack is closed here: rewriting one needs room for one more, which is kept from contents.
+    fn largest_pack(&self) -> u64 {
+        let limit = self.store.quota.as_ref().map_or(0, |quota| quota.total);
+        if limit == 0 { PACK } else { PACK.min(spare(limit)).max(SMALLEST_PACK) }
+    }
+}
+
+#[cfg(test)]
+impl StoreWriter<'_> {
+    /// End as a killed process does: what is on disk stays, locks fall.
+    pub(super) fn die(mut self) {
+        if let Some(account) = self.account.take() {
+            account.die();
+        }
+        std::mem::forget(locked(&self.temp).take());
     }
 }
 
@@ -287,7 +336,8 @@ impl<'w> Appender<'w> {
             None => None,
         };
         let (codec, payload) = packed.as_deref().map_or((Codec::Raw, bytes), |packed| (Codec::Zstd, packed));
-        let cost = payload.len() as u64 + OVERHEAD;
+        let new_pack = if self.needs_pack() { PACK_OVERHEAD } else { 0 };
+        let cost = payload.len() as u64 + OVERHEAD + new_pack;
         if !self.writer.take_on(key, cost)? {
             return Ok(Put::AlreadyThere);
         }
@@ -300,7 +350,7 @@ impl<'w> Appender<'w> {
     }
 
     fn append(&mut self, key: Key, codec: Codec, raw: u32, payload: &[u8]) -> Result<(), StoreError> {
-        if self.pack.as_ref().is_some_and(|pack| pack.len() >= PACK) {
+        if self.needs_pack() {
             self.close()?;
         }
         let pack = match &mut self.pack {
@@ -308,6 +358,10 @@ impl<'w> Appender<'w> {
             none => none.insert(PackBuilder::create(&self.writer.temp()?.folder, &unique())?),
         };
         pack.append(key, codec, raw, payload)
+    }
+
+    fn needs_pack(&self) -> bool {
+        self.pack.as_ref().is_none_or(|pack| pack.len() >= self.writer.largest_pack())
     }
 
     fn close(&mut self) -> Result<(), StoreError> {

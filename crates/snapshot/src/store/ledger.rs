@@ -1,0 +1,471 @@
+//! Budget ledger: how many bytes a store and the folders beside it take on disk, and how many more each writer may add.
+//!
+//! `ledger/books` holds the committed bytes and the reservations of live writers. A writer reserves in steps while it
+//! writes, and commits what it used in the transaction that makes its packs visible. So `committed + reserved <= limit`
+//! holds at every moment, temporary files included. Each writer holds an flock on a file of its own; when it dies, the
+//! next one drops its reservation and counts what is on disk. The books are a cache: where they are missing, damaged or
+//! in doubt, the disk is counted again, and no writer is refused before that.
+//!
+//! A part of the limit ([`spare`]) is kept from contents, for the nodes and records that name them and for rewriting a
+//! pack.
+
+mod books;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use self::books::{Books, Reserved};
+use super::error::StoreError;
+use super::files::{Folder, Lock, allocated, unique};
+use super::{Store, rewrite, writer};
+
+const FOLDER: &str = "ledger";
+const BOOKS: &str = "books";
+const LOCK: &str = "lock";
+/// How the name of a writer's lock file begins.
+const WRITER: &str = "w-";
+/// Bounds of the step in which room is reserved, and its share of the room that is left.
+const SMALLEST_STEP: u64 = 64 << 10;
+const LARGEST_STEP: u64 = 4 << 20;
+const STEP_SHARE: u64 = 256;
+/// What a snapshot takes beside its objects: manifest, record, folders.
+const BESIDE: u64 = 64 << 10;
+/// Largest part that is kept from contents.
+const MOST_SPARE: u64 = 64 << 20;
+
+/// Owner of what is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    #[default]
+    Session,
+    Checkpoint,
+    /// Settling and collecting, which replace packs by smaller ones.
+    Maintenance,
+}
+
+/// Limits on the bytes that a store and the folders beside it take on disk; 0 is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    pub owner: Owner,
+    /// Limit on everything.
+    pub total: u64,
+    /// Limit on what checkpoints alone need; for [`Owner::Checkpoint`].
+    pub checkpoints: u64,
+    /// Names of folders in the store's parent folder that count, too.
+    pub beside: Vec<String>,
+}
+
+impl Quota {
+    fn limit(total: u64, class: Class) -> u64 {
+        match (total, class) {
+            (0, _) => u64::MAX,
+            (total, Class::Content) => total - spare(total),
+            (total, Class::Other) => total,
+        }
+    }
+}
+
+/// The part of a limit that is kept from contents.
+pub(super) fn spare(limit: u64) -> u64 {
+    (limit / 16).min(MOST_SPARE)
+}
+
+/// What room is reserved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Content,
+    /// Nodes, rules, indexes, caches, packs that are rewritten.
+    Other,
+}
+
+/// What the ledger knows without counting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    pub committed: u64,
+    /// Of live writers, and of dead ones that no writer has met yet.
+    pub reserved: u64,
+    /// Part of `committed` that only checkpoints need: exact after a count, never too small otherwise.
+    pub checkpoints: u64,
+    pub checkpoints_exact: bool,
+    /// All that checkpoints ever wrote: tells a count what came meanwhile.
+    pub checkpoints_written: u64,
+}
+
+/// Room that one class of a writer's objects has and uses.
+#[derive(Debug, Default)]
+struct Pool {
+    granted: AtomicU64,
+    used: AtomicU64,
+}
+
+impl Pool {
+    fn take(&self, cost: u64) -> bool {
+        let granted = self.granted.load(Ordering::SeqCst);
+        let add = |used: u64| used.checked_add(cost).filter(|sum| *sum <= granted);
+        self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add).is_ok()
+    }
+
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::SeqCst)
+    }
+}
+
+/// One writer's account. Dropped without a commit, it gives back everything.
+#[derive(Debug)]
+pub(super) struct Account {
+    ledger: Ledger,
+    quota: Quota,
+    id: String,
+    contents: Pool,
+    others: Pool,
+    extending: Mutex<()>,
+    settled: bool,
+    /// Tells others that this writer lives.
+    alive: Option<Lock>,
+}
+
+/// The ledger's folder.
+#[derive(Debug)]
+struct Ledger {
+    folder: Folder,
+}
+
+/// The books, held by one process at a time.
+struct Open<'a> {
+    ledger: &'a Ledger,
+    store: &'a Store,
+    books: Books,
+    _lock: Lock,
+}
+
+impl Ledger {
+    fn of(store: &Store) -> Result<Ledger, StoreError> {
+        Ok(Ledger { folder: store.root.make_folder(FOLDER)? })
+    }
+
+    /// Hold the books. Missing or damaged ones are made from what is on disk.
+    fn open<'a>(&'a self, store: &'a Store, quota: Option<&Quota>) -> Result<Open<'a>, StoreError> {
+        let lock = Lock::take(&self.folder, LOCK, true, true)?
+            .ok_or_else(|| StoreError::Busy { path: self.folder.path_of(LOCK) })?;
+        let known = Books::read(&self.folder, BOOKS)?;
+        let fresh = known.is_none();
+        let mut open = Open { ledger: self, store, books: known.unwrap_or_default(), _lock: lock };
+        if let Some(quota) = quota {
+            open.books.beside.clone_from(&quota.beside);
+            if quota.total > 0 {
+                open.books.total_limit = quota.total;
+            }
+        }
+        if fresh {
+            open.books.writers = self.live_writers(store)?;
+            open.recount()?;
+            open.books.checkpoints = open.books.committed;
+        }
+        Ok(open)
+    }
+
+    /// Writers that hold their lock, with what they have written so far: for books that were lost. Each puts down the
+    /// rest of what it holds when it asks for more.
+    fn live_writers(&self, store: &Store) -> Result<Vec<Reserved>, StoreError> {
+        let mut live = Vec::new();
+        for name in self.folder.names()?.into_iter().filter(|name| name.starts_with(WRITER)) {
+            if self.is_alive(&name)? {
+                let id = name.trim_start_matches(WRITER).to_owned();
+                let bytes = temporary(store, &id)?;
+                live.push(Reserved { id, owner: Owner::Session, bytes });
+            } else {
+                self.folder.unlink(&name)?;
+            }
+        }
+        Ok(live)
+    }
+
+    fn is_alive(&self, name: &str) -> Result<bool, StoreError> {
+        if self.folder.stat(name)?.is_none() {
+            return Ok(false);
+        }
+        Ok(Lock::take(&self.folder, name, true, false)?.is_none())
+    }
+}
+
+fn lock_name(id: &str) -> String {
+    format!("{WRITER}{id}")
+}
+
+impl Open<'_> {
+    /// Count what is on disk, without the temporary files of live writers: those are reserved.
+    fn recount(&mut self) -> Result<(), StoreError> {
+        let usage = self.store.usage()?;
+        let mut committed = usage.total();
+        for writer in &self.books.writers {
+            committed = committed.saturating_sub(temporary(self.store, &writer.id)?);
+        }
+        for name in &self.books.beside {
+            committed = committed.saturating_add(disk_bytes(self.store.dir(), name)?);
+        }
+        self.books.committed = committed;
+        self.books.checkpoints = self.books.checkpoints.min(committed);
+        self.books.exact = true;
+        Ok(())
+    }
+
+    /// Drop the reservations of dead writers; what they left on disk is counted.
+    fn drop_dead(&mut self) -> Result<(), StoreError> {
+        let mut dead = Vec::new();
+        for writer in &self.books.writers {
+            if !self.ledger.is_alive(&lock_name(&writer.id))? {
+                dead.push(writer.id.clone());
+            }
+        }
+        if dead.is_empty() {
+            return Ok(());
+        }
+        for id in &dead {
+            self.ledger.folder.unlink(&lock_name(id))?;
+        }
+        self.books.writers.retain(|writer| !dead.contains(&writer.id));
+        self.recount()
+    }
+
+    fn room(&self, quota: &Quota, class: Class) -> u64 {
+        let books = &self.books;
+        let all = Quota::limit(quota.total, class);
+        let all = all.saturating_sub(books.committed).saturating_sub(books.reserved(None));
+        if quota.owner != Owner::Checkpoint {
+            return all;
+        }
+        let own = Quota::limit(quota.checkpoints, class);
+        let reserved = books.reserved(Some(Owner::Checkpoint));
+        all.min(own.saturating_sub(books.checkpoints).saturating_sub(reserved))
+    }
+
+    /// The room that is left, counted again where it seems too small and the books may be wrong.
+    fn room_for(&mut self, quota: &Quota, class: Class, needed: u64) -> Result<u64, StoreError> {
+        let room = self.room(quota, class);
+        if room >= needed {
+            return Ok(room);
+        }
+        self.drop_dead()?;
+        if !self.books.exact {
+            self.recount()?;
+        }
+        Ok(self.room(quota, class))
+    }
+
+    fn save(&mut self) -> Result<(), StoreError> {
+        self.books.write(&self.ledger.folder, BOOKS)
+    }
+}
+
+impl Account {
+    /// Open an account; the reservations of dead writers fall.
+    pub(super) fn open(store: &Store, quota: &Quota) -> Result<Account, StoreError> {
+        let ledger = Ledger::of(store)?;
+        let id = unique();
+        let mut open = ledger.open(store, Some(quota))?;
+        open.drop_dead()?;
+        let name = lock_name(&id);
+        let alive = Lock::take(&ledger.folder, &name, true, false)?
+            .ok_or_else(|| StoreError::Busy { path: ledger.folder.path_of(&name) })?;
+        open.books.writers.push(Reserved { id: id.clone(), owner: quota.owner, bytes: 0 });
+        open.save()?;
+        drop(open);
+        Ok(Account {
+            ledger,
+            quota: quota.clone(),
+            id,
+            contents: Pool::default(),
+            others: Pool::default(),
+            extending: Mutex::new(()),
+            settled: false,
+            alive: Some(alive),
+        })
+    }
+
+    /// Name of the writer, unique to it.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn granted(&self) -> u64 {
+        self.contents.granted.load(Ordering::SeqCst) + self.others.granted.load(Ordering::SeqCst)
+    }
+
+    fn pool(&self, class: Class) -> &Pool {
+        match class {
+            Class::Content => &self.contents,
+            Class::Other => &self.others,
+        }
+    }
+
+    /// Take room; an error when it does not fit, and everything stays as it was.
+    pub(super) fn reserve(&self, store: &Store, cost: u64, class: Class) -> Result<(), StoreError> {
+        let pool = self.pool(class);
+        loop {
+            if pool.take(cost) {
+                return Ok(());
+            }
+            let _one = self.extending.lock().unwrap_or_else(PoisonError::into_inner);
+            let missing = (pool.used() + cost).saturating_sub(pool.granted.load(Ordering::SeqCst));
+            if missing > 0 {
+                self.extend(store, missing, cost, class)?;
+            }
+        }
+    }
+
+    fn extend(&self, store: &Store, missing: u64, cost: u64, class: Class) -> Result<(), StoreError> {
+        let mut open = self.ledger.open(store, Some(&self.quota))?;
+        let room = open.room_for(&self.quota, class, missing)?;
+        if room < missing {
+            open.save()?;
+            let left = (cost - missing.min(cost)) + room;
+            return Err(StoreError::OverBudget { needed: cost, left, dir: store.dir().to_owned() });
+        }
+        let step = (room / STEP_SHARE).clamp(SMALLEST_STEP, LARGEST_STEP);
+        let grant = missing.max(step).min(room);
+        let held = self.granted() + grant;
+        open.books.set_reserved(&self.id, self.quota.owner, held);
+        open.save()?;
+        self.pool(class).granted.fetch_add(grant, Ordering::SeqCst);
+        Ok(())
+    }
+
+    pub(super) fn give_back(&self, cost: u64, class: Class) {
+        self.pool(class).used.fetch_sub(cost, Ordering::SeqCst);
+    }
+
+    /// Make what was written visible, and commit what it takes, in one transaction.
+    pub(super) fn commit<T>(
+        &mut self,
+        store: &Store,
+        publish: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut open = self.ledger.open(store, Some(&self.quota))?;
+        let published = publish();
+        let used = self.contents.used() + self.others.used();
+        let used = if used == 0 { 0 } else { used + BESIDE };
+        open.books.writers.retain(|writer| writer.id != self.id);
+        open.books.commit(self.quota.owner, used);
+        if published.is_err() {
+            // Some of it may be visible.
+            open.recount()?;
+        }
+        open.save()?;
+        self.settled = true;
+        self.release();
+        published
+    }
+
+    fn release(&mut self) {
+        // Gone from the books, it is debris at worst.
+        let _ = self.ledger.folder.unlink(&lock_name(&self.id));
+        self.alive = None;
+    }
+
+    fn cancel(&self, store_books: &Ledger) -> Result<(), StoreError> {
+        let _lock = Lock::take(&store_books.folder, LOCK, true, true)?;
+        // Damaged books are counted by the next writer.
+        let Some(mut books) = Books::read(&store_books.folder, BOOKS)? else { return Ok(()) };
+        books.writers.retain(|writer| writer.id != self.id);
+        books.write(&store_books.folder, BOOKS)
+    }
+}
+
+#[cfg(test)]
+impl Account {
+    /// The lock falls, and nothing else happens.
+    pub(super) fn die(mut self) {
+        self.settled = true;
+        self.alive = None;
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        // Where that fails, the reservation falls with the lock.
+        let _ = self.cancel(&self.ledger);
+        self.release();
+    }
+}
+
+impl Store {
+    /// Count everything that this store's writers add within `quota`.
+    #[must_use]
+    pub fn with_quota(mut self, quota: Quota) -> Store {
+        self.quota = Some(quota);
+        self
+    }
+
+    /// What the ledger says now; nothing where there is none.
+    pub fn balance(&self) -> Result<Option<Balance>, StoreError> {
+        if self.root.stat(FOLDER)?.is_none() {
+            return Ok(None);
+        }
+        let books = Books::read(&Ledger::of(self)?.folder, BOOKS)?;
+        Ok(books.map(|books| books.balance()))
+    }
+
+    /// Count what is on disk; for callers that removed or rewrote something. Nothing where there is no ledger.
+    pub fn recount(&self) -> Result<Option<Balance>, StoreError> {
+        if self.quota.is_none() && self.root.stat(FOLDER)?.is_none() {
+            return Ok(None);
+        }
+        let ledger = Ledger::of(self)?;
+        let mut open = ledger.open(self, self.quota.as_ref())?;
+        open.drop_dead()?;
+        open.recount()?;
+        open.save()?;
+        Ok(Some(open.books.balance()))
+    }
+
+    /// Put down what only checkpoints need, as counted when they had written `written` bytes in all.
+    pub fn set_checkpoints(&self, bytes: u64, written: u64) -> Result<Balance, StoreError> {
+        let ledger = Ledger::of(self)?;
+        let mut open = ledger.open(self, self.quota.as_ref())?;
+        open.drop_dead()?;
+        open.recount()?;
+        open.books.set_checkpoints(bytes, written);
+        open.save()?;
+        Ok(open.books.balance())
+    }
+
+    /// Room that a writer of the store's quota has for contents now.
+    pub fn room(&self) -> Result<u64, StoreError> {
+        let Some(quota) = &self.quota else { return Ok(u64::MAX) };
+        let ledger = Ledger::of(self)?;
+        let mut open = ledger.open(self, Some(quota))?;
+        let room = open.room_for(quota, Class::Content, u64::MAX)?;
+        open.save()?;
+        Ok(room)
+    }
+}
+
+/// Bytes on disk of a writer's temporary files.
+fn temporary(store: &Store, id: &str) -> Result<u64, StoreError> {
+    let mut bytes = 0;
+    for prefix in [writer::TEMP, rewrite::TEMP] {
+        let folder = match store.tmp.open_folder(&format!("{prefix}{id}")) {
+            Err(error) if error.is_not_found() => continue,
+            folder => folder?,
+        };
+        bytes += allocated(&folder.own_stat()?);
+        for file in folder.names()? {
+            bytes += folder.stat(&file)?.map_or(0, |stat| allocated(&stat));
+        }
+    }
+    Ok(bytes)
+}
+
+fn disk_bytes(store: &Path, name: &str) -> Result<u64, StoreError> {
+    let path: PathBuf = store.parent().unwrap_or(store).join(name);
+    nono_sys::fs::disk_bytes(&path).map_err(|(path, source)| StoreError::Io { doing: "read", path, source })
+}

@@ -1,0 +1,275 @@
+//! The ledger against a model: random writers, kills, collections and damage. What must hold after each step:
+//! committed and reserved bytes stay within the limit, the disk does too, and a writer is refused only when what is on
+//! disk and what live writers hold leaves no room.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::hash::content_hash;
+use crate::store::{Key, StoreWriter, WriteOptions};
+
+const LIMIT: u64 = 4 << 20;
+
+/// Bytes that do not compress, all different.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+fn quota(owner: Owner) -> Quota {
+    Quota { owner, total: LIMIT, checkpoints: LIMIT / 2, beside: vec!["beside".to_owned()] }
+}
+
+/// One process at work: a store of its own on the shared folder.
+struct Process {
+    store: Store,
+}
+
+impl Process {
+    fn new(dir: &Path, owner: Owner) -> Process {
+        Process { store: Store::open(dir).unwrap().with_quota(quota(owner)) }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Action {
+    /// Write so many objects of some size, and publish.
+    Write { owner: bool, objects: u8, size: u16 },
+    /// The same, killed before it publishes.
+    Kill { owner: bool, objects: u8, size: u16 },
+    /// The same, given up before it publishes.
+    GiveUp { objects: u8, size: u16 },
+    /// A live writer holds something while the next steps happen.
+    Hold { size: u16 },
+    /// The held writer publishes.
+    Release,
+    /// Collect everything but the newest so many objects.
+    Collect { keep: u8 },
+    Damage,
+    /// Something grows beside the store.
+    Beside { size: u16 },
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        4 => (any::<bool>(), 1..20u8, 1..60_000u16).prop_map(|(owner, objects, size)| Action::Write { owner, objects, size }),
+        2 => (any::<bool>(), 1..20u8, 1..60_000u16).prop_map(|(owner, objects, size)| Action::Kill { owner, objects, size }),
+        1 => (1..20u8, 1..60_000u16).prop_map(|(objects, size)| Action::GiveUp { objects, size }),
+        1 => (1..60_000u16).prop_map(|size| Action::Hold { size }),
+        1 => Just(Action::Release),
+        1 => (0..40u8).prop_map(|keep| Action::Collect { keep }),
+        1 => Just(Action::Damage),
+        1 => (1..60_000u16).prop_map(|size| Action::Beside { size }),
+    ]
+}
+
+struct World {
+    dir: tempfile::TempDir,
+    seed: u64,
+    keys: Vec<Key>,
+}
+
+impl World {
+    fn store(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+
+    /// What is on disk, temporary files included.
+    fn on_disk(&self) -> u64 {
+        ["store", "beside"].iter().map(|name| nono_sys::fs::disk_bytes(&self.dir.path().join(name)).unwrap()).sum()
+    }
+
+    fn put(&mut self, writer: &StoreWriter<'_>, objects: u8, size: u16) -> Result<Vec<Key>, StoreError> {
+        let mut keys = Vec::new();
+        let mut appender = writer.appender()?;
+        let mut refused = None;
+        for _ in 0..objects {
+            self.seed += 1;
+            let bytes = noise(self.seed, usize::from(size));
+            let key = Key::from(content_hash(&bytes));
+            match appender.put(key, &bytes) {
+                Ok(_) => keys.push(key),
+                Err(error) => {
+                    refused = Some(error);
+                    break;
+                }
+            }
+        }
+        appender.finish()?;
+        refused.map_or(Ok(keys), Err)
+    }
+
+    /// A refusal is right only where a count leaves no room beside what the writer `held` already.
+    fn judge(&self, error: &StoreError, held: u64, store: &Store) {
+        let StoreError::OverBudget { needed, .. } = error else { panic!("{error}") };
+        let balance = store.recount().unwrap().unwrap();
+        let own = if store.quota.as_ref().unwrap().owner == Owner::Checkpoint { LIMIT / 2 } else { LIMIT };
+        let taken = if own == LIMIT { balance.committed } else { balance.checkpoints };
+        assert!(taken + balance.reserved + held + needed > own - spare(own), "refused {needed}: {balance:?} of {own}");
+    }
+}
+
+fn owner(checkpoint: bool) -> Owner {
+    if checkpoint { Owner::Checkpoint } else { Owner::Session }
+}
+
+/// End a writer as a kill does: its temporary files and its reservation stay, its locks fall.
+fn kill(writer: StoreWriter<'_>) {
+    writer.die();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_limit_holds_and_nobody_is_refused_while_there_is_room(actions in prop::collection::vec(action(), 1..40)) {
+        let mut world = World { dir: tempfile::tempdir().unwrap(), seed: 0, keys: Vec::new() };
+        std::fs::create_dir(world.dir.path().join("beside")).unwrap();
+        let holder = Process::new(&world.store(), Owner::Session);
+        let mut held: Option<(StoreWriter<'_>, Vec<Key>)> = None;
+        let mut beside = 0u64;
+        for action in actions {
+            match action {
+                Action::Write { owner: checkpoint, objects, size } => {
+                    let process = Process::new(&world.store(), owner(checkpoint));
+                    let writer = process.store.writer(WriteOptions::default()).unwrap();
+                    match world.put(&writer, objects, size) {
+                        Ok(keys) => {
+                            let _published = writer.publish().unwrap();
+                            world.keys.extend(keys);
+                        }
+                        Err(error) => {
+                            let held = writer.spent();
+                            drop(writer);
+                            world.judge(&error, held, &process.store);
+                        }
+                    }
+                }
+                Action::Kill { owner: checkpoint, objects, size } => {
+                    let process = Process::new(&world.store(), owner(checkpoint));
+                    let writer = process.store.writer(WriteOptions::default()).unwrap();
+                    drop(world.put(&writer, objects, size));
+                    kill(writer);
+                }
+                Action::GiveUp { objects, size } => {
+                    let process = Process::new(&world.store(), Owner::Session);
+                    let writer = process.store.writer(WriteOptions::default()).unwrap();
+                    drop(world.put(&writer, objects, size));
+                }
+                Action::Hold { size } if held.is_none() => {
+                    let writer = holder.store.writer(WriteOptions::default()).unwrap();
+                    if let Ok(keys) = world.put(&writer, 3, size) {
+                        held = Some((writer, keys));
+                    }
+                }
+                Action::Release => {
+                    if let Some((writer, keys)) = held.take() {
+                        let _published = writer.publish().unwrap();
+                        world.keys.extend(keys);
+                    }
+                }
+                Action::Collect { keep } if held.is_none() => {
+                    let from = world.keys.len().saturating_sub(usize::from(keep));
+                    let live: BTreeSet<Key> = world.keys.split_off(from).into_iter().collect();
+                    let store = Store::open(&world.store()).unwrap();
+                    store.gc(&|key| live.contains(&key)).unwrap();
+                    store.recount().unwrap();
+                    world.keys = live.into_iter().collect();
+                }
+                Action::Damage => {
+                    let books = world.store().join("ledger/books");
+                    if books.exists() {
+                        std::fs::write(&books, b"{}").unwrap();
+                    }
+                }
+                Action::Beside { size } => {
+                    let store = Store::open(&world.store()).unwrap().with_quota(quota(Owner::Session));
+                    // What grows beside is no business of the writers, but it counts.
+                    if world.on_disk() + u64::from(size) + (8 << 10) < LIMIT - spare(LIMIT)
+                        && store.room().unwrap() > u64::from(size) + (8 << 10)
+                    {
+                        beside += 1;
+                        std::fs::write(world.dir.path().join(format!("beside/{beside}")), noise(beside, usize::from(size))).unwrap();
+                        store.recount().unwrap();
+                    }
+                }
+                Action::Hold { .. } | Action::Collect { .. } => {}
+            }
+            if let Some(balance) = Store::open(&world.store()).unwrap().balance().unwrap() {
+                prop_assert!(balance.committed + balance.reserved <= LIMIT, "{balance:?}");
+            }
+            prop_assert!(world.on_disk() <= LIMIT, "{} on disk", world.on_disk());
+        }
+        // What was published is all there, whatever was killed or refused meanwhile.
+        let store = Store::open(&world.store()).unwrap();
+        for key in &world.keys {
+            prop_assert!(store.read(*key).is_ok());
+        }
+        drop(held);
+    }
+}
+
+/// Writers in processes of their own get what they need, as long as there is room for all of them.
+#[test]
+fn writers_at_once_are_not_refused_while_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let processes: Vec<Process> = (0..32).map(|_| Process::new(&store, Owner::Checkpoint)).collect();
+    let writers: Vec<_> =
+        processes.iter().map(|process| process.store.writer(WriteOptions::default()).unwrap()).collect();
+    // 32 times 50 kB are less than the 2 MB that checkpoints have.
+    std::thread::scope(|scope| {
+        for (number, writer) in writers.into_iter().enumerate() {
+            scope.spawn(move || {
+                let mut appender = writer.appender().unwrap();
+                for part in 0..5 {
+                    let bytes = noise(number as u64 * 100 + part + 1, 9_000);
+                    appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
+                }
+                appender.finish().unwrap();
+                let _published = writer.publish().unwrap();
+            });
+        }
+    });
+    let balance = processes[0].store.recount().unwrap().unwrap();
+    assert_eq!(balance.reserved, 0);
+    assert!(balance.committed <= LIMIT);
+}
+
+#[test]
+fn what_a_dead_writer_reserved_falls_with_its_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let process = Process::new(&path, Owner::Session);
+    let writer = process.store.writer(WriteOptions::default()).unwrap();
+    let mut appender = writer.appender().unwrap();
+    let bytes = noise(1, 3 << 20);
+    appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
+    appender.finish().unwrap();
+    // While it lives, another one has only the rest.
+    let other = Process::new(&path, Owner::Session);
+    let second = other.store.writer(WriteOptions::default()).unwrap();
+    let mut appender = second.appender().unwrap();
+    let more = noise(2, 2 << 20);
+    let refused = appender.put(Key::from(content_hash(&more)), &more);
+    assert!(matches!(refused, Err(StoreError::OverBudget { .. })), "{refused:?}");
+    appender.finish().unwrap();
+    drop(second);
+    kill(writer);
+    // Its temporary files go with the first writer that is alone, its reservation with the first that asks.
+    let third = other.store.writer(WriteOptions::default()).unwrap();
+    let mut appender = third.appender().unwrap();
+    appender.put(Key::from(content_hash(&more)), &more).unwrap();
+    appender.finish().unwrap();
+    let _published = third.publish().unwrap();
+}
