@@ -91,6 +91,11 @@ impl Cache {
         Ok(Cache::decode(bytes).ok())
     }
 
+    /// Bytes that it takes on disk.
+    pub(crate) fn size(&self) -> u64 {
+        (self.bytes.len() as u64).next_multiple_of(4096)
+    }
+
     /// Old or new, never half. Not synced: after a power loss the checksum tells.
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         file::replace(path, &self.bytes, file::Sync::No)

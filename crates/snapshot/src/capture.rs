@@ -18,7 +18,7 @@ use self::single::{meta, single_entry};
 use crate::build::{self, Built};
 use crate::cache::{self, About, Cache};
 use crate::census;
-use crate::coverage::{Cause, Coverage, Note};
+use crate::coverage::{Cause, Coverage, Example, Note};
 use crate::dirs::{Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
 use crate::hash::{ContentHash, content_hash};
@@ -41,8 +41,9 @@ pub struct CaptureOptions {
     pub paranoid: bool,
     /// Go on into other filesystems that are mounted below a root.
     pub cross_mounts: bool,
-    /// How many bytes the store may grow; what does not fit is left out, by name.
+    /// How many bytes the store may grow.
     pub budget: Option<u64>,
+    pub shortage: Shortage,
     /// Larger files are taken only where the filesystem can share their data; else they are left out, by name.
     pub max_file: Option<u64>,
     /// How long a file that was changed since the session began is read at each capture; without it, as long as the
@@ -52,6 +53,16 @@ pub struct CaptureOptions {
     /// file whose ctime is some minutes old, and that nobody has mapped now, has no such page. On tmpfs, where nothing
     /// is ever written back, the rule holds as without this.
     pub young: Option<Duration>,
+}
+
+/// What happens to contents that fit neither the budget nor the store's quota.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shortage {
+    /// They are left out, by name.
+    #[default]
+    LeaveOut,
+    /// Nothing is captured: [`CaptureError::NoRoom`].
+    Refuse,
 }
 
 /// Where the rules come from.
@@ -117,11 +128,15 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
         let root = OneRoot { request, at, path, mapped: &mapped, own: &own, inner: &inner };
         workers = match root.capture(workers, &mut all) {
             Err(CaptureError::Store(StoreError::OverBudget { .. })) if !compress => return Ok(None),
+            // Not even the nodes fit.
+            Err(CaptureError::Store(StoreError::OverBudget { needed, .. })) if refuses(request) => {
+                return Err(all.no_room(writer.spent(), needed));
+            }
             other => other?,
         };
     }
-    if !compress && all.coverage.left_out.iter().any(|left_out| left_out.cause == Cause::OverBudget) {
-        return Ok(None);
+    if all.over_budget > 0 && refuses(request) {
+        return Err(all.no_room(writer.spent(), 0));
     }
     for worker in workers {
         worker.into_store().finish()?;
@@ -129,6 +144,8 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
     if all.linked_outside > 0 {
         all.coverage.notes.push(Note::LinkedOutside { files: all.linked_outside });
     }
+    // Without room for it the next capture reads everything again, which is slow and not wrong.
+    all.caches.retain(|(_, cache)| writer.reserve_beside(cache.size()).is_ok());
     let published = writer.publish()?;
     for (path, cache) in &all.caches {
         let file = cache::path(request.store.dir(), path);
@@ -138,9 +155,17 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
     Ok(Some(Captured { state, rules, coverage, counts, published }))
 }
 
+fn refuses(request: &Request<'_>) -> bool {
+    request.options.shortage == Shortage::Refuse
+}
+
 /// What the roots add up to.
 #[derive(Default)]
 struct Totals {
+    /// Bytes in files that did not fit.
+    over_budget: u64,
+    /// Roots that are such a file.
+    short_roots: Vec<Example>,
     state: SnapshotState,
     rules: Vec<Option<ContentHash>>,
     coverage: Coverage,
@@ -150,6 +175,25 @@ struct Totals {
     bytes: u64,
     /// New ones, to be saved when everything is stored.
     caches: Vec<(PathBuf, Cache)>,
+}
+
+impl Totals {
+    /// An estimate of what all of it would take: what did not fit is taken to compress like what did.
+    fn no_room(&self, spent: u64, more: u64) -> CaptureError {
+        let read = self.counts.read_bytes.max(1);
+        let missing = u128::from(self.over_budget) * u128::from(spent.min(read)) / u128::from(read);
+        // Where next to nothing was stored nothing is known of the rest.
+        let known = spent >= self.over_budget / 16;
+        let missing = if known { u64::try_from(missing).unwrap_or(u64::MAX) } else { self.over_budget };
+        let left_out = self.coverage.left_out.iter().find(|left_out| left_out.cause == Cause::OverBudget);
+        let examples = left_out.map(|left_out| left_out.examples.as_slice()).unwrap_or_default();
+        CaptureError::NoRoom {
+            needed: spent.saturating_add(missing).saturating_add(missing / 16).saturating_add(more),
+            files: left_out.map_or(0, |left_out| left_out.entries) + self.short_roots.len() as u64,
+            bytes: self.over_budget,
+            examples: self.short_roots.iter().chain(examples).map(|one| one.path.clone()).collect(),
+        }
+    }
 }
 
 struct OneRoot<'a> {
@@ -212,6 +256,10 @@ impl OneRoot<'_> {
     }
 
     fn fail(&self, reason: Reason, all: &mut Totals) {
+        if let Some(size) = reason.over_budget() {
+            all.over_budget += size;
+            all.short_roots.push(Example { path: self.path.to_owned(), reason: reason.to_string() });
+        }
         let note = Note::RootFailed { root: self.path.to_owned(), reason: reason.to_string() };
         all.coverage.notes.push(note);
         self.add(RootContent::Failed(reason), None, all);
@@ -456,6 +504,7 @@ impl OneRoot<'_> {
     fn count(&self, dirs: &Dirs, counts: &Counts, built: &Built, all: &mut Totals) {
         for (dir, omitted) in &built.omitted {
             let path = self.path.join(paths::from_bytes(&dirs.path(*dir)));
+            all.over_budget += omitted.iter().filter_map(|one| one.reason.over_budget()).sum::<u64>();
             all.coverage.leave_out(&path, omitted);
         }
         all.entries += counts.files + counts.others;

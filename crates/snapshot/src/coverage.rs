@@ -98,6 +98,14 @@ pub enum Note {
 }
 
 impl Reason {
+    /// Size of a file that did not fit.
+    pub(crate) fn over_budget(&self) -> Option<u64> {
+        match self {
+            Reason::OverBudget { size } => Some(*size),
+            _ => None,
+        }
+    }
+
     pub fn cause(&self) -> Cause {
         match self {
             Reason::Ignored { .. } => Cause::Ignored,

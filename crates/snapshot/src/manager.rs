@@ -9,6 +9,7 @@ mod background;
 mod check;
 mod edit;
 mod forget;
+mod freeing;
 mod late;
 mod look;
 mod next;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::capture::{self, CaptureError, CaptureOptions, Captured, Request, RulesFrom};
+use crate::capture::{self, CaptureError, CaptureOptions, Captured, Request, RulesFrom, Shortage};
 use crate::coverage::{Coverage, Note, Protection};
 use crate::exclusion::{ExclusionConfig, FrozenRules, RulesError};
 use crate::file::Sync;
@@ -35,13 +36,14 @@ use crate::restore::{JournalError, PreflightError, RestoreError};
 use crate::scan::Counts;
 use crate::session::{Held, Record, Session, SessionError};
 use crate::state::{ObjectError, Observer, RootContent, RootState, SnapshotState};
-use crate::store::{Key, Store, StoreError};
+use crate::store::{Key, Quota, Store, StoreError};
 use crate::time;
 use crate::unlock::UnlockLog;
 
 pub use adopt::{Adopted, Contents, Foreign, Piece};
 pub use check::{CacheProblem, SnapshotProblem, VerifyReport};
 pub use forget::{Forgotten, holders};
+pub use freeing::{Candidate, Freed, freed};
 pub use next::{Next, Now};
 pub use restore::{RestoreOptions, Restored};
 pub use roots::resolved;
@@ -71,6 +73,8 @@ impl Limits {
 pub struct ManagerOptions {
     /// A store shared with other sessions; without it the session folder has its own.
     pub store: Option<PathBuf>,
+    /// Limits that everything written to the store counts against.
+    pub quota: Option<Quota>,
     pub capture: CaptureOptions,
     /// Folders of nono's own, never captured: state, other stores.
     pub own: Vec<PathBuf>,
@@ -220,6 +224,11 @@ impl SnapshotManager {
     /// How many bytes the store may grow by the next snapshot, from now on.
     pub fn set_budget(&mut self, budget: Option<u64>) {
         self.options.capture.budget = budget;
+    }
+
+    /// What happens from now on to contents that do not fit.
+    pub fn set_shortage(&mut self, shortage: Shortage) {
+        self.options.capture.shortage = shortage;
     }
 
     /// How many bytes this manager added to the store so far, whether a snapshot came of it or not.

@@ -94,6 +94,7 @@ pub(crate) fn file(
         Err(Os::NOENT | Os::LOOP | Os::NXIO) => return Ok(Outcome::Replaced),
         Err(errno) => return Ok(left_out(errno)),
     };
+    let final_attempt = store.compresses();
     for attempt in 0..ATTEMPTS {
         if how.mapped {
             // Dirty pages of a mapping do not change the times; written back, the next store does.
@@ -102,6 +103,10 @@ pub(crate) fn file(
         wait_for_writers(&file);
         let stored = match content(&file, &before, how, buffer, store) {
             Err(ReadError::Os(errno)) => return Ok(left_out(errno)),
+            // Another attempt, compressed, may hold it: there is no use in going on with this one.
+            Err(ReadError::Store(error @ StoreError::OverBudget { .. })) if !final_attempt => {
+                return Err(error);
+            }
             Err(ReadError::Store(StoreError::OverBudget { .. })) => {
                 return Ok(Outcome::LeftOut(Reason::OverBudget { size: before.size }));
             }

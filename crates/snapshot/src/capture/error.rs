@@ -14,6 +14,9 @@ pub enum CaptureError {
     TooManyFiles { limit: u64 },
     #[error("there are more than {limit} bytes in files (max_bytes)")]
     TooManyBytes { limit: u64 },
+    /// Not everything fits the budget: an estimate of what all of it would add to the store, and what did not fit.
+    #[error("{}", no_room(*files, *bytes, examples))]
+    NoRoom { needed: u64, files: u64, bytes: u64, examples: Vec<PathBuf> },
     #[error("cancelled")]
     Cancelled,
     #[error("nothing could be captured: {}", reasons.join("; "))]
@@ -35,6 +38,16 @@ impl From<BuildError> for CaptureError {
         match error {
             BuildError::Store(error) => CaptureError::Store(error),
             BuildError::Record(malformed) => CaptureError::Record(malformed),
+        }
+    }
+}
+
+fn no_room(files: u64, bytes: u64, examples: &[PathBuf]) -> String {
+    let Some(first) = examples.first() else { return "the snapshot does not fit into the store".to_owned() };
+    match files.saturating_sub(1) {
+        0 => format!("{} ({bytes} bytes) does not fit into the store", first.display()),
+        more => {
+            format!("{} and {more} more files ({bytes} bytes) do not fit into the store", first.display())
         }
     }
 }

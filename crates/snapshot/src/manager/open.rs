@@ -117,9 +117,13 @@ impl SnapshotManager {
         store: &Path,
         parts: Parts,
     ) -> Result<SnapshotManager, SnapshotError> {
-        let store = Arc::new(Store::open(store)?);
-        upkeep::register(&store, &session)?;
         let Parts { roots, started, exclusion, limits, options } = parts;
+        let store = Store::open(store)?;
+        let store = Arc::new(match &options.quota {
+            Some(quota) => store.with_quota(quota.clone()),
+            None => store,
+        });
+        upkeep::register(&store, &session)?;
         Ok(SnapshotManager {
             session,
             store,

@@ -150,8 +150,8 @@ pub(super) fn settle(
 /// The objects that snapshots need.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    trees: HashSet<TreeId>,
-    others: HashSet<Key>,
+    pub(super) trees: HashSet<TreeId>,
+    pub(super) others: HashSet<Key>,
 }
 
 impl Live {

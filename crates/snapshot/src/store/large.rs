@@ -89,6 +89,20 @@ impl Store {
         Ok(false)
     }
 
+    /// Bytes on disk of a large object; 0 where there is none.
+    pub(super) fn large_bytes(&self, key: &Key) -> Result<u64, StoreError> {
+        let folder = match self.large.open_folder(&folder_name(&key.hash)) {
+            Err(error) if error.is_not_found() => return Ok(0),
+            folder => folder?,
+        };
+        let name = file_name(&key.hash);
+        let mut bytes = 0;
+        for name in [&name, &format!("{name}{PACKED}")] {
+            bytes += folder.stat(name)?.map_or(0, |stat| super::files::allocated(&stat));
+        }
+        Ok(bytes)
+    }
+
     pub(super) fn open_large(&self, hash: &[u8; 32]) -> Result<Option<OpenLarge>, StoreError> {
         let folder = match self.large.open_folder(&folder_name(hash)) {
             Err(error) if error.is_not_found() => return Ok(None),

@@ -51,6 +51,16 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Bytes on disk that an object takes; 0 where it is not there.
+    pub(crate) fn stored_size(&self, key: Key) -> Result<u64, StoreError> {
+        if let Some((_, entry)) = self.view.now(self)?.find(&key).next() {
+            return Ok(u64::from(entry.stored) + super::record::HEAD as u64 + 52);
+        }
+        self.large_bytes(&key)
+    }
+}
+
 /// Bytes on disk, by who needs them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::StoreError;
 use super::files::{Lock, unique};
-use super::ledger::{Account, Class, spare};
 use super::large::{PACKED, file_name, folder_name};
+use super::ledger::{Account, Class, spare};
 use super::pack::{BuiltPack, PackBuilder};
 use super::record::{Codec, HEAD, Packer};
 use super::staged::{self, LargeStaged};
@@ -321,6 +321,11 @@ pub struct Appender<'w> {
 }
 
 impl<'w> Appender<'w> {
+    /// Whether what is put is compressed on the way.
+    pub(crate) fn compresses(&self) -> bool {
+        self.packer.is_some()
+    }
+
     /// Store an object, whose address the caller has computed from these very bytes.
     pub fn put(&mut self, key: Key, bytes: &[u8]) -> Result<Put, StoreError> {
         if self.writer.took(&key) || self.stored(&key, bytes.len() as u64)? {

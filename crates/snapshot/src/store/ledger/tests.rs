@@ -44,20 +44,37 @@ impl Process {
 #[derive(Clone, Debug)]
 enum Action {
     /// Write so many objects of some size, and publish.
-    Write { owner: bool, objects: u8, size: u16 },
+    Write {
+        owner: bool,
+        objects: u8,
+        size: u16,
+    },
     /// The same, killed before it publishes.
-    Kill { owner: bool, objects: u8, size: u16 },
+    Kill {
+        owner: bool,
+        objects: u8,
+        size: u16,
+    },
     /// The same, given up before it publishes.
-    GiveUp { objects: u8, size: u16 },
+    GiveUp {
+        objects: u8,
+        size: u16,
+    },
     /// A live writer holds something while the next steps happen.
-    Hold { size: u16 },
+    Hold {
+        size: u16,
+    },
     /// The held writer publishes.
     Release,
     /// Collect everything but the newest so many objects.
-    Collect { keep: u8 },
+    Collect {
+        keep: u8,
+    },
     Damage,
     /// Something grows beside the store.
-    Beside { size: u16 },
+    Beside {
+        size: u16,
+    },
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -86,7 +103,10 @@ impl World {
 
     /// What is on disk, temporary files included.
     fn on_disk(&self) -> u64 {
-        ["store", "beside"].iter().map(|name| nono_sys::fs::disk_bytes(&self.dir.path().join(name)).unwrap()).sum()
+        ["store", "beside"]
+            .iter()
+            .map(|name| nono_sys::fs::disk_bytes(&self.dir.path().join(name)).unwrap())
+            .sum()
     }
 
     fn put(&mut self, writer: &StoreWriter<'_>, objects: u8, size: u16) -> Result<Vec<Key>, StoreError> {
@@ -115,7 +135,10 @@ impl World {
         let balance = store.recount().unwrap().unwrap();
         let own = if store.quota.as_ref().unwrap().owner == Owner::Checkpoint { LIMIT / 2 } else { LIMIT };
         let taken = if own == LIMIT { balance.committed } else { balance.checkpoints };
-        assert!(taken + balance.reserved + held + needed > own - spare(own), "refused {needed}: {balance:?} of {own}");
+        assert!(
+            taken + balance.reserved + held + needed > own - spare(own),
+            "refused {needed}: {balance:?} of {own}"
+        );
     }
 }
 
