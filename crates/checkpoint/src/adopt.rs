@@ -62,9 +62,7 @@ impl Arrival {
         reason: &str,
     ) -> Result<Taken, CheckpointError> {
         let time = Time { seconds: seconds.clamp(0, LATEST), nanos: 0 };
-        let budget = self.open.budget_left();
-        let adopted = self.open.manager.adopt(state, contents, time, from, budget);
-        let adopted = adopted?;
+        let adopted = self.open.manager.adopt(state, contents, time, from, None)?;
         let line = self.open.write_down(&adopted.manifest, reason, &Origin::default(), None)?;
         self.known.insert(from.to_owned());
         let known: Vec<&String> = self.known.iter().collect();

@@ -26,6 +26,7 @@ mod prune;
 pub mod remote;
 mod restores;
 pub mod retention;
+mod room;
 mod stats;
 mod status;
 pub mod trigger;

@@ -47,6 +47,8 @@ pub struct CheckpointManager {
     watcher: Option<Watcher>,
     /// Restores of killed processes that were completed on the way, until somebody asks.
     completed: Mutex<Vec<Completed>>,
+    /// What went to make room, until somebody asks.
+    pruned: Mutex<Vec<Pruned>>,
 }
 
 /// A restore whose process was killed, and that the next operation on its project completed.
@@ -229,13 +231,27 @@ pub fn new_call() -> Result<String, CheckpointError> {
 impl CheckpointManager {
     pub fn new(host: Host, config: Config) -> CheckpointManager {
         let (turn, taken, who) = (None, HashMap::new(), Origin::default());
-        let completed = Mutex::default();
-        CheckpointManager { host, config, turn, taken, who, within: None, watcher: None, completed }
+        let (completed, pruned) = (Mutex::default(), Mutex::default());
+        CheckpointManager { host, config, turn, taken, who, within: None, watcher: None, completed, pruned }
     }
 
     /// Restores that were cut off and that this manager completed on the way. Asked once, they are forgotten.
     pub fn take_completed(&self) -> Vec<Completed> {
         std::mem::take(&mut self.completed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What went to make room for a checkpoint of this manager. Asked once, it is forgotten.
+    pub fn take_pruned(&self) -> Vec<Pruned> {
+        std::mem::take(&mut self.pruned.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn note_pruned(&self, pruned: Pruned) {
+        self.pruned.lock().unwrap_or_else(PoisonError::into_inner).push(pruned);
+    }
+
+    /// Whether it works for a sandboxed command.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.within.is_some()
     }
 
     /// Only for what lies in these folders (by their resolved paths): no project reaches further up than one of them.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::store::Store;
-use nono_snapshot::{SnapshotError, SnapshotId, purge, shares};
+use nono_snapshot::{SnapshotError, SnapshotId, freed, purge, shares};
 use nono_sys::{fs, time};
 
 use crate::error::CheckpointError;
@@ -24,6 +24,7 @@ use crate::manager::{CheckpointManager, Pruned, Retention};
 use crate::project::{Project, projects_dir};
 use crate::restores::Restores;
 use crate::retention::{excess, in_order};
+use crate::room::{Reach, choose, going};
 use crate::usage::bytes;
 
 /// In `projects/`: held by the one who sweeps.
@@ -39,17 +40,17 @@ const ROUNDS: usize = 4;
 
 /// What a project is to lose.
 #[derive(Clone, Debug)]
-struct Losses {
-    dir: PathBuf,
-    project: Project,
+pub(crate) struct Losses {
+    pub(crate) dir: PathBuf,
+    pub(crate) project: Project,
     /// From the oldest to the newest.
-    checkpoints: Vec<Checkpoint>,
-    gone: BTreeSet<CheckpointId>,
+    pub(crate) checkpoints: Vec<Checkpoint>,
+    pub(crate) gone: BTreeSet<CheckpointId>,
     /// Snapshots that have gone from the list before.
     given_up: Vec<u32>,
     /// Nothing that restores need but the last one.
-    restores: bool,
-    whole: bool,
+    pub(crate) restores: bool,
+    pub(crate) whole: bool,
 }
 
 impl Losses {
@@ -83,27 +84,29 @@ impl Losses {
         }
     }
 
-    /// The oldest that may go for want of room: never the newest of all.
-    fn oldest(&self) -> Option<CheckpointId> {
-        let left: Vec<&Checkpoint> =
-            self.checkpoints.iter().filter(|one| !self.gone.contains(&one.id)).collect();
-        let (_, older) = left.split_last()?;
-        older.iter().find(|one| !one.is_kept()).map(|one| one.id.clone())
+    /// Snapshots that go.
+    pub(crate) fn snapshots(&self) -> BTreeSet<SnapshotId> {
+        let mut ids: BTreeSet<SnapshotId> = self.removed().iter().map(Checkpoint::snapshot_id).collect();
+        ids.extend(self.given_up.iter().map(|number| SnapshotId::Number(*number)));
+        if self.restores {
+            ids.extend(superseded(&self.dir));
+        }
+        ids
     }
 
     fn removed(&self) -> Vec<Checkpoint> {
         self.checkpoints.iter().filter(|one| self.gone.contains(&one.id)).cloned().collect()
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.given_up.is_empty() && !self.whole && !self.restores
     }
 }
 
 /// Everything that is to go.
 #[derive(Debug, Default)]
-struct Sweep {
-    losses: Vec<Losses>,
+pub(crate) struct Sweep {
+    pub(crate) losses: Vec<Losses>,
     legacy: Vec<Legacy>,
     problems: Vec<CheckpointError>,
 }
@@ -126,7 +129,7 @@ impl CheckpointManager {
             return Ok(Pruned::default());
         }
         let _one = if dry_run { None } else { self.sweeping(true)? };
-        self.sweep(retention, 0, dry_run)
+        self.sweep(retention, 0, dry_run, Reach::Far)
     }
 
     /// The same by itself, at most every so often: nothing where it is not due, or somebody else is at it. What was
@@ -141,34 +144,24 @@ impl CheckpointManager {
         if !self.is_due(&marker, now) {
             return Ok(None);
         }
-        let pruned = self.sweep(&self.retention(), DAY, false)?;
+        let pruned = self.sweep(&self.retention(), DAY, false, Reach::OrNothing)?;
         let text = format!("{}\n", time::now_iso());
         file::replace(&marker, text.as_bytes(), Sync::No).map_err(CheckpointError::io(&marker))?;
         Ok(Some(pruned))
     }
 
-    /// Make room when there is little left: for those who just wrote, in the background.
+    /// Bring what checkpoints take back within the limit, where it is beyond: after a smaller one was set.
     pub fn free_room(&self) -> Result<Option<Pruned>, CheckpointError> {
-        let retention = self.retention();
-        let near = retention.max_bytes / 10 * 9;
-        let enough = || self.usage().known().is_some_and(|taken| taken.bytes <= near);
-        if retention.max_bytes == 0 || (enough() && !self.usage().is_short()) {
+        let retention = Retention { retention_days: 0, delete_orphans: false, ..self.retention() };
+        let within = || self.usage().known().is_none_or(|taken| taken.bytes <= retention.max_bytes);
+        if retention.max_bytes == 0 || within() {
             return Ok(None);
         }
         let Some(_one) = self.sweeping(false)? else { return Ok(None) };
-        let short = self.usage().is_short();
-        let used = self.usage().count()?;
-        if used <= near && !short {
+        if self.usage().count()? <= retention.max_bytes {
             return Ok(None);
         }
-        // By number and size alone, and so far that it does not have to be done again at once.
-        let retention = Retention {
-            max_bytes: retention.max_bytes.min(used) / 4 * 3,
-            retention_days: 0,
-            delete_orphans: false,
-            ..retention
-        };
-        self.sweep(&retention, 0, false).map(Some)
+        self.sweep(&retention, 0, false, Reach::OrNothing).map(Some)
     }
 
     fn has_something(&self) -> Result<bool, CheckpointError> {
@@ -183,7 +176,7 @@ impl CheckpointManager {
         last.is_none_or(|last| now - last >= interval)
     }
 
-    fn sweeping(&self, wait: bool) -> Result<Option<Sweeping>, CheckpointError> {
+    pub(crate) fn sweeping(&self, wait: bool) -> Result<Option<Sweeping>, CheckpointError> {
         let dir = projects_dir(self.host());
         file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
         let path = dir.join(LOCK);
@@ -206,6 +199,7 @@ impl CheckpointManager {
         retention: &Retention,
         orphans_since: u64,
         dry_run: bool,
+        reach: Reach,
     ) -> Result<Pruned, CheckpointError> {
         let mut pruned = Pruned::default();
         if !dry_run {
@@ -219,7 +213,7 @@ impl CheckpointManager {
         for round in 0..ROUNDS {
             let mut sweep = self.by_rules(retention, orphans_since)?;
             if before.is_some() {
-                let after = self.by_size(&mut sweep, retention.max_bytes);
+                let after = self.by_size(&mut sweep, retention.max_bytes, reach);
                 match after {
                     Ok(after) if dry_run => pruned.bytes_after = after.min(pruned.bytes_before),
                     Ok(_) => {}
@@ -258,46 +252,45 @@ impl CheckpointManager {
     /// What goes by number, by age, and because it is left over.
     fn by_rules(&self, retention: &Retention, orphans_since: u64) -> Result<Sweep, CheckpointError> {
         let now = time::now_ms() / 1000;
-        let mut sweep = Sweep::default();
-        for dir in self.project_dirs()? {
-            match Losses::of(&dir) {
-                Ok(Some(mut losses)) => {
-                    losses.by_rule(retention, now, orphans_since);
-                    sweep.losses.push(losses);
-                }
-                Ok(None) => {}
-                // What cannot be read is left alone.
-                Err(error) => sweep.problems.push(error),
-            }
-        }
-        sweep.losses.sort_by(|a, b| a.project.workdir.cmp(&b.project.workdir));
+        let mut sweep = self.everything()?;
+        sweep.losses.iter_mut().for_each(|losses| losses.by_rule(retention, now, orphans_since));
         let days = u64::from(retention.retention_days);
         let old = |since: u64| days > 0 && now.saturating_sub(since) >= days * DAY;
         sweep.legacy = self.legacy()?.into_iter().filter(|one| old(one.since)).collect();
         Ok(sweep)
     }
 
-    /// And what goes until all of it fits: one of each project in turn. What would be left then.
-    fn by_size(&self, sweep: &mut Sweep, max: u64) -> Result<u64, CheckpointError> {
-        let mut left = self.left(sweep)?;
-        if max > 0 && left > max {
-            sweep.losses.iter_mut().for_each(|losses| losses.restores = true);
-            left = self.left(sweep)?;
+    /// And what goes until all of it fits; what would be left then.
+    fn by_size(&self, sweep: &mut Sweep, max: u64, reach: Reach) -> Result<u64, CheckpointError> {
+        let left = self.left(sweep)?;
+        if max == 0 || left <= max || !self.store_dir().is_dir() {
+            return Ok(left);
         }
-        // In turn, until it fits or a whole turn has nothing more to give.
-        let (mut turn, mut idle) = (0, 0);
-        while max > 0 && left > max && idle < sweep.losses.len() {
-            idle += 1;
-            if let Some(losses) = sweep.losses.get_mut(turn)
-                && let Some(id) = losses.oldest()
-            {
-                losses.gone.insert(id);
-                idle = 0;
-                left = self.left(sweep)?;
+        let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
+        // What is garbage, or goes already, is not in `left`.
+        let (sure, missing) = (self.sure(&store, sweep)?, left - max);
+        choose(&store, sweep, missing.saturating_add(sure), reach, &|_, _| false)?;
+        self.left(sweep)
+    }
+
+    /// What is free without giving up anything more.
+    fn sure(&self, store: &Store, sweep: &Sweep) -> Result<u64, CheckpointError> {
+        let freed = freed(store, &going(&sweep.losses)?)?;
+        Ok(freed.garbage.saturating_add(freed.each.iter().sum()))
+    }
+
+    /// All projects, and nothing that is to go.
+    pub(crate) fn everything(&self) -> Result<Sweep, CheckpointError> {
+        let mut sweep = Sweep::default();
+        for dir in self.project_dirs()? {
+            match Losses::of(&dir) {
+                Ok(losses) => sweep.losses.extend(losses),
+                // What cannot be read is left alone.
+                Err(error) => sweep.problems.push(error),
             }
-            turn = (turn + 1) % sweep.losses.len();
         }
-        Ok(left)
+        sweep.losses.sort_by(|a, b| a.project.workdir.cmp(&b.project.workdir));
+        Ok(sweep)
     }
 
     /// How much would be left without what is to go.
@@ -312,13 +305,7 @@ impl CheckpointManager {
                 whole.insert(dir);
                 continue;
             }
-            let mut ids: BTreeSet<SnapshotId> =
-                losses.removed().iter().map(Checkpoint::snapshot_id).collect();
-            ids.extend(losses.given_up.iter().map(|number| SnapshotId::Number(*number)));
-            if losses.restores {
-                ids.extend(superseded(&losses.dir));
-            }
-            gone.insert(dir, ids);
+            gone.insert(dir, losses.snapshots());
         }
         let store = self.store_dir();
         if !store.is_dir() {
@@ -334,7 +321,7 @@ impl CheckpointManager {
     }
 
     /// Says whether anything went.
-    fn carry_out(&self, sweep: Sweep, pruned: &mut Pruned) -> bool {
+    pub(crate) fn carry_out(&self, sweep: Sweep, pruned: &mut Pruned) -> bool {
         let mut any = false;
         for losses in sweep.losses.into_iter().filter(|losses| !losses.is_empty()) {
             match self.lose(&losses) {
@@ -414,7 +401,7 @@ pub(crate) fn remove(folder: &Folder) -> Result<(), CheckpointError> {
 }
 
 /// The snapshots that restores before the last one need.
-fn superseded(dir: &Path) -> Vec<SnapshotId> {
+pub(crate) fn superseded(dir: &Path) -> Vec<SnapshotId> {
     let restores = Restores::load_from(dir).unwrap_or_default();
     restores.superseded()
 }
@@ -478,7 +465,7 @@ impl Open {
 
 #[derive(Debug)]
 #[must_use]
-struct Sweeping(File);
+pub(crate) struct Sweeping(File);
 
 impl Drop for Sweeping {
     fn drop(&mut self) {

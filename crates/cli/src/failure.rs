@@ -24,6 +24,9 @@ pub(crate) const USAGE: u8 = 2;
 /// It was asked for, and not done, or not all of it.
 pub(crate) const NOT_DONE: u8 = 1;
 
+const NO_ROOM: &str = "`nono rollback cleanup` frees room; max_storage_gb in [rollback] of config.toml is the limit; \
+                       sessions of the last 5 minutes do not go by themselves";
+
 /// What to say and how to exit.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -163,6 +166,10 @@ impl From<SessionError> for Failure {
             SessionError::Check(_) => Failure::new(text)
                 .hint("nothing was run; `nono setup --check-only` shows what this kernel can do"),
             SessionError::Folder { .. } => Failure::new(text).hint("set TMPDIR to a folder you can write"),
+            SessionError::Rollback(RollbackError::NoRoom { .. }) => {
+                Failure::new(format!("not started: {text}"))
+                    .hint(format!("{NO_ROOM}; --rollback=best-effort accepts gaps and names them"))
+            }
             SessionError::Rollback(_) => Failure::new(text).hint("--no-rollback runs it without snapshots"),
             SessionError::NeedsSupervisor { .. } => {
                 Failure::usage(text).hint("use `nono run`, or add --no-rollback")
@@ -226,6 +233,7 @@ impl From<RollbackError> for Failure {
             RollbackError::Damaged { .. } => {
                 Failure::new(text).hint("`nono rollback verify` names everything that is missing or altered")
             }
+            RollbackError::NoRoom { .. } => Failure::new(text).hint(NO_ROOM),
             RollbackError::NoSuchRestore { .. }
             | RollbackError::NoSession { .. }
             | RollbackError::Settings { .. }

@@ -12,7 +12,6 @@ use crate::error::CheckpointError;
 use crate::folder::Folder;
 use crate::history::History;
 use crate::project::{self, Root};
-use crate::usage::Reservation;
 
 /// Longer than the kernel keeps dirty pages back; see [`CaptureOptions::young`].
 const YOUNG: Duration = Duration::from_secs(120);
@@ -23,8 +22,6 @@ pub(crate) struct Open {
     pub(crate) folder: Folder,
     pub(crate) manager: SnapshotManager,
     pub(crate) history: History,
-    /// What it writes is counted when this goes.
-    pub(crate) room: Reservation,
 }
 
 /// How much a capture takes.
@@ -48,11 +45,6 @@ impl Open {
     pub(crate) fn record(&self) -> Result<Record, CheckpointError> {
         let record = self.manager.session().record().map_err(nono_snapshot::SnapshotError::from)?;
         Ok(record.unwrap_or_default())
-    }
-
-    /// How much of the room is left; nothing: as much as it needs.
-    pub(crate) fn budget_left(&self) -> Option<u64> {
-        self.room.left()
     }
 
     /// The numbers of files of all checkpoints, after something was taken out of them.
@@ -99,12 +91,13 @@ impl CheckpointManager {
         let limited = bounds == Bounds::Settings;
         let megabytes = self.config.max_file_size_mb;
         let max_file = (limited && megabytes > 0).then(|| megabytes.saturating_mul(1 << 20));
-        let mut room = self.usage().reserve(if limited { self.retention().max_bytes } else { 0 })?;
-        let budget = room.budget;
+        // What a restore displaces counts, but a limit on checkpoints is no reason to keep it from being undone.
+        let quota = self.usage().quota(if limited { self.retention().max_bytes } else { 0 });
         let max_entries = if limited { self.config.max_files } else { 0 };
         let options = ManagerOptions {
             store: Some(self.host.state_dir.join("store")),
-            capture: CaptureOptions { budget, max_file, young: Some(YOUNG), ..CaptureOptions::default() },
+            quota: Some(quota),
+            capture: CaptureOptions { max_file, young: Some(YOUNG), ..CaptureOptions::default() },
             own: vec![self.host.state_dir.clone()],
             give_up_any: true,
             settle_by_hand: true,
@@ -122,9 +115,8 @@ impl CheckpointManager {
         if let Some(watcher) = &self.watcher {
             manager.observe(watcher.clone());
         }
-        room.watch(manager.written(), &folder.dir)?;
         let history = History::load_or_begin(&folder.dir)?;
-        let mut open = Open { folder, manager, history, room };
+        let mut open = Open { folder, manager, history };
         open.repair()?;
         if let Some(completed) = open.finish_restore()? {
             self.completed.lock().unwrap_or_else(PoisonError::into_inner).push(completed);

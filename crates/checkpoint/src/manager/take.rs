@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::store::StoreError;
-use nono_snapshot::{CaptureError, Cause, Coverage, Manifest, Next, SnapshotError};
+use nono_snapshot::{CaptureError, Coverage, Manifest, Next, Shortage, SnapshotError};
 
 use super::open::{Bounds, Open};
 use super::restore::random_id;
@@ -39,6 +39,8 @@ pub(super) struct TurnKey {
 
 /// One that ended is not asked for again: they are forgotten when there are so many.
 const TURNS: usize = 10_000;
+/// How often room is made for one checkpoint: estimates of compressed sizes may be wrong more than once.
+const ROUNDS: usize = 3;
 
 impl CheckpointManager {
     /// The turn that checkpoints belong to from now on, of this manager. (For agents whose calls are processes of their
@@ -153,11 +155,43 @@ impl CheckpointManager {
         origin: &Origin,
         wish: Wish,
     ) -> Result<(Ensured, Option<(TurnKey, CheckpointId)>), CheckpointError> {
+        let mut taken = self.attempt(root, reason, origin, wish, Shortage::Refuse);
+        for _ in 0..ROUNDS {
+            let Some(needed) = taken.as_ref().err().and_then(no_room) else { break };
+            if !self.make_room(&root.dir, needed)? {
+                break;
+            }
+            taken = self.attempt(root, reason, origin, wish, Shortage::Refuse);
+        }
+        // A call goes on in any case: a checkpoint with gaps, which are named, is more than none.
+        if wish == Wish::Call && taken.as_ref().err().and_then(no_room).is_some() {
+            taken = self.attempt(root, reason, origin, wish, Shortage::LeaveOut);
+        }
+        let ensured = taken.map_err(|error| too_many(error, &root.dir))?;
+        let id = match &ensured {
+            Ensured::Taken { checkpoint, .. } => Some(&checkpoint.id),
+            Ensured::Skipped { why: Skip::ThisTurn(id) | Skip::Unchanged(id), .. } => Some(id),
+            _ => None,
+        };
+        let key = || key_of(origin, &ProjectHash::of(&root.dir));
+        let key = id.filter(|_| wish == Wish::Call).map(|id| (key(), id.clone()));
+        Ok((ensured, key))
+    }
+
+    fn attempt(
+        &self,
+        root: &Root,
+        reason: &str,
+        origin: &Origin,
+        wish: Wish,
+        shortage: Shortage,
+    ) -> Result<Ensured, CheckpointError> {
         let mut folder = Folder::create(&self.host, &root.dir)?;
         folder.touch()?;
         let fresh = !folder.has_record();
         let place = folder.file("");
         let taken = self.open_folder(folder, Bounds::Settings).and_then(|mut open| {
+            open.manager.set_shortage(shortage);
             let ensured = if fresh {
                 first(&mut open, reason, origin, wish)
             } else {
@@ -170,24 +204,7 @@ impl CheckpointManager {
             // Without a single checkpoint it is no project; best effort, the error is the other one.
             let _ = std::fs::remove_file(place.join(crate::project::PROJECT));
         }
-        let short = match &taken {
-            Ok(Ensured::Taken { coverage, .. }) => is_short(coverage),
-            Ok(_) => false,
-            Err(error) => no_room(error),
-        };
-        if short {
-            // For whoever makes room in the background; what did not fit is said in any case.
-            let _ = self.usage().note_short();
-        }
-        let ensured = taken.map_err(|error| too_many(error, &root.dir))?;
-        let id = match &ensured {
-            Ensured::Taken { checkpoint, .. } => Some(&checkpoint.id),
-            Ensured::Skipped { why: Skip::ThisTurn(id) | Skip::Unchanged(id), .. } => Some(id),
-            _ => None,
-        };
-        let key = || key_of(origin, &ProjectHash::of(&root.dir));
-        let key = id.filter(|_| wish == Wish::Call).map(|id| (key(), id.clone()));
-        Ok((ensured, key))
+        taken
     }
 
     fn next(
@@ -301,17 +318,15 @@ fn taken(open: &Open, checkpoint: Checkpoint, coverage: Coverage) -> Ensured {
     Ensured::Taken { project: open.workdir().to_owned(), checkpoint, coverage }
 }
 
-/// Whether something did not fit.
-fn is_short(coverage: &Coverage) -> bool {
-    coverage.left_out.iter().any(|left_out| left_out.cause == Cause::OverBudget)
-}
-
-fn no_room(error: &CheckpointError) -> bool {
-    let CheckpointError::Snapshot(error) = error else { return false };
-    let (SnapshotError::Store(error) | SnapshotError::Capture(CaptureError::Store(error))) = error else {
-        return false;
-    };
-    matches!(error, StoreError::OverBudget { .. })
+/// What is needed, where that is why it failed.
+fn no_room(error: &CheckpointError) -> Option<u64> {
+    let CheckpointError::Snapshot(error) = error else { return None };
+    match error {
+        SnapshotError::Capture(CaptureError::NoRoom { needed, .. }) => Some(*needed),
+        SnapshotError::Store(StoreError::OverBudget { needed, .. })
+        | SnapshotError::Capture(CaptureError::Store(StoreError::OverBudget { needed, .. })) => Some(*needed),
+        _ => None,
+    }
 }
 
 fn too_many(error: CheckpointError, project: &Path) -> CheckpointError {

@@ -3,18 +3,36 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nono::rollback::RollbackRequest;
 use nono::session::{Checkpointing, Rollback};
 
 use super::values;
 
+/// How much of it has to fit into the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protect {
+    /// All of it, or the command is not run
+    Full,
+    /// As much as fits; the rest is named
+    BestEffort,
+}
+
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
 pub(crate) struct TrackingArgs {
     /// Snapshot everything writable before, while and after the command runs; review and undo it at the end
-    #[arg(long, alias = "undo", conflicts_with = "no_rollback", help_heading = "Rollback")]
-    pub(crate) rollback: bool,
+    #[arg(
+        long,
+        alias = "undo",
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "full",
+        conflicts_with = "no_rollback",
+        help_heading = "Rollback"
+    )]
+    rollback: Option<Protect>,
     /// Take no snapshots, whatever the profile says
     #[arg(long, help_heading = "Rollback")]
     no_rollback: bool,
@@ -67,8 +85,13 @@ impl CheckpointingArgs {
 }
 
 impl TrackingArgs {
+    /// Whether snapshots were asked for by the flag.
+    pub(crate) fn rollback(&self) -> bool {
+        self.rollback.is_some()
+    }
+
     pub(crate) fn request(&self) -> Rollback {
-        let wanted = match (self.rollback, self.no_rollback) {
+        let wanted = match (self.rollback(), self.no_rollback) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
@@ -80,6 +103,7 @@ impl TrackingArgs {
             dest: self.rollback_dest.clone(),
             interval: self.snapshot_interval,
             paranoid: self.paranoid,
+            best_effort: self.rollback == Some(Protect::BestEffort),
         };
         Rollback { wanted, request }
     }

@@ -54,7 +54,7 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
     )?;
     run::announce(&session, &host, ExecStrategy::Supervised, &common);
     if allow_all && !common.silent {
-        warn(common.tracking.rollback);
+        warn(common.tracking.rollback());
     }
     let told: Arc<dyn RunObserver> = Arc::new(tracked::Told::new(&common));
     let mut report = session::run(session, &told)?;

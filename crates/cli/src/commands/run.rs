@@ -152,7 +152,7 @@ fn refuse_what_needs_a_parent(
     nested: bool,
 ) -> Result<(), Failure> {
     if strategy == ExecStrategy::Monitor {
-        let rollback = common.tracking.rollback.then_some("--rollback");
+        let rollback = common.tracking.rollback().then_some("--rollback");
         let checkpoints = common.checkpointing.checkpoints.then_some("--checkpoints");
         if let Some(flag) = rollback
             .or(checkpoints)
@@ -171,7 +171,7 @@ fn refuse_what_needs_a_parent(
     let why =
         if nested { "inside a nono sandbox the command runs directly" } else { "wrap becomes the command" };
     let flags = [
-        ("--rollback", common.tracking.rollback),
+        ("--rollback", common.tracking.rollback()),
         ("--checkpoints", common.checkpointing.checkpoints),
         ("--max-time", common.max_time.is_some()),
         ("--max-memory", common.max_memory.is_some()),

@@ -5,6 +5,7 @@
 
 mod attack;
 mod bounds;
+mod budget;
 mod edits;
 mod ends;
 mod hostile;
@@ -15,6 +16,7 @@ mod live;
 mod oracle;
 #[path = "../world/said.rs"]
 mod said;
+mod stress;
 mod trees;
 mod watching;
 #[path = "../world/mod.rs"]

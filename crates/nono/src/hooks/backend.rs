@@ -11,6 +11,7 @@ use nono_supervisor::mediate::NO_HISTORIES;
 use serde_json::Value;
 
 use crate::request::{self, RequestError};
+use crate::rollback::room::gaps;
 
 /// Something that went wrong, in words.
 pub type Trouble = String;
@@ -121,6 +122,12 @@ impl Local {
     }
 }
 
+/// What went to make room for this checkpoint.
+fn made_room(pruned: &nono_checkpoint::Pruned) -> Option<Trouble> {
+    let count: usize = pruned.removed.iter().map(|(_, checkpoints)| checkpoints.len()).sum();
+    (count > 0).then(|| format!("{count} old checkpoints were removed to make room for this one"))
+}
+
 fn is_temporary(path: &Path) -> bool {
     ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|folder| path == Path::new(folder))
 }
@@ -142,8 +149,9 @@ impl Backend for Local {
         let mut protected = Protected { troubles: trouble.into_iter().collect(), ..Protected::default() };
         for target in self.projects(targets) {
             match self.manager.ensure_checkpoint(&target, reason, &origin) {
-                Ensured::Taken { project, checkpoint, .. } => {
+                Ensured::Taken { project, checkpoint, coverage } => {
                     self.tell_uncovered(&project, &checkpoint.id, targets, &mut protected);
+                    protected.troubles.extend(gaps(&coverage));
                     protected.taken.push(project);
                 }
                 Ensured::Skipped { project, why: Skip::Unchanged(id) } => {
@@ -153,6 +161,7 @@ impl Backend for Local {
                 Ensured::Failed { dir, error } => protected.unprotected.push((dir, error.to_string())),
             }
         }
+        protected.troubles.extend(self.manager.take_pruned().iter().filter_map(made_room));
         for done in self.manager.take_completed() {
             protected.troubles.push(format!(
                 "a restore of {} that was cut off has been completed; `nono checkpoints undo` takes it back",
@@ -257,6 +266,7 @@ fn understood(answer: &Value) -> Protected {
         if result["taken"].is_string() {
             protected.taken.push(project.clone());
         }
+        protected.troubles.extend(result["gaps"].as_str().map(str::to_owned));
         if let Some(why) = result["failed"].as_str() {
             protected.unprotected.push((project, why.to_owned()));
         }

@@ -8,6 +8,8 @@ use nono_snapshot::{Coverage, ManagerOptions, SessionMetadata, SnapshotError, Sn
 
 use super::error::RollbackError;
 use super::restore::Done;
+use super::room::Room;
+use super::settings::Settings;
 use super::{folder, prune, seals};
 use crate::audit::Author;
 use crate::pick::{self, Pickable};
@@ -204,13 +206,27 @@ impl Catalogue {
     }
 
     pub fn open(&self, entry: SessionEntry) -> Result<RollbackSession, RollbackError> {
+        let store = self.store_of(&entry);
         let options = ManagerOptions {
-            store: Some(self.store_of(&entry)),
+            quota: self.room_of(&entry, &store).map(|room| room.quota()),
+            store: Some(store),
             own: vec![self.state_dir.clone()],
             ..ManagerOptions::default()
         };
         let manager = SnapshotManager::resume(&entry.dir, options)?;
         Ok(RollbackSession { entry, manager, catalogue: self.clone(), recovered: None, running: false })
+    }
+
+    /// The room of a session in a store of ours; nothing where it has a store of its own.
+    pub(super) fn room_of(&self, entry: &SessionEntry, store: &Path) -> Option<Room> {
+        // Settings that cannot be read must not stand between a person and an undo.
+        let settings = Settings::load(&self.state_dir.join("config.toml")).unwrap_or_default();
+        if store == self.store_dir() {
+            return Some(Room::new(self, &settings, None));
+        }
+        let dest = entry.dir.parent()?;
+        let elsewhere = (dest.to_owned(), entry.id.clone());
+        (store == dest.join("store") && !entry.foreign).then(|| Room::new(self, &settings, Some(elsewhere)))
     }
 
     /// The store of a session that has none of its own: ours, or the one beside it.

@@ -42,8 +42,15 @@ pub enum RollbackError {
     NoSession { path: PathBuf, what: &'static str },
     #[error("{}: {what}", path.display())]
     Settings { path: PathBuf, what: String },
+    /// A snapshot does not fit into the store, and nothing that may go would be enough.
+    #[error("{what}; the snapshot needs about {}, and {} of {} are free", megabytes(*needed), left.map_or_else(|| "an unknown part".to_owned(), megabytes), megabytes(*limit))]
+    NoRoom { what: String, needed: u64, left: Option<u64>, limit: u64 },
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{}.{} MB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20)
 }
 
 impl From<SessionError> for RollbackError {

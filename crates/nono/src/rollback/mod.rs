@@ -25,7 +25,7 @@ mod recorded;
 pub(crate) mod recorder;
 mod repositories;
 pub mod restore;
-mod room;
+pub(crate) mod room;
 pub(crate) mod running;
 pub mod seals;
 pub mod settings;

@@ -36,9 +36,9 @@ pub struct Retention {
     pub older_than: Option<Duration>,
     /// Everything that may be removed goes.
     pub all: bool,
-    /// Leave what nobody needs any more in the store, as long as that takes less than half of `max_bytes`: a collection
-    /// looks at everything, which is much for the beginning and the end of each run.
-    pub lazy: bool,
+    /// Leave what no session needs any more in the store, as long as all of it takes less than so many bytes: a
+    /// collection looks at everything, which is much for the beginning and the end of each run.
+    pub lazy: Option<u64>,
 }
 
 /// What was, or would be, removed.
@@ -78,7 +78,7 @@ impl Catalogue {
         let over = |pruned: &Pruned| retention.max_bytes.is_some_and(|max| pruned.bytes_after > max);
         // A collection looks at all there is, so it is worth it only where something went, or room is needed.
         let mut freed = true;
-        let roomy = retention.lazy && retention.max_bytes.is_some_and(|max| pruned.bytes_after < max / 2);
+        let roomy = retention.lazy.is_some_and(|few| pruned.bytes_after < few);
         if !roomy && (left || over(&pruned) || !pruned.removed.is_empty()) {
             freed = self.collect(&mut pruned)?;
         }
@@ -115,7 +115,7 @@ impl Catalogue {
         })
     }
 
-    fn may_go(&self, entry: &SessionEntry) -> bool {
+    pub(super) fn may_go(&self, entry: &SessionEntry) -> bool {
         entry.status != Status::Live && !entry.pinned && !entry.foreign && self.is_home(&entry.dir)
     }
 
@@ -148,7 +148,7 @@ impl Catalogue {
     }
 
     /// Remove one session, unless somebody is just doing something with it. A failure is no reason to keep the others.
-    fn remove(&self, entry: SessionEntry, pruned: &mut Pruned) {
+    pub(super) fn remove(&self, entry: SessionEntry, pruned: &mut Pruned) {
         match self.set_aside(&entry) {
             Ok(None) => {}
             Ok(Some(aside)) => {
@@ -224,7 +224,7 @@ impl Catalogue {
         Ok((place, live))
     }
 
-    fn lock(&self, shared: bool) -> Result<Locked, RollbackError> {
+    pub(super) fn lock(&self, shared: bool) -> Result<Locked, RollbackError> {
         let path = self.sessions_dir().join(LOCK);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -237,7 +237,7 @@ impl Catalogue {
 
 #[derive(Debug)]
 #[must_use]
-struct Locked(File);
+pub(super) struct Locked(File);
 
 impl Drop for Locked {
     fn drop(&mut self) {

@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_snapshot::node::Reason;
 use nono_snapshot::restore::{RestorePlan, Skipped};
-use nono_snapshot::{Change, RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager};
+use nono_snapshot::{Cause, Change, RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager};
 
 use super::catalogue::RollbackSession;
 use super::changes::Item;
@@ -202,7 +203,34 @@ impl RollbackSession {
         }
         done.undo = self.finish(&mut under, !done.interrupted)?;
         self.warn(&choice.snapshot, &mut done);
+        if choice.has_whole() && !done.interrupted {
+            done.failed.extend(self.lost(choice)?);
+        }
         Ok(done)
+    }
+
+    /// What the snapshot had no room for and is gone or another file now: no restore brings it back.
+    fn lost(&self, choice: &RestoreChoice) -> Result<Vec<(PathBuf, String)>, RollbackError> {
+        let manifest = self.manager.load_whole(&choice.snapshot)?;
+        if !manifest.coverage.left_out.iter().any(|left_out| left_out.cause == Cause::OverBudget) {
+            return Ok(Vec::new());
+        }
+        let chosen =
+            |path: &Path| choice.paths.is_empty() || choice.paths.iter().any(|one| path.starts_with(one));
+        let mut lost = Vec::new();
+        for (path, reason) in manifest.left_out().map_err(SnapshotError::from)? {
+            let Reason::OverBudget { size } = reason else { continue };
+            let what = match path.symlink_metadata() {
+                Ok(meta) if meta.len() == size => continue,
+                Ok(_) => "it changed",
+                Err(_) => "it is gone",
+            };
+            if chosen(&path) {
+                let why = format!("{what}, and the store had no room for it: it cannot be restored");
+                lost.push((path, why));
+            }
+        }
+        Ok(lost)
     }
 
     /// Say what is kept and will run. What was done must be told even if this cannot be.

@@ -1,71 +1,211 @@
-//! Room for the snapshots of a run: what is pruned for them, and how much the store may grow.
+//! Room for the snapshots of a run: the store's quota, and older sessions that go when a snapshot does not fit.
+//!
+//! What goes is decided before anything is removed: the oldest sessions first, the newest of each project last, never one
+//! that is live, pinned, foreign or ended in the last minutes. If all of them together would not be enough, none goes.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nono_snapshot::SnapshotError;
-use nono_snapshot::store::Store;
+use nono_snapshot::store::{Owner, Quota, Store};
+use nono_snapshot::time::seconds;
+use nono_snapshot::{
+    Candidate, CaptureError, Cause, Coverage, Shortage, SnapshotError, SnapshotManager, freed, purge,
+};
 
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, SessionEntry};
 use super::error::RollbackError;
-use super::prune::Retention;
+use super::prune::{Pruned, Retention};
 use super::settings::Settings;
 
-/// How much the store may still grow.
+/// A session that ended less than this ago is kept: its person may be reading how to undo it.
+const RECENT: Duration = Duration::from_secs(300);
+/// Each round frees what the one before was short of: estimates of compressed sizes may be wrong more than once.
+const ROUNDS: usize = 4;
+
+/// Where a session's snapshots are stored, and how large that may become.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
-    pub(super) catalogue: Catalogue,
-    pub(super) max: u64,
-    pub(super) dest: Option<PathBuf>,
+    catalogue: Catalogue,
+    limit: u64,
+    /// A session elsewhere: its folder and id. Other sessions there are not nono's to remove.
+    elsewhere: Option<(PathBuf, String)>,
 }
 
 impl Room {
+    pub(super) fn new(catalogue: &Catalogue, settings: &Settings, dest: Option<(PathBuf, String)>) -> Room {
+        Room { catalogue: catalogue.clone(), limit: settings.max_bytes(), elsewhere: dest }
+    }
+
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
     /// The store that grows.
     pub(super) fn store(&self) -> PathBuf {
-        self.dest.as_ref().map_or_else(|| self.catalogue.store_dir(), |dest| dest.join("store"))
+        self.elsewhere.as_ref().map_or_else(|| self.catalogue.store_dir(), |(dest, _)| dest.join("store"))
     }
 
-    pub(super) fn left(&self) -> u64 {
-        let used = match &self.dest {
-            None => self.catalogue.usage(),
-            Some(dest) => usage_of(dest),
+    pub(super) fn quota(&self) -> Quota {
+        let beside = match &self.elsewhere {
+            None => vec!["rollbacks".to_owned(), "projects".to_owned()],
+            Some((_, id)) => vec![id.clone()],
         };
-        // What cannot be looked at cannot be written to either, which the snapshot says.
-        self.max.saturating_sub(used.unwrap_or(0))
+        Quota { owner: Owner::Session, total: self.limit, checkpoints: 0, beside }
     }
 
-    pub(super) fn ask(self) -> super::running::Room {
-        Box::new(move || self.left())
+    /// Do something that captures, and make room for it when it does not fit. What still does not fit then is left out
+    /// by name, or ends it, as `last` says.
+    pub(super) fn with_room<T>(
+        &self,
+        manager: &mut SnapshotManager,
+        last: Shortage,
+        warnings: &mut Vec<String>,
+        mut work: impl FnMut(&mut SnapshotManager) -> Result<T, SnapshotError>,
+    ) -> Result<T, RollbackError> {
+        manager.set_shortage(Shortage::Refuse);
+        let mut outcome = work(manager);
+        for _ in 0..ROUNDS {
+            let Err(SnapshotError::Capture(CaptureError::NoRoom { needed, .. })) = &outcome else { break };
+            if !self.make(*needed, warnings)? {
+                break;
+            }
+            outcome = work(manager);
+        }
+        manager.set_shortage(Shortage::LeaveOut);
+        match (outcome, last) {
+            (Err(SnapshotError::Capture(CaptureError::NoRoom { .. })), Shortage::LeaveOut) => {
+                Ok(work(manager)?)
+            }
+            (Err(SnapshotError::Capture(error @ CaptureError::NoRoom { .. })), Shortage::Refuse) => {
+                Err(self.refusal(error))
+            }
+            (outcome, _) => Ok(outcome?),
+        }
+    }
+
+    fn refusal(&self, error: CaptureError) -> RollbackError {
+        let CaptureError::NoRoom { needed, .. } = error else { return SnapshotError::from(error).into() };
+        // What cannot be counted now is said without the number.
+        let left = self.open().and_then(|store| Ok(store.room()?)).ok();
+        RollbackError::NoRoom { what: error.to_string(), needed, left, limit: self.limit }
+    }
+
+    fn open(&self) -> Result<Store, SnapshotError> {
+        Ok(Store::open(&self.store())?.with_quota(self.quota()))
+    }
+
+    /// Free what `needed` bytes are short of; false where that cannot be reached, and then nothing was removed.
+    fn make(&self, needed: u64, warnings: &mut Vec<String>) -> Result<bool, RollbackError> {
+        if self.elsewhere.is_some() {
+            return Ok(false);
+        }
+        let _alone = self.catalogue.lock(false)?;
+        let store = self.open()?;
+        let Some(missing) =
+            needed.checked_sub(store.room().map_err(SnapshotError::from)?).filter(|more| *more > 0)
+        else {
+            // Another process made room meanwhile.
+            return Ok(true);
+        };
+        let sessions = self.may_go()?;
+        let candidates: Vec<Candidate> =
+            sessions.iter().map(|entry| Candidate { dir: resolved(&entry.dir), snapshots: None }).collect();
+        let freed = freed(&store, &candidates)?;
+        let Some(count) = enough(freed.garbage, &freed.each, missing) else { return Ok(false) };
+        let mut pruned = Pruned::default();
+        for entry in sessions.into_iter().take(count) {
+            self.catalogue.remove(entry, &mut pruned);
+        }
+        purge(&store)?;
+        store.recount().map_err(SnapshotError::from)?;
+        warnings.extend(pruned.problems.iter().map(ToString::to_string));
+        warnings.extend(removed(&pruned.removed));
+        Ok(true)
+    }
+
+    /// Sessions that may go, in the order in which they do.
+    fn may_go(&self) -> Result<Vec<SessionEntry>, RollbackError> {
+        let (sessions, _) = self.catalogue.list()?;
+        let mut projects = HashSet::new();
+        // From the newest on, the first of each project is its newest.
+        let (mut newest, mut older) = (Vec::new(), Vec::new());
+        for entry in sessions {
+            let first = projects.insert(entry.project.clone());
+            if self.catalogue.may_go(&entry) && !is_recent(&entry) {
+                if first { newest.push(entry) } else { older.push(entry) }
+            }
+        }
+        older.reverse();
+        newest.reverse();
+        Ok(older.into_iter().chain(newest).collect())
     }
 }
 
-/// Prune what is over the bounds; what is used after that.
-pub(super) fn make_room(
-    catalogue: &Catalogue,
-    settings: &Settings,
-    warnings: &mut Vec<String>,
-) -> Result<u64, RollbackError> {
+/// How many go until enough is free; nothing where all of them are not enough.
+fn enough(garbage: u64, each: &[u64], missing: u64) -> Option<usize> {
+    let mut free = garbage;
+    let mut count = 0;
+    for bytes in each {
+        if free >= missing {
+            break;
+        }
+        free += bytes;
+        count += 1;
+    }
+    (free >= missing).then_some(count)
+}
+
+fn is_recent(entry: &SessionEntry) -> bool {
+    let ended = entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    // A time of the future is that of a clock that was wrong.
+    seconds(ended).is_some_and(|ended| ended <= now && now - ended < RECENT.as_secs())
+}
+
+fn resolved(dir: &std::path::Path) -> PathBuf {
+    dir.canonicalize().unwrap_or_else(|_| dir.to_owned())
+}
+
+fn removed(sessions: &[SessionEntry]) -> Option<String> {
+    let first = sessions.first()?;
+    let last = sessions.last()?;
+    Some(match sessions.len() {
+        1 => format!("removed the oldest session, {}, to make room", first.id),
+        many => format!("removed the {many} oldest sessions, {} to {}, to make room", first.id, last.id),
+    })
+}
+
+/// Give up sessions beyond the number that the settings allow.
+pub(super) fn prune_by_number(catalogue: &Catalogue, settings: &Settings) -> Result<(), RollbackError> {
     let retention = Retention {
         max_sessions: Some(settings.max_sessions),
-        max_bytes: Some(settings.max_bytes()),
-        lazy: true,
+        max_bytes: None,
+        lazy: Some(settings.max_bytes() / 2),
         ..Retention::default()
     };
-    let pruned = catalogue.prune(&retention, false)?;
-    if pruned.over_budget {
-        warnings.push(format!(
-            "sessions that are live or pinned use {} MB, more than max_storage_gb = {} allows",
-            pruned.bytes_after >> 20,
-            settings.max_storage_gb
-        ));
-    }
-    Ok(pruned.bytes_after)
+    catalogue.prune(&retention, false).map(drop)
 }
 
-pub(super) fn usage_of(dest: &Path) -> Result<u64, RollbackError> {
-    let dir = dest.join("store");
-    if !dir.exists() {
-        return Ok(0);
+/// What a snapshot does not hold for want of room, as a warning.
+pub(crate) fn gaps(coverage: &Coverage) -> Option<String> {
+    let left_out = coverage.left_out.iter().find(|left_out| left_out.cause == Cause::OverBudget)?;
+    let names: Vec<String> = left_out.examples.iter().map(|one| one.path.display().to_string()).collect();
+    let more = left_out.entries.saturating_sub(names.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("not protected, the store has no room for it: {}{more}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::enough;
+
+    #[test]
+    fn as_few_as_needed_go_and_none_where_all_are_not_enough() {
+        assert_eq!(enough(10, &[5, 5], 10), Some(0));
+        assert_eq!(enough(0, &[5, 5, 5], 6), Some(2));
+        assert_eq!(enough(3, &[5, 5, 5], 8), Some(1));
+        assert_eq!(enough(1, &[5, 5, 5], 17), None);
+        assert_eq!(enough(0, &[], 1), None);
     }
-    let store = Store::open(&dir).map_err(SnapshotError::from)?;
-    Ok(store.usage().map_err(SnapshotError::from)?.total())
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nono_snapshot::{
-    CaptureError, Checkpoint, Manifest, Next, Observer, SessionMetadata, SnapshotError, SnapshotId,
+    CaptureError, Checkpoint, Manifest, Next, Observer, SessionMetadata, Shortage, SnapshotError, SnapshotId,
     SnapshotManager,
 };
 
@@ -22,9 +22,6 @@ use super::error::RollbackError;
 use super::recorder::Recorder;
 use super::restore::{Done, RestoreChoice};
 use super::{thinning, tracking};
-
-/// How many bytes the store may still grow.
-pub(super) type Room = Box<dyn Fn() -> u64 + Send>;
 
 /// So many snapshots that were asked for are never given up while the session runs; more are like all others.
 const CHECKPOINTS: usize = 64;
@@ -234,7 +231,6 @@ pub(super) struct Work {
     pub(super) metadata: SessionMetadata,
     pub(super) catalogue: Catalogue,
     pub(super) session_dir: PathBuf,
-    pub(super) room: Room,
     pub(super) recorder: Arc<dyn Recorder>,
     /// Snapshots that may be given up one day.
     pub(super) taken: Vec<thinning::Point>,
@@ -266,7 +262,7 @@ impl Work {
         let roots = [path.to_owned()];
         self.catalogue.refuse_restoring(&roots, &self.session_dir)?;
         self.catalogue.refuse_cut_off(&roots, &self.session_dir)?;
-        self.manager.set_budget(Some((self.room)()));
+        self.manager.set_shortage(Shortage::LeaveOut);
         let joined = self.manager.add_root(path)?;
         if let Some(manifest) = &joined {
             self.recorder.taken(manifest);
@@ -277,7 +273,7 @@ impl Work {
     /// The next snapshot, if something changed, and how long that took.
     pub(super) fn next(&mut self) -> (Result<Option<Manifest>, SnapshotError>, Duration) {
         let began = Instant::now();
-        self.manager.set_budget(Some((self.room)()));
+        self.manager.set_shortage(Shortage::Refuse);
         let how = Next { if_changed: true, first_rules: true, open_closed: false };
         let taken = self.manager.create_next(how);
         if let Ok(Some((manifest, _))) = &taken {
@@ -318,7 +314,7 @@ impl Work {
     }
 
     fn restore(self, snapshot: u64, paths: &[PathBuf]) -> (Work, Result<Done, RollbackError>) {
-        let Work { manager, metadata, catalogue, session_dir, room, recorder, taken, problems } = self;
+        let Work { manager, metadata, catalogue, session_dir, recorder, taken, problems } = self;
         let entry = SessionEntry::running(&metadata, &session_dir);
         let mut session =
             RollbackSession { entry, manager, catalogue: catalogue.clone(), recovered: None, running: true };
@@ -335,7 +331,7 @@ impl Work {
             }),
         };
         let manager = session.manager;
-        (Work { manager, metadata, catalogue, session_dir, room, recorder, taken, problems }, done)
+        (Work { manager, metadata, catalogue, session_dir, recorder, taken, problems }, done)
     }
 }
 

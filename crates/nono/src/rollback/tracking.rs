@@ -19,7 +19,7 @@ use nono_snapshot::exclusion::LargePacks;
 use nono_snapshot::node::Reason;
 use nono_snapshot::{
     CaptureOptions, Coverage, Example, ExclusionConfig, Limits, ManagerOptions, Manifest, Next, Observer,
-    SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
+    SessionMetadata, Shortage, SnapshotError, SnapshotId, SnapshotManager,
 };
 
 use nono_sys::{errno, process};
@@ -29,7 +29,7 @@ use super::changes::ChangeSet;
 use super::error::RollbackError;
 use super::live::Live;
 use super::recorder::Recorder;
-use super::room::{Room, make_room, usage_of};
+use super::room::{self, Room};
 use super::running::Work;
 use super::settings::Settings;
 use super::watching::{Watched, Watching};
@@ -48,6 +48,8 @@ pub struct RollbackRequest {
     /// The longest time between two snapshots while something changes.
     pub interval: Option<Duration>,
     pub paranoid: bool,
+    /// Run also where not everything fits into the store, and say what is not protected.
+    pub best_effort: bool,
 }
 
 impl RollbackRequest {
@@ -107,7 +109,7 @@ pub(crate) struct Tracking {
     manager: SnapshotManager,
     baseline: Manifest,
     live: Live,
-    dest: Option<PathBuf>,
+    room: Room,
     recorder: Arc<dyn Recorder>,
     warnings: Vec<String>,
 }
@@ -169,14 +171,13 @@ impl Tracking {
         let catalogue = Catalogue::new(&plan.state_dir);
         let settings = Settings::load(&plan.state_dir.join("config.toml"))?;
         let mut warnings = Vec::new();
-        let used = match &plan.request.dest {
-            None => make_room(&catalogue, &settings, &mut warnings)?,
-            Some(dest) => usage_of(dest)?,
-        };
+        if plan.request.dest.is_none() {
+            room::prune_by_number(&catalogue, &settings)?;
+        }
         warnings.extend(catalogue.complete_restores(&plan.roots, &*plan.recorder)?);
         let (session_dir, live) = place(&catalogue, plan)?;
         let made = (session_dir.clone(), live);
-        let began = Tracking::baseline(plan, catalogue.clone(), settings, used, made, observer);
+        let began = Tracking::baseline(plan, catalogue.clone(), settings, made, observer, &mut warnings);
         match began {
             Ok(tracking) => Ok(Tracking { warnings, ..tracking }),
             Err(error) => {
@@ -192,23 +193,18 @@ impl Tracking {
         plan: &Plan,
         catalogue: Catalogue,
         settings: Settings,
-        used: u64,
         (session_dir, live): (PathBuf, Live),
         observer: SharedObserver,
+        warnings: &mut Vec<String>,
     ) -> Result<Tracking, RollbackError> {
         // This session is marked as live: a restore that begins now sees it, and one that began before is seen.
         catalogue.refuse_restoring(&plan.roots, &session_dir)?;
-        let store = match &plan.request.dest {
-            Some(dest) => dest.join("store"),
-            None => catalogue.store_dir(),
-        };
+        let elsewhere = plan.request.dest.clone().map(|dest| (dest, plan.id.clone()));
+        let room = Room::new(&catalogue, &settings, elsewhere);
         let options = ManagerOptions {
-            store: Some(store),
-            capture: CaptureOptions {
-                paranoid: plan.request.paranoid,
-                budget: Some(settings.max_bytes().saturating_sub(used)),
-                ..CaptureOptions::default()
-            },
+            store: Some(room.store()),
+            quota: Some(room.quota()),
+            capture: CaptureOptions { paranoid: plan.request.paranoid, ..CaptureOptions::default() },
             own: plan.own.clone(),
             ..ManagerOptions::default()
         };
@@ -220,8 +216,10 @@ impl Tracking {
             options,
         )?;
         manager.observe(Shared(observer));
-        let baseline = manager.create_baseline()?;
+        let last = if plan.request.best_effort { Shortage::LeaveOut } else { Shortage::Refuse };
+        let baseline = room.with_room(&mut manager, last, warnings, SnapshotManager::create_baseline)?;
         manager.observe(());
+        warnings.extend(room::gaps(&baseline.coverage));
         let mut metadata = SessionMetadata::new(&plan.id, plan.command.clone(), manager.roots().to_vec());
         metadata.name.clone_from(&plan.name);
         metadata.snapshot_count = 1;
@@ -238,7 +236,7 @@ impl Tracking {
             manager,
             baseline,
             live,
-            dest: plan.request.dest.clone(),
+            room,
             recorder: plan.recorder.clone(),
             warnings: Vec::new(),
         })
@@ -255,17 +253,11 @@ impl Tracking {
 
     /// Take snapshots from now on, whenever something changed and it is quiet again.
     pub(crate) fn watch(self) -> Result<(Watching, Ending), RollbackError> {
-        let room = Room {
-            catalogue: self.catalogue.clone(),
-            max: self.settings.max_bytes(),
-            dest: self.dest.clone(),
-        };
         let work = Work {
             manager: self.manager,
             metadata: self.metadata.clone(),
             catalogue: self.catalogue.clone(),
             session_dir: self.session_dir.clone(),
-            room: room.clone().ask(),
             recorder: self.recorder.clone(),
             taken: Vec::new(),
             problems: Vec::new(),
@@ -279,8 +271,7 @@ impl Tracking {
             settings: self.settings,
             baseline: self.baseline,
             live: self.live,
-            elsewhere: self.dest.is_some(),
-            room,
+            room: self.room,
             recorder: self.recorder,
             warnings: self.warnings,
         };
@@ -297,7 +288,6 @@ pub(crate) struct Ending {
     settings: Settings,
     baseline: Manifest,
     live: Live,
-    elsewhere: bool,
     room: Room,
     recorder: Arc<dyn Recorder>,
     warnings: Vec<String>,
@@ -314,19 +304,12 @@ impl Ending {
     ) -> RollbackReport {
         self.metadata.end(exit_code);
         let changes = self.last(watching, observer);
-        let Ending {
-            catalogue,
-            session_dir,
-            metadata,
-            settings,
-            baseline,
-            live,
-            elsewhere,
-            mut warnings,
-            ..
-        } = self;
-        // While it is live, this session is not what makes room.
-        if !elsewhere && let Err(error) = make_room(&catalogue, &settings, &mut warnings) {
+        let Ending { catalogue, session_dir, metadata, settings, baseline, live, room, mut warnings, .. } =
+            self;
+        // While it is live, this session is not one of those that go.
+        if !room.is_elsewhere()
+            && let Err(error) = room::prune_by_number(&catalogue, &settings)
+        {
             warnings.push(error.to_string());
         }
         if let Err(error) = live.end(&session_dir) {
@@ -354,9 +337,16 @@ impl Ending {
             self.resume()?
         };
         manager.observe(Shared(observer));
-        manager.set_budget(Some(self.room.left()));
-        let taken = manager.create_next(Next { open_closed: true, first_rules: true, if_changed: false });
+        let how = Next { open_closed: true, first_rules: true, if_changed: false };
+        let (room, warnings) = (&self.room, &mut self.warnings);
+        let taken =
+            room.with_room(&mut manager, Shortage::LeaveOut, warnings, |manager| manager.create_next(how));
         manager.observe(());
+        if let Ok(Some((manifest, _))) = &taken
+            && let Some(gaps) = room::gaps(&manifest.coverage)
+        {
+            self.warnings.push(format!("in the last snapshot: {gaps}"));
+        }
         if let Ok(Some((manifest, _))) = &taken {
             self.metadata.final_snapshot = Some(manifest.number);
             self.recorder.taken(manifest);
@@ -384,7 +374,8 @@ impl Ending {
     fn resume(&self) -> Result<SnapshotManager, RollbackError> {
         let options = ManagerOptions {
             store: Some(self.room.store()),
-            own: vec![self.room.catalogue.state_dir.clone()],
+            quota: Some(self.room.quota()),
+            own: vec![self.catalogue.state_dir.clone()],
             ..ManagerOptions::default()
         };
         Ok(SnapshotManager::resume(&self.session_dir, options)?)

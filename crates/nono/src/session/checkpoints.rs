@@ -179,11 +179,7 @@ impl Protecting {
         }
         for project in projects {
             let mut manager = self.manager();
-            let mut ensured = manager.begin_run(&project, &reason, &origin);
-            // Room can be made here: nobody waits for a tool.
-            if matches!(ensured, Ensured::Failed { .. }) && manager.free_room().is_ok() {
-                ensured = manager.begin_run(&project, &reason, &origin);
-            }
+            let ensured = manager.begin_run(&project, &reason, &origin);
             self.note(&ensured, &reason);
         }
     }

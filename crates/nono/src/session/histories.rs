@@ -28,6 +28,7 @@ use super::checkpoints::Protecting;
 use super::tracked::resolved;
 use crate::checkpoints::{self, json as shapes};
 use crate::rollback::patch;
+use crate::rollback::room::gaps;
 
 /// The way in for requests.
 pub(super) struct Inside {
@@ -348,9 +349,12 @@ fn recorded(project: &Path, choice: &Choice, done: &Outcome) -> Restore {
 
 fn said(ensured: &Ensured) -> Value {
     match ensured {
-        Ensured::Taken { project, checkpoint, .. } => {
-            json!({ "project": path(project), "taken": checkpoint.id, "not_covered": checkpoint.left_out })
-        }
+        Ensured::Taken { project, checkpoint, coverage } => json!({
+            "project": path(project),
+            "taken": checkpoint.id,
+            "not_covered": checkpoint.left_out,
+            "gaps": gaps(coverage),
+        }),
         Ensured::Skipped { project, why } => {
             let (why, id) = match why {
                 Skip::Disabled => ("disabled", None),

@@ -99,6 +99,8 @@ class RunOptions(TypedDict, total=False):
     """Take these into the snapshots whatever other rules say."""
     rollback_all: bool
     """Take everything: ignored files and build output, too."""
+    rollback_best_effort: bool
+    """Run also where not everything fits into the store; the report names what is not protected."""
     rollback_dest: StrPath | None
     """Keep the session here; must not be writable by the command."""
     snapshot_interval: float | None

@@ -60,6 +60,7 @@ fn engine(error: &SnapshotError) -> PyErr {
         SnapshotError::Capture(CaptureError::Cancelled) => {
             Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
         }
+        SnapshotError::Capture(CaptureError::NoRoom { .. }) => raise("no_room", error),
         SnapshotError::Capture(CaptureError::Store(StoreError::OverBudget { dir, .. }))
         | SnapshotError::Store(StoreError::OverBudget { dir, .. }) => about("no_room", error, dir),
         SnapshotError::NotTracked { path } => Raise::new("outside", error).about(path).value_error(),

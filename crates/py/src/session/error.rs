@@ -144,6 +144,7 @@ pub(super) fn rollback(error: &RollbackError) -> PyErr {
         RollbackError::Snapshot(snapshot::SnapshotError::Capture(snapshot::CaptureError::Cancelled)) => {
             raise("cancelled").as_a::<Cancelled>()
         }
+        RollbackError::NoRoom { .. } => raise("no_room").as_a::<SnapshotError>(),
         RollbackError::Snapshot(_) => raise("snapshot").as_a::<SnapshotError>(),
     }
 }

@@ -415,7 +415,7 @@ pub(super) fn cleanup_sessions(
         max_bytes,
         older_than: older_than_days.map(|days| std::time::Duration::from_secs(u64::from(days) * 86_400)),
         all: remove_all,
-        lazy: false,
+        lazy: None,
     };
     if retention == nono::rollback::Retention::default() {
         return Err(PyValueError::new_err("say what may go: keep, older_than_days, max_bytes or remove_all"));

@@ -70,6 +70,7 @@ keywords! {
     rollback_exclude: Many<String>,
     rollback_include: Many<String>,
     rollback_all: bool,
+    rollback_best_effort: bool,
     rollback_dest: Option<PathArg>,
     snapshot_interval: Option<f64>,
     paranoid: bool,
@@ -223,6 +224,7 @@ impl Keywords {
             dest: self.rollback_dest.as_ref().map(|dest| at(here, &dest.0)),
             interval: time("snapshot_interval", self.snapshot_interval)?,
             paranoid: self.paranoid,
+            best_effort: self.rollback_best_effort,
         };
         Ok(Rollback { wanted: self.rollback, request })
     }

@@ -107,6 +107,7 @@ fn capture(error: CaptureError) -> Result<Told, Other> {
     Ok(match error {
         CaptureError::TooManyFiles { .. } => ("too_many_files", None),
         CaptureError::TooManyBytes { .. } => ("too_large", None),
+        CaptureError::NoRoom { examples, .. } => ("over_budget", examples.into_iter().next()),
         CaptureError::Cancelled => return Err(Other::Cancelled),
         CaptureError::Nothing { .. } => ("nothing_captured", None),
         CaptureError::Rules(error) => rules(error)?,

@@ -53,7 +53,7 @@ pub enum Owner {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     pub owner: Owner,
-    /// Limit on everything.
+    /// Limit on everything; 0 is the one that the last writer with a limit had.
     pub total: u64,
     /// Limit on what checkpoints alone need; for [`Owner::Checkpoint`].
     pub checkpoints: u64,
@@ -235,7 +235,8 @@ impl Open<'_> {
 
     fn room(&self, quota: &Quota, class: Class) -> u64 {
         let books = &self.books;
-        let all = Quota::limit(quota.total, class);
+        let total = if quota.total == 0 { books.total_limit } else { quota.total };
+        let all = Quota::limit(total, class);
         let all = all.saturating_sub(books.committed).saturating_sub(books.reserved(None));
         if quota.owner != Owner::Checkpoint {
             return all;

@@ -45,7 +45,7 @@ fn retention(args: &CleanupArgs, place: &Place) -> Result<Retention, Failure> {
         max_bytes: args.max_size,
         older_than: args.older_than.map(|days| Duration::from_secs(u64::from(days) * 86_400)),
         all: args.all,
-        lazy: false,
+        lazy: None,
     };
     if given != Retention::default() {
         return Ok(given);

@@ -1,0 +1,153 @@
+//! Which checkpoints go for want of room, decided before any does.
+//!
+//! First what older restores kept, then the oldest checkpoint of the project that has the most left, and so on: a project
+//! with few loses none while another has many. Never the newest of a project, never one with a name or a pin.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use nono_snapshot::store::Store;
+use nono_snapshot::{Candidate, SnapshotError, SnapshotId, freed};
+use nono_sys::time;
+
+use crate::error::CheckpointError;
+use crate::history::{Checkpoint, CheckpointId};
+use crate::manager::{CheckpointManager, Pruned};
+use crate::prune::{Losses, Sweep, superseded};
+
+/// A checkpoint of another project that is younger than this is kept: its agent may be at work.
+const RECENT: u64 = 300;
+
+/// The next to go.
+#[derive(Debug)]
+struct Victim {
+    /// Its place among the losses.
+    project: usize,
+    /// Nothing: what restores before the last one need.
+    checkpoint: Option<CheckpointId>,
+    snapshots: BTreeSet<SnapshotId>,
+}
+
+/// Whether what can be freed has to be enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// As far as possible.
+    Far,
+    /// Nothing goes unless it is enough.
+    OrNothing,
+}
+
+impl CheckpointManager {
+    /// Remove checkpoints until `needed` more bytes fit, for a checkpoint of `project`. False where that cannot be
+    /// reached, and then nothing went.
+    pub(crate) fn make_room(&self, project: &Path, needed: u64) -> Result<bool, CheckpointError> {
+        let max = self.retention().max_bytes;
+        let Some(_one) = self.sweeping(true)? else { return Ok(false) };
+        self.usage().count()?;
+        let store = self.usage().open(max)?;
+        let room = store.room().map_err(SnapshotError::from)?;
+        if room >= needed {
+            return Ok(true);
+        }
+        let mut sweep = self.everything()?;
+        let now = time::now_ms() / 1000;
+        // A sandboxed command decides how much it writes: for its sake only its own project loses something.
+        let confined = self.is_confined();
+        let spares = |losses: &Losses, one: &Checkpoint| {
+            losses.project.workdir != project && (confined || is_recent(one, now))
+        };
+        if !choose(&store, &mut sweep, needed - room, Reach::OrNothing, &spares)? {
+            return Ok(false);
+        }
+        let mut pruned = Pruned::default();
+        self.carry_out(sweep, &mut pruned);
+        self.collect()?;
+        self.usage().count()?;
+        self.note_pruned(pruned);
+        Ok(true)
+    }
+}
+
+fn is_recent(one: &Checkpoint, now: u64) -> bool {
+    // A time of the future is that of a clock that was wrong.
+    time::seconds(&one.time).is_some_and(|taken| taken <= now && now - taken < RECENT)
+}
+
+/// Add to what is to go until `missing` bytes are free. Says whether they are.
+pub(crate) fn choose(
+    store: &Store,
+    sweep: &mut Sweep,
+    missing: u64,
+    reach: Reach,
+    spares: &dyn Fn(&Losses, &Checkpoint) -> bool,
+) -> Result<bool, CheckpointError> {
+    let victims = order(&sweep.losses, spares);
+    let mut candidates = going(&sweep.losses)?;
+    let before = candidates.len();
+    for victim in &victims {
+        let Some(losses) = sweep.losses.get(victim.project) else { continue };
+        let dir = losses.dir.canonicalize().map_err(CheckpointError::io(&losses.dir))?;
+        candidates.push(Candidate { dir, snapshots: Some(victim.snapshots.clone()) });
+    }
+    let freed = freed(store, &candidates)?;
+    let mut free = freed.garbage.saturating_add(freed.each.iter().take(before).sum());
+    let mut count = 0;
+    for bytes in freed.each.iter().skip(before) {
+        if free >= missing {
+            break;
+        }
+        free = free.saturating_add(*bytes);
+        count += 1;
+    }
+    let enough = free >= missing;
+    if enough || reach == Reach::Far {
+        for victim in victims.into_iter().take(count) {
+            let Some(losses) = sweep.losses.get_mut(victim.project) else { continue };
+            match victim.checkpoint {
+                Some(id) => drop(losses.gone.insert(id)),
+                None => losses.restores = true,
+            }
+        }
+    }
+    Ok(enough)
+}
+
+/// What is to go already.
+pub(crate) fn going(losses: &[Losses]) -> Result<Vec<Candidate>, CheckpointError> {
+    let mut candidates = Vec::new();
+    for one in losses.iter().filter(|one| !one.is_empty()) {
+        let dir = one.dir.canonicalize().map_err(CheckpointError::io(&one.dir))?;
+        let snapshots = (!one.whole).then(|| one.snapshots());
+        candidates.push(Candidate { dir, snapshots });
+    }
+    Ok(candidates)
+}
+
+fn order(losses: &[Losses], spares: &dyn Fn(&Losses, &Checkpoint) -> bool) -> Vec<Victim> {
+    let mut victims = Vec::new();
+    let mut queues = Vec::new();
+    for (project, one) in losses.iter().enumerate().filter(|(_, one)| !one.whole) {
+        let snapshots: BTreeSet<SnapshotId> = superseded(&one.dir).into_iter().collect();
+        if !one.restores && !snapshots.is_empty() {
+            victims.push(Victim { project, checkpoint: None, snapshots });
+        }
+        let left: Vec<&Checkpoint> =
+            one.checkpoints.iter().filter(|line| !one.gone.contains(&line.id)).collect();
+        let older = left.split_last().map(|(_, older)| older).unwrap_or_default();
+        // From the newest to the oldest, which is taken from the end.
+        let queue: Vec<&Checkpoint> =
+            older.iter().rev().copied().filter(|line| !line.is_kept() && !spares(one, line)).collect();
+        queues.push((project, left.len(), queue));
+    }
+    while let Some((project, left, queue)) = queues
+        .iter_mut()
+        .filter(|(_, _, queue)| !queue.is_empty())
+        .max_by_key(|(project, left, _)| (*left, std::cmp::Reverse(*project)))
+    {
+        let Some(line) = queue.pop() else { break };
+        *left -= 1;
+        let snapshots = BTreeSet::from([line.snapshot_id()]);
+        victims.push(Victim { project: *project, checkpoint: Some(line.id.clone()), snapshots });
+    }
+    victims
+}

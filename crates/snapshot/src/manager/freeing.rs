@@ -1,0 +1,95 @@
+//! What removing sessions or single snapshots would free, before anything is removed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::SnapshotError;
+use super::upkeep::{Live, each_object, live};
+use crate::hash::ContentHash;
+use crate::manifest::SnapshotId;
+use crate::objects::StoreObjects;
+use crate::session::Session;
+use crate::store::{Key, Store};
+
+/// A session that may go, or some of its snapshots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The session's folder, resolved.
+    pub dir: PathBuf,
+    /// Nothing: all of it.
+    pub snapshots: Option<BTreeSet<SnapshotId>>,
+}
+
+impl Candidate {
+    fn has(&self, dir: &Path, id: Option<&SnapshotId>) -> bool {
+        self.dir == dir
+            && match (&self.snapshots, id) {
+                (None, _) => true,
+                (Some(ids), Some(id)) => ids.contains(id),
+                (Some(_), None) => false,
+            }
+    }
+}
+
+/// Bytes in the store that would be free.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Freed {
+    /// Without removing anything: what no snapshot needs any more.
+    pub garbage: u64,
+    /// With each candidate, when all before it are gone.
+    pub each: Vec<u64>,
+}
+
+/// What goes with each of these when they are removed in this order. Two passes over what snapshots name, whatever the
+/// number of candidates: what stays is marked first, then the candidates from the last to the first, and what each adds
+/// is what goes with it.
+pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotError> {
+    let stays = |dir: &Path, id: Option<&SnapshotId>| !candidates.iter().any(|one| one.has(dir, id));
+    let mut marked = live(store, &stays, &mut Vec::new())?;
+    let mut needed = 0u64;
+    for tree in &marked.trees {
+        needed += store.stored_size(Key::from(*tree))?;
+    }
+    for key in &marked.others {
+        needed += store.stored_size(*key)?;
+    }
+    let mut each = Vec::with_capacity(candidates.len());
+    for candidate in candidates.iter().rev() {
+        each.push(add(store, candidate, &mut marked)?);
+    }
+    each.reverse();
+    let all = needed + each.iter().sum::<u64>();
+    let usage = store.usage()?;
+    Ok(Freed { garbage: (usage.packs + usage.indexes + usage.large).saturating_sub(all), each })
+}
+
+/// Mark what a candidate needs; how many bytes that adds.
+fn add(store: &Store, candidate: &Candidate, marked: &mut Live) -> Result<u64, SnapshotError> {
+    let session = Session::new(&candidate.dir);
+    let Some(record) = session.record()? else { return Ok(0) };
+    let mut new: Vec<Key> = Vec::new();
+    let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
+    for id in there.map(crate::session::Recorded::snapshot) {
+        if !candidate.has(&candidate.dir, Some(&id)) {
+            continue;
+        }
+        let sheet = session.sheet(&record, &id)?;
+        let (mut trees, mut others) =
+            (Vec::new(), sheet.rules.iter().flatten().map(|hash| Key::rules(*hash)).collect::<Vec<_>>());
+        let content = |hash: ContentHash| others.push(Key::from(hash));
+        each_object(&sheet.state, &StoreObjects::new(store), &mut marked.trees, content, |tree, _| {
+            trees.push(Key::from(tree));
+        })?;
+        new.append(&mut trees);
+        new.extend(others.into_iter().filter(|key| marked.others.insert(*key)));
+    }
+    if candidate.snapshots.is_none() {
+        let kept = session.kept()?.into_iter().map(Key::from);
+        new.extend(kept.filter(|key| marked.others.insert(*key)));
+    }
+    let mut bytes = 0u64;
+    for key in new {
+        bytes += store.stored_size(key)?;
+    }
+    Ok(bytes)
+}
