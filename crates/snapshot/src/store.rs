@@ -1,12 +1,16 @@
 //! The content store: every object once, by its address, for all sessions of a machine.
 //!
-//! Small objects are appended to packs (`packs/`), large files are single objects (`large/`); both become visible by a
-//! rename, when they are complete. Writing takes no time for compression or for the disk to settle: [`Store::settle`]
+//! Small objects are appended to packs (`packs/`). A large file is an object in `large/`: a clone that shares its data
+//! where the filesystem can do that, else a list of chunks, which are in packs. All become visible by a rename, when
+//! they are complete. Writing takes no time for compression or for the disk to settle: [`Store::settle`]
 //! does both later, beside readers and writers of any process. Nothing that is read is believed: every object is
 //! checked against its address before it leaves the store.
 //!
 //! Modes are notes: a file with its owner's `w` is not known to be durable yet, a large object with `x` stays as it is.
 
+mod chunked;
+mod chunks;
+mod clones;
 mod error;
 mod files;
 mod gc;
@@ -39,12 +43,13 @@ use view::View;
 pub use error::{Damage, Problem, StoreError};
 pub use gc::Collected;
 pub use settle::{Settled, Synced};
+pub(crate) use staged::LargeSource;
 pub use staged::LargeStaged;
 pub use usage::{Shares, Usage};
 pub use verify::Verified;
 pub use writer::{Appender, Published, Put, StoreWriter, WriteOptions};
 
-/// Files from this size on are single objects; below, they go to packs.
+/// Files from this size on are large objects; below, they go to packs in one piece.
 pub const LARGE: u64 = 4 << 20;
 
 /// The mode of a file that is durable, and of one that is not yet.
@@ -56,8 +61,9 @@ const KEEP: u32 = 0o100;
 const LOCK: &str = "lock";
 const MAINTENANCE: &str = "maintenance";
 const FORMAT: &str = "FORMAT";
-/// The number is the version; a checksum follows.
-const VERSION: &str = "nono store 1";
+/// The number is the version; a checksum follows. Version 1 had no chunks, and would take their packs for empty ones.
+const VERSION: &str = "nono store 2";
+const WITHOUT_CHUNKS: &str = "nono store 1";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
@@ -67,6 +73,8 @@ pub enum ObjectKind {
     Tree,
     /// Frozen rules, by the [`ContentHash`] of their bytes.
     Rules,
+    /// A chunk of a large file, by a hash of its own. Only the store itself knows of these.
+    Chunk,
 }
 
 impl ObjectKind {
@@ -75,6 +83,7 @@ impl ObjectKind {
             ObjectKind::Blob => 1,
             ObjectKind::Tree => 2,
             ObjectKind::Rules => 3,
+            ObjectKind::Chunk => 4,
         }
     }
 
@@ -83,6 +92,7 @@ impl ObjectKind {
             1 => Some(ObjectKind::Blob),
             2 => Some(ObjectKind::Tree),
             3 => Some(ObjectKind::Rules),
+            4 => Some(ObjectKind::Chunk),
             _ => None,
         }
     }
@@ -96,6 +106,10 @@ pub struct Key {
 }
 
 impl Key {
+    fn chunk(hash: [u8; 32]) -> Key {
+        Key { kind: ObjectKind::Chunk, hash }
+    }
+
     pub fn rules(hash: ContentHash) -> Key {
         Key { kind: ObjectKind::Rules, hash: *hash.as_bytes() }
     }
@@ -119,6 +133,7 @@ impl fmt::Display for Key {
             ObjectKind::Blob => "content",
             ObjectKind::Tree => "directory",
             ObjectKind::Rules => "rules",
+            ObjectKind::Chunk => "chunk",
         };
         write!(f, "{kind} {}", ContentHash::from_bytes(self.hash))
     }
@@ -139,14 +154,17 @@ pub struct Store {
     tmp: Arc<Folder>,
     view: View,
     boot: [u8; 16],
+    /// Its format file is that of version 1.
+    old_format: std::sync::atomic::AtomicBool,
 }
 
 impl Store {
     /// Open the store in this folder, and make it when it is missing.
     pub fn open(dir: &Path) -> Result<Store, StoreError> {
         let root = Folder::make(dir)?;
-        check_format(&root)?;
+        let old_format = check_format(&root)? == Format::Old;
         Ok(Store {
+            old_format: old_format.into(),
             packs: root.make_folder("packs")?,
             large: root.make_folder("large")?,
             tmp: Arc::new(root.make_folder("tmp")?),
@@ -326,6 +344,8 @@ impl Drop for Temp {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Ours,
+    /// Of version 1, which is read like this one.
+    Old,
     Damaged,
     Missing,
 }
@@ -338,6 +358,9 @@ fn read_format(root: &Folder) -> Result<Format, StoreError> {
     };
     if bytes == format_text(VERSION).as_bytes() {
         return Ok(Format::Ours);
+    }
+    if bytes == format_text(WITHOUT_CHUNKS).as_bytes() {
+        return Ok(Format::Old);
     }
     let other = std::str::from_utf8(&bytes).ok().and_then(|text| {
         let (named, _) = text.strip_suffix('\n')?.rsplit_once(' ')?;
@@ -355,10 +378,15 @@ fn format_text(version: &str) -> String {
 
 /// A store of another version is refused. A damaged file is not: packs and indexes have their own version, and nobody
 /// should lose the way back because of one bit; `verify` reports it.
-fn check_format(root: &Folder) -> Result<(), StoreError> {
-    if read_format(root)? != Format::Missing {
-        return Ok(());
+fn check_format(root: &Folder) -> Result<Format, StoreError> {
+    let found = read_format(root)?;
+    if found == Format::Missing {
+        write_format(root)?;
     }
+    Ok(found)
+}
+
+fn write_format(root: &Folder) -> Result<(), StoreError> {
     let name = format!("{FORMAT}.{}", files::unique());
     let file = root.create(&name)?;
     let written = pwrite_all(file.as_fd(), format_text(VERSION).as_bytes(), 0)
