@@ -15,6 +15,7 @@ mod next;
 mod open;
 mod restore;
 mod roots;
+mod settling;
 mod upkeep;
 
 use std::path::{Path, PathBuf};
@@ -45,6 +46,7 @@ pub use forget::{Forgotten, holders};
 pub use next::{Next, Now};
 pub use restore::{RestoreOptions, Restored};
 pub use roots::resolved;
+pub use settling::settle_store;
 pub use upkeep::{GcReport, SettleReport, gc, purge, session_dirs, shares};
 
 /// How much may be captured; 0 is no limit. Beyond it nothing is published.

@@ -14,10 +14,12 @@ mod clones;
 mod error;
 mod files;
 mod gc;
+mod hashing;
 mod index;
 mod large;
 mod pack;
 mod record;
+mod refused;
 mod rewrite;
 mod settle;
 mod spans;
@@ -60,6 +62,11 @@ const KEEP: u32 = 0o100;
 
 const LOCK: &str = "lock";
 const MAINTENANCE: &str = "maintenance";
+/// Locked, shared, by those who wait for the maintenance lock: settling makes way for them.
+const WANTED: &str = "wanted";
+/// Locked by the process that settles after a run, and by the one that comes next.
+const SETTLER: &str = "settler";
+const NEXT_SETTLER: &str = "settler.next";
 const FORMAT: &str = "FORMAT";
 /// The number is the version; a checksum follows. Version 1 had no chunks, and would take their packs for empty ones.
 const VERSION: &str = "nono store 2";
@@ -282,8 +289,35 @@ impl Store {
 
     /// One of settling, collecting and verifying at a time.
     fn maintain(&self, wait: bool) -> Result<Lock, StoreError> {
+        if let Some(lock) = Lock::take(&self.root, MAINTENANCE, true, false)? {
+            return Ok(lock);
+        }
+        let _wanted = if wait { Lock::take(&self.root, WANTED, false, true)? } else { None };
         Lock::take(&self.root, MAINTENANCE, true, wait)?
             .ok_or_else(|| Error::Busy { path: self.root.path_of(MAINTENANCE) })
+    }
+
+    /// Whether somebody waits for the maintenance lock.
+    fn is_wanted(&self) -> Result<bool, StoreError> {
+        if self.root.stat(WANTED)?.is_none() {
+            return Ok(false);
+        }
+        Ok(Lock::take(&self.root, WANTED, true, false)?.is_none())
+    }
+
+    /// The turn to settle, of all processes that were started for it. One waits for the one that works, and does what is
+    /// new by then; for any other there is nothing left to do.
+    pub(crate) fn settlers_turn(&self) -> Result<Option<Turn>, StoreError> {
+        let Some(next) = Lock::take(&self.root, NEXT_SETTLER, true, false)? else { return Ok(None) };
+        let turn = Lock::take(&self.root, SETTLER, true, true)?;
+        drop(next);
+        Ok(turn.map(Turn))
+    }
+
+    /// Whether its folder was removed or moved while it is open.
+    pub(crate) fn is_gone(&self) -> bool {
+        let named = std::fs::symlink_metadata(self.dir().join(FORMAT));
+        named.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     }
 
     /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller has the exclusive lock.
@@ -292,6 +326,8 @@ impl Store {
         for name in self.tmp.names()? {
             if name.starts_with(writer::TEMP) || (maintaining && name.starts_with(rewrite::TEMP)) {
                 removed += remove_temp(&self.tmp, &name)?;
+            } else if name.starts_with(refused::REFUSED) {
+                self.tmp.unlink(&name)?;
             }
         }
         for name in self.root.names()?.iter().filter(|name| name.starts_with(FORMAT) && *name != FORMAT) {
@@ -305,6 +341,11 @@ impl Store {
         Ok(removed)
     }
 }
+
+/// The right to settle, as long as it is there.
+#[derive(Debug)]
+#[must_use = "another process may settle as soon as this is dropped"]
+pub(crate) struct Turn(#[allow(dead_code, reason = "held, not read")] Lock);
 
 fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {
     let folder = tmp.open_folder(name)?;

@@ -15,6 +15,7 @@ mod live;
 mod oracle;
 #[path = "../world/said.rs"]
 mod said;
+mod settles;
 mod trees;
 mod watching;
 #[path = "../world/mod.rs"]

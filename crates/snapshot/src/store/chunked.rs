@@ -9,13 +9,15 @@ use super::Key;
 use super::chunks::{ChunkList, Part, each_chunk};
 use super::error::StoreError;
 use super::files::{failed, pwrite_all, unique};
-use super::large::{Shape, feed};
+use super::hashing::Hashing;
+use super::large::Shape;
 use super::pack::{BuiltPack, Mark, PackBuilder, pack_name};
 use super::record::Codec;
+use super::refused;
 use super::spans::Piece;
 use super::staged::{LargeSource, source_failed};
 use super::writer::{Appender, Large, OVERHEAD, PACK, locked};
-use crate::hash::{ContentHash, ContentHasher, chunk_hash};
+use crate::hash::{ContentHash, chunk_hash};
 
 #[derive(Debug)]
 pub(super) struct Chunked<'a, 'w> {
@@ -36,23 +38,30 @@ pub(super) fn stage<'a, 'w>(
     appender: &'a mut Appender<'w>,
     source: BorrowedFd<'_>,
     known: &LargeSource,
+    mark: refused::Mark,
 ) -> Result<(Chunked<'a, 'w>, ContentHash), StoreError> {
     let mut buffer = std::mem::take(&mut appender.buffer);
     let mut staging = Chunked::begin(appender, known.size)?;
     let mut list = ChunkList::default();
-    let mut hasher = ContentHasher::new(known.size);
-    let read = each_chunk(source, known.size, known.sparse, &mut buffer, &source_failed, &mut |piece| {
-        feed(&mut hasher, piece);
-        list.push(match piece {
-            Piece::Data(bytes) => Part { len: bytes.len() as u64, chunk: Some(staging.put(bytes)?) },
-            Piece::Zeros(len) => Part { len, chunk: None },
+    let (read, hasher) = std::thread::scope(|scope| {
+        let mut hashing = Hashing::begin(scope, known.size);
+        let read = each_chunk(source, known.size, known.sparse, &mut buffer, &source_failed, &mut |piece| {
+            hashing.feed(piece);
+            list.push(match piece {
+                Piece::Data(bytes) => Part { len: bytes.len() as u64, chunk: Some(staging.put(bytes)?) },
+                Piece::Zeros(len) => Part { len, chunk: None },
+            });
+            Ok(())
         });
-        Ok(())
+        (read, hashing.finish())
     });
     staging.appender.buffer = buffer;
-    read?;
+    let written = read.and_then(|()| staging.write_list(&list));
+    if let Err(StoreError::OverBudget { needed, .. }) = &written {
+        staging.appender.writer.store().remember_refused(mark, staging.cost + needed);
+    }
+    written?;
     let hash = hasher.finish().ok_or(StoreError::SourceChanged)?;
-    staging.write_list(&list)?;
     Ok((staging, hash))
 }
 

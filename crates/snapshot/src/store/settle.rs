@@ -22,6 +22,9 @@ const BATCH: u64 = 256 << 20;
 const SMALL: u64 = 8 << 20;
 const MANY: usize = 8;
 
+/// How many objects are settled between two looks at who waits.
+const ASK: usize = 16;
+
 /// What settling did.
 #[derive(Debug, Default)]
 pub struct Settled {
@@ -51,6 +54,11 @@ impl Store {
         let fsyncs = Fsyncs::default();
         let (files, _) = self.sync_all(&fsyncs)?;
         Ok(Synced { files, fsyncs: fsyncs.get() })
+    }
+
+    /// The same; whether everything is durable now.
+    pub(crate) fn sync_everything(&self) -> Result<bool, StoreError> {
+        self.sync_all(&Fsyncs::default()).map(|(_, all)| all)
     }
 
     /// How many files, and whether all of them are durable now.
@@ -165,13 +173,19 @@ impl Store {
     }
 
     /// Compress what is not compressed yet, merge small packs, and make everything durable. `cancel` is asked between
-    /// objects; `progress` hears how many bytes of how many are done. Busy when another process settles or collects.
+    /// objects; `progress` hears how many bytes of how many are done. Busy when another process settles or collects, and
+    /// cancelled when one begins to wait for that.
     pub fn settle(
         &self,
         cancel: &dyn Fn() -> bool,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Settled, StoreError> {
         let _one = self.maintain(false)?;
+        let asked = AtomicUsize::new(0);
+        // An unanswered question is no reason to stop.
+        let makes_way =
+            || asked.fetch_add(1, Ordering::Relaxed) % ASK == 0 && self.is_wanted().unwrap_or(false);
+        let cancel: &dyn Fn() -> bool = &|| cancel() || makes_way();
         let fsyncs = Fsyncs::default();
         let view = self.view.refresh(self)?;
         let (batches, large) = (batches(&view), self.unsettled_large()?);

@@ -11,6 +11,7 @@ use super::clones::{self, Hashed};
 use super::error::StoreError;
 use super::files::{chmod, failed, file_stat, pwrite_all, size_of, unique};
 use super::large::{Shape, clone};
+use super::refused;
 use super::usage::own_bytes;
 use super::writer::{Appender, Large, Put, StoreWriter};
 use super::{KEEP, NEW, Temp};
@@ -74,7 +75,8 @@ pub(super) fn stage<'a, 'w>(
     if let Some((clone, hash, read)) = clone_from(appender, source, known)? {
         return Ok(LargeStaged { form: Form::Clone(clone), hash, read });
     }
-    let (chunks, hash) = chunked::stage(appender, source, known)?;
+    let mark = refused::check(appender, source, known)?;
+    let (chunks, hash) = chunked::stage(appender, source, known, mark)?;
     Ok(LargeStaged { form: Form::Chunks(chunks), hash, read: known.size })
 }
 

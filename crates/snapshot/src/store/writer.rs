@@ -229,6 +229,12 @@ impl<'s> StoreWriter<'s> {
         })
     }
 
+    /// How many bytes of contents may still be added; nothing where there is no limit.
+    pub(super) fn room(&self) -> Option<u64> {
+        let most = self.options.budget?.saturating_sub(self.options.spare);
+        Some(most.saturating_sub(self.spent()))
+    }
+
     pub(super) fn give_back(&self, cost: u64) {
         self.spent.fetch_sub(cost, Ordering::Relaxed);
     }
@@ -297,6 +303,10 @@ impl<'w> Appender<'w> {
             self.writer.failed.store(true, Ordering::SeqCst);
         }
         appended.map(|()| Put::Stored)
+    }
+
+    pub(super) fn compresses(&self) -> bool {
+        self.packer.is_some()
     }
 
     /// The bytes as they are to be stored, where the writer compresses and that saves something.

@@ -24,7 +24,8 @@ fn varied() -> World {
 /// The files whose bytes mean something.
 fn meaningful(world: &World) -> Vec<PathBuf> {
     let mut files = files(world.store.dir());
-    files.retain(|file| !file.ends_with("lock") && !file.ends_with("maintenance"));
+    let locks = ["lock", "maintenance", "wanted"];
+    files.retain(|file| !locks.iter().any(|lock| file.ends_with(lock)));
     for file in &files {
         std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
