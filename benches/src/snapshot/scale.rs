@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::ground::{Ground, Report, Tools, has, is_root, run};
+use super::ground::{Ground, Report, Session, Tools, has, is_root, run};
 use super::rounds::peaks;
 use super::tree::{generate, generate_large};
 use crate::measure::{Row, Table, bytes, median, time};
@@ -73,8 +73,8 @@ fn captures(options: &Options, ground: &Ground, files: usize) -> (f64, f64, BTre
 
 /// One large file where bytes have to be copied, and, with loop devices, where they are shared.
 pub(crate) fn large_file(options: &Options, ground: &Ground, tools: &Tools, table: &mut Table) {
-    let megabytes = if options.quick { 200 } else { 4000 };
-    table.push(large_file_on(ground, megabytes));
+    let megabytes = if options.quick { 512 } else { 5000 };
+    large_file_on(ground, megabytes, table);
     for kind in ["btrfs", "xfs"] {
         if options.quick {
             break;
@@ -84,11 +84,11 @@ pub(crate) fn large_file(options: &Options, ground: &Ground, tools: &Tools, tabl
             continue;
         }
         let device = Mounted::new(ground, kind);
-        table.push(large_file_on(&Ground::below(&device.dir(), tools), megabytes));
+        large_file_on(&Ground::below(&device.dir(), tools), megabytes, table);
     }
 }
 
-fn large_file_on(ground: &Ground, megabytes: usize) -> Row {
+fn large_file_on(ground: &Ground, megabytes: usize, table: &mut Table) {
     eprintln!("{}: a file of {megabytes} MB", ground.fs);
     let tree = ground.path("large");
     fs::create_dir(&tree).expect("a folder");
@@ -100,6 +100,7 @@ fn large_file_on(ground: &Ground, megabytes: usize) -> Row {
     let before = ground.used();
     let report = session.run("baseline");
     let copied = ground.used() - before;
+    let changed = four_bytes(ground, &session, megabytes);
     let settled = session.run("settle");
     fs::remove_file(tree.join("file")).expect("it is ours");
     let restored = session.run("restore");
@@ -112,7 +113,29 @@ fn large_file_on(ground: &Ground, megabytes: usize) -> Row {
         "btrfs" | "xfs" => "no bytes, constant memory",
         _ => "constant memory",
     };
-    Row::new(&what, time(copy), took, report.ms() / copy, goal)
+    table.push(Row::new(&what, time(copy), took, report.ms() / copy, goal));
+    changed.into_iter().for_each(|row| table.push(row));
+}
+
+/// What the next capture costs when four bytes of the file changed.
+fn four_bytes(ground: &Ground, session: &Session<'_>, megabytes: usize) -> [Row; 2] {
+    let place = megabytes * 600_000;
+    ground.sh(&format!(
+        "printf nono | dd of=large/file bs=1 seek={place} conv=notrunc status=none; sync large/file"
+    ));
+    let reading = ground.time("cat large/file > /dev/null");
+    let before = ground.used();
+    let report = session.run("incremental");
+    let grown = (ground.used() - before).max(0.0);
+    let what = |what: &str| format!("{}: four bytes of {megabytes} MB changed, {what}", ground.fs);
+    let goal = match ground.fs.as_str() {
+        "btrfs" | "xfs" => "no full read over 1 GiB",
+        _ => "one read",
+    };
+    [
+        Row::bytes(&what("disk of the next capture, to the file's"), megabytes as f64 * 1e6, grown, "10 MB"),
+        Row::times(&what("next capture, to `cat`"), reading, report.ms(), goal),
+    ]
 }
 
 /// A filesystem in a file, mounted as long as this is there.

@@ -28,8 +28,8 @@ fn main() -> ExitCode {
     }
     match args.first() {
         Some(first) if first == asking::HELPER => return conclude(commands::webhook::serve()),
-        Some(first) if first == commands::hook::UPKEEP => {
-            return conclude(commands::hook::upkeep(args[1..].to_vec()));
+        Some(first) if first == commands::upkeep::UPKEEP => {
+            return conclude(commands::upkeep::upkeep(&args[1..]));
         }
         Some(first) if first == commands::proxy::HELPER => return conclude(commands::proxy::serve()),
         _ => {}

@@ -129,6 +129,11 @@ pub fn content_hash(bytes: &[u8]) -> ContentHash {
     ContentHash(Sha256::digest(bytes).into())
 }
 
+/// The address of a chunk of a large file: never that of a file, whatever the bytes are.
+pub(crate) fn chunk_hash(bytes: &[u8]) -> [u8; 32] {
+    tagged(b"nono chunk v1\0", &[bytes])
+}
+
 /// A SHA-256 over parts, after a tag that keeps its purpose apart from all others.
 pub(crate) fn tagged(tag: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -144,8 +149,71 @@ pub(crate) fn tagged(tag: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 pub struct ContentHasher {
     size: u64,
     seen: u64,
-    plain: Sha256,
+    plain: Outer,
     chunks: Option<Chunks>,
+}
+
+/// The hash that becomes the address; of the chunked kind, with all it was made from after the tag.
+#[derive(Clone)]
+struct Outer {
+    hash: Sha256,
+    trail: Option<Vec<u8>>,
+}
+
+impl Outer {
+    fn update(&mut self, bytes: impl AsRef<[u8]>) {
+        self.hash.update(bytes.as_ref());
+        if let Some(trail) = &mut self.trail {
+            trail.extend_from_slice(bytes.as_ref());
+        }
+    }
+}
+
+const CHUNKED: &[u8] = b"nono chunked content v1\0";
+const ZERO_RUN: u8 = 0;
+const HASHED: u8 = 1;
+
+/// What one chunk of the chunked kind is, as [`Trail`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownChunk {
+    Zeros,
+    Hash([u8; 32]),
+}
+
+/// The hashes of the chunks of a file over [`CHUNKED_ABOVE`]. The address is a hash of these very bytes, so they prove
+/// themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trail(Vec<u8>);
+
+impl Trail {
+    /// Nothing unless these are the bytes that the address was made from.
+    pub(crate) fn check(bytes: Vec<u8>, address: &ContentHash) -> Option<Trail> {
+        (tagged(CHUNKED, &[&bytes]) == address.0).then_some(Trail(bytes))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.0.first_chunk().map_or(0, |size| u64::from_le_bytes(*size))
+    }
+
+    /// Chunk after chunk, and how many times.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (KnownChunk, u64)> + '_ {
+        let mut rest = self.0.get(8..).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (kind, after) = rest.split_first()?;
+            if *kind == ZERO_RUN {
+                let (run, after) = after.split_first_chunk()?;
+                rest = after;
+                return Some((KnownChunk::Zeros, u64::from_le_bytes(*run)));
+            }
+            let (hash, after) = after.split_first_chunk()?;
+            rest = after;
+            Some((KnownChunk::Hash(*hash), 1))
+        })
+    }
 }
 
 impl fmt::Debug for ContentHasher {
@@ -168,13 +236,35 @@ static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; CHUNK]);
 
 impl ContentHasher {
     pub fn new(size: u64) -> ContentHasher {
-        let mut plain = Sha256::new();
+        let mut plain = Outer { hash: Sha256::new(), trail: None };
         let chunks = (HashKind::of(size) == HashKind::Chunked).then(|| {
-            plain.update(b"nono chunked content v1\0");
+            plain.update(CHUNKED);
             plain.update(size.to_le_bytes());
             Chunks { filled: 0, chunk: Sha256::new(), all_zero: true, zero_run: 0 }
         });
         ContentHasher { size, seen: 0, plain, chunks }
+    }
+
+    /// The same; what the address of a chunked kind is made from is kept.
+    pub(crate) fn with_trail(size: u64) -> ContentHasher {
+        let mut hasher = ContentHasher::new(size);
+        hasher.plain.trail = hasher.chunks.is_some().then(|| size.to_le_bytes().to_vec());
+        hasher
+    }
+
+    /// The next chunk of the chunked kind, known without reading it. False where no chunk begins.
+    pub(crate) fn known(&mut self, chunk: KnownChunk) -> bool {
+        let Some(chunks) = self.chunks.as_mut().filter(|chunks| chunks.filled == 0) else { return false };
+        self.seen += CHUNK as u64;
+        match chunk {
+            KnownChunk::Zeros => chunks.zero_run += 1,
+            KnownChunk::Hash(hash) => {
+                chunks.close_zeros(&mut self.plain);
+                self.plain.update([HASHED]);
+                self.plain.update(hash);
+            }
+        }
+        true
     }
 
     pub fn kind(&self) -> HashKind {
@@ -215,7 +305,11 @@ impl ContentHasher {
     }
 
     /// The address, or nothing when there was more or less than the promised size.
-    pub fn finish(mut self) -> Option<ContentHash> {
+    pub fn finish(self) -> Option<ContentHash> {
+        self.finish_with_trail().map(|(hash, _)| hash)
+    }
+
+    pub(crate) fn finish_with_trail(mut self) -> Option<(ContentHash, Option<Trail>)> {
         if self.seen != self.size {
             return None;
         }
@@ -223,7 +317,8 @@ impl ContentHasher {
             chunks.close(&mut self.plain);
             chunks.close_zeros(&mut self.plain);
         }
-        Some(ContentHash(self.plain.finalize().into()))
+        let Outer { hash, trail } = self.plain;
+        Some((ContentHash(hash.finalize().into()), trail.map(Trail)))
     }
 }
 
@@ -240,13 +335,13 @@ impl Chunks {
         self.filled += bytes.len();
     }
 
-    fn close_full(&mut self, outer: &mut Sha256) {
+    fn close_full(&mut self, outer: &mut Outer) {
         if self.filled == CHUNK {
             self.close(outer);
         }
     }
 
-    fn close(&mut self, outer: &mut Sha256) {
+    fn close(&mut self, outer: &mut Outer) {
         if self.filled == 0 {
             return;
         }
@@ -257,16 +352,16 @@ impl Chunks {
                 self.chunk.update(&ZEROS[..self.filled]);
             }
             self.close_zeros(outer);
-            outer.update([1]);
+            outer.update([HASHED]);
             outer.update(self.chunk.finalize_reset());
         }
         self.filled = 0;
         self.all_zero = true;
     }
 
-    fn close_zeros(&mut self, outer: &mut Sha256) {
+    fn close_zeros(&mut self, outer: &mut Outer) {
         if self.zero_run > 0 {
-            outer.update([0]);
+            outer.update([ZERO_RUN]);
             outer.update(self.zero_run.to_le_bytes());
             self.zero_run = 0;
         }
@@ -341,6 +436,32 @@ mod tests {
             hasher.zeros(size - 6);
         });
         assert_ne!(by_hole, moved);
+    }
+
+    /// Chunks that are known need not be read: the address is the same, and so is what it was made from.
+    #[test]
+    fn known_chunks_give_the_same_address() {
+        let size = CHUNKED_ABOVE + CHUNK as u64 + 77;
+        let mut read = ContentHasher::with_trail(size);
+        read.data(&vec![7; 3 * CHUNK]);
+        read.zeros(size - 4 * CHUNK as u64);
+        read.data(&vec![8; CHUNK]);
+        let (address, trail) = read.finish_with_trail().unwrap();
+        let trail = Trail::check(trail.unwrap().as_bytes().to_vec(), &address).unwrap();
+        assert_eq!(trail.size(), size);
+        let mut known = ContentHasher::with_trail(size);
+        let mut left = size / CHUNK as u64;
+        for (chunk, times) in trail.runs() {
+            for _ in 0..times.min(left) {
+                assert!(known.known(chunk));
+                left -= 1;
+            }
+        }
+        known.data(&[8; 77]);
+        assert_eq!(known.finish_with_trail(), Some((address, Some(trail.clone()))));
+        let mut bytes = trail.as_bytes().to_vec();
+        bytes[20] ^= 1;
+        assert_eq!(Trail::check(bytes, &address), None);
     }
 
     #[test]

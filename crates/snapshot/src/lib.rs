@@ -93,7 +93,7 @@ pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
     Adopted, CacheProblem, Candidate, Contents, Foreign, Forgotten, Freed, GcReport, Limits, ManagerOptions,
     Manifest, Next, Now, Piece, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager,
-    SnapshotProblem, VerifyReport, freed, gc, holders, purge, resolved, session_dirs, shares,
+    SnapshotProblem, VerifyReport, freed, gc, holders, purge, resolved, session_dirs, settle_store, shares,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{

@@ -16,6 +16,7 @@ mod next;
 mod open;
 mod restore;
 mod roots;
+mod settling;
 mod upkeep;
 
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ pub use freeing::{Candidate, Freed, freed};
 pub use next::{Next, Now};
 pub use restore::{RestoreOptions, Restored};
 pub use roots::resolved;
+pub use settling::settle_store;
 pub use upkeep::{GcReport, SettleReport, gc, purge, session_dirs, shares};
 
 /// How much may be captured; 0 is no limit. Beyond it nothing is published.

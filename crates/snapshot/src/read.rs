@@ -14,7 +14,7 @@ use rustix::time::ClockId;
 use crate::hash::{ContentHash, content_hash};
 use crate::node::{Errno, Reason, Time, Xattr};
 use crate::stat::{Found, Stat, stat_fd};
-use crate::store::{Appender, Key, LARGE, StoreError};
+use crate::store::{Appender, Key, LARGE, LargeSource, LargeStaged, StoreError};
 use crate::unlock::Unlock;
 
 /// How often a file that changes is read before it is left out.
@@ -29,6 +29,8 @@ pub(crate) struct Content {
     /// From now on every change shows in `ctime`.
     pub(crate) trusted: bool,
     pub(crate) xattrs: Vec<Xattr>,
+    /// How many bytes of it were read.
+    pub(crate) read: u64,
 }
 
 /// What came of reading.
@@ -47,6 +49,8 @@ pub(crate) struct How {
     pub(crate) mapped: bool,
     /// Leave it out rather than copy it: take it only by reflink.
     pub(crate) only_clone: Option<OnlyClone>,
+    /// What it held when it was last captured.
+    pub(crate) before: Option<ContentHash>,
 }
 
 /// Why a file is not copied.
@@ -131,11 +135,12 @@ pub(crate) fn file(
             Err(error) => return Ok(Outcome::LeftOut(unreadable(&error))),
         };
         if let Some((hash, sparse, staged)) = stored.filter(|_| after.pack() == before.pack()) {
+            let read = staged.as_ref().map_or(after.size, LargeStaged::read);
             if let Some(staged) = staged {
                 staged.commit()?;
             }
             let trusted = is_settled(after.ctime, coarse) && !how.mapped;
-            return Ok(Outcome::Content(Content { stat: after, hash, sparse, trusted, xattrs }));
+            return Ok(Outcome::Content(Content { stat: after, hash, sparse, trusted, xattrs, read }));
         }
         if attempt == 0 && after.ino != before.ino || !after.is_file() {
             return Ok(Outcome::Replaced);
@@ -175,21 +180,22 @@ impl From<StoreError> for ReadError {
     }
 }
 
-type Stored<'s> = (ContentHash, bool, Option<crate::store::LargeStaged<'s>>);
+type Stored<'a, 'w> = (ContentHash, bool, Option<LargeStaged<'a, 'w>>);
 
 /// The content as it is now; `None` when it has another size than it should.
-fn content<'s>(
+fn content<'a, 'w>(
     file: &OwnedFd,
     stat: &Stat,
     how: How,
     buffer: &mut Vec<u8>,
-    store: &'s mut Appender<'_>,
-) -> Result<Option<Stored<'s>>, ReadError> {
+    store: &'a mut Appender<'w>,
+) -> Result<Option<Stored<'a, 'w>>, ReadError> {
     let sparse = has_holes(file, stat);
     if stat.size >= LARGE {
+        let known = LargeSource { size: stat.size, sparse, before: how.before };
         let staged = match how.only_clone {
-            Some(why) => store.clone_large(file.as_fd(), stat.size)?.ok_or(ReadError::NotCloned(why))?,
-            None => store.put_large(file.as_fd(), stat.size, sparse)?,
+            Some(why) => store.clone_large(file.as_fd(), &known)?.ok_or(ReadError::NotCloned(why))?,
+            None => store.put_known(file.as_fd(), &known)?,
         };
         return Ok(Some((staged.hash(), sparse, Some(staged))));
     }

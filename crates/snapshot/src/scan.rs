@@ -186,7 +186,10 @@ impl<'s> Worker<'s> {
         // What is never taken must not make the stat cache look out of date each time.
         if !matches!(outcome, Outcome::LeftOut(Reason::TooLarge { .. })) {
             self.counts.read += 1;
-            self.counts.read_bytes += found.stat.size;
+            self.counts.read_bytes += match &outcome {
+                Outcome::Content(content) => content.read,
+                _ => found.stat.size,
+            };
         }
         Ok(outcome)
     }

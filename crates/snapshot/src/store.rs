@@ -1,20 +1,26 @@
 //! The content store: every object once, by its address, for all sessions of a machine.
 //!
-//! Small objects are appended to packs (`packs/`), large files are single objects (`large/`); both become visible by a
-//! rename, when they are complete. Writing takes no time for compression or for the disk to settle: [`Store::settle`]
+//! Small objects are appended to packs (`packs/`). A large file is an object in `large/`: a clone that shares its data
+//! where the filesystem can do that, else a list of chunks, which are in packs. All become visible by a rename, when
+//! they are complete. Writing takes no time for compression or for the disk to settle: [`Store::settle`]
 //! does both later, beside readers and writers of any process. Nothing that is read is believed: every object is
 //! checked against its address before it leaves the store.
 //!
 //! Modes are notes: a file with its owner's `w` is not known to be durable yet, a large object with `x` stays as it is.
 
+mod chunked;
+mod chunks;
+mod clones;
 mod error;
 mod files;
 mod gc;
+mod hashing;
 mod index;
 mod large;
 mod ledger;
 mod pack;
 mod record;
+mod refused;
 mod rewrite;
 mod settle;
 mod spans;
@@ -41,12 +47,13 @@ pub use error::{Damage, Problem, StoreError};
 pub use gc::Collected;
 pub use ledger::{Balance, Owner, Quota};
 pub use settle::{Settled, Synced};
+pub(crate) use staged::LargeSource;
 pub use staged::LargeStaged;
 pub use usage::{Shares, Usage};
 pub use verify::Verified;
 pub use writer::{Appender, Published, Put, StoreWriter, WriteOptions};
 
-/// Files from this size on are single objects; below, they go to packs.
+/// Files from this size on are large objects; below, they go to packs in one piece.
 pub const LARGE: u64 = 4 << 20;
 
 /// The mode of a file that is durable, and of one that is not yet.
@@ -57,9 +64,15 @@ const KEEP: u32 = 0o100;
 
 const LOCK: &str = "lock";
 const MAINTENANCE: &str = "maintenance";
+/// Locked, shared, by those who wait for the maintenance lock: settling makes way for them.
+const WANTED: &str = "wanted";
+/// Locked by the process that settles after a run, and by the one that comes next.
+const SETTLER: &str = "settler";
+const NEXT_SETTLER: &str = "settler.next";
 const FORMAT: &str = "FORMAT";
-/// The number is the version; a checksum follows.
-const VERSION: &str = "nono store 1";
+/// The number is the version; a checksum follows. Version 1 had no chunks, and would take their packs for empty ones.
+const VERSION: &str = "nono store 2";
+const WITHOUT_CHUNKS: &str = "nono store 1";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
@@ -69,6 +82,8 @@ pub enum ObjectKind {
     Tree,
     /// Frozen rules, by the [`ContentHash`] of their bytes.
     Rules,
+    /// A chunk of a large file, by a hash of its own. Only the store itself knows of these.
+    Chunk,
 }
 
 impl ObjectKind {
@@ -77,6 +92,7 @@ impl ObjectKind {
             ObjectKind::Blob => 1,
             ObjectKind::Tree => 2,
             ObjectKind::Rules => 3,
+            ObjectKind::Chunk => 4,
         }
     }
 
@@ -85,6 +101,7 @@ impl ObjectKind {
             1 => Some(ObjectKind::Blob),
             2 => Some(ObjectKind::Tree),
             3 => Some(ObjectKind::Rules),
+            4 => Some(ObjectKind::Chunk),
             _ => None,
         }
     }
@@ -98,6 +115,10 @@ pub struct Key {
 }
 
 impl Key {
+    fn chunk(hash: [u8; 32]) -> Key {
+        Key { kind: ObjectKind::Chunk, hash }
+    }
+
     pub fn rules(hash: ContentHash) -> Key {
         Key { kind: ObjectKind::Rules, hash: *hash.as_bytes() }
     }
@@ -121,6 +142,7 @@ impl fmt::Display for Key {
             ObjectKind::Blob => "content",
             ObjectKind::Tree => "directory",
             ObjectKind::Rules => "rules",
+            ObjectKind::Chunk => "chunk",
         };
         write!(f, "{kind} {}", ContentHash::from_bytes(self.hash))
     }
@@ -143,14 +165,17 @@ pub struct Store {
     boot: [u8; 16],
     /// Limits that writers keep to.
     quota: Option<Quota>,
+    /// Its format file is that of version 1.
+    old_format: std::sync::atomic::AtomicBool,
 }
 
 impl Store {
     /// Open the store in this folder, and make it when it is missing.
     pub fn open(dir: &Path) -> Result<Store, StoreError> {
         let root = Folder::make(dir)?;
-        check_format(&root)?;
+        let old_format = check_format(&root)? == Format::Old;
         Ok(Store {
+            old_format: old_format.into(),
             packs: root.make_folder("packs")?,
             large: root.make_folder("large")?,
             tmp: Arc::new(root.make_folder("tmp")?),
@@ -269,8 +294,35 @@ impl Store {
 
     /// One of settling, collecting and verifying at a time.
     fn maintain(&self, wait: bool) -> Result<Lock, StoreError> {
+        if let Some(lock) = Lock::take(&self.root, MAINTENANCE, true, false)? {
+            return Ok(lock);
+        }
+        let _wanted = if wait { Lock::take(&self.root, WANTED, false, true)? } else { None };
         Lock::take(&self.root, MAINTENANCE, true, wait)?
             .ok_or_else(|| Error::Busy { path: self.root.path_of(MAINTENANCE) })
+    }
+
+    /// Whether somebody waits for the maintenance lock.
+    fn is_wanted(&self) -> Result<bool, StoreError> {
+        if self.root.stat(WANTED)?.is_none() {
+            return Ok(false);
+        }
+        Ok(Lock::take(&self.root, WANTED, true, false)?.is_none())
+    }
+
+    /// The turn to settle, of all processes that were started for it. One waits for the one that works, and does what is
+    /// new by then; for any other there is nothing left to do.
+    pub(crate) fn settlers_turn(&self) -> Result<Option<Turn>, StoreError> {
+        let Some(next) = Lock::take(&self.root, NEXT_SETTLER, true, false)? else { return Ok(None) };
+        let turn = Lock::take(&self.root, SETTLER, true, true)?;
+        drop(next);
+        Ok(turn.map(Turn))
+    }
+
+    /// Whether its folder was removed or moved while it is open.
+    pub(crate) fn is_gone(&self) -> bool {
+        let named = std::fs::symlink_metadata(self.dir().join(FORMAT));
+        named.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     }
 
     /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller has the exclusive lock.
@@ -279,6 +331,8 @@ impl Store {
         for name in self.tmp.names()? {
             if name.starts_with(writer::TEMP) || (maintaining && name.starts_with(rewrite::TEMP)) {
                 removed += remove_temp(&self.tmp, &name)?;
+            } else if name.starts_with(refused::REFUSED) {
+                self.tmp.unlink(&name)?;
             }
         }
         for name in self.root.names()?.iter().filter(|name| name.starts_with(FORMAT) && *name != FORMAT) {
@@ -292,6 +346,11 @@ impl Store {
         Ok(removed)
     }
 }
+
+/// The right to settle, as long as it is there.
+#[derive(Debug)]
+#[must_use = "another process may settle as soon as this is dropped"]
+pub(crate) struct Turn(#[allow(dead_code, reason = "held, not read")] Lock);
 
 fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {
     let folder = tmp.open_folder(name)?;
@@ -334,6 +393,8 @@ impl Drop for Temp {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Ours,
+    /// Of version 1, which is read like this one.
+    Old,
     Damaged,
     Missing,
 }
@@ -346,6 +407,9 @@ fn read_format(root: &Folder) -> Result<Format, StoreError> {
     };
     if bytes == format_text(VERSION).as_bytes() {
         return Ok(Format::Ours);
+    }
+    if bytes == format_text(WITHOUT_CHUNKS).as_bytes() {
+        return Ok(Format::Old);
     }
     let other = std::str::from_utf8(&bytes).ok().and_then(|text| {
         let (named, _) = text.strip_suffix('\n')?.rsplit_once(' ')?;
@@ -363,10 +427,15 @@ fn format_text(version: &str) -> String {
 
 /// A store of another version is refused. A damaged file is not: packs and indexes have their own version, and nobody
 /// should lose the way back because of one bit; `verify` reports it.
-fn check_format(root: &Folder) -> Result<(), StoreError> {
-    if read_format(root)? != Format::Missing {
-        return Ok(());
+fn check_format(root: &Folder) -> Result<Format, StoreError> {
+    let found = read_format(root)?;
+    if found == Format::Missing {
+        write_format(root)?;
     }
+    Ok(found)
+}
+
+fn write_format(root: &Folder) -> Result<(), StoreError> {
     let name = format!("{FORMAT}.{}", files::unique());
     let file = root.create(&name)?;
     let written = pwrite_all(file.as_fd(), format_text(VERSION).as_bytes(), 0)

@@ -67,10 +67,9 @@ fn run(work: &str, store: &Store, file: &File) -> Result<(), StoreError> {
         _ => {
             let live: Vec<Key> = published().iter().map(|bytes| blob(bytes)).collect();
             let collected = store.gc(&|key| live.contains(&key))?;
-            assert_eq!(
-                (collected.packs_rewritten, collected.packs_dropped, collected.large_dropped),
-                (1, 1, 1)
-            );
+            assert_eq!((collected.packs_rewritten, collected.large_dropped), (1, 1));
+            // That of the dead file's chunks, too, where the filesystem does not share data.
+            assert!((1..=2).contains(&collected.packs_dropped), "{collected:?}");
             Ok(())
         }
     }

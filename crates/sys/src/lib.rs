@@ -8,6 +8,8 @@
 #[cfg(target_os = "linux")]
 pub mod diag;
 #[cfg(target_os = "linux")]
+pub mod extents;
+#[cfg(target_os = "linux")]
 pub mod foreign;
 #[cfg(target_os = "linux")]
 pub mod landlock;

@@ -10,7 +10,6 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::panic;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::thread;
 
 use nono::checkpoints::{CheckpointManager, Config, Host, settings};
@@ -18,18 +17,15 @@ use nono::hooks::agents;
 use nono::hooks::backend::{Backend, Local, Remote, Trouble};
 use nono::hooks::denial::Sandbox;
 use nono::hooks::run::{self, Context, Handled};
-use nono::hooks::{Event, Reply, Told, upkeep};
+use nono::hooks::{Event, Reply, Told};
 use nono::{SandboxState, state_dir};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use super::upkeep;
 use crate::host::{asks, cap_file, home, request_socket, state_home};
 
 /// The longest payload that is read.
 const LONGEST: u64 = 16 << 20;
-
-/// How this program is called when it does what a checkpoint left to be done.
-pub(crate) const UPKEEP: &str = "__upkeep";
 
 /// Whether these are the arguments of a hook: also without the right number of them, but not when help is asked for.
 pub(crate) fn is_hook(args: &[OsString]) -> bool {
@@ -45,7 +41,7 @@ pub(crate) fn hook(args: &[OsString]) {
     let handled = answer(&agent, &event);
     say(&agents::answer(&agent, &event, &handled.reply));
     if handled.short || !handled.taken.is_empty() {
-        start_upkeep(&handled.taken);
+        upkeep::after_hook(&handled.taken);
     }
 }
 
@@ -120,7 +116,7 @@ fn surroundings() -> Result<(Box<dyn Backend>, Context), Trouble> {
     Ok((backend, context))
 }
 
-fn manager(home: PathBuf) -> Result<CheckpointManager, Trouble> {
+pub(super) fn manager(home: PathBuf) -> Result<CheckpointManager, Trouble> {
     let state_dir = state_home(&home);
     let config = settings::load(&state_dir.join("config.toml")).map_err(|error| error.to_string())?;
     if config.enabled {
@@ -138,32 +134,4 @@ fn sandbox(told: &Told, agent: &str) -> Option<Sandbox> {
     let state = SandboxState::from_json(&std::fs::read_to_string(cap_file()?).ok()?).ok()?;
     let command = if agent == "claude-code" { "claude" } else { agent };
     Some(Sandbox { policy: state.policy?, asks: asks(), command: command.to_owned(), typed: state.typed })
-}
-
-/// Nobody waits for it, and it keeps nothing of the agent's open. That it could not be started is no loss: the next
-/// sweep does the same.
-fn start_upkeep(projects: &[PathBuf]) {
-    if request_socket().is_some() {
-        return;
-    }
-    if let Ok(program) = std::env::current_exe() {
-        let null = Stdio::null;
-        let _ = Command::new(program)
-            .arg(UPKEEP)
-            .args(projects)
-            .current_dir("/")
-            .stdin(null())
-            .stdout(null())
-            .stderr(null())
-            .spawn();
-    }
-}
-
-/// In the process of its own.
-pub(crate) fn upkeep(projects: Vec<OsString>) -> Result<u8, Failure> {
-    let home = home().ok_or_else(Failure::no_home)?;
-    let mut manager = manager(home).map_err(Failure::new)?;
-    let projects: Vec<PathBuf> = projects.into_iter().map(PathBuf::from).collect();
-    upkeep::run(&mut manager, &projects)?;
-    Ok(0)
 }

@@ -21,6 +21,7 @@ mod run;
 mod setup;
 pub(crate) mod tracked;
 mod undo;
+pub(crate) mod upkeep;
 pub(crate) mod webhook;
 mod why;
 mod why_rules;

@@ -12,7 +12,7 @@ use nono::session::{
 use nono::urls::UrlOpener;
 use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
 
-use super::{dry_run, first_use, granted, open_url, tracked};
+use super::{dry_run, first_use, granted, open_url, tracked, upkeep};
 use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
@@ -81,6 +81,7 @@ fn execute(
     let code = conclude(&report, diagnostics, common);
     ask::save(host.profile_dir.as_deref(), used.as_ref(), &report.mediation.expansions);
     if let Some(rollback) = report.rollback.take() {
+        upkeep::after_command();
         tracked::conclude(rollback, &host, common);
     }
     end_by_interrupt(&report);

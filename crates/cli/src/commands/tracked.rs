@@ -10,6 +10,7 @@ use nono::rollback::{Baseline, Catalogue, ChangeSet, RollbackReport};
 use nono::session::{Host, RunObserver};
 use nono::snapshot::{Cause, ChangeCounts, Coverage, Example};
 
+use super::upkeep;
 use crate::args::CommonArgs;
 use crate::message;
 use crate::progress::Bar;
@@ -123,6 +124,8 @@ fn review(id: &str, changes: ChangeSet, host: &Host, how: How) {
     if let Err(failure) = reviewed {
         failure.report();
     }
+    // What was restored there was stored before.
+    upkeep::after_command();
 }
 
 /// Who restores right after a run: the command as its session has it, since what was typed may be hidden by now.

@@ -16,6 +16,7 @@ mod live;
 mod oracle;
 #[path = "../world/said.rs"]
 mod said;
+mod settles;
 mod stress;
 mod trees;
 mod watching;

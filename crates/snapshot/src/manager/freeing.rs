@@ -46,6 +46,11 @@ pub struct Freed {
 pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotError> {
     let stays = |dir: &Path, id: Option<&SnapshotId>| !candidates.iter().any(|one| one.has(dir, id));
     let mut marked = live(store, &stays, &mut Vec::new())?;
+    let mut chunks = Vec::new();
+    for key in &marked.others {
+        chunks.extend(store.chunks_in(*key)?);
+    }
+    marked.others.extend(chunks);
     let mut needed = 0u64;
     for tree in &marked.trees {
         needed += store.stored_size(Key::from(*tree))?;
@@ -90,6 +95,11 @@ fn add(store: &Store, candidate: &Candidate, marked: &mut Live) -> Result<u64, S
     let mut bytes = 0u64;
     for key in new {
         bytes += store.stored_size(key)?;
+        for chunk in store.chunks_in(key)? {
+            if marked.others.insert(chunk) {
+                bytes += store.stored_size(chunk)?;
+            }
+        }
     }
     Ok(bytes)
 }

@@ -15,7 +15,7 @@ use crate::manifest::{Sheet, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;
 use crate::paths;
-use crate::session::{Session, SessionError};
+use crate::session::{Record, Session, SessionError};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, Key, Settled, Shares, Store};
 
@@ -126,25 +126,27 @@ pub(super) fn settle(
     let before = session.record()?.unwrap_or_default();
     let stop = || cancel() || observer.cancelled();
     let settled = store.settle(&stop, &|done, total| observer.progress(done, total))?;
+    let durable = if settled.durable { mark_durable(session, &before)? } else { Vec::new() };
+    Ok(SettleReport { store: settled, durable })
+}
+
+/// Write down that the snapshots that were there `before` everything was synced are durable.
+pub(super) fn mark_durable(session: &Session, before: &Record) -> Result<Vec<SnapshotId>, SnapshotError> {
     let mut durable = Vec::new();
-    if settled.durable
-        && let Some(_held) = session.try_hold()?
-        && let Some(mut record) = session.record()?
-    {
-        for recorded in &mut record.snapshots {
-            let known =
-                before.find(&recorded.snapshot()).is_some_and(|old| old.manifest == recorded.manifest);
-            if known && !recorded.durable && !recorded.thinned {
-                session.sync_manifest(recorded)?;
-                recorded.durable = true;
-                durable.push(recorded.snapshot());
-            }
-        }
-        if !durable.is_empty() {
-            session.save_record(&record, Sync::Yes)?;
+    let Some(_held) = session.try_hold()? else { return Ok(durable) };
+    let Some(mut record) = session.record()? else { return Ok(durable) };
+    for recorded in &mut record.snapshots {
+        let known = before.find(&recorded.snapshot()).is_some_and(|old| old.manifest == recorded.manifest);
+        if known && !recorded.durable && !recorded.thinned {
+            session.sync_manifest(recorded)?;
+            recorded.durable = true;
+            durable.push(recorded.snapshot());
         }
     }
-    Ok(SettleReport { store: settled, durable })
+    if !durable.is_empty() {
+        session.save_record(&record, Sync::Yes)?;
+    }
+    Ok(durable)
 }
 
 /// The objects that snapshots need.

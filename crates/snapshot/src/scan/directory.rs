@@ -14,6 +14,7 @@ use crate::bytes::Writer;
 use crate::cache::CachedDir;
 use crate::dirs::{Dir, DirId, open_dir};
 use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack};
+use crate::hash::ContentHash;
 use crate::node::{Name, Omitted, Reason, Time, Xattr};
 use crate::pool::Queue;
 use crate::read::{self, How, OnlyClone, is_settled, unreadable};
@@ -181,6 +182,10 @@ impl<'a, 'b> Directory<'a, 'b> {
         self.entries += 1;
         self.has_links |= found.stat.nlink > 1;
         worker.links.count(&found.stat);
+        let before = known.and_then(|known| match known.payload {
+            Payload::File(hash) => Some(hash),
+            _ => None,
+        });
         let known = known.filter(|known| *known.packed == packed);
         let trusted = known.filter(|known| self.is_trusted(known, &found));
         if found.stat.is_file() {
@@ -190,7 +195,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             worker.counts.bytes = worker.counts.bytes.wrapping_add(found.stat.size);
             match trusted {
                 Some(known) => self.carry_over(known, flags),
-                None => self.read_later(name, &found, flags, known),
+                None => self.read_later(name, &found, flags, known, before),
             }
         } else {
             worker.counts.others += 1;
@@ -275,7 +280,14 @@ impl<'a, 'b> Directory<'a, 'b> {
         self.subdirs.push(Subdir { id, name: name.into(), inode: found.stat.ino, old, searching });
     }
 
-    fn read_later(&mut self, name: &[u8], found: &Found, flags: u8, known: Option<&Known<'_>>) {
+    fn read_later(
+        &mut self,
+        name: &[u8],
+        found: &Found,
+        flags: u8,
+        known: Option<&Known<'_>>,
+        before: Option<ContentHash>,
+    ) {
         let mapped = self.scan.mapped.contains(found);
         let leave_packs = self.scan.rules.config().large_git_packs == LargePacks::LeaveOut;
         let large_pack = leave_packs && found.stat.size > LARGE_PACK && {
@@ -288,7 +300,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             name: name.into(),
             found: *found,
             flags,
-            how: How { mapped, only_clone },
+            how: How { mapped, only_clone, before },
             at: self.out.len(),
             old: known.map(|known| known.raw.into()),
         });

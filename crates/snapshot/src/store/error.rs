@@ -89,6 +89,10 @@ pub enum Damage {
     Content,
     #[error("the closing record was changed or cut")]
     Trailer,
+    #[error("the list of its chunks was changed or cut")]
+    List,
+    #[error("a part of it is damaged or missing: {0}")]
+    Part(Key),
     #[error("it cannot be read: {0}")]
     Unreadable(crate::node::Errno),
     #[error("it does not belong into a store")]

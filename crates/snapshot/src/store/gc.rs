@@ -1,15 +1,16 @@
 //! Collecting: what nothing refers to any more goes, and what dead processes left behind.
 //!
 //! The exclusive lock keeps all writers out from before the live set is computed until the end, so nothing that a writer
-//! found to be there can vanish under it. Readers go on: what they need is live.
+//! found to be there can vanish under it. Readers go on: what they need is live. Callers know files; which chunks these
+//! need is found here.
 
 use std::sync::Arc;
 
 use super::error::{Problem, StoreError};
 use super::files::{Fsyncs, Lock};
-use super::large::parse_name;
+use super::large::{Shape, parse_name};
 use super::pack::Pack;
-use super::rewrite::{Watch, remove_packs, rewrite};
+use super::rewrite::{How, Watch, remove_packs, rewrite};
 use super::{Key, LOCK, ObjectKind, Store};
 
 /// Packs with less live bytes than this, in percent, are rewritten.
@@ -84,11 +85,19 @@ impl Store {
         let fsyncs = Fsyncs::default();
         let mut collected = Collected { bytes_before: self.usage()?.total(), ..Collected::default() };
         collected.debris = self.remove_debris(true)?;
-        self.sweep_packs(live, worth, &fsyncs, &mut collected)?;
-        self.sweep_large(live, &mut collected)?;
+        let chunks = self.chunks_of(live)?;
+        let needed = |key: Key| match key.kind {
+            ObjectKind::Chunk => chunks.contains(&key),
+            _ => live(key),
+        };
+        // First the lists, durably: one that is there must find its chunks, or its file would count as stored.
+        self.sweep_large(live, &fsyncs, &mut collected)?;
+        self.sweep_packs(&needed, worth, &fsyncs, &mut collected)?;
         self.view.refresh(self)?;
         collected.bytes_after = self.usage()?.total();
         collected.fsyncs = fsyncs.get();
+        collected.problems.extend(chunks.problems);
+        self.recount()?;
         Ok(collected)
     }
 
@@ -113,11 +122,19 @@ impl Store {
         }
         remove_packs(self, &dead, fsyncs)?;
         collected.packs_dropped = dead.len() as u64;
+        // Where room is short, those that need the least of it first: what goes makes room for the next.
+        poor.sort_by_key(|pack| live_bytes(pack, live).0);
         for pack in poor {
             let view = self.view.refresh(self)?;
             let watch = Watch { cancel: &|| false, progress: &|_| {} };
+            let how = |whatever_room| How { share_lock: false, whatever_room };
             // Only one at a time: the room for one more pack is all that this needs.
-            let new = rewrite(self, &view, &[pack], live, false, fsyncs, &watch)?;
+            let inputs = [pack];
+            let mut new = rewrite(self, &view, &inputs, live, how(false), fsyncs, &watch)?;
+            if new.no_room && worth == ALL {
+                // What is to be forgotten goes, also where a limit is passed for a moment.
+                new = rewrite(self, &view, &inputs, live, how(true), fsyncs, &watch)?;
+            }
             remove_packs(self, &new.replaced, fsyncs)?;
             collected.packs_rewritten += new.replaced.len() as u64;
             collected.problems.extend(new.problems);
@@ -125,15 +142,25 @@ impl Store {
         Ok(())
     }
 
-    fn sweep_large(&self, live: &dyn Fn(Key) -> bool, collected: &mut Collected) -> Result<(), StoreError> {
+    fn sweep_large(
+        &self,
+        live: &dyn Fn(Key) -> bool,
+        fsyncs: &Fsyncs,
+        collected: &mut Collected,
+    ) -> Result<(), StoreError> {
         for name in self.large.names()? {
             let folder = self.large.open_folder(&name)?;
+            let mut lists = false;
             for name in folder.names()? {
-                let Some((hash, _)) = parse_name(&name) else { continue };
+                let Some((hash, shape)) = parse_name(&name) else { continue };
                 if !live(Key { kind: ObjectKind::Blob, hash }) {
                     folder.unlink(&name)?;
-                    collected.large_dropped += 1;
+                    collected.large_dropped += u64::from(shape != Shape::Hashes);
+                    lists |= shape == Shape::Chunks;
                 }
+            }
+            if lists {
+                folder.sync(fsyncs)?;
             }
         }
         Ok(())

@@ -1,7 +1,10 @@
-//! Large objects: one file each, `large/<2 digits>/<address>`, as plain bytes (with holes), or settled, with `.zst`.
+//! Large objects: `large/<2 digits>/<address>` as plain bytes that are shared with the user's file, or a list of chunks
+//! (`.chunks`, see [`super::chunks`]). Beside plain bytes over 1 GiB stand the hashes that the address was made from
+//! (`.hashes`).
 //!
-//! A settled one is a zstd stream of the stretches that hold data, the list of these stretches, and a closing record
-//! with checksums of all of it. Everything works in constant memory, and holes cost nothing in either form.
+//! Stores of version 1 have copies as plain bytes, and settled ones (`.zst`): a zstd stream of the stretches that hold
+//! data, the list of these stretches, and a closing record with checksums of all of it. They are read, and plain copies
+//! are still settled. Everything works in constant memory, and holes cost nothing in any form.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -11,6 +14,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::chunks::{ChunkList, Part};
 use super::error::{Damage, StoreError};
 use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
 use super::pack::is_durable;
@@ -34,6 +38,30 @@ const WINDOW: u32 = 24;
 
 pub(super) const PACKED: &str = ".zst";
 
+/// What a file in `large/` is, by the end of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Plain,
+    Packed,
+    Chunks,
+    /// No object: what the address of one over 1 GiB was made from.
+    Hashes,
+}
+
+impl Shape {
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            Shape::Plain => "",
+            Shape::Packed => PACKED,
+            Shape::Chunks => ".chunks",
+            Shape::Hashes => ".hashes",
+        }
+    }
+}
+
+/// The forms of an object. The plain one first: settling removes it only when the other is there.
+const OBJECTS: [Shape; 3] = [Shape::Plain, Shape::Packed, Shape::Chunks];
+
 /// Where a large object is.
 pub(super) fn folder_name(hash: &[u8; 32]) -> String {
     format!("{:02x}", hash[0])
@@ -43,12 +71,23 @@ pub(super) fn file_name(hash: &[u8; 32]) -> String {
     ContentHash::from_bytes(*hash).hex()
 }
 
-/// The address in a file's name, and whether it is a settled one.
-pub(super) fn parse_name(name: &str) -> Option<([u8; 32], bool)> {
-    let (digits, packed) = name.strip_suffix(PACKED).map_or((name, false), |digits| (digits, true));
+/// The name of a file in `large/<xx>`.
+pub(super) fn name_of(hash: &[u8; 32], shape: Shape) -> String {
+    file_name(hash) + shape.suffix()
+}
+
+/// The address in a file's name, and what it is.
+pub(super) fn parse_name(name: &str) -> Option<([u8; 32], Shape)> {
+    let (digits, shape) = match name.split_at_checked(64)? {
+        (digits, "") => (digits, Shape::Plain),
+        (digits, ".zst") => (digits, Shape::Packed),
+        (digits, ".chunks") => (digits, Shape::Chunks),
+        (digits, ".hashes") => (digits, Shape::Hashes),
+        _ => return None,
+    };
     let hash = *digits.parse::<ContentHash>().ok()?.as_bytes();
     // Only as we write it.
-    (file_name(&hash) == digits).then_some((hash, packed))
+    (file_name(&hash) == digits).then_some((hash, shape))
 }
 
 /// A large object, open.
@@ -58,7 +97,15 @@ pub(super) struct OpenLarge {
     pub(super) path: PathBuf,
     pub(super) size: u64,
     key: Key,
-    packed: Option<Closing>,
+    form: Form,
+}
+
+/// How the bytes of an object are kept.
+#[derive(Debug)]
+enum Form {
+    Plain,
+    Packed(Closing),
+    Chunks(Vec<Part>),
 }
 
 /// The end of a settled object.
@@ -79,9 +126,8 @@ impl Store {
             Err(error) if error.is_not_found() => return Ok(false),
             other => other?,
         };
-        let name = file_name(&key.hash);
-        for name in [&name, &format!("{name}{PACKED}")] {
-            let stat = folder.stat(name)?;
+        for shape in OBJECTS {
+            let stat = folder.stat(&name_of(&key.hash, shape))?;
             if stat.is_some_and(|stat| !is_suspect(&stat)) {
                 return Ok(true);
             }
@@ -95,10 +141,10 @@ impl Store {
             Err(error) if error.is_not_found() => return Ok(0),
             folder => folder?,
         };
-        let name = file_name(&key.hash);
         let mut bytes = 0;
-        for name in [&name, &format!("{name}{PACKED}")] {
-            bytes += folder.stat(name)?.map_or(0, |stat| super::files::allocated(&stat));
+        for shape in [Shape::Plain, Shape::Packed, Shape::Chunks, Shape::Hashes] {
+            let stat = folder.stat(&name_of(&key.hash, shape))?;
+            bytes += stat.map_or(0, |stat| super::files::allocated(&stat));
         }
         Ok(bytes)
     }
@@ -108,10 +154,8 @@ impl Store {
             Err(error) if error.is_not_found() => return Ok(None),
             other => other?,
         };
-        let name = file_name(hash);
-        // The plain one first: settling removes it only when the other is there.
-        for name in [&name, &format!("{name}{PACKED}")] {
-            match OpenLarge::open(&folder, name, hash) {
+        for shape in OBJECTS {
+            match OpenLarge::open(&folder, &name_of(hash, shape), hash) {
                 Err(error) if error.is_not_found() => {}
                 other => return other.map(Some),
             }
@@ -131,7 +175,7 @@ impl Store {
         }
         let mut bytes = Vec::new();
         let mut hasher = ContentHasher::new(large.size);
-        large.each_piece(&mut Vec::new(), false, &mut |_, piece| {
+        large.each_piece(self, &mut Vec::new(), false, &mut |_, piece| {
             feed(&mut hasher, piece);
             match piece {
                 Piece::Data(data) => bytes.extend_from_slice(data),
@@ -159,11 +203,12 @@ impl Store {
         }
         let mut buffer = Vec::new();
         let mut hasher = ContentHasher::new(size);
-        if large.packed.is_none() && clone(out, large.file.as_fd()).map_err(StoreError::Target)? {
-            hash_clone(out, &large, &mut buffer, &mut hasher)?;
+        let plain = matches!(large.form, Form::Plain);
+        if plain && clone(out, large.file.as_fd()).map_err(StoreError::Target)? {
+            self.hash_clone(out, &large, &mut buffer, &mut hasher)?;
         } else {
             let mut target = Target::new(out, sparse);
-            large.each_piece(&mut buffer, false, &mut |at, piece| {
+            large.each_piece(self, &mut buffer, false, &mut |at, piece| {
                 feed(&mut hasher, piece);
                 target.piece(at, piece).map_err(StoreError::Target)
             })?;
@@ -171,6 +216,35 @@ impl Store {
         }
         large.check(hasher)?;
         Ok(true)
+    }
+
+    /// What was restored is what is hashed. A file that is open for writing only cannot be read; then what it shares is.
+    fn hash_clone(
+        &self,
+        out: BorrowedFd<'_>,
+        large: &OpenLarge,
+        buffer: &mut Vec<u8>,
+        hasher: &mut ContentHasher,
+    ) -> Result<(), StoreError> {
+        let mut take = |_: u64, piece: Piece<'_>| {
+            feed(hasher, piece);
+            Ok(())
+        };
+        let readable = !matches!(rustix::io::pread(out, &mut [0u8][..], 0), Err(Errno::BADF));
+        if readable {
+            return each_piece(out, large.size, true, buffer, &StoreError::Target, &mut take);
+        }
+        large.each_piece(self, buffer, false, &mut take)
+    }
+
+    /// One chunk of a file, checked against its address and its length in the list.
+    fn read_chunk(&self, large: &OpenLarge, hash: [u8; 32], len: u64) -> Result<Vec<u8>, StoreError> {
+        let key = Key::chunk(hash);
+        match self.read_packed(key) {
+            Ok(Some(bytes)) if bytes.len() as u64 == len => Ok(bytes),
+            Ok(_) | Err(StoreError::Damaged { .. }) => Err(large.damaged(Damage::Part(key))),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -183,26 +257,6 @@ pub(super) fn is_suspect(stat: &rustix::fs::Stat) -> bool {
 fn booted() -> i64 {
     let up = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec - up.tv_sec
-}
-
-/// What was restored is what is hashed. A file that is open for writing only cannot be read; then what it shares is.
-fn hash_clone(
-    out: BorrowedFd<'_>,
-    large: &OpenLarge,
-    buffer: &mut Vec<u8>,
-    hasher: &mut ContentHasher,
-) -> Result<(), StoreError> {
-    let readable = !matches!(rustix::io::pread(out, &mut [0u8][..], 0), Err(Errno::BADF));
-    if !readable {
-        return large.each_piece(buffer, false, &mut |_, piece| {
-            feed(hasher, piece);
-            Ok(())
-        });
-    }
-    each_piece(out, large.size, true, buffer, &StoreError::Target, &mut |_, piece| {
-        feed(hasher, piece);
-        Ok(())
-    })
 }
 
 pub(super) fn feed(hasher: &mut ContentHasher, piece: Piece<'_>) {
@@ -227,11 +281,21 @@ impl OpenLarge {
         let (file, path) = (folder.open(name)?, folder.path_of(name));
         let size = size_of(&file_stat(&file, &path)?);
         let key = Key { kind: ObjectKind::Blob, hash: *hash };
-        let mut large = OpenLarge { file, path, size, key, packed: None };
-        if name.ends_with(PACKED) {
-            let closing = large.read_closing()?.ok_or_else(|| large.damaged(Damage::Trailer))?;
-            large.size = closing.size;
-            large.packed = Some(closing);
+        let mut large = OpenLarge { file, path, size, key, form: Form::Plain };
+        match parse_name(name) {
+            Some((_, Shape::Packed)) => {
+                let closing = large.read_closing()?.ok_or_else(|| large.damaged(Damage::Trailer))?;
+                large.size = closing.size;
+                large.form = Form::Packed(closing);
+            }
+            Some((_, Shape::Chunks)) => {
+                let mut bytes = Vec::new();
+                (&large.file).read_to_end(&mut bytes).map_err(failed("read", &large.path))?;
+                let list = ChunkList::decode(&bytes).ok_or_else(|| large.damaged(Damage::List))?;
+                large.size = list.size;
+                large.form = Form::Chunks(list.parts);
+            }
+            _ => {}
         }
         Ok(large)
     }
@@ -276,14 +340,45 @@ impl OpenLarge {
     /// All of it, in order. With `sums`, the checksum of the stream is checked, too.
     pub(super) fn each_piece(
         &self,
+        store: &Store,
         buffer: &mut Vec<u8>,
         sums: bool,
         each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let Some(closing) = &self.packed else {
-            let failed = |source: io::Error| failed("read", &self.path)(source);
-            return each_piece(self.file.as_fd(), self.size, true, buffer, &failed, each);
-        };
+        match &self.form {
+            Form::Plain => {
+                let failed = |source: io::Error| failed("read", &self.path)(source);
+                each_piece(self.file.as_fd(), self.size, true, buffer, &failed, each)
+            }
+            Form::Packed(closing) => self.each_unpacked(closing, buffer, sums, each),
+            Form::Chunks(parts) => self.each_part(store, parts, each),
+        }
+    }
+
+    fn each_part(
+        &self,
+        store: &Store,
+        parts: &[Part],
+        each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut at = 0;
+        for part in parts {
+            match part.chunk {
+                Some(hash) => each(at, Piece::Data(&store.read_chunk(self, hash, part.len)?))?,
+                None => each(at, Piece::Zeros(part.len))?,
+            }
+            at += part.len;
+        }
+        Ok(())
+    }
+
+    fn each_unpacked(
+        &self,
+        closing: &Closing,
+        buffer: &mut Vec<u8>,
+        sums: bool,
+        each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let broken = |_: io::Error| self.damaged(Damage::Payload { offset: 0 });
         let stream = Stream { file: &self.file, at: 0, end: closing.stream, sum: Xxh3::new() };
         let mut decoder = zstd::stream::read::Decoder::new(stream).map_err(broken)?;

@@ -289,6 +289,23 @@ impl Account {
         })
     }
 
+    /// An account for rewriting packs; nothing where the store has no limit.
+    pub(super) fn for_maintenance(store: &Store) -> Result<Option<Account>, StoreError> {
+        if store.root.stat(FOLDER)?.is_none() {
+            return Ok(None);
+        }
+        let books = Books::read(&Ledger::of(store)?.folder, BOOKS)?;
+        let limited = books.filter(|books| books.total_limit > 0);
+        let Some(books) = limited else { return Ok(None) };
+        let quota = Quota {
+            owner: Owner::Maintenance,
+            total: books.total_limit,
+            checkpoints: 0,
+            beside: books.beside,
+        };
+        Account::open(store, &quota).map(Some)
+    }
+
     /// Name of the writer, unique to it.
     pub(super) fn id(&self) -> &str {
         &self.id
@@ -318,6 +335,15 @@ impl Account {
                 self.extend(store, missing, cost, class)?;
             }
         }
+    }
+
+    /// Room for contents: what it holds and has not used, and what is left for all.
+    pub(super) fn room(&self, store: &Store) -> Result<u64, StoreError> {
+        let held = self.contents.granted.load(Ordering::SeqCst).saturating_sub(self.contents.used());
+        let mut open = self.ledger.open(store, Some(&self.quota))?;
+        let room = open.room_for(&self.quota, Class::Content, SMALLEST_STEP)?;
+        open.save()?;
+        Ok(held.saturating_add(room))
     }
 
     fn extend(&self, store: &Store, missing: u64, cost: u64, class: Class) -> Result<(), StoreError> {

@@ -231,6 +231,13 @@ pub(super) struct PackBuilder {
     entries: Vec<Entry>,
 }
 
+/// A place in a pack that is being written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    len: u64,
+    entries: usize,
+}
+
 /// A pack that is complete but for its index.
 #[derive(Debug)]
 pub(super) struct BuiltPack {
@@ -301,6 +308,29 @@ impl PackBuilder {
         Ok(())
     }
 
+    pub(super) fn id(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { len: self.len(), entries: self.entries.len() }
+    }
+
+    /// Back to where it was: what was appended since then was never there.
+    pub(super) fn rewind(&mut self, mark: Mark) -> Result<(), StoreError> {
+        if mark.len < self.written {
+            let failed = |source| failed("cut", &self.path)(source);
+            crate::disk::step().map_err(failed)?;
+            rustix::fs::ftruncate(&self.file, mark.len).map_err(|errno| failed(errno.into()))?;
+            self.written = mark.len;
+            self.buffer.clear();
+        } else {
+            self.buffer.truncate(usize::try_from(mark.len - self.written).unwrap_or(0));
+        }
+        self.entries.truncate(mark.entries);
+        Ok(())
+    }
+
     pub(super) fn finish(mut self) -> Result<BuiltPack, StoreError> {
         self.flush()?;
         Ok(BuiltPack { id: self.name, len: self.written, entries: self.entries })
@@ -308,6 +338,10 @@ impl PackBuilder {
 }
 
 impl BuiltPack {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     pub(super) fn objects(&self) -> usize {
         self.entries.len()
     }

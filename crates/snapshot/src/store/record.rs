@@ -102,6 +102,7 @@ pub(super) fn is_content_of(key: &Key, bytes: &[u8]) -> bool {
             }
             ObjectKind::Blob | ObjectKind::Rules => *content_hash(bytes).as_bytes(),
             ObjectKind::Tree => *tree_id(bytes).as_bytes(),
+            ObjectKind::Chunk => crate::hash::chunk_hash(bytes),
         }
 }
 

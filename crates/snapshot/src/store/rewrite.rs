@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::error::{Problem, StoreError};
 use super::files::{Fsyncs, Lock, failed, unique};
 use super::index::Entry;
+use super::ledger::{Account, Class};
 use super::pack::{OpenPack, Pack, PackBuilder, index_name, pack_name};
 use super::record::{Codec, Packer, is_content_of, unpack};
 use super::view::Packs;
+use super::writer::OVERHEAD;
 use super::{Key, LOCK, Store, Temp};
 
 pub(super) const TEMP: &str = "m-";
@@ -30,6 +32,8 @@ pub(super) struct Watch<'a> {
 pub(super) struct Rewritten {
     /// The caller stopped it: nothing was changed.
     pub(super) cancelled: bool,
+    /// The store's limit leaves no room for a new pack: nothing was changed.
+    pub(super) no_room: bool,
     /// The old packs that are not needed any more.
     pub(super) replaced: Vec<Arc<Pack>>,
     pub(super) problems: Vec<Problem>,
@@ -43,6 +47,8 @@ struct Work<'a> {
     next: Mutex<usize>,
     out: Mutex<Option<PackBuilder>>,
     temp: &'a Temp,
+    account: Option<&'a Account>,
+    no_room: AtomicBool,
     stop: AtomicBool,
     done: AtomicU64,
     bad: Mutex<Vec<(Key, Problem)>>,
@@ -52,17 +58,30 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How a rewrite is done.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// Take the store's shared lock for the moment of the publication.
+    pub(super) share_lock: bool,
+    /// Also where the store's limit leaves no room.
+    pub(super) whatever_room: bool,
+}
+
 /// Copy what is wanted of `inputs` into a new pack and publish it. `all` are the packs of the store.
 pub(super) fn rewrite(
     store: &Store,
     all: &Packs,
     inputs: &[Arc<Pack>],
     wanted: &dyn Fn(Key) -> bool,
-    share_lock: bool,
+    how: How,
     fsyncs: &Fsyncs,
     watch: &Watch<'_>,
 ) -> Result<Rewritten, StoreError> {
-    let temp = Temp::make(&store.tmp, TEMP)?;
+    let mut account = if how.whatever_room { None } else { Account::for_maintenance(store)? };
+    let temp = match &account {
+        Some(account) => Temp::named(&store.tmp, format!("{TEMP}{}", account.id()))?,
+        None => Temp::make(&store.tmp, TEMP)?,
+    };
     let staying = all.without(inputs);
     let work = Work {
         store,
@@ -72,25 +91,35 @@ pub(super) fn rewrite(
         next: Mutex::new(0),
         out: Mutex::new(None),
         temp: &temp,
+        account: account.as_ref(),
+        no_room: AtomicBool::new(false),
         stop: AtomicBool::new(false),
         done: AtomicU64::new(0),
         bad: Mutex::default(),
     };
     work.run(watch)?;
     if work.stop.load(Ordering::SeqCst) {
-        return Ok(Rewritten { cancelled: true, ..Rewritten::default() });
+        let no_room = work.no_room.load(Ordering::SeqCst);
+        return Ok(Rewritten { cancelled: !no_room, no_room, ..Rewritten::default() });
     }
-    let built = locked(&work.out).take().map(PackBuilder::finish).transpose()?;
+    let Work { out, bad, .. } = work;
+    let bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let built =
+        out.into_inner().unwrap_or_else(PoisonError::into_inner).map(PackBuilder::finish).transpose()?;
     if let Some(built) = built {
-        // Not while somebody removes packs without an index, which this one is for a moment.
-        let _shared = if share_lock { Lock::take(&store.root, LOCK, false, true)? } else { None };
-        built.publish(&temp.folder, &store.packs, store.boot, Some(fsyncs))?;
+        // Not while another process removes packs without an index, which this one is for a moment.
+        let _shared = if how.share_lock { Lock::take(&store.root, LOCK, false, true)? } else { None };
+        let publish = || built.publish(&temp.folder, &store.packs, store.boot, Some(fsyncs));
+        match &mut account {
+            Some(account) => account.commit(store, publish)?,
+            None => publish()?,
+        };
     }
-    let bad = work.bad.into_inner().unwrap_or_else(PoisonError::into_inner);
     let lost: HashSet<Key> = bad.iter().map(|(key, _)| *key).collect();
     let whole = |pack: &&Arc<Pack>| !pack.partial && lost.iter().all(|key| pack.index.find(key).is_none());
     Ok(Rewritten {
         cancelled: false,
+        no_room: false,
         replaced: inputs.iter().filter(whole).cloned().collect(),
         problems: bad.into_iter().map(|(_, problem)| problem).collect(),
     })
@@ -172,6 +201,9 @@ impl Work<'_> {
     fn append(&self, ready: impl Iterator<Item = (Entry, Vec<u8>)>) -> Result<(), StoreError> {
         let mut out = locked(&self.out);
         for (entry, payload) in ready {
+            if !self.has_room(payload.len() as u64 + OVERHEAD)? {
+                return Ok(());
+            }
             let pack = match &mut *out {
                 Some(pack) => pack,
                 none => none.insert(PackBuilder::create(&self.temp.folder, &unique())?),
@@ -179,6 +211,19 @@ impl Work<'_> {
             pack.append(entry.key, entry.codec, entry.raw, &payload)?;
         }
         Ok(())
+    }
+
+    /// Reserve room for a record; without it the work ends.
+    fn has_room(&self, cost: u64) -> Result<bool, StoreError> {
+        let Some(account) = self.account else { return Ok(true) };
+        match account.reserve(self.store, cost, Class::Other) {
+            Err(StoreError::OverBudget { .. }) => {
+                self.no_room.store(true, Ordering::SeqCst);
+                self.stop.store(true, Ordering::SeqCst);
+                Ok(false)
+            }
+            reserved => reserved.map(|()| true),
+        }
     }
 
     /// The record for the new pack; nothing when a pack that stays has the object, or when it is damaged.

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::{Problem, StoreError};
 use super::files::{Folder, Fsyncs, allocated, chmod, file_stat, sync_file, unique};
-use super::large::{LargePacker, OpenLarge, PACKED, feed, is_suspect, parse_name};
+use super::large::{LargePacker, OpenLarge, PACKED, Shape, feed, is_suspect, parse_name};
 use super::pack::{Pack, is_durable};
-use super::rewrite::{self, Watch, remove_packs, rewrite};
+use super::rewrite::{self, How, Watch, remove_packs, rewrite};
 use super::view::Packs;
 use super::{DURABLE, FORMAT, KEEP, NEW, Store, Temp};
 use crate::hash::ContentHasher;
@@ -21,6 +21,9 @@ const BATCH: u64 = 256 << 20;
 /// Settled packs below this size are merged when there are many.
 const SMALL: u64 = 8 << 20;
 const MANY: usize = 8;
+
+/// How many objects are settled between two looks at who waits.
+const ASK: usize = 16;
 
 /// What settling did.
 #[derive(Debug, Default)]
@@ -53,8 +56,15 @@ impl Store {
         Ok(Synced { files, fsyncs: fsyncs.get() })
     }
 
+    /// The same; whether everything is durable now.
+    pub(crate) fn sync_everything(&self) -> Result<bool, StoreError> {
+        self.sync_all(&Fsyncs::default()).map(|(_, all)| all)
+    }
+
     /// How many files, and whether all of them are durable now.
     fn sync_all(&self, fsyncs: &Fsyncs) -> Result<(u64, bool), StoreError> {
+        // Listed first: the packs that a list of chunks needs were there before it, and are synced before it.
+        let large = self.unsynced_large()?;
         let view = self.view.refresh(self)?;
         // What may have been lost before is not made trustworthy by a sync now.
         let new: Vec<_> =
@@ -79,29 +89,54 @@ impl Store {
                 other => other?,
             }
         }
-        let (large, all_large) = self.sync_large(fsyncs)?;
+        let (large, all_large) = self.sync_large(&large, fsyncs)?;
         self.sync_format(fsyncs)?;
         let all = view.packs.iter().all(|pack| pack.is_durable() || !(pack.suspect || pack.remade));
         Ok((2 * synced.len() as u64 + large, all && all_large))
     }
 
-    fn sync_large(&self, fsyncs: &Fsyncs) -> Result<(u64, bool), StoreError> {
-        let (mut files, mut all) = (0, true);
+    /// Files in `large/` that are not durable, by folder.
+    fn unsynced_large(&self) -> Result<Vec<(Folder, Vec<String>)>, StoreError> {
+        let mut found = Vec::new();
         for name in self.large.names()? {
             let folder = self.large.open_folder(&name)?;
-            let mut synced = Vec::new();
-            for name in folder.names()? {
-                let stat =
-                    folder.stat(&name)?.filter(|stat| parse_name(&name).is_some() && !is_durable(stat));
-                let Some(stat) = stat else { continue };
-                if is_suspect(&stat) {
-                    all = false;
-                    continue;
+            let mut names = folder.names()?;
+            names.retain(|name| parse_name(name).is_some());
+            let mut new = Vec::new();
+            for name in names {
+                if folder.stat(&name)?.is_some_and(|stat| !is_durable(&stat)) {
+                    new.push(name);
                 }
-                match folder.open(&name) {
+            }
+            if !new.is_empty() {
+                found.push((folder, new));
+            }
+        }
+        Ok(found)
+    }
+
+    fn sync_large(
+        &self,
+        listed: &[(Folder, Vec<String>)],
+        fsyncs: &Fsyncs,
+    ) -> Result<(u64, bool), StoreError> {
+        let (mut files, mut all) = (0, true);
+        for (folder, names) in listed {
+            let mut synced = Vec::new();
+            for name in names {
+                match folder.open(name) {
                     Err(error) if error.is_not_found() => {}
                     file => {
-                        let (file, path) = (file?, folder.path_of(&name));
+                        let (file, path) = (file?, folder.path_of(name));
+                        if is_suspect(&file_stat(&file, &path)?) {
+                            if name.ends_with(Shape::Hashes.suffix()) {
+                                // Without them the file is read in full when it changes; no more is lost.
+                                folder.unlink(name)?;
+                            } else {
+                                all = false;
+                            }
+                            continue;
+                        }
                         sync_file(&file, &path, true, fsyncs)?;
                         synced.push((file, path));
                     }
@@ -138,13 +173,19 @@ impl Store {
     }
 
     /// Compress what is not compressed yet, merge small packs, and make everything durable. `cancel` is asked between
-    /// objects; `progress` hears how many bytes of how many are done. Busy when another process settles or collects.
+    /// objects; `progress` hears how many bytes of how many are done. Busy when another process settles or collects, and
+    /// cancelled when one begins to wait for that.
     pub fn settle(
         &self,
         cancel: &dyn Fn() -> bool,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Settled, StoreError> {
         let _one = self.maintain(false)?;
+        let asked = AtomicUsize::new(0);
+        // An unanswered question is no reason to stop.
+        let makes_way =
+            || asked.fetch_add(1, Ordering::Relaxed) % ASK == 0 && self.is_wanted().unwrap_or(false);
+        let cancel: &dyn Fn() -> bool = &|| cancel() || makes_way();
         let fsyncs = Fsyncs::default();
         let view = self.view.refresh(self)?;
         let (batches, large) = (batches(&view), self.unsettled_large()?);
@@ -152,10 +193,17 @@ impl Store {
         let total = raw + large.iter().map(|large| large.bytes).sum::<u64>();
         let mut settled = Settled::default();
         let mut done = 0;
-        for batch in &batches {
+        let mut waiting: Vec<Vec<Arc<Pack>>> = batches.into_iter().rev().collect();
+        while let Some(batch) = waiting.pop() {
             let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
             let view = self.view.refresh(self)?;
-            let new = rewrite(self, &view, batch, &|_| true, true, &fsyncs, &watch)?;
+            let how = How { share_lock: true, whatever_room: false };
+            let new = rewrite(self, &view, &batch, &|_| true, how, &fsyncs, &watch)?;
+            if new.no_room && batch.len() > 1 {
+                // One pack after the other needs less. One that does not fit stays as it is.
+                waiting.extend(batch.into_iter().rev().map(|pack| vec![pack]));
+                continue;
+            }
             if new.cancelled {
                 settled.cancelled = true;
                 break;
@@ -171,6 +219,7 @@ impl Store {
         }
         (_, settled.durable) = self.sync_all(&fsyncs)?;
         settled.fsyncs = fsyncs.get();
+        self.recount()?;
         Ok(settled)
     }
 
@@ -183,12 +232,12 @@ impl Store {
         for folder in self.large.names()? {
             let opened = self.large.open_folder(&folder)?;
             for name in opened.names()? {
-                let Some((hash, packed)) = parse_name(&name) else { continue };
+                let Some((hash, shape)) = parse_name(&name) else { continue };
                 let Some(stat) = opened.stat(&name)? else { continue };
-                let keep = packed || stat.st_mode & KEEP != 0;
+                let keep = shape != Shape::Plain || stat.st_mode & KEEP != 0;
                 // What the machine may have lost is checked, whatever its form.
                 let suspect = is_suspect(&stat);
-                if !keep || suspect {
+                if shape != Shape::Hashes && (!keep || suspect) {
                     let bytes = allocated(&stat);
                     found.push(Unsettled { folder: folder.clone(), name, hash, keep, suspect, bytes });
                 }
@@ -315,7 +364,7 @@ impl LargeWork<'_> {
         let mut packer = LargePacker::new(&file, path.clone())?;
         let mut hasher = ContentHasher::new(open.size);
         let mut ended = false;
-        let read = open.each_piece(&mut Vec::new(), false, &mut |at, piece| {
+        let read = open.each_piece(self.store, &mut Vec::new(), false, &mut |at, piece| {
             if watch.is_some_and(|watch| (watch.cancel)()) {
                 self.stop.store(true, Ordering::SeqCst);
             }

@@ -77,8 +77,20 @@ pub(super) fn each_piece(
     failed: &dyn Fn(io::Error) -> StoreError,
     each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    buffer.resize(piece_of(size), 0);
-    let mut at = 0;
+    each_piece_in(fd, 0..size, holes, buffer, failed, each)
+}
+
+/// Go through a part of a file.
+pub(super) fn each_piece_in(
+    fd: BorrowedFd<'_>,
+    part: std::ops::Range<u64>,
+    holes: bool,
+    buffer: &mut Vec<u8>,
+    failed: &dyn Fn(io::Error) -> StoreError,
+    each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let (mut at, size) = (part.start, part.end);
+    buffer.resize(piece_of(size - at), 0);
     while at < size {
         let span = span(fd, at, size, holes).map_err(failed)?;
         let end = span.offset + span.len;
@@ -106,32 +118,12 @@ pub(super) struct Target<'a> {
     sparse: bool,
     /// How far data was written.
     end: u64,
-    /// How many bytes were written.
-    written: u64,
 }
 
 impl<'a> Target<'a> {
     /// With `sparse`, blocks of zeros become holes.
     pub(super) fn new(fd: BorrowedFd<'a>, sparse: bool) -> Target<'a> {
-        Target { fd, sparse, end: 0, written: 0 }
-    }
-
-    pub(super) fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// How many bytes a piece takes at most.
-    pub(super) fn room(&self, piece: Piece<'_>) -> u64 {
-        match piece {
-            Piece::Data(bytes) => bytes.len() as u64,
-            Piece::Zeros(len) => {
-                if self.sparse {
-                    0
-                } else {
-                    len
-                }
-            }
-        }
+        Target { fd, sparse, end: 0 }
     }
 
     pub(super) fn piece(&mut self, at: u64, piece: Piece<'_>) -> io::Result<()> {
@@ -177,7 +169,6 @@ impl<'a> Target<'a> {
         }
         pwrite_all(self.fd, bytes, at)?;
         self.end = self.end.max(at + bytes.len() as u64);
-        self.written += bytes.len() as u64;
         Ok(())
     }
 

@@ -1,115 +1,142 @@
-//! Large files on their way in: cloned, compressed or copied into the writer's temporary folder, hashed as stored, and
-//! kept only when the caller says so.
+//! Large files on their way in: cloned, or cut into chunks, in the writer's temporary folder, and kept only when the
+//! caller says so.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::chunked::{self, Chunked};
+use super::clones::{self, Hashed};
 use super::error::StoreError;
-use super::files::{allocated, chmod, failed, file_stat, size_of, unique};
-use super::large::{LargePacker, clone, feed};
-use super::spans::{Target, each_piece};
-use super::writer::{Large, Put, StoreWriter};
+use super::files::{chmod, failed, file_stat, pwrite_all, size_of, unique};
+use super::large::{Shape, clone};
+use super::refused;
+use super::usage::own_bytes;
+use super::writer::{Appender, Large, Put, StoreWriter};
 use super::{KEEP, NEW, Temp};
-use crate::hash::{ContentHash, ContentHasher};
+use crate::hash::ContentHash;
+
+/// What is known of a large file before it is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LargeSource {
+    pub(crate) size: u64,
+    /// Look for holes.
+    pub(crate) sparse: bool,
+    /// What it held when it was last captured.
+    pub(crate) before: Option<ContentHash>,
+}
 
 /// A large file that was taken in, and is stored once it is committed. Dropped, it goes away.
 #[derive(Debug)]
 #[must_use = "it goes away unless it is committed"]
-pub struct LargeStaged<'w> {
-    staging: Staging<'w>,
+pub struct LargeStaged<'a, 'w> {
+    form: Form<'a, 'w>,
     hash: ContentHash,
+    read: u64,
 }
 
-impl LargeStaged<'_> {
+#[derive(Debug)]
+enum Form<'a, 'w> {
+    Clone(Cloned<'w>),
+    Chunks(Chunked<'a, 'w>),
+}
+
+impl LargeStaged<'_, '_> {
     pub fn hash(&self) -> ContentHash {
         self.hash
     }
 
+    /// How many of its bytes were read.
+    pub(crate) fn read(&self) -> u64 {
+        self.read
+    }
+
     /// Whether its data is shared with the source, not copied.
     pub fn is_shared(&self) -> bool {
-        self.staging.form == Form::Clone
+        matches!(self.form, Form::Clone(_))
     }
 
     /// Keep it: it becomes visible when the writer publishes.
-    pub fn commit(mut self) -> Result<Put, StoreError> {
-        let staging = &mut self.staging;
-        let large = || Large {
-            name: staging.name.clone(),
-            packed: staging.form == Form::Packed,
-            bytes: staging.cost,
+    pub fn commit(self) -> Result<Put, StoreError> {
+        let kept = match self.form {
+            Form::Clone(clone) => clone.keep(&self.hash)?,
+            Form::Chunks(chunks) => chunks.keep(&self.hash)?,
         };
-        if !staging.writer.keep_large(&self.hash, large)? {
-            return Ok(Put::AlreadyThere);
-        }
-        staging.kept = true;
-        Ok(Put::Stored)
+        Ok(if kept { Put::Stored } else { Put::AlreadyThere })
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Copy,
-    Packed,
-    Clone,
+pub(super) fn stage<'a, 'w>(
+    appender: &'a mut Appender<'w>,
+    source: BorrowedFd<'_>,
+    known: &LargeSource,
+) -> Result<LargeStaged<'a, 'w>, StoreError> {
+    if let Some((clone, hash, read)) = clone_from(appender, source, known)? {
+        return Ok(LargeStaged { form: Form::Clone(clone), hash, read });
+    }
+    let mark = refused::check(appender, source, known)?;
+    let (chunks, hash) = chunked::stage(appender, source, known, mark)?;
+    Ok(LargeStaged { form: Form::Chunks(chunks), hash, read: known.size })
 }
 
-/// The temporary file, and its share of the budget.
+/// Only by sharing the source's data.
+pub(super) fn stage_clone<'a, 'w>(
+    appender: &'a mut Appender<'w>,
+    source: BorrowedFd<'_>,
+    known: &LargeSource,
+) -> Result<Option<LargeStaged<'a, 'w>>, StoreError> {
+    let cloned = clone_from(appender, source, known)?;
+    Ok(cloned.map(|(clone, hash, read)| LargeStaged { form: Form::Clone(clone), hash, read }))
+}
+
+/// Share the source's data; nothing where the filesystem cannot. The clone is what is hashed: the source may change.
+fn clone_from<'w>(
+    appender: &mut Appender<'w>,
+    source: BorrowedFd<'_>,
+    known: &LargeSource,
+) -> Result<Option<(Cloned<'w>, ContentHash, u64)>, StoreError> {
+    if known.size == 0 {
+        return Ok(None);
+    }
+    let (mut staging, file) = Cloned::create(appender.writer)?;
+    if !clone(file.as_fd(), source).map_err(failed("write", &staging.path))? {
+        return Ok(None);
+    }
+    let stat = file_stat(&file, &staging.path)?;
+    staging.reserve(own_bytes(&file, &staging.path)?)?;
+    if size_of(&stat) != known.size {
+        return Err(StoreError::SourceChanged);
+    }
+    let store = appender.writer.store();
+    let Hashed { hash, trail, read } =
+        clones::hash(store, &file, &staging.path, known, &mut appender.buffer)?;
+    if let Some(trail) = trail {
+        staging.write_hashes(trail.as_bytes())?;
+    }
+    chmod(&file, &staging.path, NEW | KEEP)?;
+    Ok(Some((staging, hash, read)))
+}
+
+/// A clone in the temporary folder, and its share of the budget.
 #[derive(Debug)]
-struct Staging<'w> {
+struct Cloned<'w> {
     writer: &'w StoreWriter<'w>,
     temp: Arc<Temp>,
     name: String,
     path: PathBuf,
-    size: u64,
+    /// The temporary name of the hashes that its address was made from.
+    hashes: Option<String>,
     cost: u64,
-    form: Form,
     kept: bool,
 }
 
-pub(super) fn stage<'w>(
-    writer: &'w StoreWriter<'w>,
-    source: BorrowedFd<'_>,
-    size: u64,
-    sparse: bool,
-    buffer: &mut Vec<u8>,
-) -> Result<LargeStaged<'w>, StoreError> {
-    let (mut staging, file) = Staging::create(writer, size)?;
-    if let Some(hash) = staging.clone_from(&file, source, buffer)? {
-        return Ok(LargeStaged { staging, hash });
-    }
-    if !writer.compresses() {
-        let hash = staging.copy_from(&file, source, sparse, buffer)?;
-        return Ok(LargeStaged { staging, hash });
-    }
-    if let Some(hash) = staging.pack_from(&file, source, sparse, buffer)? {
-        return Ok(LargeStaged { staging, hash });
-    }
-    drop(staging);
-    let (mut staging, file) = Staging::create(writer, size)?;
-    let hash = staging.copy_from(&file, source, sparse, buffer)?;
-    Ok(LargeStaged { staging, hash })
-}
-
-/// Only by sharing the source's data.
-pub(super) fn stage_clone<'w>(
-    writer: &'w StoreWriter<'w>,
-    source: BorrowedFd<'_>,
-    size: u64,
-    buffer: &mut Vec<u8>,
-) -> Result<Option<LargeStaged<'w>>, StoreError> {
-    let (mut staging, file) = Staging::create(writer, size)?;
-    let hash = staging.clone_from(&file, source, buffer)?;
-    Ok(hash.map(|hash| LargeStaged { staging, hash }))
-}
-
-impl<'w> Staging<'w> {
-    fn create(writer: &'w StoreWriter<'w>, size: u64) -> Result<(Staging<'w>, File), StoreError> {
+impl<'w> Cloned<'w> {
+    fn create(writer: &'w StoreWriter<'w>) -> Result<(Cloned<'w>, File), StoreError> {
         let (temp, name) = (writer.temp()?, unique());
         let file = temp.folder.create(&name)?;
         let path = temp.folder.path_of(&name);
-        Ok((Staging { writer, temp, name, path, size, cost: 0, form: Form::Copy, kept: false }, file))
+        Ok((Cloned { writer, temp, name, path, hashes: None, cost: 0, kept: false }, file))
     }
 
     fn reserve(&mut self, cost: u64) -> Result<(), StoreError> {
@@ -118,109 +145,38 @@ impl<'w> Staging<'w> {
         Ok(())
     }
 
-    fn give_back(&mut self, cost: u64) {
-        self.writer.give_back(cost);
-        self.cost -= cost;
+    fn write_hashes(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.reserve(bytes.len() as u64)?;
+        let name = unique();
+        let file = self.temp.folder.create(&name)?;
+        self.hashes = Some(name.clone());
+        pwrite_all(file.as_fd(), bytes, 0).map_err(failed("write", &self.temp.folder.path_of(&name)))
     }
 
-    fn write_failed(&self) -> impl Fn(std::io::Error) -> StoreError + use<> {
-        let path = self.path.clone();
-        move |source| failed("write", &path)(source)
-    }
-
-    /// Share the source's data; nothing where the filesystem cannot. The clone is what is hashed: the source may change.
-    fn clone_from(
-        &mut self,
-        file: &File,
-        source: BorrowedFd<'_>,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<ContentHash>, StoreError> {
-        if self.size == 0 || !clone(file.as_fd(), source).map_err(self.write_failed())? {
-            return Ok(None);
-        }
-        self.form = Form::Clone;
-        let stat = file_stat(file, &self.path)?;
-        self.reserve(allocated(&stat))?;
-        if size_of(&stat) != self.size {
-            return Err(StoreError::SourceChanged);
-        }
-        let mut hasher = ContentHasher::new(self.size);
-        let failed = |source| failed("read", &self.path)(source);
-        each_piece(file.as_fd(), self.size, true, buffer, &failed, &mut |_, piece| {
-            feed(&mut hasher, piece);
-            Ok(())
-        })?;
-        chmod(file, &self.path, NEW | KEEP)?;
-        hasher.finish().map(Some).ok_or(StoreError::SourceChanged)
-    }
-
-    /// Hash and write the same bytes, once read.
-    fn copy_from(
-        &mut self,
-        file: &File,
-        source: BorrowedFd<'_>,
-        sparse: bool,
-        buffer: &mut Vec<u8>,
-    ) -> Result<ContentHash, StoreError> {
-        let failed = self.write_failed();
-        let mut target = Target::new(file.as_fd(), sparse);
-        let mut hasher = ContentHasher::new(self.size);
-        each_piece(source, self.size, sparse, buffer, &source_failed, &mut |at, piece| {
-            feed(&mut hasher, piece);
-            let (room, before) = (target.room(piece), target.written());
-            self.reserve(room)?;
-            target.piece(at, piece).map_err(&failed)?;
-            self.give_back(room - (target.written() - before));
-            Ok(())
-        })?;
-        target.finish(self.size).map_err(&failed)?;
-        hasher.finish().ok_or(StoreError::SourceChanged)
-    }
-
-    /// Compress on the way; nothing when that saves nothing.
-    fn pack_from(
-        &mut self,
-        file: &File,
-        source: BorrowedFd<'_>,
-        sparse: bool,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<ContentHash>, StoreError> {
-        let mut packer = LargePacker::new(file, self.path.clone())?;
-        let mut hasher = ContentHasher::new(self.size);
-        let mut worth = true;
-        let read = each_piece(source, self.size, sparse, buffer, &source_failed, &mut |at, piece| {
-            worth = packer.promises();
-            if !worth {
-                // Only to stop: it is not looked at.
-                return Err(StoreError::SourceChanged);
-            }
-            feed(&mut hasher, piece);
-            self.reserve(packer.piece(at, piece)?)
-        });
-        if !worth {
-            return Ok(None);
-        }
-        read?;
-        self.reserve(packer.finish(self.size)?)?;
-        self.form = Form::Packed;
-        hasher.finish().map(Some).ok_or(StoreError::SourceChanged)
+    /// False when the file is there already.
+    fn keep(mut self, hash: &ContentHash) -> Result<bool, StoreError> {
+        let hashes = self.hashes.clone().map(|name| (Shape::Hashes, name));
+        let files = || hashes.into_iter().chain([(Shape::Plain, self.name.clone())]).collect();
+        self.kept = self.writer.keep_large(hash, || Large { files: files(), bytes: self.cost })?;
+        Ok(self.kept)
     }
 }
 
-fn source_failed(error: std::io::Error) -> StoreError {
+pub(super) fn source_failed(error: std::io::Error) -> StoreError {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof => StoreError::SourceChanged,
         _ => StoreError::Source(error),
     }
 }
 
-impl Drop for Staging<'_> {
+impl Drop for Cloned<'_> {
     fn drop(&mut self) {
         if self.kept {
             return;
         }
         // What cannot be removed now goes with the writer's whole folder, or is debris; then it still counts.
-        if self.temp.folder.unlink(&self.name).is_ok() {
+        let names = std::iter::once(&self.name).chain(&self.hashes);
+        if names.map(|name| self.temp.folder.unlink(name)).all(|removed| removed.is_ok()) {
             self.writer.give_back(self.cost);
         }
     }

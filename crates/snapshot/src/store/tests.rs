@@ -62,6 +62,15 @@ fn put_large(store: &Store, file: &File, sparse: bool, options: WriteOptions) ->
     hash
 }
 
+/// A copy, as version 1 stored large files.
+fn put_copy(store: &Store, bytes: &[u8]) -> ContentHash {
+    let hash = content_hash(bytes);
+    let folder = store.dir().join("large").join(&hash.hex()[..2]);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(hash.hex()), bytes).unwrap();
+    hash
+}
+
 fn settle(store: &Store) -> Settled {
     store.settle(&|| false, &|_, _| {}).unwrap()
 }

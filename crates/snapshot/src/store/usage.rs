@@ -1,17 +1,25 @@
 //! How much room a store takes on disk, by what for.
 
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::Stat;
+
 use super::error::StoreError;
-use super::files::{Folder, allocated};
-use super::large::parse_name;
+use super::files::{Folder, allocated, failed, file_stat};
+use super::large::{Shape, parse_name};
 use super::pack::{index_name, pack_name};
-use super::{Key, ObjectKind, Store};
+use super::{KEEP, Key, ObjectKind, Store};
+
+/// What a file takes beside its data.
+const INODE: u64 = 4096;
 
 /// Bytes on disk (allocated blocks, as `du` counts).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub packs: u64,
     pub indexes: u64,
-    /// Large objects. Data that they share with the user's files counts in full.
+    /// Large objects that are no chunks. Data that they share with other files does not count: it takes no room.
     pub large: u64,
     /// What writers are writing now, and what dead ones left.
     pub temporary: u64,
@@ -45,7 +53,7 @@ impl Store {
             Some("idx") => usage.indexes += bytes,
             _ => usage.packs += bytes,
         })?;
-        each_inner(&self.large, &mut |bytes| usage.large += bytes)?;
+        self.each_large(&mut |_, bytes| usage.large += bytes)?;
         each_inner(&self.tmp, &mut |bytes| usage.temporary += bytes)?;
         Ok(usage)
     }
@@ -73,7 +81,32 @@ pub struct Shares {
     pub live: u64,
 }
 
+/// The bytes that an open file takes for itself. Data that it shares with another file takes none, until that file goes or
+/// changes.
+pub(super) fn own_bytes(file: &File, path: &Path) -> Result<u64, StoreError> {
+    let all = allocated(&file_stat(file, path)?);
+    let extents = nono_sys::extents::extents(file, false).map_err(failed("read", path))?;
+    Ok(extents.map_or(all, |extents| {
+        let own = extents.iter().filter(|extent| !extent.is_shared()).map(|extent| extent.len).sum::<u64>();
+        all.min(own + INODE)
+    }))
+}
+
 impl Store {
+    /// Every file in `large/` with what it takes, and the folders, without a name.
+    fn each_large(&self, each: &mut dyn FnMut(&str, u64)) -> Result<(), StoreError> {
+        for name in self.large.names()? {
+            let folder = self.large.open_folder(&name)?;
+            each("", allocated(&folder.own_stat()?));
+            for name in folder.names()? {
+                if let Some(stat) = folder.stat(&name)? {
+                    each(&name, large_bytes(&folder, &name, &stat)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// How the room is shared between those for whom `others` speaks and the rest, for whom `mine` does.
     pub fn shares(
         &self,
@@ -81,6 +114,11 @@ impl Store {
         others: &dyn Fn(Key) -> bool,
     ) -> Result<Shares, StoreError> {
         let mut shares = Shares::default();
+        let (mine_chunks, others_chunks) = (self.chunks_of(mine)?, self.chunks_of(others)?);
+        let needed_by = |key: Key| match key.kind {
+            ObjectKind::Chunk => (others_chunks.contains(&key), mine_chunks.contains(&key)),
+            _ => (others(key), mine(key)),
+        };
         let view = self.view.refresh(self)?;
         for pack in &view.packs {
             let on_disk = |name: String| -> Result<u64, StoreError> {
@@ -91,7 +129,7 @@ impl Store {
             for entry in pack.index.entries() {
                 // The record, and the entry of the index.
                 let size = u64::from(entry.stored) + super::record::HEAD as u64 + 52;
-                match (others(entry.key), mine(entry.key)) {
+                match needed_by(entry.key) {
                     (true, _) => needed += size,
                     (false, true) => only += size,
                     (false, false) => {}
@@ -102,21 +140,33 @@ impl Store {
             shares.others += part;
             shares.live += only;
         }
-        for name in self.large.names()? {
-            let folder = self.large.open_folder(&name)?;
-            each_file(&folder, &mut |name, bytes| {
-                let key = parse_name(name).map(|(hash, _)| Key { kind: ObjectKind::Blob, hash });
-                match key {
-                    Some(key) if others(key) => shares.others += bytes,
-                    Some(key) if mine(key) => shares.live += bytes,
-                    _ => {}
-                }
-            })?;
-        }
+        self.each_large(&mut |name, bytes| {
+            let key = parse_name(name).map(|(hash, _)| Key { kind: ObjectKind::Blob, hash });
+            match key {
+                Some(key) if others(key) => shares.others += bytes,
+                Some(key) if mine(key) => shares.live += bytes,
+                _ => {}
+            }
+        })?;
         let usage = self.usage()?;
         shares.live += usage.other;
         shares.mine = usage.total().saturating_sub(shares.others);
         Ok(shares)
+    }
+}
+
+/// What a file in `large/` takes: a clone only what it does not share.
+fn large_bytes(folder: &Folder, name: &str, stat: &Stat) -> Result<u64, StoreError> {
+    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
+    let is_plain = matches!(parse_name(name), Some((_, Shape::Plain)));
+    if !is_file || !is_plain || stat.st_mode & KEEP == 0 {
+        return Ok(allocated(stat));
+    }
+    match folder.open(name) {
+        Ok(file) => own_bytes(&file, &folder.path_of(name)),
+        // Collected by another process.
+        Err(error) if error.is_not_found() => Ok(0),
+        Err(error) => Err(error),
     }
 }
 

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::error::{Damage, Problem, StoreError};
-use super::files::{Lock, allocated, is_unique_name, read_all, size_of};
+use super::files::{Folder, Lock, allocated, is_unique_name, read_all, size_of};
 use super::index::{Entry, Index};
-use super::large::{OpenLarge, feed, folder_name, parse_name};
+use super::large::{OpenLarge, Shape, feed, folder_name, parse_name};
 use super::pack::{OpenPack, index_name, pack_name};
 use super::record::PACK_START;
 use super::rewrite::{self, Watch};
 use super::{FORMAT, Format, Key, LOCK, ObjectKind, Store, read_format, view, writer};
-use crate::hash::ContentHasher;
+use crate::hash::{ContentHash, ContentHasher, Trail};
 
 /// So little is checked on one thread.
 const ALONE: u64 = 1 << 20;
@@ -64,7 +64,7 @@ impl Store {
     fn verify_format(&self, found: &mut Verified) -> Result<(), StoreError> {
         let damaged = Problem { file: self.root.path_of(FORMAT), object: None, what: Damage::Format };
         match read_format(&self.root) {
-            Ok(Format::Ours) => {}
+            Ok(Format::Ours | Format::Old) => {}
             Ok(Format::Damaged | Format::Missing) | Err(StoreError::Version { .. }) => {
                 found.problems.push(damaged);
             }
@@ -103,12 +103,12 @@ impl Store {
             };
             for name in opened.names()? {
                 let parsed = parse_name(&name).filter(|(hash, _)| folder_name(hash) == folder);
-                let Some((hash, _)) = parsed else {
+                let Some((hash, shape)) = parsed else {
                     found.problems.push(unexpected(opened.path_of(&name)));
                     continue;
                 };
                 let bytes = opened.stat(&name)?.map_or(0, |stat| allocated(&stat));
-                listed.push(ListedLarge { folder: folder.clone(), name, hash, bytes });
+                listed.push(ListedLarge { folder: folder.clone(), name, hash, shape, bytes });
             }
         }
         Ok(listed)
@@ -116,13 +116,29 @@ impl Store {
 
     fn verify_large(&self, large: &ListedLarge) -> Result<(), StoreError> {
         let folder = self.large.open_folder(&large.folder)?;
+        if large.shape == Shape::Hashes {
+            return self.verify_hashes(&folder, large);
+        }
         let open = OpenLarge::open(&folder, &large.name, &large.hash)?;
         let mut hasher = ContentHasher::new(open.size);
-        open.each_piece(&mut Vec::new(), true, &mut |_, piece| {
+        open.each_piece(self, &mut Vec::new(), true, &mut |_, piece| {
             feed(&mut hasher, piece);
             Ok(())
         })?;
         open.check(hasher)
+    }
+
+    /// They are what the address was made from.
+    fn verify_hashes(&self, folder: &Folder, large: &ListedLarge) -> Result<(), StoreError> {
+        let (bytes, _) = read_all(folder, &large.name)?;
+        match Trail::check(bytes, &ContentHash::from_bytes(large.hash)) {
+            Some(_) => Ok(()),
+            None => Err(StoreError::Damaged {
+                file: folder.path_of(&large.name),
+                object: None,
+                damage: Damage::Content,
+            }),
+        }
     }
 
     fn verify_pack(&self, id: &str, watch: &Watch<'_>, found: &mut Verified) -> Result<(), StoreError> {
@@ -161,6 +177,7 @@ struct ListedLarge {
     folder: String,
     name: String,
     hash: [u8; 32],
+    shape: Shape,
     bytes: u64,
 }
 

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::StoreError;
 use super::files::{Lock, unique};
-use super::large::{PACKED, file_name, folder_name};
+use super::large::{Shape, folder_name, name_of};
 use super::ledger::{Account, Class, spare};
 use super::pack::{BuiltPack, PackBuilder};
 use super::record::{Codec, HEAD, Packer};
-use super::staged::{self, LargeStaged};
+use super::staged::{self, LargeSource, LargeStaged};
 use super::view::Packs;
 use super::{Key, LARGE, LOCK, ObjectKind, Store, Temp};
 use crate::hash::ContentHash;
@@ -24,9 +24,9 @@ use crate::hash::ContentHash;
 pub(super) const TEMP: &str = "w-";
 const SHARDS: usize = 64;
 /// What an object costs beside its bytes: the record's head, and the entry of the index.
-const OVERHEAD: u64 = HEAD as u64 + 52;
+pub(super) const OVERHEAD: u64 = HEAD as u64 + 52;
 /// A pack is closed here: settling needs room for one more pack, not for one more store.
-const PACK: u64 = 256 << 20;
+pub(super) const PACK: u64 = 256 << 20;
 const SMALLEST_PACK: u64 = 64 << 10;
 /// What a new pack and its index take on disk beside their bytes.
 const PACK_OVERHEAD: u64 = 8 << 10;
@@ -38,8 +38,8 @@ const LOOK: u32 = 4096;
 pub struct WriteOptions {
     /// Compress on the way: slower, for when the budget is tight.
     pub compress: bool,
-    /// How many bytes may be added on disk, temporary ones included. Data shared with the user's files counts in full,
-    /// because it takes room as soon as they change.
+    /// How many bytes may be added on disk, temporary ones included. Data that is shared with the user's files takes no
+    /// room, and does not count.
     pub budget: Option<u64>,
     /// How much of the budget is kept from contents, so that there is room for the nodes that name them.
     pub spare: u64,
@@ -70,9 +70,9 @@ pub struct StoreWriter<'s> {
     options: WriteOptions,
     spent: AtomicU64,
     shards: Vec<Mutex<HashSet<Key>>>,
-    built: Mutex<Vec<BuiltPack>>,
+    pub(super) built: Mutex<Vec<BuiltPack>>,
     large: Mutex<BTreeMap<[u8; 32], Large>>,
-    failed: AtomicBool,
+    pub(super) failed: AtomicBool,
     /// Made with the first object: a writer that finds everything there leaves the disk alone.
     temp: Mutex<Option<Arc<Temp>>>,
     /// After the temporary files, so that they are gone when what they took is given back.
@@ -83,8 +83,8 @@ pub struct StoreWriter<'s> {
 /// A large object that waits for publication.
 #[derive(Debug)]
 pub(super) struct Large {
-    pub(super) name: String,
-    pub(super) packed: bool,
+    /// What is to be named after its address: what it is, and its temporary name. The object is the last one.
+    pub(super) files: Vec<(Shape, String)>,
     pub(super) bytes: u64,
 }
 
@@ -100,6 +100,9 @@ impl Store {
             None => Lock::take(&self.root, LOCK, false, true)?
                 .ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })?,
         };
+        if self.old_format.swap(false, Ordering::SeqCst) {
+            super::write_format(&self.root)?;
+        }
         self.view.refresh_if_changed(self)?;
         let account = self.quota.as_ref().map(|quota| Account::open(self, quota)).transpose()?;
         Ok(StoreWriter {
@@ -117,7 +120,7 @@ impl Store {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -130,7 +133,7 @@ impl<'s> StoreWriter<'s> {
     pub fn appender(&self) -> Result<Appender<'_>, StoreError> {
         let view = self.store.view.refresh_if_changed(self.store)?;
         let packer = if self.options.compress { Some(self.packer()?) } else { None };
-        Ok(Appender { writer: self, view, puts: 0, pack: None, packer, buffer: Vec::new() })
+        Ok(Appender { writer: self, view, puts: 0, pack: None, chunks: None, packer, buffer: Vec::new() })
     }
 
     /// Whether an object is in the store, or was put by this writer. What is there stays there: collections wait.
@@ -161,12 +164,13 @@ impl<'s> StoreWriter<'s> {
         let mut published = Counts::default();
         let temp = locked(&self.temp).take();
         if let Some(temp) = &temp {
-            self.publish_large(temp, &mut published)?;
             for built in std::mem::take(&mut *locked(&self.built)) {
                 published.objects += built.objects() as u64;
                 published.packs += 1;
                 published.bytes += built.publish(&temp.folder, &self.store.packs, self.store.boot, None)?;
             }
+            // After the packs: a list that is there finds its chunks.
+            self.publish_large(temp, &mut published)?;
         }
         Ok(published)
     }
@@ -174,11 +178,9 @@ impl<'s> StoreWriter<'s> {
     fn publish_large(&self, temp: &Temp, published: &mut Counts) -> Result<(), StoreError> {
         for (hash, large) in std::mem::take(&mut *locked(&self.large)) {
             let folder = self.store.large.make_folder(&folder_name(&hash))?;
-            let mut name = file_name(&hash);
-            if large.packed {
-                name.push_str(PACKED);
+            for (shape, name) in &large.files {
+                temp.folder.rename(name, &folder, &name_of(&hash, *shape))?;
             }
-            temp.folder.rename(&large.name, &folder, &name)?;
             published.objects += 1;
             published.large += 1;
             published.bytes += large.bytes;
@@ -205,8 +207,13 @@ impl<'s> StoreWriter<'s> {
         &self.shards[usize::from(key.hash[1]) % SHARDS]
     }
 
-    fn took(&self, key: &Key) -> bool {
+    pub(super) fn took(&self, key: &Key) -> bool {
         locked(self.shard(key)).contains(key)
+    }
+
+    /// Others may rely on an object that is certain to be published with this writer.
+    pub(super) fn promise(&self, key: Key) {
+        locked(self.shard(&key)).insert(key);
     }
 
     /// Take on an object, unless another appender did. In one step with the budget: whoever is told that an object is
@@ -250,6 +257,15 @@ impl<'s> StoreWriter<'s> {
         reserved
     }
 
+    /// How many bytes of contents may still be added; nothing where there is no limit.
+    pub(super) fn room(&self) -> Result<Option<u64>, StoreError> {
+        let most = self.options.budget.map(|budget| budget.saturating_sub(self.options.spare));
+        let budget = most.map(|most| most.saturating_sub(self.spent()));
+        let Some(account) = &self.account else { return Ok(budget) };
+        let room = account.room(self.store)?;
+        Ok(Some(budget.map_or(room, |budget| budget.min(room))))
+    }
+
     /// Of what was reserved for contents.
     pub(super) fn give_back(&self, cost: u64) {
         self.spent.fetch_sub(cost, Ordering::Relaxed);
@@ -277,10 +293,6 @@ impl StoreWriter<'_> {
 }
 
 impl StoreWriter<'_> {
-    pub(super) fn compresses(&self) -> bool {
-        self.options.compress
-    }
-
     /// Keep a large object for publication; false when it is there already.
     pub(super) fn keep_large(
         &self,
@@ -312,12 +324,14 @@ struct Counts {
 /// One thread's way into the store.
 #[derive(Debug)]
 pub struct Appender<'w> {
-    writer: &'w StoreWriter<'w>,
+    pub(super) writer: &'w StoreWriter<'w>,
     view: Arc<Packs>,
     puts: u32,
     pack: Option<PackBuilder>,
+    /// The pack of the chunks: apart, so that a large file that is not kept can be taken back.
+    pub(super) chunks: Option<PackBuilder>,
     packer: Option<Packer>,
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
 }
 
 impl<'w> Appender<'w> {
@@ -334,12 +348,7 @@ impl<'w> Appender<'w> {
         let size = bytes.len() as u64;
         let too_large = || StoreError::TooLarge { size, dir: self.writer.store.dir().to_owned() };
         let raw = u32::try_from(size).map_err(|_| too_large())?;
-        let packed = match &mut self.packer {
-            Some(packer) => {
-                packer.pack(bytes).map_err(super::files::failed("compress", self.writer.store.dir()))?
-            }
-            None => None,
-        };
+        let packed = self.compressed(bytes)?;
         let (codec, payload) = packed.as_deref().map_or((Codec::Raw, bytes), |packed| (Codec::Zstd, packed));
         let new_pack = if self.needs_pack() { PACK_OVERHEAD } else { 0 };
         let cost = payload.len() as u64 + OVERHEAD + new_pack;
@@ -352,6 +361,12 @@ impl<'w> Appender<'w> {
             self.writer.failed.store(true, Ordering::SeqCst);
         }
         appended.map(|()| Put::Stored)
+    }
+
+    /// The bytes as they are to be stored, where the writer compresses and that saves something.
+    pub(super) fn compressed(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(packer) = &mut self.packer else { return Ok(None) };
+        packer.pack(bytes).map_err(super::files::failed("compress", self.writer.store.dir()))
     }
 
     fn append(&mut self, key: Key, codec: Codec, raw: u32, payload: &[u8]) -> Result<(), StoreError> {
@@ -370,14 +385,19 @@ impl<'w> Appender<'w> {
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
-        if let Some(pack) = self.pack.take() {
+        let pack = self.pack.take();
+        self.close_pack(pack)
+    }
+
+    pub(super) fn close_pack(&mut self, pack: Option<PackBuilder>) -> Result<(), StoreError> {
+        if let Some(pack) = pack {
             let built = pack.finish().inspect_err(|_| self.writer.failed.store(true, Ordering::SeqCst))?;
             locked(&self.writer.built).push(built);
         }
         Ok(())
     }
 
-    fn stored(&mut self, key: &Key, size: u64) -> Result<bool, StoreError> {
+    pub(super) fn stored(&mut self, key: &Key, size: u64) -> Result<bool, StoreError> {
         let store = self.writer.store;
         self.puts += 1;
         if self.puts.is_multiple_of(LOOK) {
@@ -393,21 +413,32 @@ impl<'w> Appender<'w> {
         source: BorrowedFd<'_>,
         size: u64,
         sparse: bool,
-    ) -> Result<LargeStaged<'w>, StoreError> {
-        staged::stage(self.writer, source, size, sparse, &mut self.buffer)
+    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
+        staged::stage(self, source, &LargeSource { size, sparse, ..LargeSource::default() })
+    }
+
+    /// The same, with what is known of the file.
+    pub(crate) fn put_known(
+        &mut self,
+        source: BorrowedFd<'_>,
+        known: &LargeSource,
+    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
+        staged::stage(self, source, known)
     }
 
     /// The same by sharing its data only; nothing where the filesystem cannot.
-    pub fn clone_large(
+    pub(crate) fn clone_large(
         &mut self,
         source: BorrowedFd<'_>,
-        size: u64,
-    ) -> Result<Option<LargeStaged<'w>>, StoreError> {
-        staged::stage_clone(self.writer, source, size, &mut self.buffer)
+        known: &LargeSource,
+    ) -> Result<Option<LargeStaged<'_, 'w>>, StoreError> {
+        staged::stage_clone(self, source, known)
     }
 
     /// Nothing more to put. What was put is visible when the writer publishes.
     pub fn finish(mut self) -> Result<(), StoreError> {
+        let chunks = self.chunks.take();
+        self.close_pack(chunks)?;
         self.close()
     }
 }
@@ -415,7 +446,7 @@ impl<'w> Appender<'w> {
 impl Drop for Appender<'_> {
     fn drop(&mut self) {
         // What it took on is lost, and others may have been told that it is there.
-        if self.pack.is_some() {
+        if self.pack.is_some() || self.chunks.is_some() {
             self.writer.failed.store(true, Ordering::SeqCst);
         }
     }

@@ -1,6 +1,7 @@
 //! On btrfs and xfs a large file is captured and restored by sharing its data: no data is copied.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -62,4 +63,64 @@ fn on_btrfs() {
 #[test]
 fn on_xfs() {
     by_reflink("xfs");
+}
+
+const MIB: u64 = 1 << 20;
+
+/// A file over 1 GiB, most of it a hole, changed by four bytes: what is read and what is stored follows the change, where
+/// the filesystem can tell. `reads`: at most so many bytes are read then.
+fn four_bytes(kind: &str, options: Option<&str>, data: &[u8], reads: u64) {
+    let Some(mount) = Mount::image(kind, 640) else { return };
+    if let Some(options) = options {
+        run(Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(mount.path()));
+    }
+    let lab = Lab::at(mount.path());
+    let big = lab.tree().join("big");
+    write(&big, data);
+    let file = fs::File::options().write(true).open(&big).unwrap();
+    file.set_len(1100 * MIB).unwrap();
+    file.sync_all().unwrap();
+    let before = fs::read(&big).unwrap();
+    let mut manager = lab.manager().unwrap();
+    manager.create_baseline().unwrap();
+    let stored = manager.store().usage().unwrap().total();
+    assert!(stored < 4 * MIB, "{kind}: what is shared takes no room, but {stored} bytes count");
+    file.write_all_at(b"nono", 20 * MIB + 7).unwrap();
+    file.write_all_at(b"far", 900 * MIB).unwrap();
+    file.sync_all().unwrap();
+    let (manifest, changes) = manager.create_incremental().unwrap();
+    assert_eq!(changes.len(), 1, "{kind}");
+    assert!(manifest.work.read_bytes <= reads, "{kind}: {} bytes were read", manifest.work.read_bytes);
+    let grown = manager.store().usage().unwrap().total() - stored;
+    assert!(grown < 10 * MIB, "{kind}: {grown} bytes for seven");
+    let after = fs::read(&big).unwrap();
+    assert!(after != before);
+    // Without the user's file, what was shared with it alone is the store's own.
+    fs::remove_file(&big).unwrap();
+    sync(mount.path());
+    for (number, expected) in [(0, &before), (1, &after)] {
+        let restored = manager.restore_to(number).unwrap();
+        assert!(restored.failed.is_empty(), "{kind}: {restored:?}");
+        assert!(fs::read(&big).unwrap() == *expected, "{kind}: other bytes in snapshot {number}");
+    }
+    crate::lab::assert_clean(&mut manager, kind);
+    manager.gc().unwrap();
+    crate::lab::assert_clean(&mut manager, kind);
+}
+
+#[test]
+fn four_bytes_of_a_large_file_on_btrfs() {
+    four_bytes("btrfs", None, &noise(3, 64 << 20), 4 * MIB);
+}
+
+#[test]
+fn four_bytes_of_a_large_file_on_xfs() {
+    four_bytes("xfs", None, &noise(3, 64 << 20), 4 * MIB);
+}
+
+/// The address of compressed data says nothing about the bytes: what is compressed is read.
+#[test]
+fn four_bytes_of_a_compressed_file_on_btrfs() {
+    let text = b"a line that says the same again and again\n".repeat((64 << 20) / 42);
+    four_bytes("btrfs", Some("compress-force=zstd"), &text, 80 * MIB);
 }

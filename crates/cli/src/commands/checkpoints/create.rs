@@ -7,6 +7,7 @@ use nono::session::SessionError;
 use super::{Place, text};
 use crate::args::CreateArgs;
 use crate::commands::tracked::not_covered;
+use crate::commands::upkeep::after_command;
 use crate::failure::Failure;
 use crate::message;
 use crate::progress::attempt;
@@ -43,6 +44,7 @@ pub(super) fn create(args: &CreateArgs, place: &mut Place) -> Result<u8, Failure
         Ensured::Skipped { project, why } => message::line(&skipped(&shown(&project), &why)),
     }
     place.upkeep();
+    after_command();
     Ok(0)
 }
 

@@ -9,8 +9,8 @@ use nono::diagnostic::shown;
 
 use super::{Place, text};
 use crate::args::{CheckpointRestoreArgs, CheckpointUndoArgs, ConflictArgs, ConsentArgs};
-use crate::commands::consent;
 use crate::commands::rollback::text::{self as words, Below, Length};
+use crate::commands::{consent, upkeep};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 use crate::progress::watched;
@@ -173,6 +173,7 @@ fn turns(word: &str, turns: &[String]) -> Option<String> {
 }
 
 fn report(done: &Recorded, consent: ConsentArgs) -> Result<u8, Failure> {
+    upkeep::after_command();
     let outcome = &done.outcome;
     let roots = [outcome.project.clone()];
     let below = Below::new(&roots);

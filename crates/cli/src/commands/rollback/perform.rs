@@ -8,7 +8,7 @@ use super::recover;
 use super::text::{self, Below, Length};
 use crate::age::ago;
 use crate::args::ConsentArgs;
-use crate::commands::consent;
+use crate::commands::{consent, upkeep};
 use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
 use crate::progress::watched;
@@ -104,6 +104,9 @@ pub(crate) fn perform(
         crate::progress::Worked { value: nothing(plan), signal: None }
     };
     report(&session, &done.value, consent.json)?;
+    // The session is free before another process looks at it.
+    drop(session);
+    upkeep::after_command();
     if let Some(hint) = task.hint(&done.value.kept).filter(|_| !consent.json) {
         message::line(&hint);
     }

@@ -215,8 +215,28 @@ fn without_waiting_a_collection_is_busy() {
 #[test]
 fn another_version_is_refused() {
     let world = World::new();
-    std::fs::write(world.store.dir().join("FORMAT"), format_text("nono store 2")).unwrap();
+    std::fs::write(world.store.dir().join("FORMAT"), format_text("nono store 3")).unwrap();
     assert!(matches!(Store::open(world.store.dir()), Err(StoreError::Version { .. })));
+}
+
+/// From the first write on, a program that does not know of chunks must not collect here.
+#[test]
+fn a_store_of_version_1_is_read_and_becomes_one_of_version_2_by_writing() {
+    let world = World::new();
+    put_all(&world.store, &[b"one"]);
+    let copy = put_copy(&world.store, &text(4, 60_000));
+    let format = world.store.dir().join("FORMAT");
+    std::fs::remove_file(&format).unwrap();
+    std::fs::write(&format, format_text(WITHOUT_CHUNKS)).unwrap();
+    let store = world.again();
+    assert_eq!(store.read(copy.into()).unwrap(), text(4, 60_000));
+    assert_clean(&store);
+    assert_eq!(std::fs::read_to_string(&format).unwrap(), format_text(WITHOUT_CHUNKS));
+    put_all(&store, &[b"two"]);
+    assert_eq!(std::fs::read_to_string(&format).unwrap(), format_text(VERSION));
+    assert_eq!(settle(&store).large, 1, "a copy is still compressed");
+    assert_eq!(store.read(copy.into()).unwrap(), text(4, 60_000));
+    assert_clean(&store);
 }
 
 #[test]
@@ -232,7 +252,12 @@ fn the_folder_is_private() {
 }
 
 fn any_key() -> impl Strategy<Value = Key> {
-    let kind = prop_oneof![Just(ObjectKind::Blob), Just(ObjectKind::Tree), Just(ObjectKind::Rules)];
+    let kind = prop_oneof![
+        Just(ObjectKind::Blob),
+        Just(ObjectKind::Tree),
+        Just(ObjectKind::Rules),
+        Just(ObjectKind::Chunk)
+    ];
     (kind, any::<[u8; 32]>()).prop_map(|(kind, hash)| Key { kind, hash })
 }
 

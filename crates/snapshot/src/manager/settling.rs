@@ -1,0 +1,54 @@
+//! Settling a whole store in a process of its own: what short runs leave to be synced and compressed.
+//!
+//! It makes way: for a collection or a check that waits, and when the store goes away. One process works at a time, and
+//! at most one waits for it.
+
+use std::time::Duration;
+
+use super::SnapshotError;
+use super::upkeep::{mark_durable, session_dirs};
+use crate::session::Session;
+use crate::store::{Store, StoreError};
+
+/// How long others are left alone after this made way, and how often: a long run settles its own snapshots, and its end
+/// starts another process like this.
+const PAUSE: Duration = Duration::from_millis(500);
+const ATTEMPTS: usize = 240;
+
+/// Sync everything first, then compress it. False where that is left to another process, or the store is gone.
+pub fn settle_store(store: &Store) -> Result<bool, SnapshotError> {
+    let Some(_turn) = store.settlers_turn()? else { return Ok(false) };
+    for _ in 0..ATTEMPTS {
+        if store.is_gone() {
+            return Ok(false);
+        }
+        sync(store)?;
+        match store.settle(&|| store.is_gone(), &|_, _| {}) {
+            Ok(settled) if !settled.cancelled => return Ok(true),
+            Ok(_) | Err(StoreError::Busy { .. }) => std::thread::sleep(PAUSE),
+            Err(_) if store.is_gone() => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// What was published survives a loss of power from here on, and the records of the sessions say so.
+fn sync(store: &Store) -> Result<(), SnapshotError> {
+    let mut waiting = Vec::new();
+    for dir in session_dirs(store)?.into_iter().filter(|dir| dir.is_dir()) {
+        let session = Session::new(dir);
+        // A session that cannot be read is for the commands that name it; the others go on.
+        let Ok(Some(record)) = session.record() else { continue };
+        if record.snapshots.iter().any(|recorded| !recorded.durable && !recorded.thinned) {
+            waiting.push((session, record));
+        }
+    }
+    if !store.sync_everything()? {
+        return Ok(());
+    }
+    for (session, before) in &waiting {
+        mark_durable(session, before)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! A large file on its way into chunks. Its chunks are appended to the appender's pack of chunks, which goes back to where
+//! it was when the file is not kept; only then may others rely on them.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::Ordering;
+
+use super::Key;
+use super::chunks::{ChunkList, Part, each_chunk};
+use super::error::StoreError;
+use super::files::{failed, pwrite_all, unique};
+use super::hashing::Hashing;
+use super::large::Shape;
+use super::pack::{BuiltPack, Mark, PackBuilder, pack_name};
+use super::record::Codec;
+use super::refused;
+use super::spans::Piece;
+use super::staged::{LargeSource, source_failed};
+use super::writer::{Appender, Large, OVERHEAD, PACK, locked};
+use crate::hash::{ContentHash, chunk_hash};
+
+#[derive(Debug)]
+pub(super) struct Chunked<'a, 'w> {
+    appender: &'a mut Appender<'w>,
+    /// Where the pack of chunks was before; nothing when there was none.
+    mark: Option<Mark>,
+    /// Packs that this file alone filled.
+    closed: Vec<BuiltPack>,
+    new: HashSet<[u8; 32]>,
+    /// The temporary name of the list, once it is written.
+    list: Option<String>,
+    cost: u64,
+    kept: bool,
+}
+
+/// Read a file once: each chunk is cut, hashed and stored from the same buffer.
+pub(super) fn stage<'a, 'w>(
+    appender: &'a mut Appender<'w>,
+    source: BorrowedFd<'_>,
+    known: &LargeSource,
+    mark: refused::Mark,
+) -> Result<(Chunked<'a, 'w>, ContentHash), StoreError> {
+    let mut buffer = std::mem::take(&mut appender.buffer);
+    let mut staging = Chunked::begin(appender, known.size)?;
+    let mut list = ChunkList::default();
+    let (read, hasher) = std::thread::scope(|scope| {
+        let mut hashing = Hashing::begin(scope, known.size);
+        let read = each_chunk(source, known.size, known.sparse, &mut buffer, &source_failed, &mut |piece| {
+            hashing.feed(piece);
+            list.push(match piece {
+                Piece::Data(bytes) => Part { len: bytes.len() as u64, chunk: Some(staging.put(bytes)?) },
+                Piece::Zeros(len) => Part { len, chunk: None },
+            });
+            Ok(())
+        });
+        (read, hashing.finish())
+    });
+    staging.appender.buffer = buffer;
+    let written = read.and_then(|()| staging.write_list(&list));
+    if let Err(StoreError::OverBudget { needed, .. }) = &written {
+        staging.appender.writer.store().remember_refused(mark, staging.cost + needed);
+    }
+    written?;
+    let hash = hasher.finish().ok_or(StoreError::SourceChanged)?;
+    Ok((staging, hash))
+}
+
+impl<'a, 'w> Chunked<'a, 'w> {
+    fn begin(appender: &'a mut Appender<'w>, size: u64) -> Result<Chunked<'a, 'w>, StoreError> {
+        // A file that may fill a pack gets its own: then a pack that is full can be taken back as a whole.
+        if appender.chunks.as_ref().is_some_and(|pack| pack.len() + size >= PACK) {
+            let full = appender.chunks.take();
+            appender.close_pack(full)?;
+        }
+        let mark = appender.chunks.as_ref().map(PackBuilder::mark);
+        let (closed, new) = (Vec::new(), HashSet::new());
+        Ok(Chunked { appender, mark, closed, new, list: None, cost: 0, kept: false })
+    }
+
+    fn reserve(&mut self, cost: u64) -> Result<(), StoreError> {
+        self.appender.writer.reserve(cost)?;
+        self.cost += cost;
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<[u8; 32], StoreError> {
+        let hash = chunk_hash(bytes);
+        let key = Key::chunk(hash);
+        if self.new.contains(&hash) || self.appender.writer.took(&key) || self.appender.stored(&key, 0)? {
+            return Ok(hash);
+        }
+        let packed = self.appender.compressed(bytes)?;
+        let (codec, payload) = packed.as_deref().map_or((Codec::Raw, bytes), |packed| (Codec::Zstd, packed));
+        self.reserve(payload.len() as u64 + OVERHEAD)?;
+        // Only a pack that holds nothing of other files is closed on the way.
+        if self.mark.is_none() && self.appender.chunks.as_ref().is_some_and(|pack| pack.len() >= PACK) {
+            self.closed.extend(self.appender.chunks.take().map(PackBuilder::finish).transpose()?);
+        }
+        let temp = self.appender.writer.temp()?;
+        let pack = match &mut self.appender.chunks {
+            Some(pack) => pack,
+            none => none.insert(PackBuilder::create(&temp.folder, &unique())?),
+        };
+        let raw = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        pack.append(key, codec, raw, payload)?;
+        self.new.insert(hash);
+        Ok(hash)
+    }
+
+    fn write_list(&mut self, list: &ChunkList) -> Result<(), StoreError> {
+        let (temp, name, bytes) = (self.appender.writer.temp()?, unique(), list.encode());
+        self.reserve(bytes.len() as u64)?;
+        let file = temp.folder.create(&name)?;
+        self.list = Some(name.clone());
+        pwrite_all(file.as_fd(), &bytes, 0).map_err(failed("write", &temp.folder.path_of(&name)))
+    }
+
+    /// False when the file is there already.
+    pub(super) fn keep(mut self, hash: &ContentHash) -> Result<bool, StoreError> {
+        let Some(list) = self.list.clone() else { return Ok(false) };
+        let writer = self.appender.writer;
+        let large = || Large { files: vec![(Shape::Chunks, list)], bytes: self.cost };
+        if !writer.keep_large(hash, large)? {
+            return Ok(false);
+        }
+        self.kept = true;
+        for chunk in self.new.drain() {
+            writer.promise(Key::chunk(chunk));
+        }
+        locked(&writer.built).append(&mut self.closed);
+        Ok(true)
+    }
+
+    /// Nothing of the file stays.
+    fn take_back(&mut self) -> Result<(), StoreError> {
+        match (self.mark, &mut self.appender.chunks) {
+            (Some(mark), Some(pack)) => pack.rewind(mark)?,
+            (None, pack) => {
+                let open = pack.take();
+                let ids = open.iter().map(PackBuilder::id).chain(self.closed.iter().map(BuiltPack::id));
+                let names: Vec<String> = ids.map(pack_name).chain(self.list.clone()).collect();
+                self.remove(&names)?;
+                return Ok(());
+            }
+            (Some(_), None) => {}
+        }
+        let list = self.list.clone();
+        self.remove(list.as_slice())
+    }
+
+    fn remove(&self, names: &[String]) -> Result<(), StoreError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let temp = self.appender.writer.temp()?;
+        names.iter().try_for_each(|name| temp.folder.unlink(name))
+    }
+}
+
+impl Drop for Chunked<'_, '_> {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        // A pack that cannot go back to where it was is in no known state: nothing of this writer is published then.
+        match self.take_back() {
+            Ok(()) => self.appender.writer.give_back(self.cost),
+            Err(_) => self.appender.writer.failed.store(true, Ordering::SeqCst),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Large files that did not fit: a file that is still the same is not read again to find that out.
+//!
+//! Kept in `refused`, one file of the store: what the kernel said about each, and how much room it needs at least. That is
+//! a note and no more: one that cannot be read or written costs a second attempt.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use super::Store;
+use super::error::StoreError;
+use super::files::{allocated, pwrite_all, read_all, size_of, unique};
+use super::staged::LargeSource;
+use super::writer::Appender;
+
+pub(super) const REFUSED: &str = "refused";
+const NOTE: usize = 24;
+/// More are forgotten, the oldest first.
+const MOST: usize = 1024;
+/// What compressing saves at best: a file that needs more room even so is not tried.
+const WELL: u64 = 32;
+
+/// A file as it is now, and how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark([u8; 16]);
+
+/// Refuse a file that cannot fit without reading it; else what to remember should it turn out not to.
+pub(super) fn check(
+    appender: &Appender<'_>,
+    source: BorrowedFd<'_>,
+    known: &LargeSource,
+) -> Result<Mark, StoreError> {
+    let stat = rustix::fs::fstat(source).map_err(|errno| StoreError::Source(errno.into()))?;
+    let compresses = u64::from(appender.compresses());
+    let numbers = [
+        stat.st_dev,
+        stat.st_ino,
+        size_of(&stat),
+        stat.st_mtime.cast_unsigned(),
+        stat.st_mtime_nsec,
+        stat.st_ctime.cast_unsigned(),
+        stat.st_ctime_nsec,
+        compresses,
+    ];
+    let mark = Mark(xxh3_128(&numbers.map(u64::to_le_bytes).concat()).to_le_bytes());
+    let writer = appender.writer;
+    let Some(left) = writer.room()? else { return Ok(mark) };
+    let store = writer.store();
+    let data = allocated(&stat).min(known.size);
+    // One that was captured before may have most of its chunks in the store.
+    let by_size = if known.before.is_none() { data / WELL } else { 0 };
+    let needed = store.needed(mark).max(by_size);
+    if needed > left {
+        return Err(StoreError::OverBudget { needed, left, dir: store.dir().to_owned() });
+    }
+    Ok(mark)
+}
+
+impl Store {
+    fn refused(&self) -> Vec<([u8; 16], u64)> {
+        let bytes = read_all(&self.root, REFUSED).map(|(bytes, _)| bytes).unwrap_or_default();
+        let Some((notes, sum)) = bytes.split_last_chunk::<8>() else { return Vec::new() };
+        if xxh3_64(notes) != u64::from_le_bytes(*sum) {
+            return Vec::new();
+        }
+        let note = |note: &[u8]| {
+            let (mark, needed) = note.split_first_chunk::<16>()?;
+            Some((*mark, u64::from_le_bytes(*needed.first_chunk()?)))
+        };
+        notes.chunks_exact(NOTE).filter_map(note).collect()
+    }
+
+    /// How much room this file needs at least, as far as that is known.
+    fn needed(&self, mark: Mark) -> u64 {
+        self.refused().iter().find(|(known, _)| *known == mark.0).map_or(0, |(_, needed)| *needed)
+    }
+
+    /// It needs at least this much.
+    pub(super) fn remember_refused(&self, mark: Mark, needed: u64) {
+        let mut notes = self.refused();
+        notes.retain(|(known, _)| *known != mark.0);
+        notes.drain(..notes.len().saturating_sub(MOST - 1));
+        notes.push((mark.0, needed));
+        let mut bytes: Vec<u8> = notes
+            .iter()
+            .flat_map(|(mark, needed)| mark.iter().copied().chain(needed.to_le_bytes()))
+            .collect();
+        let sum = xxh3_64(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        // A note: that it cannot be written must not fail what is captured, on a full disk least of all.
+        let _ = self.write_refused(&bytes);
+    }
+
+    fn write_refused(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        let name = format!("{REFUSED}.{}", unique());
+        let file = self.tmp.create(&name)?;
+        let written = pwrite_all(file.as_fd(), bytes, 0)
+            .map_err(super::files::failed("write", &self.tmp.path_of(&name)))
+            .and_then(|()| self.tmp.rename(&name, &self.root, REFUSED));
+        if written.is_err() {
+            self.tmp.unlink(&name)?;
+        }
+        written
+    }
+}
