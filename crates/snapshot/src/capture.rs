@@ -7,12 +7,14 @@ mod error;
 mod filesystem;
 mod single;
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::error::CaptureError;
+pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
 use self::single::{meta, single_entry};
 use crate::build::{self, Built};
@@ -80,6 +82,16 @@ pub(crate) struct Request<'a> {
     /// Open up what is closed to its own owner, and write it down there.
     pub(crate) unlock: Option<&'a UnlockLog>,
     pub(crate) observer: &'a dyn Observer,
+    pub(crate) shortage: Option<Shortage<'a>>,
+}
+
+/// The disk is full, and what a restore displaces has to be stored first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shortage<'a> {
+    /// What the restore is about; everything without.
+    pub(crate) only: Option<&'a [PathBuf]>,
+    /// How many bytes there are for it.
+    pub(crate) room: u64,
 }
 
 /// What was captured.
@@ -88,12 +100,17 @@ pub(crate) struct Captured {
     pub(crate) rules: Vec<Option<ContentHash>>,
     pub(crate) coverage: Coverage,
     pub(crate) counts: Counts,
+    /// Contents that the state names and that are only in the tree: see [`Shortage`].
+    pub(crate) deferred: HashSet<ContentHash>,
     /// Keeps the objects until they are named by a manifest.
     pub(crate) published: Published,
 }
 
 /// What does not fit as it is may fit compressed: that is slower, so it is only the second try.
 pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
+    if request.shortage.is_some() {
+        return attempt(request, true)?.ok_or(CaptureError::Cancelled);
+    }
     match attempt(request, false)? {
         Some(captured) => Ok(captured),
         None => attempt(request, true)?.ok_or(CaptureError::Cancelled),
@@ -103,7 +120,18 @@ pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
 /// `None`: not everything fits the budget, and it was not compressed.
 fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, CaptureError> {
     let budget = request.options.budget;
-    let options = WriteOptions { compress, budget, spare: budget.map_or(0, |budget| budget / 16) };
+    let mut options = WriteOptions {
+        compress,
+        budget,
+        spare: budget.map_or(0, |budget| budget / 16),
+        ..WriteOptions::default()
+    };
+    if let Some(Shortage { room, .. }) = request.shortage {
+        // Small files have no other way into the store; large ones can be moved.
+        options.budget = Some(budget.map_or(room, |budget| budget.min(room)));
+        (options.spare, options.spare_large) = (room / 4, room / 4 * 3);
+        options.defer_on = Some(request.store.device()?);
+    }
     let writer = request.store.writer(options)?;
     let mapped = Mapped::now();
     let own: Vec<_> = request.own.iter().filter_map(|path| inode(path)).collect();
@@ -129,13 +157,16 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
     if all.linked_outside > 0 {
         all.coverage.notes.push(Note::LinkedOutside { files: all.linked_outside });
     }
+    let deferred = writer.take_deferred();
     let published = writer.publish()?;
-    for (path, cache) in &all.caches {
-        let file = cache::path(request.store.dir(), path);
-        cache.save(&file).map_err(|source| CaptureError::Io { path: file, source })?;
+    for (path, cache) in all.caches.iter().filter(|_| request.shortage.is_none()) {
+        // The snapshot is complete without it: a full disk costs the next one time, and this one nothing.
+        if let Err(error) = cache.save(&cache::path(request.store.dir(), path)) {
+            all.coverage.notes.push(Note::CacheNotSaved { root: path.clone(), reason: text_of(&error) });
+        }
     }
     let Totals { state, rules, coverage, counts, .. } = all;
-    Ok(Some(Captured { state, rules, coverage, counts, published }))
+    Ok(Some(Captured { state, rules, coverage, counts, deferred, published }))
 }
 
 /// What the roots add up to.
@@ -411,6 +442,8 @@ impl OneRoot<'_> {
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {
         let limits = self.limiter(all);
+        let only =
+            self.request.shortage.and_then(|shortage| shortage.only).map(|only| chosen(self.path, only));
         let opened_up = self.request.unlock.map(|log| OpenedUp::new(log, self.path, dirs));
         let scan = Scan {
             dirs,
@@ -425,6 +458,7 @@ impl OneRoot<'_> {
             max_file: self.request.options.max_file,
             unlock: opened_up.as_ref(),
             limits: &limits,
+            only: only.as_deref(),
         };
         let mut workers = scan::scan(&scan, workers, found.stat.ino, self.request.observer)?;
         let mut scanned = Scanned {
@@ -471,6 +505,19 @@ impl OneRoot<'_> {
 fn below(root: &Path, all: &[PathBuf]) -> Vec<Vec<u8>> {
     let inside = all.iter().filter_map(|other| other.strip_prefix(root).ok());
     inside.map(|path| paths::bytes(path).to_vec()).filter(|path| !path.is_empty()).collect()
+}
+
+/// The chosen paths that are in a root, from there; one that is around it is all of it.
+fn chosen(root: &Path, only: &[PathBuf]) -> Vec<Vec<u8>> {
+    let around = only.iter().filter(|path| root.starts_with(path)).map(|_| Vec::new());
+    let inside = only.iter().filter_map(|path| path.strip_prefix(root).ok());
+    around.chain(inside.map(|path| paths::bytes(path).to_vec())).collect()
+}
+
+/// What the system says, without its number.
+fn text_of(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 fn inode(path: &Path) -> Option<((u32, u32), u64)> {

@@ -91,9 +91,9 @@ pub use exclusion::ExclusionConfig;
 pub use files::{FileState, Files};
 pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
-    Adopted, CacheProblem, Contents, Foreign, Forgotten, GcReport, Limits, ManagerOptions, Manifest, Next,
-    Now, Piece, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager, SnapshotProblem,
-    VerifyReport, gc, holders, purge, resolved, session_dirs, shares,
+    Adopted, CacheProblem, CompletedOther, Contents, Foreign, Forgotten, GcReport, Limits, ManagerOptions,
+    Manifest, Next, Now, Piece, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager,
+    SnapshotProblem, VerifyReport, gc, holders, purge, resolved, session_dirs, shares,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{

@@ -13,6 +13,7 @@ use rustix::time::ClockId;
 
 use crate::hash::{ContentHash, content_hash};
 use crate::node::{Errno, Reason, Time, Xattr};
+use crate::restore::hash_file;
 use crate::stat::{Found, Stat, stat_fd};
 use crate::store::{Appender, Key, LARGE, StoreError};
 use crate::unlock::Unlock;
@@ -78,7 +79,7 @@ pub(crate) fn file(
 ) -> Result<Outcome, StoreError> {
     let mut coarse = now();
     let mut opened = open(dir, name);
-    let mut before = before.stat;
+    let (mut before, device) = (before.stat, before.dev);
     if matches!(opened, Err(Os::ACCESS))
         && let Some(unlocked) = unlock.open_up()
     {
@@ -100,7 +101,7 @@ pub(crate) fn file(
             rustix::fs::fsync(&file).ok();
         }
         wait_for_writers(&file);
-        let stored = match content(&file, &before, how, buffer, store) {
+        let stored = match content(&file, (&before, device), how, buffer, store) {
             Err(ReadError::Os(errno)) => return Ok(left_out(errno)),
             Err(ReadError::Store(StoreError::OverBudget { .. })) => {
                 return Ok(Outcome::LeftOut(Reason::OverBudget { size: before.size }));
@@ -175,7 +176,7 @@ type Stored<'s> = (ContentHash, bool, Option<crate::store::LargeStaged<'s>>);
 /// The content as it is now; `None` when it has another size than it should.
 fn content<'s>(
     file: &OwnedFd,
-    stat: &Stat,
+    (stat, device): (&Stat, (u32, u32)),
     how: How,
     buffer: &mut Vec<u8>,
     store: &'s mut Appender<'_>,
@@ -184,7 +185,16 @@ fn content<'s>(
     if stat.size >= LARGE {
         let staged = match how.only_clone {
             Some(why) => store.clone_large(file.as_fd(), stat.size)?.ok_or(ReadError::NotCloned(why))?,
-            None => store.put_large(file.as_fd(), stat.size, sparse)?,
+            None => match store.put_large(file.as_fd(), stat.size, sparse) {
+                Err(StoreError::OverBudget { .. }) if store.may_defer(device) => {
+                    let hash = hash_file(file.as_fd(), stat.size).map_err(StoreError::Source)?;
+                    return Ok(hash.map(|hash| {
+                        store.defer(hash);
+                        (hash, sparse, None)
+                    }));
+                }
+                staged => staged?,
+            },
         };
         return Ok(Some((staged.hash(), sparse, Some(staged))));
     }

@@ -14,10 +14,12 @@ mod index;
 mod large;
 mod pack;
 mod record;
+mod reserve;
 mod rewrite;
 mod settle;
 mod spans;
 mod staged;
+mod take_in;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -38,6 +40,7 @@ use view::View;
 
 pub use error::{Damage, Problem, StoreError};
 pub use gc::Collected;
+pub(crate) use reserve::RESERVE;
 pub use settle::{Settled, Synced};
 pub use staged::LargeStaged;
 pub use usage::{Shares, Usage};

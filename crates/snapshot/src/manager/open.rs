@@ -131,6 +131,7 @@ impl SnapshotManager {
             started,
             background: Background::default(),
             recovered: None,
+            completed: Vec::new(),
             written: Arc::default(),
         })
     }

@@ -99,12 +99,29 @@ struct Work<'a> {
     /// For each directory, what has to be done before it can be finished.
     pending: Vec<AtomicUsize>,
     /// Directories with steps that come after everything else.
-    late: Mutex<Vec<DirIndex>>,
+    late: Mutex<Vec<Waiting>>,
     prefix: String,
     temps: AtomicU64,
     done: AtomicU64,
     total: u64,
     cancelled: AtomicBool,
+}
+
+/// A directory with steps that come after everything else, and with steps, by number, that found the disk full: by then
+/// others may have made room.
+type Waiting = (DirIndex, Vec<usize>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Last,
+}
+
+/// Whether there was room for a step; without, it is to be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Enough,
+    None,
 }
 
 type Fd = Arc<OwnedFd>;
@@ -162,11 +179,21 @@ impl Work<'_> {
         self.pending[index].store(1 + dir.children.len() + usize::from(late), Ordering::Release);
         queue.push_all(dir.children.iter().copied().filter(|child| !self.is_early(*child)));
         let mut place = Place::new(fd.as_fd(), self.objects);
-        for step in dir.steps.iter().filter(|step| !step.is_late()) {
-            self.step(index, step, &mut place, outcome);
+        // What goes makes room for what comes.
+        let now = |goes: bool| {
+            let steps = dir.steps.iter().enumerate().filter(|(_, step)| !step.is_late());
+            steps.filter(move |(_, step)| matches!(step, Step::Delete(_)) == goes)
+        };
+        let mut full = Vec::new();
+        for (at, step) in now(true).chain(now(false)) {
+            let room = self.step(index, step, &mut place, Attempt::First, outcome);
+            full.extend((room == Room::None).then_some(at));
         }
-        if late {
-            self.late.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        if !full.is_empty() && !late {
+            self.pending[index].fetch_add(1, Ordering::AcqRel);
+        }
+        if late || !full.is_empty() {
+            self.late.lock().unwrap_or_else(PoisonError::into_inner).push((index, full));
         }
         // What goes first makes room for what comes.
         queue.push_all(dir.children.iter().copied().filter(|child| self.is_early(*child)));
@@ -209,17 +236,30 @@ impl Work<'_> {
     }
 
     fn keep(&self, index: DirIndex, name: Option<&Name>, displaced: Displaced, outcome: &mut RestoreOutcome) {
-        outcome.kept.extend(displaced.map(|content| Kept { path: self.path(index, name), content }));
+        let Displaced { kept, beside } = displaced;
+        outcome.kept.extend(kept.map(|content| Kept { path: self.path(index, name), content }));
+        if let Some(beside) = beside.as_deref().and_then(Name::new) {
+            let dir = if name.is_some() { index } else { self.plan.dirs[index].parent };
+            outcome.skipped.push(Skipped { path: self.path(dir, Some(&beside)), why: Why::StillWritten });
+        }
     }
 
-    fn step(&self, index: DirIndex, step: &Step, place: &mut Place<'_>, outcome: &mut RestoreOutcome) {
+    fn step(
+        &self,
+        index: DirIndex,
+        step: &Step,
+        place: &mut Place<'_>,
+        attempt: Attempt,
+        outcome: &mut RestoreOutcome,
+    ) -> Room {
         let (old, new) = step.sides();
-        let Some(entry) = new.or(old) else { return };
+        let Some(entry) = new.or(old) else { return Room::Enough };
         if self.is_cancelled() {
-            return;
+            return Room::Enough;
         }
         let mut problems = Vec::new();
         match self.do_step(index, step, place, &mut problems) {
+            Err(NotDone::Failed(error)) if attempt == Attempt::First && error.is_full() => return Room::None,
             Ok(displaced) => {
                 self.keep(index, Some(&entry.name), displaced, outcome);
                 outcome.changes.extend(self.plan.step_change(index, step));
@@ -229,6 +269,7 @@ impl Work<'_> {
             Err(not_done) => outcome.note(self.path(index, Some(&entry.name)), not_done),
         }
         self.report(index, Some(&entry.name), problems, outcome);
+        Room::Enough
     }
 
     fn report(&self, index: DirIndex, name: Option<&Name>, problems: Problems, outcome: &mut RestoreOutcome) {
@@ -244,14 +285,16 @@ impl Work<'_> {
         problems: &mut Problems,
     ) -> Result<Displaced, NotDone> {
         match step {
-            Step::Keep => Ok(None),
+            Step::Keep => Ok(Displaced::default()),
             Step::Delete(old) => place.delete(&self.temp(), old),
-            Step::Meta { old, new } => place.change(old, new, problems).map(|()| None),
-            Step::Create(new) | Step::Late(new) => self.create(new, place, problems).map(|()| None),
+            Step::Meta { old, new } => place.change(old, new, problems).map(|()| Displaced::default()),
+            Step::Create(new) | Step::Late(new) => {
+                self.create(new, place, problems).map(|()| Displaced::default())
+            }
             Step::Replace { old, new } => {
                 let temp = self.temp();
                 place.make(&temp, new, problems)?;
-                place.replace(&temp, &self.temp(), old)
+                place.replace(&temp, &self.temp(), old, new)
             }
             Step::Link { old, new, anchor } => {
                 let temp = self.temp();
@@ -261,8 +304,8 @@ impl Work<'_> {
                     place.make(&temp, new, problems)?;
                 }
                 match old {
-                    Some(old) => place.replace(&temp, &self.temp(), old),
-                    None => place.put(&temp, new.name.as_bytes()).map(|()| None),
+                    Some(old) => place.replace(&temp, &self.temp(), old, new),
+                    None => place.put(&temp, new.name.as_bytes()).map(|()| Displaced::default()),
                 }
             }
         }
@@ -298,25 +341,36 @@ impl Work<'_> {
         let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
         let links = |step: &&Step| matches!(step, Step::Link { .. });
         let made = |step: &&Step| matches!(step, Step::Late(_));
+        for (index, again) in &waiting {
+            let steps = &self.plan.dirs[*index].steps;
+            self.late_steps_in(*index, again.iter().filter_map(|at| steps.get(*at)), outcome);
+        }
         for which in [&made as &dyn Fn(&&Step) -> bool, &links] {
-            for index in &waiting {
-                self.late_steps_in(*index, which, outcome);
+            for (index, _) in &waiting {
+                self.late_steps_in(*index, self.plan.dirs[*index].steps.iter().filter(which), outcome);
             }
         }
-        for index in waiting {
+        for (index, _) in waiting {
             self.part_done(index, None, outcome);
         }
     }
 
-    fn late_steps_in(&self, index: DirIndex, which: &dyn Fn(&&Step) -> bool, outcome: &mut RestoreOutcome) {
-        let mut steps = self.plan.dirs[index].steps.iter().filter(which).peekable();
+    fn late_steps_in<'s>(
+        &self,
+        index: DirIndex,
+        steps: impl Iterator<Item = &'s Step>,
+        outcome: &mut RestoreOutcome,
+    ) {
+        let mut steps = steps.peekable();
         if steps.peek().is_none() {
             return;
         }
         match self.opened.get(index, None) {
             Ok(fd) => {
                 let mut place = Place::new(fd.as_fd(), self.objects);
-                steps.for_each(|step| self.step(index, step, &mut place, outcome));
+                for step in steps {
+                    self.step(index, step, &mut place, Attempt::Last, outcome);
+                }
             }
             Err(error) => {
                 for step in steps {

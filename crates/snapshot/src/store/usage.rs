@@ -33,6 +33,8 @@ impl Store {
         }
         each_file(&self.root, &mut |name, bytes| match name {
             "packs" | "large" | "tmp" => {}
+            // Room that is kept free, for a restore on a full disk.
+            super::reserve::NAME => {}
             _ => usage.other += bytes,
         })?;
         for name in ["cache", "sessions"] {

@@ -39,6 +39,11 @@ pub struct WriteOptions {
     pub budget: Option<u64>,
     /// How much of the budget is kept from contents, so that there is room for the nodes that name them.
     pub spare: u64,
+    /// How much of the budget is kept from large files.
+    pub spare_large: u64,
+    /// Large files on this device that do not fit are only hashed: they can be moved into the store later
+    /// ([`Store::take_in`]).
+    pub defer_on: Option<(u32, u32)>,
 }
 
 /// What became of an object.
@@ -69,6 +74,8 @@ pub struct StoreWriter<'s> {
     built: Mutex<Vec<BuiltPack>>,
     large: Mutex<BTreeMap<[u8; 32], Large>>,
     failed: AtomicBool,
+    /// Large files that were only hashed.
+    deferred: Mutex<HashSet<ContentHash>>,
     /// Made with the first object: a writer that finds everything there leaves the disk alone.
     temp: Mutex<Option<Arc<Temp>>>,
     lock: Lock,
@@ -103,6 +110,7 @@ impl Store {
             built: Mutex::default(),
             large: Mutex::default(),
             failed: AtomicBool::new(false),
+            deferred: Mutex::default(),
             temp: Mutex::default(),
             lock,
         })
@@ -128,6 +136,11 @@ impl<'s> StoreWriter<'s> {
     /// Whether an object is in the store, or was put by this writer. What is there stays there: collections wait.
     pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
         Ok(self.took(&key) || locked(&self.large).contains_key(&key.hash) || self.store.contains(key)?)
+    }
+
+    /// Contents that were only hashed because they do not fit.
+    pub fn take_deferred(&self) -> HashSet<ContentHash> {
+        std::mem::take(&mut *locked(&self.deferred))
     }
 
     /// How many bytes this writer added so far.
@@ -208,7 +221,7 @@ impl<'s> StoreWriter<'s> {
 
     /// For contents.
     pub(super) fn reserve(&self, cost: u64) -> Result<(), StoreError> {
-        self.reserve_up_to(cost, self.options.spare)
+        self.reserve_up_to(cost, self.options.spare.max(self.options.spare_large))
     }
 
     fn reserve_up_to(&self, cost: u64, spare: u64) -> Result<(), StoreError> {
@@ -336,6 +349,16 @@ impl<'w> Appender<'w> {
         sparse: bool,
     ) -> Result<LargeStaged<'w>, StoreError> {
         staged::stage(self.writer, source, size, sparse, &mut self.buffer)
+    }
+
+    /// Whether a large file of this device may be left where it is until it is moved into the store.
+    pub(crate) fn may_defer(&self, device: (u32, u32)) -> bool {
+        self.writer.options.defer_on == Some(device)
+    }
+
+    /// Leave it there; its address is known.
+    pub(crate) fn defer(&self, hash: ContentHash) {
+        locked(&self.writer.deferred).insert(hash);
     }
 
     /// The same by sharing its data only; nothing where the filesystem cannot.
