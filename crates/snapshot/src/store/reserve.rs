@@ -37,7 +37,9 @@ impl Store {
     pub(crate) fn free_space(&self) -> Result<u64, StoreError> {
         let stat = rustix::fs::fstatvfs(self.root.as_fd());
         let stat = stat.map_err(|errno| super::files::failed("look at", self.dir())(errno.into()))?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+        // Some blocks are root's alone.
+        let blocks = if rustix::process::geteuid().is_root() { stat.f_bfree } else { stat.f_bavail };
+        Ok(blocks.saturating_mul(stat.f_frsize))
     }
 
     /// The device that it is on.
