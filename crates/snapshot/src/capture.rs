@@ -5,6 +5,7 @@
 
 mod error;
 mod filesystem;
+mod shortage;
 mod single;
 
 use std::collections::HashSet;
@@ -16,6 +17,7 @@ use std::time::Duration;
 pub use self::error::CaptureError;
 pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
+pub(crate) use self::shortage::Shortage;
 use self::single::{meta, single_entry};
 use crate::build::{self, Built};
 use crate::cache::{self, About, Cache};
@@ -33,7 +35,7 @@ use crate::record::Links;
 use crate::scan::{self, Counts, Ignored, Limiter, Listing, Scan, ScanError, Worker};
 use crate::stat::{Found, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
-use crate::store::{Key, Published, Store, StoreError, WriteOptions};
+use crate::store::{Key, Published, Store, StoreError};
 use crate::unlock::{OpenedUp, RootFile, UnlockLog, Unlocked};
 
 /// How to capture.
@@ -85,15 +87,6 @@ pub(crate) struct Request<'a> {
     pub(crate) shortage: Option<Shortage<'a>>,
 }
 
-/// The disk is full, and what a restore displaces has to be stored first.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shortage<'a> {
-    /// What the restore is about; everything without.
-    pub(crate) only: Option<&'a [PathBuf]>,
-    /// How many bytes there are for it.
-    pub(crate) room: u64,
-}
-
 /// What was captured.
 pub(crate) struct Captured {
     pub(crate) state: SnapshotState,
@@ -119,19 +112,7 @@ pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
 
 /// `None`: not everything fits the budget, and it was not compressed.
 fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, CaptureError> {
-    let budget = request.options.budget;
-    let mut options = WriteOptions {
-        compress,
-        budget,
-        spare: budget.map_or(0, |budget| budget / 16),
-        ..WriteOptions::default()
-    };
-    if let Some(Shortage { room, .. }) = request.shortage {
-        // Small files have no other way into the store; large ones can be moved.
-        options.budget = Some(budget.map_or(room, |budget| budget.min(room)));
-        (options.spare, options.spare_large) = (room / 4, room / 4 * 3);
-        options.defer_on = Some(request.store.device()?);
-    }
+    let options = shortage::write_options(request, compress)?;
     let writer = request.store.writer(options)?;
     let mapped = Mapped::now();
     let own: Vec<_> = request.own.iter().filter_map(|path| inode(path)).collect();
@@ -162,7 +143,9 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
     for (path, cache) in all.caches.iter().filter(|_| request.shortage.is_none()) {
         // The snapshot is complete without it: a full disk costs the next one time, and this one nothing.
         if let Err(error) = cache.save(&cache::path(request.store.dir(), path)) {
-            all.coverage.notes.push(Note::CacheNotSaved { root: path.clone(), reason: text_of(&error) });
+            all.coverage
+                .notes
+                .push(Note::CacheNotSaved { root: path.clone(), reason: shortage::text_of(&error) });
         }
     }
     let Totals { state, rules, coverage, counts, .. } = all;
@@ -442,8 +425,11 @@ impl OneRoot<'_> {
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {
         let limits = self.limiter(all);
-        let only =
-            self.request.shortage.and_then(|shortage| shortage.only).map(|only| chosen(self.path, only));
+        let only = self
+            .request
+            .shortage
+            .and_then(|shortage| shortage.only)
+            .map(|only| shortage::chosen(self.path, only));
         let opened_up = self.request.unlock.map(|log| OpenedUp::new(log, self.path, dirs));
         let scan = Scan {
             dirs,
@@ -505,19 +491,6 @@ impl OneRoot<'_> {
 fn below(root: &Path, all: &[PathBuf]) -> Vec<Vec<u8>> {
     let inside = all.iter().filter_map(|other| other.strip_prefix(root).ok());
     inside.map(|path| paths::bytes(path).to_vec()).filter(|path| !path.is_empty()).collect()
-}
-
-/// The chosen paths that are in a root, from there; one that is around it is all of it.
-fn chosen(root: &Path, only: &[PathBuf]) -> Vec<Vec<u8>> {
-    let around = only.iter().filter(|path| root.starts_with(path)).map(|_| Vec::new());
-    let inside = only.iter().filter_map(|path| path.strip_prefix(root).ok());
-    around.chain(inside.map(|path| paths::bytes(path).to_vec())).collect()
-}
-
-/// What the system says, without its number.
-fn text_of(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 fn inode(path: &Path) -> Option<((u32, u32), u64)> {

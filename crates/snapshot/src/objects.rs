@@ -70,6 +70,11 @@ impl StoreObjects<'_> {
             .map_err(|error| object_error(ObjectName::Content(content_hash(b"")), error))
     }
 
+    /// Whether a content is stored. One that cannot be looked up is not.
+    pub(crate) fn contains(&self, hash: ContentHash) -> bool {
+        self.store.contains(Key::from(hash)).unwrap_or(false)
+    }
+
     /// Move a file in: see [`Objects::take_file`].
     pub(crate) fn take(
         &self,

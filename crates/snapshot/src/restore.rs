@@ -24,6 +24,7 @@ mod links;
 mod meta;
 mod nested;
 mod open;
+mod outcome;
 mod plan;
 mod preflight;
 mod put;

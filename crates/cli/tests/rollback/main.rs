@@ -15,6 +15,7 @@ mod live;
 mod oracle;
 #[path = "../world/said.rs"]
 mod said;
+mod shortage;
 mod trees;
 mod watching;
 #[path = "../world/mod.rs"]

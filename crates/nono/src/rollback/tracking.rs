@@ -178,7 +178,10 @@ impl Tracking {
         let made = (session_dir.clone(), live);
         let began = Tracking::baseline(plan, catalogue.clone(), settings, used, made, observer);
         match began {
-            Ok(tracking) => Ok(Tracking { warnings, ..tracking }),
+            Ok(mut tracking) => {
+                warnings.append(&mut tracking.warnings);
+                Ok(Tracking { warnings, ..tracking })
+            }
             Err(error) => {
                 // Whatever cannot be removed is no session without its session.json, and goes with the next prune.
                 let _ = fs::remove_dir_all(&session_dir);
@@ -221,6 +224,7 @@ impl Tracking {
         )?;
         manager.observe(Shared(observer));
         let baseline = manager.create_baseline()?;
+        let warnings = manager.take_completed().iter().map(ToString::to_string).collect();
         manager.observe(());
         let mut metadata = SessionMetadata::new(&plan.id, plan.command.clone(), manager.roots().to_vec());
         metadata.name.clone_from(&plan.name);
@@ -240,7 +244,7 @@ impl Tracking {
             live,
             dest: plan.request.dest.clone(),
             recorder: plan.recorder.clone(),
-            warnings: Vec::new(),
+            warnings,
         })
     }
 

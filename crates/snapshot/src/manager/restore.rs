@@ -84,7 +84,7 @@ impl SnapshotManager {
         let selection = self.selection(options)?;
         // Its objects are left to the next collection of garbage; most of them are there already.
         let current = self.capture_as(&target, &selection)?;
-        let since = self.changed_since(&options.keep_changed_since)?;
+        let since = self.changed_since(options)?;
         let request = RestoreRequest {
             target: &target.state,
             current: &current.state,
@@ -145,7 +145,10 @@ impl SnapshotManager {
         Err(SnapshotError::NotTracked { path: path.to_owned() })
     }
 
-    fn changed_since(&self, ids: &[SnapshotId]) -> Result<Vec<Sheet>, SnapshotError> {
+    /// The states that tell what others changed. Whoever forces a restore needs only the snapshot that is restored: the
+    /// others may be damaged.
+    fn changed_since(&self, options: &RestoreOptions) -> Result<Vec<Sheet>, SnapshotError> {
+        let ids: &[SnapshotId] = if options.force { &[] } else { &options.keep_changed_since };
         let record = self.recorded()?;
         ids.iter().map(|id| self.whole(&record, id)).collect()
     }
@@ -165,6 +168,8 @@ impl SnapshotManager {
         if !restored.cancelled {
             self.drop_unstored(held, &[&id], &deferred)?;
         }
+        // Where there is no room for it, the next baseline tries again.
+        let _ = self.store.keep_reserve();
         Ok(restored)
     }
 
@@ -178,7 +183,7 @@ impl SnapshotManager {
         options: &RestoreOptions,
         deferred: &HashSet<ContentHash>,
     ) -> Result<Restored, SnapshotError> {
-        let since = self.changed_since(&options.keep_changed_since)?;
+        let since = self.changed_since(options)?;
         let request = RestoreRequest {
             target: &target.state,
             current: &safety.state,
@@ -271,8 +276,8 @@ impl SnapshotManager {
         let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;
-        let since: Vec<Sheet> =
-            wanted.keep_changed_since.iter().map(|text| named(text)).collect::<Result<_, _>>()?;
+        let asked = wanted.keep_changed_since.iter().filter(|_| !wanted.force);
+        let since: Vec<Sheet> = asked.map(|text| named(text)).collect::<Result<_, _>>()?;
         let since = states(&since);
         if wanted.roots != self.roots {
             let dir = self.session.dir().to_owned();
@@ -390,7 +395,8 @@ impl Objects for Keeping<'_> {
     }
 
     fn holds(&self, hash: ContentHash) -> bool {
-        !self.deferred.contains(&hash)
+        // Of two files with the same content the first may have been moved by now.
+        !self.deferred.contains(&hash) || self.objects.contains(hash)
     }
 
     fn take_file(

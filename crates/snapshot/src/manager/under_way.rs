@@ -152,6 +152,12 @@ impl SnapshotManager {
         other.recover()?.ok_or_else(none)
     }
 
+    /// Complete all restores that were cut off on these roots, as every operation does first. Gives those of others.
+    pub fn complete_cut_off(&mut self) -> Result<Vec<CompletedOther>, SnapshotError> {
+        let _held = self.enter()?;
+        Ok(self.take_completed())
+    }
+
     /// Restores of other sessions and projects that an operation met and completed. Asked once, they are forgotten.
     pub fn take_completed(&mut self) -> Vec<CompletedOther> {
         std::mem::take(&mut self.completed)

@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::AtFlags;
 
 use super::displace;
 use super::entered::Entered;
 use super::meta::{self, Handle, Has, Problems};
-use super::open::{Opened, open_existing, open_path, open_top, open_up};
+use super::open::{Opened, make_dir, open_existing, open_path, open_top, open_up};
+use super::outcome::{Attempt, Room, Waiting};
 use super::plan::{Anchor, DirIndex, How, Leave, PlanDir, RestorePlan, Step};
 use super::put::{Displaced, NotDone, Place};
 use super::{Failed, Journal, Kept, RestoreError, RestoreOutcome, Skipped, Why, sweep};
 use crate::diff::{Aspects, EntryRef};
-use crate::dirs::open_dir;
 use crate::disk;
 use crate::node::{Entry, Name};
 use crate::pool::{self, Queue};
@@ -67,30 +67,6 @@ pub fn apply(
     outcome
 }
 
-impl RestoreOutcome {
-    fn join(&mut self, other: RestoreOutcome) {
-        self.done += other.done;
-        self.skipped.extend(other.skipped);
-        self.failed.extend(other.failed);
-        self.changes.extend(other.changes);
-        self.kept.extend(other.kept);
-    }
-
-    fn sort(&mut self) {
-        self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
-        self.failed.sort_by(|a, b| a.path.cmp(&b.path));
-        crate::diff::sort(&mut self.changes);
-        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
-    }
-
-    fn note(&mut self, path: PathBuf, not_done: NotDone) {
-        match not_done {
-            NotDone::Skipped(why) => self.skipped.push(Skipped { path, why }),
-            NotDone::Failed(error) => self.failed.push(Failed { path, error }),
-        }
-    }
-}
-
 struct Work<'a> {
     plan: &'a RestorePlan,
     objects: &'a dyn Objects,
@@ -105,23 +81,6 @@ struct Work<'a> {
     done: AtomicU64,
     total: u64,
     cancelled: AtomicBool,
-}
-
-/// A directory with steps that come after everything else, and with steps, by number, that found the disk full: by then
-/// others may have made room.
-type Waiting = (DirIndex, Vec<usize>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
-    First,
-    Last,
-}
-
-/// Whether there was room for a step; without, it is to be tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
-    Enough,
-    None,
 }
 
 type Fd = Arc<OwnedFd>;
@@ -524,17 +483,5 @@ impl Work<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Make a directory that only we can use until it is finished. One that somebody made meanwhile does as well.
-fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
-    disk::step().map_err(RestoreError::io("make the directory"))?;
-    let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
-    match (made, open_dir(parent, name)) {
-        (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
-        (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
-        (Err(errno), _) => Err(RestoreError::io("make the directory")(errno.into()).into()),
-        (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
     }
 }

@@ -137,11 +137,14 @@ pub(super) fn read_link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Box<[u8]
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes().into())
 }
 
-/// Whether a program has the regular file `name` open for writing, and goes on having it. What cannot be opened is judged
-/// when it is displaced.
-pub(super) fn is_written(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+/// Whether a program has the file `old` open for writing, and goes on having it. What cannot be opened is judged when it
+/// is displaced; what was no regular file is not opened at all.
+pub(super) fn is_written(dir: BorrowedFd<'_>, old: &Entry) -> bool {
+    if !matches!(old.kind, Kind::File { .. }) {
+        return false;
+    }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+    match rustix::fs::openat(dir, old.name.as_bytes(), flags, Mode::empty()) {
         Ok(fd) => wait_for_writers(fd.as_fd()) == Writers::Some,
         Err(_) => false,
     }
