@@ -114,12 +114,12 @@ fn a_restore_of_a_session_that_was_cut_off_is_completed_first() {
         store: Some(world.host.state_dir.join("store")),
         own: vec![world.host.state_dir.clone()],
         settle_by_hand: true,
-        ..Default::default()
+        ..nono_snapshot::ManagerOptions::default()
     };
     let mut run = nono_snapshot::SnapshotManager::with_options(
         session.clone(),
         [world.tree.clone()],
-        Default::default(),
+        nono_snapshot::ExclusionConfig::default(),
         nono_snapshot::Limits::NONE,
         options,
     )

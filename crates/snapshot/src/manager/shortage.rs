@@ -143,7 +143,7 @@ impl SnapshotManager {
             _ => return Ok(RootContent::Captured(root.clone())),
         };
         let objects = StoreObjects::new(&self.store);
-        let mut frames = vec![Frame::new(&*objects.node(tree)?, missing)];
+        let mut frames = vec![Frame::new(&objects.node(tree)?, missing)];
         loop {
             let Some(frame) = frames.last_mut() else { return Ok(RootContent::Captured(root.clone())) };
             if let Some(Kind::Dir { tree, .. }) = frame.next() {

@@ -261,7 +261,8 @@ impl<'a> Place<'a> {
                     Ok(taken) => taken,
                     Err(error) => return Err(self.undo(back, undone, no_room(error, old))),
                 };
-                return match if taken { Ok(()) } else { self.unlink(gone) } {
+                let removed = if taken { Ok(()) } else { self.unlink(gone) };
+                return match removed {
                     Ok(()) => Ok(Displaced { kept: stored.unlinked(self.objects)?, beside: None }),
                     // It is stored, but refuses to go: better it is where it was.
                     Err(error) => {

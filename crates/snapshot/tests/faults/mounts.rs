@@ -82,7 +82,9 @@ impl Mount {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let (real, at) = (base.join("real"), base.join("mounted"));
-        [&real, &at].iter().for_each(|dir| fs::create_dir(dir).unwrap());
+        for dir in [&real, &at] {
+            fs::create_dir(dir).unwrap();
+        }
         match Command::new("bindfs").arg(&real).arg(&at).output() {
             Ok(out) if out.status.success() => Some(Mount { mounted: vec![at.clone()], at, _dir: dir }),
             Ok(out) => {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::SnapshotManager;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::kill::every_step;
 use crate::lab::{Lab, assert_clean, files, scratch};
@@ -86,7 +87,9 @@ fn temporary_files_without_a_journal_are_left_out_by_name() {
     fs::write(lab.tree().join(".nono-0123456789abcdef-7"), "displaced").unwrap();
     // Not ours: too short, no number, other digits, a directory.
     let taken = [".nono-0123456789abcde-7", ".nono-0123456789abcdef-", ".nono-0123456789ABCDEF-7"];
-    taken.iter().for_each(|name| fs::write(lab.tree().join(name), "theirs").unwrap());
+    for name in taken {
+        fs::write(lab.tree().join(name), "theirs").unwrap();
+    }
     fs::create_dir(lab.tree().join(".nono-0123456789abcdef-8")).unwrap();
     let mut manager = lab.manager().unwrap();
     let baseline = manager.create_baseline().unwrap();
@@ -129,10 +132,13 @@ fn a_restore_that_cannot_be_completed_stops_nobody() {
 fn a_restore_without_flags_for_renames() {
     let Some(mount) = crate::mounts::Mount::fuse() else { return };
     let probe = ["one", "other"].map(|name| mount.path().join(name));
-    probe.iter().for_each(|path| fs::write(path, "x").unwrap());
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    for path in &probe {
+        fs::write(path, "x").unwrap();
+    }
     assert!(renameat_with(CWD, &probe[0], CWD, &probe[1], RenameFlags::EXCHANGE).is_err());
-    probe.iter().for_each(|path| fs::remove_file(path).unwrap());
+    for path in &probe {
+        fs::remove_file(path).unwrap();
+    }
     let dir = scratch();
     let lab = Lab::at(mount.path());
     make_small_old(&lab.tree());
