@@ -47,7 +47,9 @@ pub struct CheckpointManager {
     watcher: Option<Watcher>,
     /// Restores of killed processes that were completed on the way, until somebody asks.
     completed: Mutex<Vec<Completed>>,
-    /// What went to make room, until somebody asks.
+    /// The same of sessions and other projects in the same folders: what to say about each.
+    others: Mutex<Vec<String>>,
+    /// What went to make room, until it is asked for.
     pruned: Mutex<Vec<Pruned>>,
 }
 
@@ -231,8 +233,24 @@ pub fn new_call() -> Result<String, CheckpointError> {
 impl CheckpointManager {
     pub fn new(host: Host, config: Config) -> CheckpointManager {
         let (turn, taken, who) = (None, HashMap::new(), Origin::default());
-        let (completed, pruned) = (Mutex::default(), Mutex::default());
-        CheckpointManager { host, config, turn, taken, who, within: None, watcher: None, completed, pruned }
+        CheckpointManager {
+            host,
+            config,
+            turn,
+            taken,
+            who,
+            within: None,
+            watcher: None,
+            completed: Mutex::default(),
+            pruned: Mutex::default(),
+            others: Mutex::default(),
+        }
+    }
+
+    /// Restores of sessions and other projects that were cut off in the same folders, and what became of them. Asked once,
+    /// they are forgotten.
+    pub fn take_completed_others(&self) -> Vec<String> {
+        std::mem::take(&mut self.others.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Restores that were cut off and that this manager completed on the way. Asked once, they are forgotten.

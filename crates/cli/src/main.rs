@@ -20,6 +20,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // A limit on the size of files must not end a restore halfway: it is an error of one file, told by name.
+    nono::interrupt::ignore_file_size_signal();
     // Not part of the grammar: no help, no completion, nobody is meant to type it.
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     if commands::hook::is_hook(&args) {

@@ -108,8 +108,8 @@ impl<K: Send + 'static> Thread<K> {
     fn start() -> Thread<K> {
         let (jobs, inbox) = channel::<Job<K>>();
         let (outbox, answers) = channel();
-        // It ends with its channel; nobody waits for it.
-        thread::spawn(move || {
+        // It ends with its channel. Without it, text stays without colours.
+        let _ = thread::Builder::new().spawn(move || {
             let grammars = Grammars::load();
             for job in inbox {
                 let lines = grammars.colour(&job.name, &job.lines);

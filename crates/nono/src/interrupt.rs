@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+pub use nono_sys::process::ignore_file_size_signal;
 use nono_sys::process::{self, Signals};
 use rustix::process::Signal;
 

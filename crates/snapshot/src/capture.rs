@@ -5,15 +5,19 @@
 
 mod error;
 mod filesystem;
+mod shortage;
 mod single;
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::error::CaptureError;
+pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
+pub(crate) use self::shortage::Shortage;
 use self::single::{meta, single_entry};
 use crate::build::{self, Built};
 use crate::cache::{self, About, Cache};
@@ -31,7 +35,7 @@ use crate::record::Links;
 use crate::scan::{self, Counts, Ignored, Limiter, Listing, Scan, ScanError, Worker};
 use crate::stat::{Found, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
-use crate::store::{Key, Published, Store, StoreError, WriteOptions};
+use crate::store::{Key, Published, Store, StoreError};
 use crate::unlock::{OpenedUp, RootFile, UnlockLog, Unlocked};
 
 /// How to capture.
@@ -43,7 +47,7 @@ pub struct CaptureOptions {
     pub cross_mounts: bool,
     /// How many bytes the store may grow.
     pub budget: Option<u64>,
-    pub shortage: Shortage,
+    pub gaps: Gaps,
     /// Larger files are taken only where the filesystem can share their data; else they are left out, by name.
     pub max_file: Option<u64>,
     /// How long a file that was changed since the session began is read at each capture; without it, as long as the
@@ -55,12 +59,12 @@ pub struct CaptureOptions {
     pub young: Option<Duration>,
 }
 
-/// What happens to contents that fit neither the budget nor the store's quota.
+/// Whether a snapshot may lack contents that fit neither the budget nor the store's quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shortage {
+pub enum Gaps {
     /// They are left out, by name.
     #[default]
-    LeaveOut,
+    Allow,
     /// Nothing is captured: [`CaptureError::NoRoom`].
     Refuse,
 }
@@ -91,6 +95,7 @@ pub(crate) struct Request<'a> {
     /// Open up what is closed to its own owner, and write it down there.
     pub(crate) unlock: Option<&'a UnlockLog>,
     pub(crate) observer: &'a dyn Observer,
+    pub(crate) shortage: Option<Shortage<'a>>,
 }
 
 /// What was captured.
@@ -99,12 +104,17 @@ pub(crate) struct Captured {
     pub(crate) rules: Vec<Option<ContentHash>>,
     pub(crate) coverage: Coverage,
     pub(crate) counts: Counts,
+    /// Contents that the state names and that are only in the tree: see [`Shortage`].
+    pub(crate) deferred: HashSet<ContentHash>,
     /// Keeps the objects until they are named by a manifest.
     pub(crate) published: Published,
 }
 
 /// What does not fit as it is may fit compressed: that is slower, so it is only the second try.
 pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
+    if request.shortage.is_some() {
+        return attempt(request, true)?.ok_or(CaptureError::Cancelled);
+    }
     match attempt(request, false)? {
         Some(captured) => Ok(captured),
         None => attempt(request, true)?.ok_or(CaptureError::Cancelled),
@@ -113,8 +123,7 @@ pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
 
 /// `None`: not everything fits the budget, and it was not compressed.
 fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, CaptureError> {
-    let budget = request.options.budget;
-    let options = WriteOptions { compress, budget, spare: budget.map_or(0, |budget| budget / 16) };
+    let options = shortage::write_options(request, compress)?;
     let writer = request.store.writer(options)?;
     let mapped = Mapped::now();
     let own: Vec<_> = request.own.iter().filter_map(|path| inode(path)).collect();
@@ -146,17 +155,22 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
     }
     // Without room for it the next capture reads everything again, which is slow and not wrong.
     all.caches.retain(|(_, cache)| writer.reserve_beside(cache.size()).is_ok());
+    let deferred = writer.take_deferred();
     let published = writer.publish()?;
-    for (path, cache) in &all.caches {
-        let file = cache::path(request.store.dir(), path);
-        cache.save(&file).map_err(|source| CaptureError::Io { path: file, source })?;
+    for (path, cache) in all.caches.iter().filter(|_| request.shortage.is_none()) {
+        // The snapshot is complete without it: a full disk costs the next one time, and this one nothing.
+        if let Err(error) = cache.save(&cache::path(request.store.dir(), path)) {
+            all.coverage
+                .notes
+                .push(Note::CacheNotSaved { root: path.clone(), reason: shortage::text_of(&error) });
+        }
     }
     let Totals { state, rules, coverage, counts, .. } = all;
-    Ok(Some(Captured { state, rules, coverage, counts, published }))
+    Ok(Some(Captured { state, rules, coverage, counts, deferred, published }))
 }
 
 fn refuses(request: &Request<'_>) -> bool {
-    request.options.shortage == Shortage::Refuse
+    request.options.gaps == Gaps::Refuse
 }
 
 /// What the roots add up to.
@@ -459,6 +473,11 @@ impl OneRoot<'_> {
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {
         let limits = self.limiter(all);
+        let only = self
+            .request
+            .shortage
+            .and_then(|shortage| shortage.only)
+            .map(|only| shortage::chosen(self.path, only));
         let opened_up = self.request.unlock.map(|log| OpenedUp::new(log, self.path, dirs));
         let scan = Scan {
             dirs,
@@ -473,6 +492,7 @@ impl OneRoot<'_> {
             max_file: self.request.options.max_file,
             unlock: opened_up.as_ref(),
             limits: &limits,
+            only: only.as_deref(),
         };
         let mut workers = scan::scan(&scan, workers, found.stat.ino, self.request.observer)?;
         let mut scanned = Scanned {

@@ -61,6 +61,7 @@ pub enum Cause {
     OtherRoot,
     Forgotten,
     NotHeld,
+    RestoreTemp,
 }
 
 /// Something about a whole snapshot that is no single path's business.
@@ -86,6 +87,12 @@ pub enum Note {
     UnknownFilesystem {
         #[serde(with = "paths")]
         root: PathBuf,
+    },
+    /// The stat cache could not be written: the next snapshot reads everything.
+    CacheNotSaved {
+        #[serde(with = "paths")]
+        root: PathBuf,
+        reason: String,
     },
     /// It was not captured, but made from what another tool kept: what it does not hold is nobody's word.
     Foreign { from: String },
@@ -122,6 +129,7 @@ impl Reason {
             Reason::OtherRoot => Cause::OtherRoot,
             Reason::Forgotten => Cause::Forgotten,
             Reason::NotHeld(_) => Cause::NotHeld,
+            Reason::RestoreTemp => Cause::RestoreTemp,
         }
     }
 }
@@ -145,6 +153,7 @@ impl fmt::Display for Reason {
             Reason::OtherRoot => f.write_str("tracked by itself"),
             Reason::Forgotten => f.write_str("forgotten: its contents were purged"),
             Reason::NotHeld(why) => f.write_str(why),
+            Reason::RestoreTemp => f.write_str("a temporary file of a restore that was cut off"),
         }
     }
 }
@@ -171,6 +180,13 @@ impl fmt::Display for Note {
                     f,
                     "{} is on a filesystem whose file times are not trusted: all files are read",
                     root.display()
+                )
+            }
+            Note::CacheNotSaved { root, reason } => {
+                let root = root.display();
+                write!(
+                    f,
+                    "the next snapshot reads all of {root}: its stat cache cannot be written ({reason})"
                 )
             }
             Note::Foreign { from } => write!(f, "taken over from {from}, which may not have kept everything"),

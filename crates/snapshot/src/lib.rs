@@ -82,7 +82,7 @@ pub use nono_sys::time;
 mod unlock;
 
 pub use bytes::Malformed;
-pub use capture::{CaptureError, CaptureOptions, Shortage};
+pub use capture::{CaptureError, CaptureOptions, Gaps};
 pub use coverage::{Cause, Coverage, Example, LeftOut, Note, Protection};
 pub use diff::{Change, ChangeType};
 #[cfg(feature = "failpoints")]
@@ -91,7 +91,7 @@ pub use exclusion::ExclusionConfig;
 pub use files::{FileState, Files};
 pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
-    Adopted, CacheProblem, Candidate, Contents, Foreign, Forgotten, Freed, GcReport, Limits, ManagerOptions,
+    Adopted, CacheProblem, Candidate, CompletedOther, Contents, Foreign, Forgotten, Freed, GcReport, Limits, ManagerOptions,
     Manifest, Next, Now, Piece, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager,
     SnapshotProblem, VerifyReport, freed, gc, holders, purge, resolved, session_dirs, settle_store, shares,
 };

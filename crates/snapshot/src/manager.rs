@@ -17,13 +17,15 @@ mod open;
 mod restore;
 mod roots;
 mod settling;
+mod shortage;
+mod under_way;
 mod upkeep;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::capture::{self, CaptureError, CaptureOptions, Captured, Request, RulesFrom, Shortage};
+use crate::capture::{self, CaptureError, CaptureOptions, Captured, Gaps, Request, RulesFrom, Shortage};
 use crate::coverage::{Coverage, Note, Protection};
 use crate::exclusion::{ExclusionConfig, FrozenRules, RulesError};
 use crate::file::Sync;
@@ -49,6 +51,7 @@ pub use next::{Next, Now};
 pub use restore::{RestoreOptions, Restored};
 pub use roots::resolved;
 pub use settling::settle_store;
+pub use under_way::CompletedOther;
 pub use upkeep::{GcReport, SettleReport, gc, purge, session_dirs, shares};
 
 /// How much may be captured; 0 is no limit. Beyond it nothing is published.
@@ -100,6 +103,7 @@ pub struct SnapshotManager {
     started: Time,
     background: background::Background,
     recovered: Option<Restored>,
+    completed: Vec<CompletedOther>,
     written: Arc<AtomicU64>,
 }
 
@@ -157,6 +161,10 @@ pub enum SnapshotError {
     Preflight(#[from] PreflightError),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error("there is no room for the restore's own records in {}: {source}; free some space, one megabyte is enough, then restore again", store.display())]
+    NoRoom { store: PathBuf, source: CaptureError },
+    #[error("a restore of {} is under way in {}: wait until it is done", root.display(), session.display())]
+    Restoring { root: PathBuf, session: PathBuf },
     #[error("the rules of snapshot {id} cannot be read: {what}")]
     FrozenRules { id: SnapshotId, what: String },
 }
@@ -229,8 +237,8 @@ impl SnapshotManager {
     }
 
     /// What happens from now on to contents that do not fit.
-    pub fn set_shortage(&mut self, shortage: Shortage) {
-        self.options.capture.shortage = shortage;
+    pub fn set_gaps(&mut self, gaps: Gaps) {
+        self.options.capture.gaps = gaps;
     }
 
     /// How many bytes this manager added to the store so far, whether a snapshot came of it or not.
@@ -267,6 +275,8 @@ impl SnapshotManager {
         let captured = self.capture_live(None, &[], false)?;
         self.ensure_something(&captured)?;
         let manifest = self.publish(&held, record, captured, SnapshotId::Number(0), None)?;
+        // For a restore when the disk is full; where there is none, such a restore says so.
+        let _ = self.store.keep_reserve();
         self.settle_in_background();
         Ok(manifest)
     }
@@ -287,6 +297,7 @@ impl SnapshotManager {
         if let Some(restored) = self.recover_held(&held)? {
             self.recovered = Some(restored);
         }
+        self.complete_others()?;
         Ok(held)
     }
 
@@ -319,7 +330,7 @@ impl SnapshotManager {
         limits: Limits,
         unlock: bool,
     ) -> Result<Captured, SnapshotError> {
-        self.capture_of(roots, roots, rules, previous, limits, unlock)
+        self.capture_of(roots, roots, rules, previous, limits, unlock, None)
     }
 
     /// Folders that are never captured.
@@ -330,6 +341,7 @@ impl SnapshotManager {
     }
 
     /// Capture some of the roots.
+    #[allow(clippy::too_many_arguments, reason = "each is one line of the request")]
     fn capture_of(
         &mut self,
         roots: &[PathBuf],
@@ -338,6 +350,7 @@ impl SnapshotManager {
         previous: Option<&SnapshotState>,
         limits: Limits,
         unlock: bool,
+        shortage: Option<Shortage<'_>>,
     ) -> Result<Captured, SnapshotError> {
         let own = self.own();
         let unlock = unlock.then(|| UnlockLog::new(self.session.unlocked_path()));
@@ -354,6 +367,7 @@ impl SnapshotManager {
             unlock: unlock.as_ref(),
             rules,
             observer: &*self.observer,
+            shortage,
         };
         let captured = capture::capture(&request);
         let closed = unlock.map_or(Ok(()), UnlockLog::finish);

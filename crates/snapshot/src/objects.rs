@@ -70,6 +70,23 @@ impl StoreObjects<'_> {
             .map_err(|error| object_error(ObjectName::Content(content_hash(b"")), error))
     }
 
+    /// Whether a content is stored. One that cannot be looked up is not.
+    pub(crate) fn contains(&self, hash: ContentHash) -> bool {
+        self.store.contains(Key::from(hash)).unwrap_or(false)
+    }
+
+    /// Move a file in: see [`Objects::take_file`].
+    pub(crate) fn take(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        file: BorrowedFd<'_>,
+        hash: ContentHash,
+    ) -> Result<bool, ObjectError> {
+        let taken = self.store.take_in(dir, name, file, hash);
+        taken.map_err(|error| object_error(ObjectName::Content(hash), error))
+    }
+
     /// Make what was kept survive a loss of power.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
         self.store.sync().map(drop)

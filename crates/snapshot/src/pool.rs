@@ -84,8 +84,9 @@ impl<T> Drop for StopOnPanic<'_, T> {
     }
 }
 
-/// Work on `tasks`, and on those that they make, with one thread for each of `workers`. Gives the workers back, or the
-/// first error; after an error no new task is begun.
+/// Work on `tasks`, and on those that they make, with up to one thread for each of `workers`. Gives the workers back, or
+/// the first error; after an error no new task is begun. Where the system gives no more threads (a fork bomb took them
+/// all), those that there are do the work, at least the calling one.
 pub(crate) fn run<T: Send, W: Send, E: Send>(
     workers: Vec<W>,
     tasks: Vec<T>,
@@ -103,19 +104,35 @@ pub(crate) fn run<T: Send, W: Send, E: Send>(
         }
         Ok(worker)
     };
-    std::thread::scope(|scope| {
-        let mut workers = workers.into_iter();
-        let first = workers.next();
-        let others: Vec<_> = workers.map(|worker| scope.spawn(|| one(worker))).collect();
+    let mut workers = workers.into_iter();
+    let first = workers.next();
+    // A thread that does not start must not take its worker with it.
+    let waiting = Mutex::new(workers.collect::<Vec<W>>());
+    let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let wanted = waiting.lock().unwrap_or_else(PoisonError::into_inner).len();
+    let results: Vec<Result<W, E>> = std::thread::scope(|scope| {
+        let start = |_| spawn(scope, || take().map(one));
+        let others: Vec<_> = (0..wanted).map_while(start).collect();
         let first = first.map(one);
-        let others = others.into_iter().map(|thread| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
+        let others = others.into_iter().filter_map(join);
         // All threads are joined before the first error is returned.
-        let results: Vec<Result<W, E>> = first.into_iter().chain(others).collect();
-        results.into_iter().collect()
-    })
+        first.into_iter().chain(others).collect()
+    });
+    let idle = waiting.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.into_iter().chain(idle.into_iter().map(Ok)).collect()
+}
+
+/// Start a thread, if the system has one to give.
+pub(crate) fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Option<std::thread::ScopedJoinHandle<'scope, T>> {
+    std::thread::Builder::new().spawn_scoped(scope, work).ok()
+}
+
+/// What a thread came to; its panic is the caller's.
+pub(crate) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// How many threads to use: all processors, but not so many that memory for their buffers matters.
@@ -147,6 +164,46 @@ mod tests {
             if task == 1000 { Err(task) } else { Ok(()) }
         };
         assert_eq!(run(vec![(); 2], vec![0], work), Err(1000));
+    }
+
+    /// Run alone, in a process of its own, because the limit counts for a user's processes everywhere.
+    #[test]
+    fn without_threads_the_caller_does_all_of_it() {
+        const INNER: &str = "NONO_POOL_INNER";
+        let name = "pool::tests::without_threads_the_caller_does_all_of_it";
+        if std::env::var_os(INNER).is_none() {
+            return alone(name, INNER);
+        }
+        let started = std::thread::Builder::new().spawn(|| ()).is_ok();
+        assert!(!started, "the limit does not count");
+        let work = |done: &mut u64, task: u64, queue: &Queue<u64>| -> Result<(), ()> {
+            *done += 1;
+            queue.push_all((task > 0).then(|| task - 1));
+            Ok(())
+        };
+        let done = run(vec![0; 4], vec![9], work).unwrap();
+        assert_eq!((done.len(), done.iter().sum::<u64>()), (4, 10));
+    }
+
+    /// As a user that nobody else is, who may have one process of one thread: the harness runs one test in its own.
+    fn alone(name: &str, inner: &str) {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: another user is needed");
+        }
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        let program = dir.path().join("tests");
+        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(dir.path(), open).unwrap();
+        let out = std::process::Command::new("setpriv")
+            .args(["--reuid", "48199", "--regid", "48199", "--clear-groups", "prlimit", "--nproc=1"])
+            .arg(&program)
+            .args(["--exact", name, "--test-threads=1", "--nocapture"])
+            .env(inner, "1")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && text.contains("1 passed"), "{text}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use rustix::time::ClockId;
 
 use crate::hash::{ContentHash, content_hash};
 use crate::node::{Errno, Reason, Time, Xattr};
+use crate::restore::hash_file;
 use crate::stat::{Found, Stat, stat_fd};
 use crate::store::{Appender, Key, LARGE, LargeSource, LargeStaged, StoreError};
 use crate::unlock::Unlock;
@@ -82,7 +83,7 @@ pub(crate) fn file(
 ) -> Result<Outcome, StoreError> {
     let mut coarse = now();
     let mut opened = open(dir, name);
-    let mut before = before.stat;
+    let (mut before, device) = (before.stat, before.dev);
     if matches!(opened, Err(Os::ACCESS))
         && let Some(unlocked) = unlock.open_up()
     {
@@ -105,7 +106,7 @@ pub(crate) fn file(
             rustix::fs::fsync(&file).ok();
         }
         wait_for_writers(&file);
-        let stored = match content(&file, &before, how, buffer, store) {
+        let stored = match content(&file, (&before, device), how, buffer, store) {
             Err(ReadError::Os(errno)) => return Ok(left_out(errno)),
             // Another attempt, compressed, may hold it: there is no use in going on with this one.
             Err(ReadError::Store(error @ StoreError::OverBudget { .. })) if !final_attempt => {
@@ -185,7 +186,7 @@ type Stored<'a, 'w> = (ContentHash, bool, Option<LargeStaged<'a, 'w>>);
 /// The content as it is now; `None` when it has another size than it should.
 fn content<'a, 'w>(
     file: &OwnedFd,
-    stat: &Stat,
+    (stat, device): (&Stat, (u32, u32)),
     how: How,
     buffer: &mut Vec<u8>,
     store: &'a mut Appender<'w>,
@@ -195,7 +196,16 @@ fn content<'a, 'w>(
         let known = LargeSource { size: stat.size, sparse, before: how.before };
         let staged = match how.only_clone {
             Some(why) => store.clone_large(file.as_fd(), &known)?.ok_or(ReadError::NotCloned(why))?,
-            None => store.put_known(file.as_fd(), &known)?,
+            None => match store.put_known(file.as_fd(), &known) {
+                Err(StoreError::OverBudget { .. }) if store.may_defer(device) => {
+                    let hash = hash_file(file.as_fd(), stat.size).map_err(StoreError::Source)?;
+                    return Ok(hash.map(|hash| {
+                        store.defer(hash);
+                        (hash, sparse, None)
+                    }));
+                }
+                staged => staged?,
+            },
         };
         return Ok(Some((staged.hash(), sparse, Some(staged))));
     }

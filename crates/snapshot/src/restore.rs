@@ -11,8 +11,8 @@
 //! After a kill the journal is still there. The next command: [`Journal::load`]; `plan` with the journal's target and
 //! safety snapshot, as it was; [`sweep`] with that plan disposes of the temporary files; a fresh safety snapshot; `plan`
 //! again with it and with `resumed` set to the first safety snapshot; `apply`; [`Journal::finish`]. Since every name is
-//! old or new, this converges. Limits: what somebody writes into a displaced file after it was compared is lost, and
-//! the directory that a root stands in is only ever changed in the root's own name.
+//! old or new, this converges. Limits: the directory that a root stands in is only ever changed in the root's own name;
+//! where the kernel does not tell of open descriptors, what is saved through one after the end is lost (`displace`).
 
 mod apply;
 mod build;
@@ -24,6 +24,7 @@ mod links;
 mod meta;
 mod nested;
 mod open;
+mod outcome;
 mod plan;
 mod preflight;
 mod put;
@@ -38,6 +39,8 @@ use std::path::PathBuf;
 
 pub use self::apply::apply;
 pub use self::build::plan;
+pub(crate) use self::displace::hash_file;
+pub(crate) use self::journal::is_temporary;
 pub use self::journal::{Journal, JournalError, JournalRecord, RestoreId};
 pub use self::plan::{Action, ActionKind, RestorePlan};
 pub use self::preflight::{PreflightError, preflight};
@@ -47,6 +50,7 @@ use crate::diff::Change;
 use crate::hash::ContentHash;
 use crate::node::Reason;
 use crate::state::{ObjectError, SnapshotState};
+use crate::store::StoreError;
 
 /// What to restore.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +101,10 @@ pub enum Why {
     ChangedMeanwhile,
     /// It is a repository of git's, or in one, and was not asked for.
     Repository,
+    /// A running program has it open for writing: what it saves would be lost with the file.
+    OpenForWriting,
+    /// The file that was replaced, under a new name: a running program opened it for writing in that moment.
+    StillWritten,
 }
 
 impl fmt::Display for Why {
@@ -112,6 +120,10 @@ impl fmt::Display for Why {
             Why::InTheWay => "a directory that has to stay is in its place",
             Why::Appeared => "something new is there",
             Why::Repository => "a `.git` that is there is left alone",
+            Why::OpenForWriting => {
+                "a running program has it open for writing: end the program, then restore again"
+            }
+            Why::StillWritten => "the file that was replaced: a running program still writes to it",
             Why::ChangedMeanwhile => "it changed while the restore worked",
         };
         f.write_str(text)
@@ -152,12 +164,26 @@ pub enum RestoreError {
     Xattr { name: String, source: io::Error },
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// A file that stood in its place for a moment.
+    #[error("a running program writes to a file that was displaced; it is kept beside it as {name}")]
+    Beside { name: String },
     /// It was written, and is not what was written.
     #[error("it is not what was restored: somebody changed it meanwhile")]
     Verify,
 }
 
 impl RestoreError {
+    /// There was no room for it: the disk or a quota is full, or the file is larger than this process may write.
+    pub(crate) fn is_full(&self) -> bool {
+        let source = match self {
+            RestoreError::Io { source, .. } | RestoreError::Object(ObjectError::Io { source, .. }) => source,
+            _ => return false,
+        };
+        let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>());
+        let kind = inner.and_then(StoreError::io_kind).unwrap_or_else(|| source.kind());
+        crate::capture::is_full(kind)
+    }
+
     pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> RestoreError {
         move |source| RestoreError::Io { doing, source }
     }

@@ -48,6 +48,8 @@ pub(crate) struct Scan<'a> {
     /// Open up what is closed to its own owner; directories are, for the time of the scan.
     pub(crate) unlock: Option<&'a OpenedUp<'a>>,
     pub(crate) limits: &'a Limiter,
+    /// Read only what is below one of these paths, from the root; everything without. What is known counts all the same.
+    pub(crate) only: Option<&'a [Vec<u8>]>,
 }
 
 /// Counts what is taken, over all roots, and stops what goes beyond the limits.

@@ -256,6 +256,12 @@ impl Session {
         }
     }
 
+    /// Whether an operation on this session is under way, in this process or another.
+    pub(crate) fn is_held(&self) -> bool {
+        let Ok(file) = File::open(self.dir.join("lock")) else { return false };
+        matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
+    }
+
     /// The log of what a capture opens up.
     pub(crate) fn unlocked_path(&self) -> PathBuf {
         self.dir.join("unlocked")

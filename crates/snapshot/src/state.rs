@@ -97,6 +97,24 @@ pub trait Objects: Sync {
 
     /// Store the first `size` bytes of a file that a restore displaced and nobody had captured. Gives their address.
     fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError>;
+
+    /// Whether a content that the safety snapshot names is stored, and not only in the tree: on a full disk it may be
+    /// stored by [`Objects::take_file`] only.
+    fn holds(&self, _hash: ContentHash) -> bool {
+        true
+    }
+
+    /// Move the file `name` in `dir`, which `file` is and which nobody can write to any more, to the stored contents.
+    /// False: that is not possible here, and it is where it was.
+    fn take_file(
+        &self,
+        _dir: BorrowedFd<'_>,
+        _name: &[u8],
+        _file: BorrowedFd<'_>,
+        _hash: ContentHash,
+    ) -> Result<bool, ObjectError> {
+        Ok(false)
+    }
 }
 
 /// Who wants to know how far long work is, and may end it.

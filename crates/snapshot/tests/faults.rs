@@ -24,6 +24,8 @@ mod errors;
 mod flips;
 #[path = "faults/forged.rs"]
 mod forged;
+#[path = "faults/full.rs"]
+mod full;
 #[path = "faults/kill.rs"]
 mod kill;
 #[path = "faults/lab.rs"]
@@ -36,6 +38,8 @@ mod mapped;
 mod mounts;
 #[path = "faults/order.rs"]
 mod order;
+#[path = "faults/others.rs"]
+mod others;
 #[path = "faults/racing.rs"]
 mod racing;
 #[path = "faults/reflink.rs"]

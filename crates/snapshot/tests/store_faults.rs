@@ -76,7 +76,8 @@ fn run(work: &str, store: &Store, file: &File) -> Result<(), StoreError> {
 }
 
 fn write(store: &Store, file: &File, compress: bool) -> Result<(), StoreError> {
-    let writer = store.writer(WriteOptions { compress, budget: None, spare: 0 })?;
+    let writer =
+        store.writer(WriteOptions { compress, budget: None, spare: 0, ..WriteOptions::default() })?;
     let mut appender = writer.appender()?;
     for seed in 10..13 {
         let bytes = text(seed, 600_000);

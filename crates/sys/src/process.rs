@@ -159,6 +159,13 @@ pub fn continue_job() {
     unsafe { libc::kill(0, libc::SIGCONT) };
 }
 
+/// Let a write beyond the limit on a file's size (`ulimit -f`) fail with EFBIG instead of ending this process. The
+/// launcher gives a command the default back.
+pub fn ignore_file_size_signal() {
+    // SAFETY: only numbers.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// End this process by `signal`, so that the caller's shell sees what happened to the command.
 pub fn kill_self(signal: i32) {
     // SAFETY: only numbers.

@@ -121,6 +121,10 @@ impl CheckpointManager {
         if let Some(completed) = open.finish_restore()? {
             self.completed.lock().unwrap_or_else(PoisonError::into_inner).push(completed);
         }
+        let others = open.manager.complete_cut_off()?;
+        let mut told = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        told.extend(others.iter().map(ToString::to_string));
+        drop(told);
         Ok(open)
     }
 }

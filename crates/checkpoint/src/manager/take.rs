@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::store::StoreError;
-use nono_snapshot::{CaptureError, Coverage, Manifest, Next, Shortage, SnapshotError};
+use nono_snapshot::{CaptureError, Coverage, Manifest, Next, Gaps, SnapshotError};
 
 use super::open::{Bounds, Open};
 use super::restore::random_id;
@@ -155,17 +155,17 @@ impl CheckpointManager {
         origin: &Origin,
         wish: Wish,
     ) -> Result<(Ensured, Option<(TurnKey, CheckpointId)>), CheckpointError> {
-        let mut taken = self.attempt(root, reason, origin, wish, Shortage::Refuse);
+        let mut taken = self.attempt(root, reason, origin, wish, Gaps::Refuse);
         for _ in 0..ROUNDS {
             let Some(needed) = taken.as_ref().err().and_then(no_room) else { break };
             if !self.make_room(&root.dir, needed)? {
                 break;
             }
-            taken = self.attempt(root, reason, origin, wish, Shortage::Refuse);
+            taken = self.attempt(root, reason, origin, wish, Gaps::Refuse);
         }
         // A call goes on in any case: a checkpoint with gaps, which are named, is more than none.
         if wish == Wish::Call && taken.as_ref().err().and_then(no_room).is_some() {
-            taken = self.attempt(root, reason, origin, wish, Shortage::LeaveOut);
+            taken = self.attempt(root, reason, origin, wish, Gaps::Allow);
         }
         let ensured = taken.map_err(|error| too_many(error, &root.dir))?;
         let id = match &ensured {
@@ -184,14 +184,14 @@ impl CheckpointManager {
         reason: &str,
         origin: &Origin,
         wish: Wish,
-        shortage: Shortage,
+        gaps: Gaps,
     ) -> Result<Ensured, CheckpointError> {
         let mut folder = Folder::create(&self.host, &root.dir)?;
         folder.touch()?;
         let fresh = !folder.has_record();
         let place = folder.file("");
         let taken = self.open_folder(folder, Bounds::Settings).and_then(|mut open| {
-            open.manager.set_shortage(shortage);
+            open.manager.set_gaps(gaps);
             let ensured = if fresh {
                 first(&mut open, reason, origin, wish)
             } else {

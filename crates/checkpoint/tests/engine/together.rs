@@ -87,3 +87,55 @@ fn another_project_does_not_wait() {
         lock.unlock().unwrap();
     }
 }
+
+/// Ends a restore as soon as it changes something, as a kill does.
+struct CutOff(std::sync::atomic::AtomicBool);
+
+impl nono_snapshot::Observer for CutOff {
+    fn progress(&self, _done: u64, _total: u64) {}
+
+    fn cancelled(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    fn changing(&self) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// A journal belongs to the folder: a checkpoint there completes the restore of a session first, and says so.
+#[test]
+fn a_restore_of_a_session_that_was_cut_off_is_completed_first() {
+    let world = World::new();
+    world.write("a", "before");
+    world.create();
+    let session = world.host.state_dir.join("rollbacks/20260101-000000-1");
+    let options = nono_snapshot::ManagerOptions {
+        store: Some(world.host.state_dir.join("store")),
+        own: vec![world.host.state_dir.clone()],
+        settle_by_hand: true,
+        ..nono_snapshot::ManagerOptions::default()
+    };
+    let mut run = nono_snapshot::SnapshotManager::with_options(
+        session.clone(),
+        [world.tree.clone()],
+        nono_snapshot::ExclusionConfig::default(),
+        nono_snapshot::Limits::NONE,
+        options,
+    )
+    .unwrap();
+    run.create_baseline().unwrap();
+    world.write("a", "after");
+    world.write("new", "after");
+    run.observe(CutOff(false.into()));
+    assert!(run.restore_to(0).unwrap().cancelled);
+    drop(run);
+    assert!(session.join("restore.journal").exists() && world.exists("new"));
+    world.write(".nono-0123456789abcdef-1", "of nobody");
+    let mut manager = world.manager();
+    manager.create(&world.tree, "asked", &Origin::default());
+    assert!(!session.join("restore.journal").exists());
+    assert_eq!((world.read("a").as_str(), world.exists("new")), ("before", false));
+    let told = manager.take_completed_others();
+    assert!(told.len() == 1 && told[0].contains("completed first"), "{told:?}");
+}

@@ -48,8 +48,9 @@ impl UrlOpener for Desktop {
             .spawn();
         let mut browser = started.map_err(|error| format!("xdg-open: {}", words(&error)))?;
         let (told, ended) = mpsc::channel();
-        // Waits for as long as the browser stays, so that nothing is left behind when it goes.
-        std::thread::spawn(move || {
+        // Waits for as long as the browser stays, so that nothing is left behind when it goes. Where no thread can be
+        // had, nobody waits: the browser runs all the same.
+        let _ = std::thread::Builder::new().spawn(move || {
             // Whoever wanted to know may have stopped listening.
             let _ = told.send(browser.wait());
         });

@@ -18,6 +18,7 @@ mod oracle;
 mod said;
 mod settles;
 mod stress;
+mod shortage;
 mod trees;
 mod watching;
 #[path = "../world/mod.rs"]

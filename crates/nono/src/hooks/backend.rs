@@ -168,6 +168,7 @@ impl Backend for Local {
                 done.project.display()
             ));
         }
+        protected.troubles.extend(self.manager.take_completed_others());
         protected
     }
 

@@ -175,6 +175,7 @@ impl RollbackSession {
         plan.still_executes = self.still_executing(&choice.snapshot, &kept)?;
         plan.kept = kept;
         plan.notes.extend(notes);
+        plan.notes.extend(self.manager.take_completed().iter().map(ToString::to_string));
         Ok(plan)
     }
 
@@ -283,6 +284,7 @@ impl RollbackSession {
     /// Before anything: nobody works in these roots, and no restore is half done.
     pub(super) fn ready(&mut self, target: &SnapshotId) -> Result<(), RollbackError> {
         self.refuse_live()?;
+        self.manager.make_room_to_restore()?;
         self.recovered = self.recover()?;
         let known = self.record()?.find(target).is_some();
         let missing = || RollbackError::NoSnapshot { id: self.entry.id.clone(), snapshot: target.clone() };

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nono_snapshot::store::{Owner, Quota, Store};
 use nono_snapshot::time::seconds;
 use nono_snapshot::{
-    Candidate, CaptureError, Cause, Coverage, Shortage, SnapshotError, SnapshotManager, freed, purge,
+    Candidate, CaptureError, Cause, Coverage, Gaps, SnapshotError, SnapshotManager, freed, purge,
 };
 
 use super::catalogue::{Catalogue, SessionEntry};
@@ -59,11 +59,11 @@ impl Room {
     pub(super) fn with_room<T>(
         &self,
         manager: &mut SnapshotManager,
-        last: Shortage,
+        last: Gaps,
         warnings: &mut Vec<String>,
         mut work: impl FnMut(&mut SnapshotManager) -> Result<T, SnapshotError>,
     ) -> Result<T, RollbackError> {
-        manager.set_shortage(Shortage::Refuse);
+        manager.set_gaps(Gaps::Refuse);
         let mut outcome = work(manager);
         for _ in 0..ROUNDS {
             let Err(SnapshotError::Capture(CaptureError::NoRoom { needed, .. })) = &outcome else { break };
@@ -72,12 +72,12 @@ impl Room {
             }
             outcome = work(manager);
         }
-        manager.set_shortage(Shortage::LeaveOut);
+        manager.set_gaps(Gaps::Allow);
         match (outcome, last) {
-            (Err(SnapshotError::Capture(CaptureError::NoRoom { .. })), Shortage::LeaveOut) => {
+            (Err(SnapshotError::Capture(CaptureError::NoRoom { .. })), Gaps::Allow) => {
                 Ok(work(manager)?)
             }
-            (Err(SnapshotError::Capture(error @ CaptureError::NoRoom { .. })), Shortage::Refuse) => {
+            (Err(SnapshotError::Capture(error @ CaptureError::NoRoom { .. })), Gaps::Refuse) => {
                 Err(self.refusal(error))
             }
             (outcome, _) => Ok(outcome?),

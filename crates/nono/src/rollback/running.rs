@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nono_snapshot::{
-    CaptureError, Checkpoint, Manifest, Next, Observer, SessionMetadata, Shortage, SnapshotError, SnapshotId,
+    CaptureError, Checkpoint, Manifest, Next, Observer, SessionMetadata, Gaps, SnapshotError, SnapshotId,
     SnapshotManager,
 };
 
@@ -262,7 +262,7 @@ impl Work {
         let roots = [path.to_owned()];
         self.catalogue.refuse_restoring(&roots, &self.session_dir)?;
         self.catalogue.refuse_cut_off(&roots, &self.session_dir)?;
-        self.manager.set_shortage(Shortage::LeaveOut);
+        self.manager.set_gaps(Gaps::Allow);
         let joined = self.manager.add_root(path)?;
         if let Some(manifest) = &joined {
             self.recorder.taken(manifest);
@@ -273,7 +273,7 @@ impl Work {
     /// The next snapshot, if something changed, and how long that took.
     pub(super) fn next(&mut self) -> (Result<Option<Manifest>, SnapshotError>, Duration) {
         let began = Instant::now();
-        self.manager.set_shortage(Shortage::Refuse);
+        self.manager.set_gaps(Gaps::Refuse);
         let how = Next { if_changed: true, first_rules: true, open_closed: false };
         let taken = self.manager.create_next(how);
         if let Ok(Some((manifest, _))) = &taken {

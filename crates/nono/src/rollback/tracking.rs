@@ -19,7 +19,7 @@ use nono_snapshot::exclusion::LargePacks;
 use nono_snapshot::node::Reason;
 use nono_snapshot::{
     CaptureOptions, Coverage, Example, ExclusionConfig, Limits, ManagerOptions, Manifest, Next, Observer,
-    SessionMetadata, Shortage, SnapshotError, SnapshotId, SnapshotManager,
+    SessionMetadata, Gaps, SnapshotError, SnapshotId, SnapshotManager,
 };
 
 use nono_sys::{errno, process};
@@ -216,8 +216,9 @@ impl Tracking {
             options,
         )?;
         manager.observe(Shared(observer));
-        let last = if plan.request.best_effort { Shortage::LeaveOut } else { Shortage::Refuse };
+        let last = if plan.request.best_effort { Gaps::Allow } else { Gaps::Refuse };
         let baseline = room.with_room(&mut manager, last, warnings, SnapshotManager::create_baseline)?;
+        warnings.extend(manager.take_completed().iter().map(ToString::to_string));
         manager.observe(());
         warnings.extend(room::gaps(&baseline.coverage));
         let mut metadata = SessionMetadata::new(&plan.id, plan.command.clone(), manager.roots().to_vec());
@@ -340,7 +341,7 @@ impl Ending {
         let how = Next { open_closed: true, first_rules: true, if_changed: false };
         let (room, warnings) = (&self.room, &mut self.warnings);
         let taken =
-            room.with_room(&mut manager, Shortage::LeaveOut, warnings, |manager| manager.create_next(how));
+            room.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
         manager.observe(());
         if let Ok(Some((manifest, _))) = &taken
             && let Some(gaps) = room::gaps(&manifest.coverage)

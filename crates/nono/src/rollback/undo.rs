@@ -37,6 +37,7 @@ impl RollbackSession {
             plan.changes.extend(unchanged.changes);
             plan.kept.append(&mut kept);
         }
+        plan.notes.extend(self.manager.take_completed().iter().map(ToString::to_string));
         Ok(plan)
     }
 

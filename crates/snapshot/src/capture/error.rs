@@ -33,6 +33,22 @@ pub enum CaptureError {
     Io { path: PathBuf, source: io::Error },
 }
 
+impl CaptureError {
+    /// The disk is full, a quota is used up, or a file would become larger than this process may write.
+    pub(crate) fn is_full(&self) -> bool {
+        let kind = match self {
+            CaptureError::Store(error) => error.io_kind(),
+            CaptureError::Io { source, .. } | CaptureError::StaysOpen { source, .. } => Some(source.kind()),
+            _ => None,
+        };
+        kind.is_some_and(is_full)
+    }
+}
+
+pub(crate) fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+}
+
 impl From<BuildError> for CaptureError {
     fn from(error: BuildError) -> CaptureError {
         match error {

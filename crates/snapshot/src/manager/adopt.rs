@@ -78,7 +78,12 @@ impl SnapshotManager {
         let root = self.roots.first().cloned().ok_or_else(|| self.no_baseline())?;
         let record = self.session.record()?;
         let record = record.unwrap_or_else(|| Record::new(self.roots.clone(), self.started));
-        let writer = self.store.writer(WriteOptions { compress: true, budget, spare: 0 })?;
+        let writer = self.store.writer(WriteOptions {
+            compress: true,
+            budget,
+            spare: 0,
+            ..WriteOptions::default()
+        })?;
         let mut appender = writer.appender()?;
         let mut left_out = Vec::new();
         let mut tree = Folders::new(time);
@@ -101,7 +106,14 @@ impl SnapshotManager {
         let content = RootContent::Captured(entry);
         let state = SnapshotState { roots: vec![RootState { path: root, content }] };
         let rules = vec![Some(rules_hash)];
-        let captured = Captured { state, rules, coverage, counts: Counts::default(), published };
+        let captured = Captured {
+            state,
+            rules,
+            coverage,
+            counts: Counts::default(),
+            deferred: std::collections::HashSet::new(),
+            published,
+        };
         let id = SnapshotId::Number(record.last_number().map_or(0, |last| last + 1));
         let seconds = u64::try_from(time.seconds).unwrap_or(0);
         let at = crate::time::iso_ms(seconds.saturating_mul(1000));

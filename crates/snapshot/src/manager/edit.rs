@@ -50,7 +50,8 @@ impl SnapshotManager {
         let record = self.recorded()?;
         let [target, safety] = [target, safety].map(|id| self.session.sheet(&record, &id));
         let options = RestoreOptions::default();
-        let restored = self.begin(id, &target?, safety?, &Selection::Paths(chosen), &options)?;
+        let restored =
+            self.begin(id, &target?, safety?, &Selection::Paths(chosen), &options, &HashSet::new())?;
         self.settle_in_background();
         Ok(restored)
     }
@@ -105,7 +106,17 @@ impl SnapshotManager {
         let published = writer.publish()?;
         self.written.fetch_add(published.bytes, Ordering::Relaxed);
         let rules = captured.rules.clone();
-        Ok((Captured { state, rules, coverage, counts: Counts::default(), published }, chosen))
+        Ok((
+            Captured {
+                state,
+                rules,
+                coverage,
+                counts: Counts::default(),
+                deferred: HashSet::new(),
+                published,
+            },
+            chosen,
+        ))
     }
 }
 

@@ -74,7 +74,7 @@ impl SnapshotManager {
         let previous = SnapshotState { roots: vec![nothing] };
         let config = self.exclusion.clone();
         let rules = RulesFrom::Live { config: &config, set_aside: &[], known: &[] };
-        let captured = self.capture_of(&one, &all, rules, Some(&previous), self.limits, false)?;
+        let captured = self.capture_of(&one, &all, rules, Some(&previous), self.limits, false, None)?;
         let refuse = |reason: String| SnapshotError::NotCaptured { path: path.to_owned(), reason };
         if let Some(RootContent::Failed(reason)) = captured.state.root(path).map(|root| &root.content) {
             return Err(refuse(reason.to_string()));

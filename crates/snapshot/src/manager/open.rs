@@ -135,6 +135,7 @@ impl SnapshotManager {
             started,
             background: Background::default(),
             recovered: None,
+            completed: Vec::new(),
             written: Arc::default(),
         })
     }

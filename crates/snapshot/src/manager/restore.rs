@@ -1,11 +1,11 @@
 //! Going back: safety snapshot, plan, journal, apply; and the completion of a restore that was cut off.
 
+use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{SnapshotError, SnapshotManager};
-use crate::capture::{Captured, RulesFrom};
 use crate::diff::{Change, diff};
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
@@ -13,11 +13,14 @@ use crate::manifest::{Sheet, SnapshotId, is_plain};
 use crate::node::Node;
 use crate::objects::StoreObjects;
 use crate::restore::{
-    Journal, JournalRecord, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest, Selection, apply, plan,
-    preflight, sweep, verify,
+    Journal, JournalRecord, PreflightError, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest,
+    Selection, apply, plan, preflight, sweep, verify,
 };
 use crate::session::{Held, Session, SessionError};
 use crate::state::{ObjectError, Objects, SnapshotState};
+
+/// In the folder of a session or project, while a restore is not complete.
+pub(super) const JOURNAL: &str = "restore.journal";
 
 /// What to restore, and what to spare.
 #[derive(Clone, Debug, Default)]
@@ -80,8 +83,8 @@ impl SnapshotManager {
         let target = self.whole(&record, id)?;
         let selection = self.selection(options)?;
         // Its objects are left to the next collection of garbage; most of them are there already.
-        let current = self.capture_as(&target)?;
-        let since = self.changed_since(&options.keep_changed_since)?;
+        let current = self.capture_as(&target, &selection)?;
+        let since = self.changed_since(options)?;
         let request = RestoreRequest {
             target: &target.state,
             current: &current.state,
@@ -98,15 +101,8 @@ impl SnapshotManager {
     pub fn compute_changes(&mut self, id: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
         let _held = self.enter()?;
         let target = self.whole(&self.recorded()?, id)?;
-        let current = self.capture_as(&target)?;
+        let current = self.capture_as(&target, &Selection::All)?;
         Ok(diff(&target.state, &current.state, &StoreObjects::new(&self.store))?)
-    }
-
-    /// Capture what is there now as a snapshot did: its roots, under its rules.
-    fn capture_as(&mut self, target: &Sheet) -> Result<Captured, SnapshotError> {
-        let frozen = self.frozen_rules(target)?;
-        let (roots, rules) = (target.state.paths(), RulesFrom::Frozen(&frozen));
-        self.capture(&roots, rules, Some(&target.state), super::Limits::NONE, true)
     }
 
     /// Complete a restore that was cut off. Done by the next operation anyway. Says what it did, if there was one.
@@ -128,7 +124,9 @@ impl SnapshotManager {
         self.session.tidy(&held)?;
         let path = self.journal_path();
         let there = path.symlink_metadata().is_ok();
+        let id = Journal::load(&path).ok().flatten().map(|journal| journal.id());
         crate::file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
+        id.map_or(Ok(()), |id| self.withdraw(id))?;
         Ok(there)
     }
 
@@ -147,7 +145,10 @@ impl SnapshotManager {
         Err(SnapshotError::NotTracked { path: path.to_owned() })
     }
 
-    fn changed_since(&self, ids: &[SnapshotId]) -> Result<Vec<Sheet>, SnapshotError> {
+    /// The states that tell what others changed. Whoever forces a restore needs only the snapshot that is restored: the
+    /// others may be damaged.
+    fn changed_since(&self, options: &RestoreOptions) -> Result<Vec<Sheet>, SnapshotError> {
+        let ids: &[SnapshotId] = if options.force { &[] } else { &options.keep_changed_since };
         let record = self.recorded()?;
         ids.iter().map(|id| self.whole(&record, id)).collect()
     }
@@ -161,8 +162,15 @@ impl SnapshotManager {
     ) -> Result<Restored, SnapshotError> {
         let target = self.whole(&self.recorded()?, id)?;
         let restore = random_id()?;
-        let safety = self.safety(held, &target, restore)?;
-        self.begin(restore, &target, safety, selection, options)
+        let Safety { sheet, deferred } = self.safety(held, &target, restore, selection)?;
+        let id = sheet.id.clone();
+        let restored = self.begin(restore, &target, sheet, selection, options, &deferred)?;
+        if !restored.cancelled {
+            self.drop_unstored(held, &[&id], &deferred)?;
+        }
+        // Where there is no room for it, the next baseline tries again.
+        let _ = self.store.keep_reserve();
+        Ok(restored)
     }
 
     /// Plan it, and carry it out.
@@ -173,8 +181,9 @@ impl SnapshotManager {
         safety: Sheet,
         selection: &Selection,
         options: &RestoreOptions,
+        deferred: &HashSet<ContentHash>,
     ) -> Result<Restored, SnapshotError> {
-        let since = self.changed_since(&options.keep_changed_since)?;
+        let since = self.changed_since(options)?;
         let request = RestoreRequest {
             target: &target.state,
             current: &safety.state,
@@ -184,10 +193,10 @@ impl SnapshotManager {
             force: options.force,
             resumed: None,
         };
-        let objects = self.keeping();
-        let plan = plan(&request, &objects)?;
-        preflight(&plan)?;
+        let plan = plan(&request, &self.keeping(deferred))?;
+        look_ahead(&plan)?;
         self.make_durable(&[&target.id, &safety.id])?;
+        self.announce(restore)?;
         let journal = Journal::begin(
             &self.journal_path(),
             JournalRecord {
@@ -200,8 +209,12 @@ impl SnapshotManager {
                 selection: selection.clone(),
                 except: options.except.clone(),
             },
-        )?;
-        self.carry_out(&plan, journal, safety.id)
+        );
+        if journal.is_err() {
+            self.withdraw(restore)?;
+        }
+        let journal = journal?;
+        self.carry_out(&plan, journal, safety.id, deferred)
     }
 
     /// From here on bytes go from the tree: what the safety snapshot holds must survive a loss of power first, and what
@@ -224,24 +237,36 @@ impl SnapshotManager {
         plan: &RestorePlan,
         journal: Journal,
         safety: SnapshotId,
+        deferred: &HashSet<ContentHash>,
     ) -> Result<Restored, SnapshotError> {
         self.observer.changing();
-        let mut outcome = apply(plan, &self.keeping(), &journal, &*self.observer);
+        let mut outcome = apply(plan, &self.keeping(deferred), &journal, &*self.observer);
         if !outcome.cancelled {
             let wrong = verify(plan, &outcome);
             outcome.failed.extend(wrong);
+            let id = journal.id();
             journal.finish()?;
+            // A note without a journal is removed by the next operation: no reason to call the restore a failure.
+            let _ = self.withdraw(id);
         }
         Ok(Restored { outcome, safety })
     }
 
     /// Capture what is there now, under the rules of the snapshot that is to be restored: exactly what it may touch.
-    fn safety(&mut self, held: &Held, target: &Sheet, restore: RestoreId) -> Result<Sheet, SnapshotError> {
-        let captured = self.capture_as(target)?;
+    fn safety(
+        &mut self,
+        held: &Held,
+        target: &Sheet,
+        restore: RestoreId,
+        selection: &Selection,
+    ) -> Result<Safety, SnapshotError> {
+        let mut captured = self.capture_as(target, selection)?;
+        let deferred = std::mem::take(&mut captured.deferred);
         let record = self.recorded()?;
         let id = SnapshotId::Safety(format!("safety-{restore}"));
         self.publish(held, record, captured, id.clone(), None)?;
-        Ok(self.session.sheet(&self.recorded()?, &id)?)
+        let sheet = self.session.sheet(&self.recorded()?, &id)?;
+        Ok(Safety { sheet, deferred })
     }
 
     pub(super) fn recover_held(&mut self, held: &Held) -> Result<Option<Restored>, SnapshotError> {
@@ -251,8 +276,8 @@ impl SnapshotManager {
         let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;
-        let since: Vec<Sheet> =
-            wanted.keep_changed_since.iter().map(|text| named(text)).collect::<Result<_, _>>()?;
+        let asked = wanted.keep_changed_since.iter().filter(|_| !wanted.force);
+        let since: Vec<Sheet> = asked.map(|text| named(text)).collect::<Result<_, _>>()?;
         let since = states(&since);
         if wanted.roots != self.roots {
             let dir = self.session.dir().to_owned();
@@ -268,12 +293,13 @@ impl SnapshotManager {
             force: wanted.force,
             resumed: None,
         };
-        let objects = self.keeping();
+        let none = HashSet::new();
+        let objects = self.keeping(&none);
         let before = plan(&request, &objects)?;
         let swept = sweep(&before, wanted.id, &objects);
         drop(objects);
         let again = random_id()?;
-        let now = self.safety(held, &target, again)?;
+        let Safety { sheet: now, deferred } = self.safety(held, &target, again, &wanted.selection)?;
         request.current = &now.state;
         request.resumed = Some(&first.state);
         // Nobody was asked about what came after the kill: what is neither as it was nor as it is to be stays.
@@ -282,25 +308,44 @@ impl SnapshotManager {
             request.keep_changed_since = &either;
             request.force = false;
         }
-        let plan = plan(&request, &self.keeping())?;
-        preflight(&plan)?;
+        let plan = plan(&request, &self.keeping(&deferred))?;
+        look_ahead(&plan)?;
         self.make_durable(&[&now.id])?;
-        let mut restored = self.carry_out(&plan, journal, first.id)?;
+        let mut restored = self.carry_out(&plan, journal, first.id.clone(), &deferred)?;
+        if !restored.cancelled {
+            self.drop_unstored(held, &[&first.id, &now.id], &deferred)?;
+        }
         restored.outcome.kept.extend(swept.kept);
         restored.outcome.failed.extend(swept.failed);
         Ok(Some(restored))
     }
 
     fn journal_path(&self) -> PathBuf {
-        self.session.dir().join("restore.journal")
+        self.session.dir().join(JOURNAL)
     }
 
-    fn keeping(&self) -> Keeping<'_> {
+    fn keeping<'a>(&'a self, deferred: &'a HashSet<ContentHash>) -> Keeping<'a> {
         Keeping {
+            deferred,
             objects: StoreObjects::new(&self.store),
             session: &self.session,
             one_at_a_time: Mutex::new(()),
         }
+    }
+}
+
+/// A safety snapshot, and the contents that it names and the store does not hold yet.
+struct Safety {
+    sheet: Sheet,
+    deferred: HashSet<ContentHash>,
+}
+
+/// What can be known before anything is touched. That not everything will fit is no reason to restore nothing: what does
+/// not is reported by name.
+fn look_ahead(plan: &RestorePlan) -> Result<(), SnapshotError> {
+    match preflight(plan) {
+        Err(PreflightError::NoSpace { .. }) => Ok(()),
+        other => Ok(other?),
     }
 }
 
@@ -315,6 +360,8 @@ pub(super) fn random_id() -> Result<RestoreId, SnapshotError> {
 
 /// The store's objects; what a restore displaces is written down in the session before it goes.
 struct Keeping<'a> {
+    /// Contents that are only in the tree.
+    deferred: &'a HashSet<ContentHash>,
     objects: StoreObjects<'a>,
     session: &'a Session,
     one_at_a_time: Mutex<()>,
@@ -345,5 +392,20 @@ impl Objects for Keeping<'_> {
         noted.map_err(|error| ObjectError::Io { path, source: std::io::Error::other(error) })?;
         drop(published);
         Ok(hash)
+    }
+
+    fn holds(&self, hash: ContentHash) -> bool {
+        // Of two files with the same content the first may have been moved by now.
+        !self.deferred.contains(&hash) || self.objects.contains(hash)
+    }
+
+    fn take_file(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        file: BorrowedFd<'_>,
+        hash: ContentHash,
+    ) -> Result<bool, ObjectError> {
+        self.objects.take(dir, name, file, hash)
     }
 }

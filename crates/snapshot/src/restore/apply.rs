@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::AtFlags;
 
 use super::displace;
 use super::entered::Entered;
 use super::meta::{self, Handle, Has, Problems};
-use super::open::{Opened, open_existing, open_path, open_top, open_up};
+use super::open::{Opened, make_dir, open_existing, open_path, open_top, open_up};
+use super::outcome::{Attempt, Room, Waiting};
 use super::plan::{Anchor, DirIndex, How, Leave, PlanDir, RestorePlan, Step};
 use super::put::{Displaced, NotDone, Place};
 use super::{Failed, Journal, Kept, RestoreError, RestoreOutcome, Skipped, Why, sweep};
 use crate::diff::{Aspects, EntryRef};
-use crate::dirs::open_dir;
 use crate::disk;
 use crate::node::{Entry, Name};
 use crate::pool::{self, Queue};
@@ -67,30 +67,6 @@ pub fn apply(
     outcome
 }
 
-impl RestoreOutcome {
-    fn join(&mut self, other: RestoreOutcome) {
-        self.done += other.done;
-        self.skipped.extend(other.skipped);
-        self.failed.extend(other.failed);
-        self.changes.extend(other.changes);
-        self.kept.extend(other.kept);
-    }
-
-    fn sort(&mut self) {
-        self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
-        self.failed.sort_by(|a, b| a.path.cmp(&b.path));
-        crate::diff::sort(&mut self.changes);
-        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
-    }
-
-    fn note(&mut self, path: PathBuf, not_done: NotDone) {
-        match not_done {
-            NotDone::Skipped(why) => self.skipped.push(Skipped { path, why }),
-            NotDone::Failed(error) => self.failed.push(Failed { path, error }),
-        }
-    }
-}
-
 struct Work<'a> {
     plan: &'a RestorePlan,
     objects: &'a dyn Objects,
@@ -99,7 +75,7 @@ struct Work<'a> {
     /// For each directory, what has to be done before it can be finished.
     pending: Vec<AtomicUsize>,
     /// Directories with steps that come after everything else.
-    late: Mutex<Vec<DirIndex>>,
+    late: Mutex<Vec<Waiting>>,
     prefix: String,
     temps: AtomicU64,
     done: AtomicU64,
@@ -162,11 +138,21 @@ impl Work<'_> {
         self.pending[index].store(1 + dir.children.len() + usize::from(late), Ordering::Release);
         queue.push_all(dir.children.iter().copied().filter(|child| !self.is_early(*child)));
         let mut place = Place::new(fd.as_fd(), self.objects);
-        for step in dir.steps.iter().filter(|step| !step.is_late()) {
-            self.step(index, step, &mut place, outcome);
+        // What goes makes room for what comes.
+        let now = |goes: bool| {
+            let steps = dir.steps.iter().enumerate().filter(|(_, step)| !step.is_late());
+            steps.filter(move |(_, step)| matches!(step, Step::Delete(_)) == goes)
+        };
+        let mut full = Vec::new();
+        for (at, step) in now(true).chain(now(false)) {
+            let room = self.step(index, step, &mut place, Attempt::First, outcome);
+            full.extend((room == Room::None).then_some(at));
         }
-        if late {
-            self.late.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        if !full.is_empty() && !late {
+            self.pending[index].fetch_add(1, Ordering::AcqRel);
+        }
+        if late || !full.is_empty() {
+            self.late.lock().unwrap_or_else(PoisonError::into_inner).push((index, full));
         }
         // What goes first makes room for what comes.
         queue.push_all(dir.children.iter().copied().filter(|child| self.is_early(*child)));
@@ -209,17 +195,30 @@ impl Work<'_> {
     }
 
     fn keep(&self, index: DirIndex, name: Option<&Name>, displaced: Displaced, outcome: &mut RestoreOutcome) {
-        outcome.kept.extend(displaced.map(|content| Kept { path: self.path(index, name), content }));
+        let Displaced { kept, beside } = displaced;
+        outcome.kept.extend(kept.map(|content| Kept { path: self.path(index, name), content }));
+        if let Some(beside) = beside.as_deref().and_then(Name::new) {
+            let dir = if name.is_some() { index } else { self.plan.dirs[index].parent };
+            outcome.skipped.push(Skipped { path: self.path(dir, Some(&beside)), why: Why::StillWritten });
+        }
     }
 
-    fn step(&self, index: DirIndex, step: &Step, place: &mut Place<'_>, outcome: &mut RestoreOutcome) {
+    fn step(
+        &self,
+        index: DirIndex,
+        step: &Step,
+        place: &mut Place<'_>,
+        attempt: Attempt,
+        outcome: &mut RestoreOutcome,
+    ) -> Room {
         let (old, new) = step.sides();
-        let Some(entry) = new.or(old) else { return };
+        let Some(entry) = new.or(old) else { return Room::Enough };
         if self.is_cancelled() {
-            return;
+            return Room::Enough;
         }
         let mut problems = Vec::new();
         match self.do_step(index, step, place, &mut problems) {
+            Err(NotDone::Failed(error)) if attempt == Attempt::First && error.is_full() => return Room::None,
             Ok(displaced) => {
                 self.keep(index, Some(&entry.name), displaced, outcome);
                 outcome.changes.extend(self.plan.step_change(index, step));
@@ -229,6 +228,7 @@ impl Work<'_> {
             Err(not_done) => outcome.note(self.path(index, Some(&entry.name)), not_done),
         }
         self.report(index, Some(&entry.name), problems, outcome);
+        Room::Enough
     }
 
     fn report(&self, index: DirIndex, name: Option<&Name>, problems: Problems, outcome: &mut RestoreOutcome) {
@@ -244,14 +244,16 @@ impl Work<'_> {
         problems: &mut Problems,
     ) -> Result<Displaced, NotDone> {
         match step {
-            Step::Keep => Ok(None),
+            Step::Keep => Ok(Displaced::default()),
             Step::Delete(old) => place.delete(&self.temp(), old),
-            Step::Meta { old, new } => place.change(old, new, problems).map(|()| None),
-            Step::Create(new) | Step::Late(new) => self.create(new, place, problems).map(|()| None),
+            Step::Meta { old, new } => place.change(old, new, problems).map(|()| Displaced::default()),
+            Step::Create(new) | Step::Late(new) => {
+                self.create(new, place, problems).map(|()| Displaced::default())
+            }
             Step::Replace { old, new } => {
                 let temp = self.temp();
                 place.make(&temp, new, problems)?;
-                place.replace(&temp, &self.temp(), old)
+                place.replace(&temp, &self.temp(), old, new)
             }
             Step::Link { old, new, anchor } => {
                 let temp = self.temp();
@@ -261,8 +263,8 @@ impl Work<'_> {
                     place.make(&temp, new, problems)?;
                 }
                 match old {
-                    Some(old) => place.replace(&temp, &self.temp(), old),
-                    None => place.put(&temp, new.name.as_bytes()).map(|()| None),
+                    Some(old) => place.replace(&temp, &self.temp(), old, new),
+                    None => place.put(&temp, new.name.as_bytes()).map(|()| Displaced::default()),
                 }
             }
         }
@@ -298,25 +300,36 @@ impl Work<'_> {
         let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
         let links = |step: &&Step| matches!(step, Step::Link { .. });
         let made = |step: &&Step| matches!(step, Step::Late(_));
+        for (index, again) in &waiting {
+            let steps = &self.plan.dirs[*index].steps;
+            self.late_steps_in(*index, again.iter().filter_map(|at| steps.get(*at)), outcome);
+        }
         for which in [&made as &dyn Fn(&&Step) -> bool, &links] {
-            for index in &waiting {
-                self.late_steps_in(*index, which, outcome);
+            for (index, _) in &waiting {
+                self.late_steps_in(*index, self.plan.dirs[*index].steps.iter().filter(which), outcome);
             }
         }
-        for index in waiting {
+        for (index, _) in waiting {
             self.part_done(index, None, outcome);
         }
     }
 
-    fn late_steps_in(&self, index: DirIndex, which: &dyn Fn(&&Step) -> bool, outcome: &mut RestoreOutcome) {
-        let mut steps = self.plan.dirs[index].steps.iter().filter(which).peekable();
+    fn late_steps_in<'s>(
+        &self,
+        index: DirIndex,
+        steps: impl Iterator<Item = &'s Step>,
+        outcome: &mut RestoreOutcome,
+    ) {
+        let mut steps = steps.peekable();
         if steps.peek().is_none() {
             return;
         }
         match self.opened.get(index, None) {
             Ok(fd) => {
                 let mut place = Place::new(fd.as_fd(), self.objects);
-                steps.for_each(|step| self.step(index, step, &mut place, outcome));
+                for step in steps {
+                    self.step(index, step, &mut place, Attempt::Last, outcome);
+                }
             }
             Err(error) => {
                 for step in steps {
@@ -470,17 +483,5 @@ impl Work<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Make a directory that only we can use until it is finished. One that somebody made meanwhile does as well.
-fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
-    disk::step().map_err(RestoreError::io("make the directory"))?;
-    let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
-    match (made, open_dir(parent, name)) {
-        (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
-        (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
-        (Err(errno), _) => Err(RestoreError::io("make the directory")(errno.into()).into()),
-        (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
     }
 }

@@ -485,6 +485,7 @@ fn by_rule(reason: &Reason) -> bool {
         | Reason::Unstable
         | Reason::Forgotten
         | Reason::NotHeld(_)
+        | Reason::RestoreTemp
         | Reason::OverBudget { .. }
         | Reason::LargePack { .. }
         | Reason::TooLarge { .. }

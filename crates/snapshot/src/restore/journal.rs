@@ -31,8 +31,22 @@ impl RestoreId {
 
     /// What the names of its temporary files begin with.
     pub(crate) fn prefix(self) -> String {
-        format!(".nono-{self}-")
+        format!("{}{self}-", String::from_utf8_lossy(PREFIX))
     }
+}
+
+/// What the names of all temporary files begin with.
+pub(super) const PREFIX: &[u8] = b".nono-";
+
+/// Whether a name is that of a restore's temporary file: `.nono-<16 hex digits>-<number>`. Such a file is never content:
+/// it is half made, or displaced and about to be judged, and goes when the restore is completed.
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
+    let Some((id, rest)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_first_chunk::<16>()) else {
+        return false;
+    };
+    let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let number = rest.strip_prefix(b"-").unwrap_or_default();
+    id.iter().all(is_hex) && !number.is_empty() && number.iter().all(u8::is_ascii_digit)
 }
 
 impl fmt::Display for RestoreId {

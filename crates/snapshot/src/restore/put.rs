@@ -7,11 +7,12 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::displace::{self, Verdict};
+use super::journal::{PREFIX, is_temporary};
 use super::meta::{self, Handle, Has, Problems};
 use super::{KeptContent, RestoreError, Why};
 use crate::disk;
 use crate::hash::content_hash;
-use crate::node::{Entry, Kind};
+use crate::node::{Entry, Kind, Reason};
 use crate::state::Objects;
 
 /// Why one step was not done.
@@ -27,8 +28,14 @@ impl<E: Into<RestoreError>> From<E> for NotDone {
     }
 }
 
-/// What was displaced and had to be stored.
-pub(super) type Displaced = Option<KeptContent>;
+/// What became of an entry that was displaced.
+#[derive(Debug, Default)]
+pub(super) struct Displaced {
+    /// It had to be stored.
+    pub(super) kept: Option<KeptContent>,
+    /// A program writes to it: it stays, under this name.
+    pub(super) beside: Option<Vec<u8>>,
+}
 
 /// A directory that names are changed in.
 pub(super) struct Place<'a> {
@@ -46,6 +53,16 @@ struct Birth {
     given: u16,
     /// A default access control list is in force.
     inherits: bool,
+}
+
+/// What cannot be stored because the disk is full stays as it is, by name.
+fn no_room(error: RestoreError, old: &Entry) -> NotDone {
+    match old.kind {
+        Kind::File { size, .. } if error.is_full() => {
+            NotDone::Skipped(Why::NotStored(Reason::OverBudget { size }))
+        }
+        _ => error.into(),
+    }
 }
 
 fn io_error<T>(result: io::Result<T>, doing: &'static str) -> Result<T, RestoreError> {
@@ -162,32 +179,26 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Put `temp` in the place of `old`. `spare` is a second temporary name.
-    pub(super) fn replace(&self, temp: &[u8], spare: &[u8], old: &Entry) -> Result<Displaced, NotDone> {
+    /// Put `temp`, which was made from `new`, in the place of `old`. `spare` is a second temporary name.
+    pub(super) fn replace(
+        &self,
+        temp: &[u8],
+        spare: &[u8],
+        old: &Entry,
+        new: &Entry,
+    ) -> Result<Displaced, NotDone> {
         let name = old.name.as_bytes();
+        if displace::is_written(self.dir, old) {
+            let _ = self.unlink(temp);
+            return Err(NotDone::Skipped(Why::OpenForWriting));
+        }
         match exchange(self.dir, temp, name) {
-            Ok(()) => self.settle(temp, old, || exchange(self.dir, temp, name), Some(temp)),
+            Ok(()) => self.settle(temp, old, || exchange(self.dir, temp, name), Some((temp, new))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.put(temp, name)?;
-                Ok(None)
+                Ok(Displaced::default())
             }
-            Err(error) if is_unsupported(&error) => {
-                let away = rename_free(self.dir, name, spare);
-                if away.is_err() {
-                    let _ = self.unlink(temp);
-                }
-                io_error(away, "move the old one away")?;
-                let back = || {
-                    rename_free(self.dir, name, temp)?;
-                    rename_free(self.dir, spare, name)
-                };
-                if let Err(error) = rename_free(self.dir, temp, name) {
-                    let _ = self.unlink(temp);
-                    io_error(rename_free(self.dir, spare, name), "put it back")?;
-                    return Err(RestoreError::io("put it in its place")(error).into());
-                }
-                self.settle(spare, old, back, Some(temp))
-            }
+            Err(error) if is_unsupported(&error) => self.replace_in_steps(temp, spare, old, new),
             Err(error) => {
                 let _ = self.unlink(temp);
                 Err(RestoreError::io("put it in its place")(error).into())
@@ -195,50 +206,119 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The same where two names cannot be exchanged: for a moment nothing has the name.
+    fn replace_in_steps(
+        &self,
+        temp: &[u8],
+        spare: &[u8],
+        old: &Entry,
+        new: &Entry,
+    ) -> Result<Displaced, NotDone> {
+        let name = old.name.as_bytes();
+        let away = rename_free(self.dir, name, spare);
+        if away.is_err() {
+            let _ = self.unlink(temp);
+        }
+        io_error(away, "move the old one away")?;
+        let back = || {
+            rename_free(self.dir, name, temp)?;
+            rename_free(self.dir, spare, name)
+        };
+        if let Err(error) = rename_free(self.dir, temp, name) {
+            let _ = self.unlink(temp);
+            io_error(rename_free(self.dir, spare, name), "put it back")?;
+            return Err(RestoreError::io("put it in its place")(error).into());
+        }
+        self.settle(spare, old, back, Some((temp, new)))
+    }
+
     /// Remove `old`, by way of the name `temp`.
     pub(super) fn delete(&self, temp: &[u8], old: &Entry) -> Result<Displaced, NotDone> {
         let name = old.name.as_bytes();
+        if displace::is_written(self.dir, old) {
+            return Err(NotDone::Skipped(Why::OpenForWriting));
+        }
         match rename_free(self.dir, name, temp) {
             Ok(()) => self.settle(temp, old, || rename_free(self.dir, temp, name), None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Displaced::default()),
             Err(error) => Err(RestoreError::io("remove it")(error).into()),
         }
     }
 
     /// `gone` was displaced. If it is what it should be, or could be stored, it goes; else it comes back, and what took
-    /// its place is at `undone` and goes.
+    /// its place is at `undone` and goes. If a program writes to it, it cannot go: with nothing in its place it comes back,
+    /// else it stays beside what took its place, since that one may be in use by now, too.
     fn settle(
         &self,
         gone: &[u8],
         old: &Entry,
         back: impl Fn() -> io::Result<()>,
-        undone: Option<&[u8]>,
+        undone: Option<(&[u8], &Entry)>,
     ) -> Result<Displaced, NotDone> {
         let not_done = match displace::judge(self.dir, gone, old, self.objects) {
-            Ok(Verdict::Stored(kept)) => {
-                return match self.unlink(gone) {
-                    Ok(()) => Ok(kept),
+            Ok(Verdict::Stored(stored)) => {
+                let taken = match stored.take(self.dir, gone, self.objects) {
+                    Ok(taken) => taken,
+                    Err(error) => return Err(self.undo(back, undone, no_room(error, old))),
+                };
+                let removed = if taken { Ok(()) } else { self.unlink(gone) };
+                return match removed {
+                    Ok(()) => Ok(Displaced { kept: stored.unlinked(self.objects)?, beside: None }),
                     // It is stored, but refuses to go: better it is where it was.
                     Err(error) => {
                         Err(self.undo(back, undone, RestoreError::io("remove the old one")(error).into()))
                     }
                 };
             }
+            Ok(Verdict::Busy) if undone.is_some() => {
+                let beside = self.keep_beside(gone, old.name.as_bytes())?;
+                return Ok(Displaced { kept: None, beside: Some(beside) });
+            }
+            Ok(Verdict::Busy) => NotDone::Skipped(Why::OpenForWriting),
             Ok(Verdict::Other) => NotDone::Skipped(Why::ChangedMeanwhile),
-            Err(error) => error.into(),
+            Err(error) => no_room(error, old),
         };
         Err(self.undo(back, undone, not_done))
     }
 
-    fn undo(&self, back: impl Fn() -> io::Result<()>, undone: Option<&[u8]>, why: NotDone) -> NotDone {
-        let undo = || {
-            back()?;
-            undone.map_or(Ok(()), |name| self.unlink(name))
-        };
-        match undo() {
-            Ok(()) => why,
-            Err(error) => RestoreError::io("put it back")(error).into(),
+    fn undo(
+        &self,
+        back: impl Fn() -> io::Result<()>,
+        undone: Option<(&[u8], &Entry)>,
+        why: NotDone,
+    ) -> NotDone {
+        if let Err(error) = back() {
+            return RestoreError::io("put it back")(error).into();
         }
+        match undone.map_or(Ok(()), |(temp, new)| self.discard(temp, new)) {
+            Ok(()) => why,
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Remove what was made from `new` and stood in its place for a moment: a program may have saved to it.
+    fn discard(&self, temp: &[u8], new: &Entry) -> Result<(), RestoreError> {
+        match displace::judge(self.dir, temp, new, self.objects)? {
+            Verdict::Stored(stored) => {
+                io_error(self.unlink(temp), "remove what took its place")?;
+                stored.unlinked(self.objects).map(drop)
+            }
+            Verdict::Busy | Verdict::Other => {
+                let beside = self.keep_beside(temp, new.name.as_bytes())?;
+                Err(RestoreError::Beside { name: String::from_utf8_lossy(&beside).into_owned() })
+            }
+        }
+    }
+
+    /// Give a displaced file a lasting name in the same directory: `<name>.nono-kept-<restore>-<number>`.
+    pub(super) fn keep_beside(&self, temp: &[u8], name: &[u8]) -> Result<Vec<u8>, RestoreError> {
+        const LONGEST: usize = 255;
+        let own = temp.strip_prefix(PREFIX).unwrap_or(temp);
+        let end = [b".nono-kept-", own].concat();
+        let name = name.get(..LONGEST.saturating_sub(end.len())).unwrap_or(name);
+        let beside = [name, &end].concat();
+        io_error(rename_free(self.dir, temp, &beside), "give the old one another name")?;
+        Ok(beside)
     }
 
     pub(super) fn unlink(&self, name: &[u8]) -> io::Result<()> {
@@ -311,16 +391,65 @@ fn exchange(dir: BorrowedFd<'_>, one: &[u8], other: &[u8]) -> io::Result<()> {
     Ok(rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE)?)
 }
 
-/// Rename, but never over something. Filesystems that cannot do it in one step do it by a second name.
+/// Rename, but never over something. Filesystems that cannot do it in one step (FUSE, network) do it by a second name,
+/// and where a file has one name only, by a place that is taken first.
 pub(super) fn rename_free(dir: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> io::Result<()> {
     disk::step()?;
     match rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
-        Err(errno) if is_unsupported(&errno.into()) => {
-            disk::step()?;
-            rustix::fs::linkat(dir, from, dir, to, AtFlags::empty())?;
+        Err(errno) if is_unsupported(&errno.into()) => {}
+        result => return Ok(result?),
+    }
+    disk::step()?;
+    match rustix::fs::linkat(dir, from, dir, to, AtFlags::empty()) {
+        Ok(()) => {
             disk::step()?;
             Ok(rustix::fs::unlinkat(dir, from, AtFlags::empty())?)
         }
-        result => Ok(result?),
+        Err(errno) if has_no_links(errno) => rename_over_own(dir, from, to),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn has_no_links(errno: Errno) -> bool {
+    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM, Errno::MLINK].contains(&errno)
+}
+
+/// Rename over an empty file that is made for it: the name is free then, and from that moment ours. Nobody can open it
+/// meanwhile, so nothing is saved to it; after a kill right here it is empty, and what stood there is stored.
+fn rename_over_own(dir: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> io::Result<()> {
+    // By such a name nobody else makes anything.
+    let ours = is_temporary(to);
+    if !ours {
+        create(dir, to, 0)?;
+    }
+    disk::step()?;
+    let renamed = rustix::fs::renameat(dir, from, dir, to);
+    if renamed.is_err() && !ours {
+        disk::step()?;
+        rustix::fs::unlinkat(dir, to, AtFlags::empty())?;
+    }
+    Ok(renamed?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn without_flags_and_links_nothing_is_renamed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("from"), "moved").unwrap();
+        std::fs::write(at("taken"), "theirs").unwrap();
+        let fd = std::fs::File::open(dir.path()).unwrap();
+        let error = rename_over_own(fd.as_fd(), b"from", b"taken").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(at("taken")).unwrap(), "theirs");
+        rename_over_own(fd.as_fd(), b"from", b"free").unwrap();
+        rename_over_own(fd.as_fd(), b"free", b".nono-0123456789abcdef-1").unwrap();
+        assert_eq!(std::fs::read_to_string(at(".nono-0123456789abcdef-1")).unwrap(), "moved");
+        assert!(rename_over_own(fd.as_fd(), b"gone", b"new").is_err() && !at("new").exists());
     }
 }

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
-use super::displace::{self, read_link};
+use super::displace::{self, Verdict, read_link};
 use super::plan::RestorePlan;
+use super::put::Place;
 use super::verify::each_dir;
 use super::{Failed, Kept, KeptContent, RestoreError, RestoreId};
 use crate::disk;
@@ -87,10 +88,24 @@ fn dispose(
     name: &[u8],
     objects: &dyn Objects,
 ) -> Result<Option<KeptContent>, RestoreError> {
+    let unlink = || {
+        disk::step()?;
+        Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
+    };
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let stat = stat.map_err(|errno| RestoreError::io("look at it")(errno.into()))?;
     let kept = match displace::kind_of(&stat) {
-        FileType::RegularFile => displace::file(dir, name, None, objects)?,
+        FileType::RegularFile => match displace::file(dir, name, None, objects)? {
+            Verdict::Stored(stored) => {
+                unlink().map_err(RestoreError::io("remove it"))?;
+                return stored.unlinked(objects);
+            }
+            // A program writes to it: it was displaced, and stays under a name that is not temporary.
+            Verdict::Busy | Verdict::Other => {
+                let beside = Place::new(dir, objects).keep_beside(name, b"displaced")?;
+                return Err(RestoreError::Beside { name: String::from_utf8_lossy(&beside).into_owned() });
+            }
+        },
         FileType::Symlink => {
             let target = read_link(dir, name).map_err(RestoreError::io("read the link"))?;
             Some(KeptContent::Symlink { target })
@@ -100,9 +115,7 @@ fn dispose(
         }
         _ => None,
     };
-    disk::step().map_err(RestoreError::io("remove it"))?;
-    rustix::fs::unlinkat(dir, name, AtFlags::empty())
-        .map_err(|errno| RestoreError::io("remove it")(errno.into()))?;
+    unlink().map_err(RestoreError::io("remove it"))?;
     Ok(kept)
 }
 

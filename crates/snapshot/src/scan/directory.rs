@@ -19,11 +19,14 @@ use crate::node::{Name, Omitted, Reason, Time, Xattr};
 use crate::pool::Queue;
 use crate::read::{self, How, OnlyClone, is_settled, unreadable};
 use crate::record::{self, ANYWAY, Known, Payload, TRUSTED};
+use crate::restore::is_temporary;
 use crate::stat::{Found, PACKED, stat_at};
 use crate::state::Observer;
 
 /// A pack of git's beyond this size is not copied unless asked for.
 const LARGE_PACK: u64 = 64 << 20;
+
+const NOT_WANTED: &str = "not part of the restore; the disk is full";
 
 /// One directory being scanned.
 pub(super) struct Directory<'a, 'b> {
@@ -163,6 +166,10 @@ impl<'a, 'b> Directory<'a, 'b> {
         if found.mount != self.scan.mount && !self.scan.cross_mounts {
             return self.leave(name, is_dir, Reason::OtherFilesystem);
         }
+        // A directory by such a name was made or moved there by somebody else.
+        if !is_dir && is_temporary(name) {
+            return self.leave(name, false, Reason::RestoreTemp);
+        }
         let packed = found.stat.pack();
         let known = known.filter(|known| known.stat().kind() == found.stat.kind());
         let (flags, searching) = match self.judge(fd, names, name, is_dir, known) {
@@ -188,6 +195,10 @@ impl<'a, 'b> Directory<'a, 'b> {
         });
         let known = known.filter(|known| *known.packed == packed);
         let trusted = known.filter(|known| self.is_trusted(known, &found));
+        if found.stat.is_file() && trusted.is_none() && !self.is_wanted(name) {
+            self.entries -= 1;
+            return self.leave(name, false, Reason::NotHeld(NOT_WANTED.to_owned()));
+        }
         if found.stat.is_file() {
             self.bytes += found.stat.size;
             // Another thread may take some of these back again: only the sums of all threads are numbers.
@@ -204,6 +215,18 @@ impl<'a, 'b> Directory<'a, 'b> {
                 None => self.other(fd, name, &found, flags, known),
             }
         }
+    }
+
+    /// Whether it is to be read at all: on a full disk only what a restore may displace is.
+    fn is_wanted(&self, name: &[u8]) -> bool {
+        let Some(only) = self.scan.only else { return true };
+        let dir = self.scan.dirs.path(self.id);
+        let path = if dir.is_empty() { name.to_vec() } else { [&dir[..], name].join(&b'/') };
+        let below = |chosen: &Vec<u8>| {
+            let rest = path.strip_prefix(&chosen[..]);
+            chosen.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        };
+        only.iter().any(below)
     }
 
     /// Whether the last scan's content is still the content.

@@ -60,6 +60,10 @@ impl Folder {
         }
     }
 
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.fd)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -149,9 +149,9 @@ impl Work<'_> {
             return Ok(());
         }
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| self.work(None));
+            let other = crate::pool::spawn(scope, || self.work(None));
             let mine = self.work(Some(watch));
-            let theirs = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let theirs = other.map_or(Ok(()), crate::pool::join);
             mine.and(theirs)
         })
     }

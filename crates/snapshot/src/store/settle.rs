@@ -269,9 +269,9 @@ impl Store {
             problems: Mutex::default(),
         };
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| work.run(None));
+            let other = crate::pool::spawn(scope, || work.run(None));
             let mine = work.run(Some(watch));
-            let theirs = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let theirs = other.map_or(Ok(()), crate::pool::join);
             mine.and(theirs)
         })?;
         settled.large = work.packed.into_inner();

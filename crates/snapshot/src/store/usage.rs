@@ -40,7 +40,8 @@ impl Store {
             usage.other += allocated(&folder.own_stat()?);
         }
         each_file(&self.root, &mut |name, bytes| match name {
-            "packs" | "large" | "tmp" => {}
+            // The last one is room that is kept free, for a restore on a full disk.
+            "packs" | "large" | "tmp" | super::reserve::NAME => {}
             _ => usage.other += bytes,
         })?;
         for name in ["cache", "sessions"] {

@@ -284,12 +284,9 @@ fn check_all<T: Sync + Named>(
     std::thread::scope(|scope| {
         // A second thread for a handful of small things costs more than it brings.
         let worth = all.len() > 1 && all.iter().map(Named::size).sum::<u64>() > ALONE;
-        let other = worth.then(|| scope.spawn(|| work(None)));
+        let other = if worth { crate::pool::spawn(scope, || work(None)) } else { None };
         let mine = work(Some(watch));
-        let join = |other: std::thread::ScopedJoinHandle<'_, Result<(), StoreError>>| {
-            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        mine.and(other.map_or(Ok(()), join))
+        mine.and(other.map_or(Ok(()), crate::pool::join))
     })?;
     found.cancelled |= stop.into_inner();
     found.bytes += bytes.into_inner();

@@ -43,6 +43,11 @@ pub struct WriteOptions {
     pub budget: Option<u64>,
     /// How much of the budget is kept from contents, so that there is room for the nodes that name them.
     pub spare: u64,
+    /// How much of the budget is kept from large files.
+    pub spare_large: u64,
+    /// Large files on this device that do not fit are only hashed: they can be moved into the store later
+    /// ([`Store::take_in`]).
+    pub defer_on: Option<(u32, u32)>,
 }
 
 /// What became of an object.
@@ -73,6 +78,8 @@ pub struct StoreWriter<'s> {
     pub(super) built: Mutex<Vec<BuiltPack>>,
     large: Mutex<BTreeMap<[u8; 32], Large>>,
     pub(super) failed: AtomicBool,
+    /// Large files that were only hashed.
+    deferred: Mutex<HashSet<ContentHash>>,
     /// Made with the first object: a writer that finds everything there leaves the disk alone.
     temp: Mutex<Option<Arc<Temp>>>,
     /// After the temporary files, so that they are gone when what they took is given back.
@@ -114,6 +121,7 @@ impl Store {
             built: Mutex::default(),
             large: Mutex::default(),
             failed: AtomicBool::new(false),
+            deferred: Mutex::default(),
             temp: Mutex::default(),
             lock,
         })
@@ -139,6 +147,11 @@ impl<'s> StoreWriter<'s> {
     /// Whether an object is in the store, or was put by this writer. What is there stays there: collections wait.
     pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
         Ok(self.took(&key) || locked(&self.large).contains_key(&key.hash) || self.store.contains(key)?)
+    }
+
+    /// Contents that were only hashed because they do not fit.
+    pub fn take_deferred(&self) -> HashSet<ContentHash> {
+        std::mem::take(&mut *locked(&self.deferred))
     }
 
     /// How many bytes this writer added so far.
@@ -231,7 +244,7 @@ impl<'s> StoreWriter<'s> {
 
     /// For contents.
     pub(super) fn reserve(&self, cost: u64) -> Result<(), StoreError> {
-        self.reserve_as(cost, Class::Content)
+        self.reserve_within(cost, Class::Content, self.options.spare.max(self.options.spare_large))
     }
 
     /// For a file beside the objects that is about to be written: a stat cache.
@@ -241,6 +254,10 @@ impl<'s> StoreWriter<'s> {
 
     fn reserve_as(&self, cost: u64, class: Class) -> Result<(), StoreError> {
         let spare = if class == Class::Content { self.options.spare } else { 0 };
+        self.reserve_within(cost, class, spare)
+    }
+
+    fn reserve_within(&self, cost: u64, class: Class, spare: u64) -> Result<(), StoreError> {
         let most = self.options.budget.unwrap_or(u64::MAX).saturating_sub(spare);
         let add = |spent: u64| spent.checked_add(cost).filter(|sum| *sum <= most);
         let spent = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
@@ -424,6 +441,16 @@ impl<'w> Appender<'w> {
         known: &LargeSource,
     ) -> Result<LargeStaged<'_, 'w>, StoreError> {
         staged::stage(self, source, known)
+    }
+
+    /// Whether a large file of this device may be left where it is until it is moved into the store.
+    pub(crate) fn may_defer(&self, device: (u32, u32)) -> bool {
+        self.writer.options.defer_on == Some(device)
+    }
+
+    /// Leave it there; its address is known.
+    pub(crate) fn defer(&self, hash: ContentHash) {
+        locked(&self.writer.deferred).insert(hash);
     }
 
     /// The same by sharing its data only; nothing where the filesystem cannot.

@@ -353,3 +353,21 @@ fn a_closed_file_in_a_closed_directory_is_edited() {
         assert_eq!(world.read("d/file"), "new");
     });
 }
+
+/// A later snapshot that a loss of power emptied is in nobody's way who forces the restore of an earlier one.
+#[test]
+fn a_forced_restore_needs_only_the_snapshot_that_is_restored() {
+    let world = World::new();
+    std::fs::write(world.path("file"), "before").unwrap();
+    let mut manager = world.manager();
+    manager.create_baseline().unwrap();
+    std::fs::write(world.path("file"), "after").unwrap();
+    manager.create_incremental().unwrap();
+    std::fs::write(world.session.join("snapshots/001.json"), "").unwrap();
+    let mut options =
+        RestoreOptions { keep_changed_since: vec![SnapshotId::Number(1)], ..RestoreOptions::default() };
+    assert!(manager.restore(&SnapshotId::Number(0), &options).is_err(), "nothing tells who changed what");
+    options.force = true;
+    manager.restore(&SnapshotId::Number(0), &options).unwrap();
+    assert_eq!(std::fs::read_to_string(world.path("file")).unwrap(), "before");
+}

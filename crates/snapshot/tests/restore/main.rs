@@ -17,3 +17,4 @@ mod random;
 mod round;
 mod rules;
 mod text;
+mod writers;

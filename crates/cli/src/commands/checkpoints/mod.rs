@@ -36,6 +36,9 @@ pub(crate) fn checkpoints(args: CheckpointsArgs) -> Result<u8, Failure> {
     for done in place.manager.take_completed() {
         message::line(&text::completed(&done));
     }
+    for told in place.manager.take_completed_others() {
+        message::line(&told);
+    }
     code
 }
 

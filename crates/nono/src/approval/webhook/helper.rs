@@ -29,6 +29,8 @@ pub enum HelperError {
     Confine(#[from] ConfineError),
     #[error("a question came while another one waited")]
     OutOfTurn,
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
 }
 
 /// Confine this process, then post what comes in. Call it from a process without other threads. Returns when the input
@@ -88,12 +90,13 @@ fn answer<W: Write + Send + 'static>(
             return Err(HelperError::OutOfTurn);
         }
         let (output, client, busy) = (output.clone(), client.clone(), busy.clone());
-        std::thread::spawn(move || {
+        let work = move || {
             let said = client.post(&post);
             busy.store(false, Ordering::Release);
-            // Whoever does not listen any more has closed the input too.
+            // The receiver may have closed the connection.
             let _ = say(&output, &said);
-        });
+        };
+        std::thread::Builder::new().spawn(work).map_err(HelperError::Thread)?;
     }
     Ok(())
 }

@@ -9,7 +9,12 @@ fn varied() -> World {
     let world = World::new();
     let file = world.scratch("in");
     file.write_all_at(&text(9, 500), 8192).unwrap();
-    put_large(&world.store, &file, true, WriteOptions { compress: true, budget: None, spare: 0 });
+    put_large(
+        &world.store,
+        &file,
+        true,
+        WriteOptions { compress: true, budget: None, spare: 0, ..WriteOptions::default() },
+    );
     put_all(&world.store, &[&text(1, 300), b"short", b""]);
     put_copy(&world.store, &text(10, 700));
     settle(&world.store);

@@ -24,8 +24,12 @@ fn large_files_come_back_plain_and_settled() {
             let world = World::new();
             let file = world.scratch("in");
             file.write_all_at(&bytes, 0).unwrap();
-            let hash =
-                put_large(&world.store, &file, false, WriteOptions { compress, budget: None, spare: 0 });
+            let hash = put_large(
+                &world.store,
+                &file,
+                false,
+                WriteOptions { compress, budget: None, spare: 0, ..WriteOptions::default() },
+            );
             assert_eq!(hash, content_hash(&bytes));
             assert!(world.again().contains(hash.into()).unwrap());
             for _ in 0..2 {
@@ -75,7 +79,7 @@ fn a_hole_of_terabytes_costs_nothing() {
     let expected = hasher.finish().unwrap();
     for compress in [false, true] {
         let world = World::new();
-        let options = WriteOptions { compress, budget: Some(1 << 20), spare: 0 };
+        let options = WriteOptions { compress, budget: Some(1 << 20), spare: 0, ..WriteOptions::default() };
         assert_eq!(put_large(&world.store, &file, true, options), expected);
         for _ in 0..2 {
             let out = restored(&world, expected, size, true);

@@ -70,7 +70,10 @@ fn an_unpublished_writer_leaves_nothing() {
 fn the_budget_holds_and_the_writer_goes_on() {
     for compress in [false, true] {
         let world = World::new();
-        let writer = world.store.writer(WriteOptions { compress, budget: Some(4000), spare: 0 }).unwrap();
+        let writer = world
+            .store
+            .writer(WriteOptions { compress, budget: Some(4000), spare: 0, ..WriteOptions::default() })
+            .unwrap();
         let mut appender = writer.appender().unwrap();
         let (big, small) = (noise(1, 10_000), noise(2, 2000));
         let refused = appender.put(blob(&big), &big).unwrap_err();
@@ -302,7 +305,7 @@ proptest! {
         compress: bool,
     ) {
         let world = World::new();
-        let writer = world.store.writer(WriteOptions { compress, budget: None, spare: 0 }).unwrap();
+        let writer = world.store.writer(WriteOptions { compress, budget: None, spare: 0, ..WriteOptions::default() }).unwrap();
         let mut appender = writer.appender().unwrap();
         for bytes in &contents {
             appender.put(blob(bytes), bytes).unwrap();

@@ -1,0 +1,218 @@
+//! Restoring when the disk is full. A restore must not need more room than it frees, and what it displaces has to be
+//! stored first; so, when a safety snapshot of everything does not fit:
+//!
+//! - Only what the restore is about is stored, compressed, small files first: those have no other way into the store.
+//! - Large files on the store's own filesystem that do not fit stay where they are, hashed. When one is displaced it is
+//!   moved into the store, which takes no room (`Store::take_in`).
+//! - What can neither be stored nor moved stays in the tree, by name, and the rest is restored.
+//! - The nodes, the manifest and the journal fit into a reserve that the store has kept since the baseline.
+//!
+//! The safety snapshot names contents that are moved later. When all is done, those that were not are taken out of it: it
+//! names what the store holds, and nothing else.
+
+use std::collections::HashSet;
+
+use rustix::process::{Resource, getrlimit};
+
+use super::{Limits, SnapshotError, SnapshotManager};
+use crate::capture::{CaptureError, Captured, Gaps, RulesFrom, Shortage};
+use crate::file::Sync;
+use crate::hash::ContentHash;
+use crate::manifest::{Sheet, SnapshotId};
+use crate::node::{Entry, Kind, Node, Omitted, Reason, tree_id};
+use crate::objects::StoreObjects;
+use crate::restore::Selection;
+use crate::session::Held;
+use crate::state::{Objects, RootContent};
+use crate::store::{Appender, Key, RESERVE, StoreError, WriteOptions};
+
+/// Kept for the manifest, the record, the journal and what the caller writes down.
+const RECORDS: u64 = 256 << 10;
+/// With this much, only nodes and the smallest files are stored: a quota may leave less than the disk has.
+const LEAST: u64 = 128 << 10;
+
+impl SnapshotManager {
+    /// Give the room back that is kept for a restore, where the store's filesystem has hardly any left. To be called
+    /// before the first byte is written because of a restore; the restore itself does.
+    pub fn make_room_to_restore(&self) -> Result<(), SnapshotError> {
+        if self.store.free_space()? < RESERVE {
+            self.store.release_reserve()?;
+        }
+        Ok(())
+    }
+
+    /// Capture what is there now as a snapshot did: its roots, under its rules. Where not all of it fits, what the
+    /// selection is about.
+    pub(super) fn capture_as(
+        &mut self,
+        target: &Sheet,
+        selection: &Selection,
+    ) -> Result<Captured, SnapshotError> {
+        self.make_room_to_restore()?;
+        let mut full = match self.capture_again(target, None) {
+            Err(SnapshotError::Capture(error)) if error.is_full() => error,
+            other => return other,
+        };
+        self.store.release_reserve()?;
+        let only = match selection {
+            Selection::All => None,
+            Selection::Paths(paths) => Some(paths.as_slice()),
+        };
+        for room in self.rooms()? {
+            match self.capture_again(target, Some(Shortage { only, room })) {
+                Err(SnapshotError::Capture(error)) if has_no_room(&error) => full = error,
+                other => return other,
+            }
+        }
+        Err(SnapshotError::NoRoom { store: self.store.dir().to_owned(), source: full })
+    }
+
+    fn capture_again(
+        &mut self,
+        target: &Sheet,
+        shortage: Option<Shortage<'_>>,
+    ) -> Result<Captured, SnapshotError> {
+        let frozen = self.frozen_rules(target)?;
+        let (roots, rules) = (target.state.paths(), RulesFrom::Frozen(&frozen));
+        // What does not fit stays in the tree, by name; the rest is restored.
+        let gaps = std::mem::replace(&mut self.options.capture.gaps, Gaps::Allow);
+        let captured =
+            self.capture_of(&roots, &roots, rules, Some(&target.state), Limits::NONE, true, shortage);
+        self.options.capture.gaps = gaps;
+        captured
+    }
+
+    /// How much a capture may write, to be tried one after the other.
+    fn rooms(&self) -> Result<[u64; 2], SnapshotError> {
+        let free = self.store.free_space()?;
+        let free = free.saturating_sub(RECORDS.min(free / 2));
+        // A limit on the size of one file is one on all that is written, because one pack may get all of it.
+        let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        let most = free.min(limit / 2);
+        Ok([most, most.min(LEAST)])
+    }
+
+    /// Take contents out of safety snapshots that were neither stored nor moved into the store: they are in the tree.
+    pub(super) fn drop_unstored(
+        &self,
+        held: &Held,
+        ids: &[&SnapshotId],
+        deferred: &HashSet<ContentHash>,
+    ) -> Result<(), SnapshotError> {
+        let mut missing = HashSet::new();
+        for hash in deferred {
+            if !self.store.contains(Key::from(*hash))? {
+                missing.insert(*hash);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut record = self.recorded()?;
+        for id in ids {
+            let mut sheet = self.session.sheet(&record, id)?;
+            let writer = self.store.writer(WriteOptions::default())?;
+            let mut appender = writer.appender()?;
+            for root in &mut sheet.state.roots {
+                let RootContent::Captured(entry) = &root.content else { continue };
+                root.content = self.without(entry, &missing, &mut appender)?;
+            }
+            appender.finish()?;
+            let published = writer.publish()?;
+            let mut recorded = self.session.save_manifest(&sheet)?;
+            self.store.sync()?;
+            self.session.sync_manifest(&recorded)?;
+            recorded.durable = true;
+            let place = record.snapshots.iter_mut().find(|recorded| recorded.snapshot() == **id);
+            if let Some(place) = place {
+                *place = recorded;
+            }
+            self.session.save_record(&record, Sync::Yes)?;
+            drop(published);
+        }
+        Ok(self.session.tidy(held)?)
+    }
+
+    /// A root without these contents.
+    fn without(
+        &self,
+        root: &Entry,
+        missing: &HashSet<ContentHash>,
+        appender: &mut Appender<'_>,
+    ) -> Result<RootContent, SnapshotError> {
+        let tree = match root.kind {
+            Kind::Dir { tree, .. } => tree,
+            Kind::File { hash, size, .. } if missing.contains(&hash) => {
+                return Ok(RootContent::Failed(Reason::OverBudget { size }));
+            }
+            _ => return Ok(RootContent::Captured(root.clone())),
+        };
+        let objects = StoreObjects::new(&self.store);
+        let mut frames = vec![Frame::new(&objects.node(tree)?, missing)];
+        loop {
+            let Some(frame) = frames.last_mut() else { return Ok(RootContent::Captured(root.clone())) };
+            if let Some(Kind::Dir { tree, .. }) = frame.next() {
+                let node = objects.node(tree)?;
+                frames.push(Frame::new(&node, missing));
+                continue;
+            }
+            let Some(Frame { node, changed, .. }) = frames.pop() else { continue };
+            let bytes = node.encode();
+            let kind = Kind::Dir { tree: tree_id(&bytes), merkle: node.merkle() };
+            if changed {
+                appender.put(Key::from(tree_id(&bytes)), &bytes)?;
+            }
+            match frames.last_mut() {
+                Some(above) => above.leave(kind, changed),
+                None => return Ok(RootContent::Captured(Entry { kind, ..root.clone() })),
+            }
+        }
+    }
+}
+
+/// A directory on the way through a tree.
+struct Frame {
+    node: Node,
+    at: usize,
+    changed: bool,
+}
+
+impl Frame {
+    fn new(node: &Node, missing: &HashSet<ContentHash>) -> Frame {
+        let mut node = node.clone();
+        let before = node.entries.len();
+        let mut omitted = std::mem::take(&mut node.omitted);
+        node.entries.retain(|entry| match entry.kind {
+            Kind::File { hash, size, .. } if missing.contains(&hash) => {
+                let reason = Reason::OverBudget { size };
+                omitted.push(Omitted { name: entry.name.clone(), is_dir: false, reason });
+                false
+            }
+            _ => true,
+        });
+        omitted.sort_by(|a, b| a.name.cmp(&b.name));
+        node.omitted = omitted;
+        let changed = node.entries.len() < before;
+        Frame { node, at: 0, changed }
+    }
+
+    /// The next directory in it.
+    fn next(&mut self) -> Option<Kind> {
+        let rest = self.node.entries.get(self.at..)?;
+        self.at += rest.iter().position(Entry::is_dir)?;
+        Some(self.node.entries.get(self.at)?.kind.clone())
+    }
+
+    /// That directory is done.
+    fn leave(&mut self, kind: Kind, changed: bool) {
+        if let Some(entry) = self.node.entries.get_mut(self.at) {
+            entry.kind = kind;
+        }
+        self.changed |= changed;
+        self.at += 1;
+    }
+}
+
+fn has_no_room(error: &CaptureError) -> bool {
+    error.is_full() || matches!(error, CaptureError::Store(StoreError::OverBudget { .. }))
+}

@@ -1,0 +1,207 @@
+//! Restores under way, by the folders that they change. A journal lies with the session or project that restores, but
+//! what is half done is the tree, and that may belong to several. So each restore leaves a note in the store before its
+//! journal is there, and takes it away after the journal is gone; every operation looks for notes about its own roots
+//! first, waits for a restore that is running, and completes one that was cut off, whoever began it.
+//!
+//! A note without a journal says nothing: its restore was cut off before it touched anything, or right after its end. One
+//! that cannot be completed stops nobody: that is told, and the temporary files of restores are never content anyway.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::restore::{JOURNAL, Restored};
+use super::{ManagerOptions, SnapshotError, SnapshotManager, hold};
+use crate::file::{self, Sync};
+use crate::paths;
+use crate::restore::RestoreId;
+use crate::session::{Session, SessionError};
+
+const FOLDER: &str = "restores";
+const LOCK: &str = "lock";
+const FORMAT: u32 = 1;
+
+/// A restore of another session or project that was cut off in the same folders, and what became of it.
+#[derive(Debug)]
+pub struct CompletedOther {
+    /// The folder of the session or project.
+    pub session: PathBuf,
+    /// A root of both.
+    pub root: PathBuf,
+    /// What completing it did; or why it cannot be completed.
+    pub restored: Result<Restored, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    format: u32,
+    /// From the store, where both are in one folder: it may be moved.
+    #[serde(with = "paths")]
+    session: PathBuf,
+    #[serde(with = "paths::list")]
+    roots: Vec<PathBuf>,
+}
+
+/// A note of another session about one of our roots.
+struct Foreign {
+    note: PathBuf,
+    session: PathBuf,
+    root: PathBuf,
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError + '_ {
+    move |source| SessionError::Io { path: path.to_owned(), source }.into()
+}
+
+impl SnapshotManager {
+    fn notes_dir(&self) -> PathBuf {
+        self.store.dir().join(FOLDER)
+    }
+
+    /// Leave a note that this restore is about to begin. Refused while another one is running on the same folders: of two
+    /// that begin at once, one sees the other.
+    pub(super) fn announce(&self, id: RestoreId) -> Result<(), SnapshotError> {
+        let dir = self.notes_dir();
+        file::make_dirs(&dir).map_err(io_error(&dir))?;
+        let _alone = lock(&dir.join(LOCK))?;
+        file::sweep_temps(&dir, "").map_err(io_error(&dir))?;
+        for other in self.notes_of_others()? {
+            if Session::new(&other.session).is_held() {
+                return Err(SnapshotError::Restoring { root: other.root, session: other.session });
+            }
+        }
+        let note = Note { format: FORMAT, session: self.session_from_store(), roots: self.roots.clone() };
+        let path = dir.join(id.to_string());
+        let damaged =
+            |error: serde_json::Error| SessionError::Record { path: path.clone(), what: error.to_string() };
+        let bytes = serde_json::to_vec(&note).map_err(damaged)?;
+        file::replace(&path, &bytes, Sync::Yes).map_err(io_error(&path))
+    }
+
+    /// The restore is over.
+    pub(super) fn withdraw(&self, id: RestoreId) -> Result<(), SnapshotError> {
+        let path = self.notes_dir().join(id.to_string());
+        file::remove(&path).map_err(io_error(&path))
+    }
+
+    fn session_from_store(&self) -> PathBuf {
+        let (store, session) = (self.store.dir(), self.session.dir());
+        match store.parent().and_then(|state| session.strip_prefix(state).ok()) {
+            Some(below) => Path::new("..").join(below),
+            None => session.to_owned(),
+        }
+    }
+
+    fn notes_of_others(&self) -> Result<Vec<Foreign>, SnapshotError> {
+        let dir = self.notes_dir();
+        let entries = match std::fs::read_dir(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(io_error(&dir))?,
+        };
+        let mut others = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(io_error(&dir))?.path();
+            // One that cannot be read names nobody: half written by a loss of power, before its journal.
+            let Some(note) = read(&path) else { continue };
+            let session = resolve(self.store.dir(), &note.session);
+            let overlap =
+                |root: &&PathBuf| self.roots.iter().any(|own| own.starts_with(root) || root.starts_with(own));
+            if let Some(root) = note.roots.iter().find(overlap).filter(|_| session != self.session.dir()) {
+                others.push(Foreign { root: root.clone(), note: path, session });
+            }
+        }
+        Ok(others)
+    }
+
+    /// Wait for restores of others that are running on our roots, and complete those that were cut off.
+    pub(super) fn complete_others(&mut self) -> Result<(), SnapshotError> {
+        if !self.notes_dir().is_dir() {
+            return Ok(());
+        }
+        for other in self.notes_of_others()? {
+            let session = Session::new(&other.session);
+            if !other.session.is_dir() {
+                // It was removed, with its journal.
+                file::remove(&other.note).map_err(io_error(&other.note))?;
+                continue;
+            }
+            let held = hold(&session, &*self.observer)?;
+            if other.session.join(JOURNAL).symlink_metadata().is_err() {
+                file::remove(&other.note).map_err(io_error(&other.note))?;
+                continue;
+            }
+            drop(held);
+            let restored = self.complete_other(&other.session).map_err(|error| error.to_string());
+            self.completed.push(CompletedOther { session: other.session, root: other.root, restored });
+        }
+        Ok(())
+    }
+
+    fn complete_other(&self, session: &Path) -> Result<Restored, SnapshotError> {
+        let options = ManagerOptions {
+            store: Some(self.store.dir().to_owned()),
+            own: self.own(),
+            settle_by_hand: true,
+            ..ManagerOptions::default()
+        };
+        let mut other = SnapshotManager::resume(session, options)?;
+        let none = || SnapshotError::NoSession { dir: session.to_owned() };
+        other.recover()?.ok_or_else(none)
+    }
+
+    /// Complete all restores that were cut off on these roots, as every operation does first. Gives those of others.
+    pub fn complete_cut_off(&mut self) -> Result<Vec<CompletedOther>, SnapshotError> {
+        let _held = self.enter()?;
+        Ok(self.take_completed())
+    }
+
+    /// Restores of other sessions and projects that an operation met and completed. Asked once, they are forgotten.
+    pub fn take_completed(&mut self) -> Vec<CompletedOther> {
+        std::mem::take(&mut self.completed)
+    }
+}
+
+impl std::fmt::Display for CompletedOther {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (root, session) = (self.root.display(), self.session.display());
+        match &self.restored {
+            Ok(restored) if restored.failed.is_empty() => {
+                write!(f, "a restore of {root} was cut off before; it was completed first")
+            }
+            Ok(restored) => write!(
+                f,
+                "a restore of {root} was cut off before; it was completed first, but {} paths could not be restored",
+                restored.failed.len()
+            ),
+            Err(error) => write!(
+                f,
+                "a restore of {root} was cut off and cannot be completed: {error}; its journal is in {session}"
+            ),
+        }
+    }
+}
+
+fn read(path: &Path) -> Option<Note> {
+    let note: Note = serde_json::from_slice(&file::read(path).ok()?).ok()?;
+    (note.format == FORMAT).then_some(note)
+}
+
+fn resolve(store: &Path, session: &Path) -> PathBuf {
+    let mut parts = session.components();
+    match (parts.next(), store.parent()) {
+        (Some(Component::ParentDir), Some(state)) => state.join(parts.as_path()),
+        _ => session.to_owned(),
+    }
+}
+
+/// Held for as long as a note is checked and written.
+fn lock(path: &Path) -> Result<File, SnapshotError> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = file.map_err(io_error(path))?;
+    file.lock().map_err(io_error(path))?;
+    Ok(file)
+}

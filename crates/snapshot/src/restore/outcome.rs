@@ -1,0 +1,48 @@
+//! What steps come to, and putting together what several threads did.
+
+use std::path::PathBuf;
+
+use super::plan::DirIndex;
+use super::put::NotDone;
+use super::{Failed, RestoreOutcome, Skipped};
+
+/// A directory with steps that come after everything else, and with steps, by number, that found the disk full: by then
+/// others may have made room.
+pub(super) type Waiting = (DirIndex, Vec<usize>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    First,
+    Last,
+}
+
+/// Whether there was room for a step; without, it is to be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    None,
+}
+
+impl RestoreOutcome {
+    pub(super) fn join(&mut self, other: RestoreOutcome) {
+        self.done += other.done;
+        self.skipped.extend(other.skipped);
+        self.failed.extend(other.failed);
+        self.changes.extend(other.changes);
+        self.kept.extend(other.kept);
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+        self.failed.sort_by(|a, b| a.path.cmp(&b.path));
+        crate::diff::sort(&mut self.changes);
+        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+
+    pub(super) fn note(&mut self, path: PathBuf, not_done: NotDone) {
+        match not_done {
+            NotDone::Skipped(why) => self.skipped.push(Skipped { path, why }),
+            NotDone::Failed(error) => self.failed.push(Failed { path, error }),
+        }
+    }
+}
