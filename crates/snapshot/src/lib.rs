@@ -91,9 +91,10 @@ pub use exclusion::ExclusionConfig;
 pub use files::{FileState, Files};
 pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
-    Adopted, CacheProblem, Contents, Foreign, Forgotten, GcReport, Limits, ManagerOptions, Manifest, Next,
-    Now, Piece, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager, SnapshotProblem,
-    VerifyReport, gc, holders, purge, resolved, session_dirs, shares,
+    Adopted, CacheProblem, Checks, Contents, Foreign, Forgotten, GcReport, Limits, LostSnapshot,
+    ManagerOptions, Manifest, Next, Now, Piece, Repaired, RepairedRecord, RestoreOptions, Restored,
+    SettleReport, SnapshotError, SnapshotManager, SnapshotProblem, VerifyReport, gc, holders, purge, repair,
+    resolved, session_dirs, shares,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{

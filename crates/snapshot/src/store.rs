@@ -10,6 +10,7 @@
 mod error;
 mod files;
 mod gc;
+mod id;
 mod index;
 mod large;
 mod pack;
@@ -276,7 +277,8 @@ impl Store {
                 removed += remove_temp(&self.tmp, &name)?;
             }
         }
-        for name in self.root.names()?.iter().filter(|name| name.starts_with(FORMAT) && *name != FORMAT) {
+        let is_temp = |name: &&String| [FORMAT, id::FILE].iter().any(|file| is_temp_of(name, file));
+        for name in self.root.names()?.iter().filter(is_temp) {
             self.root.unlink(name)?;
         }
         for id in view::orphans(&self.packs)? {
@@ -286,6 +288,11 @@ impl Store {
         }
         Ok(removed)
     }
+}
+
+/// A file that was not put in place.
+fn is_temp_of(name: &str, file: &str) -> bool {
+    name.strip_prefix(file).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {
@@ -359,11 +366,16 @@ fn check_format(root: &Folder) -> Result<(), StoreError> {
     if read_format(root)? != Format::Missing {
         return Ok(());
     }
-    let name = format!("{FORMAT}.{}", files::unique());
-    let file = root.create(&name)?;
-    let written = pwrite_all(file.as_fd(), format_text(VERSION).as_bytes(), 0)
+    put_file(root, FORMAT, format_text(VERSION).as_bytes())
+}
+
+/// Put a small file in place, as a whole.
+fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    let name = format!("{file}.{}", files::unique());
+    let temp = root.create(&name)?;
+    let written = pwrite_all(temp.as_fd(), bytes, 0)
         .map_err(files::failed("write", &root.path_of(&name)))
-        .and_then(|()| root.rename(&name, root, FORMAT));
+        .and_then(|()| root.rename(&name, root, file));
     if written.is_err() {
         root.unlink(&name)?;
     }

@@ -223,6 +223,7 @@ impl Tracking {
         let baseline = manager.create_baseline()?;
         manager.observe(());
         let mut metadata = SessionMetadata::new(&plan.id, plan.command.clone(), manager.roots().to_vec());
+        metadata.sequence = catalogue.next_sequence()?;
         metadata.name.clone_from(&plan.name);
         metadata.snapshot_count = 1;
         metadata.merkle_roots = vec![baseline.merkle_root];

@@ -232,6 +232,9 @@ impl SnapshotManager {
             outcome.failed.extend(wrong);
             journal.finish()?;
         }
+        if !outcome.kept.is_empty() {
+            super::sessions::note(&self.store, &self.session, None, Sync::Yes)?;
+        }
         Ok(Restored { outcome, safety })
     }
 
