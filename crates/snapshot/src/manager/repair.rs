@@ -99,7 +99,9 @@ fn repair_session(session: &Session, dry_run: bool, repaired: &mut Repaired) -> 
             let held = session.hold()?;
             session.mend(&held)?;
         }
-        lost.into_iter().for_each(|manifest| repaired.lose(session, None, manifest));
+        for manifest in lost {
+            repaired.lose(session, None, manifest);
+        }
         let session = session.dir().to_owned();
         repaired.records.push(RepairedRecord { session, what, snapshots });
         return Ok(());

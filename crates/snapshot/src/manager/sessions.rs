@@ -295,7 +295,9 @@ pub(super) fn note(
             }
         }
     }
-    new.into_iter().for_each(|sheet| note.take(sheet));
+    if let Some(sheet) = new {
+        note.take(sheet);
+    }
     note.sort();
     let encoded = note.encode();
     let bytes =
