@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::file;
+use nono_snapshot::session::Session;
 
 use crate::error::CheckpointError;
 use crate::manager::Host;
@@ -45,7 +46,7 @@ impl Folder {
             file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
             let Some(lock) = hold(&dir)? else { continue };
             let now = nono_sys::time::now_iso();
-            let project = match Project::load(&dir)? {
+            let project = match Project::load_or_rebuild(&dir)? {
                 Some(project) => project,
                 None => Project {
                     workdir: workdir.to_owned(),
@@ -74,7 +75,7 @@ impl Folder {
                 return Ok(None);
             }
             let Some(lock) = hold(dir)? else { continue };
-            let Some(project) = Project::load(dir)? else { return Ok(None) };
+            let Some(project) = Project::load_or_rebuild(dir)? else { return Ok(None) };
             let hash = ProjectHash::of(&project.workdir);
             return Ok(Some(Folder { dir: dir.to_owned(), hash, project, lock }));
         }
@@ -92,8 +93,9 @@ impl Folder {
         self.dir.join(name)
     }
 
+    /// Whether there are snapshots that can be read.
     pub(crate) fn has_record(&self) -> bool {
-        self.file("record.json").is_file()
+        Session::new(&self.dir).record().is_ok_and(|record| record.is_some())
     }
 
     /// Somebody worked in it now.

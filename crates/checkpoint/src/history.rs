@@ -199,12 +199,13 @@ impl History {
         json::save(&folder.join(FILE), self, Sync::No)
     }
 
-    /// Fit it to the record. `coverage` is asked about snapshots that have no line. Says whether anything was wrong.
+    /// Fit it to the record. `coverage` is asked about snapshots that have no line; one that cannot be read gets none.
+    /// Says whether anything was wrong.
     pub(crate) fn repair(
         &mut self,
         project: &ProjectHash,
         record: &Record,
-        coverage: impl Fn(u32) -> Result<Coverage, CheckpointError>,
+        coverage: impl Fn(u32) -> Result<Option<Coverage>, CheckpointError>,
     ) -> Result<bool, CheckpointError> {
         let mut there: Vec<(u32, &Recorded)> = record.snapshots.iter().filter_map(numbered).collect();
         self.given_up.retain(|number| there.iter().any(|(there, _)| there == number));
@@ -216,7 +217,7 @@ impl History {
             if self.checkpoints.iter().any(|line| line.snapshot == number) {
                 continue;
             }
-            let coverage = coverage(number)?;
+            let Some(coverage) = coverage(number)? else { continue };
             self.add(Checkpoint::new(project, number, recorded, RECOVERED, &Origin::default(), &coverage));
             wrong = true;
         }

@@ -19,6 +19,28 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Checkp
     serde_json::from_slice(&bytes).map(Some).map_err(damaged)
 }
 
+/// The same for one who may write: what is damaged is set aside, and said by the error.
+pub(crate) fn load_or_set_aside<T: DeserializeOwned>(
+    path: &Path,
+) -> Result<(Option<T>, Option<CheckpointError>), CheckpointError> {
+    match load(path) {
+        Ok(value) => Ok((value, None)),
+        Err(error @ CheckpointError::Damaged { .. }) => {
+            set_aside(path)?;
+            Ok((None, Some(error)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Put a damaged file beside its place; nothing where another one did that already.
+pub(crate) fn set_aside(path: &Path) -> Result<(), CheckpointError> {
+    match std::fs::rename(path, nono_snapshot::session::aside(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(CheckpointError::io(path)),
+    }
+}
+
 pub(crate) fn save<T: Serialize>(path: &Path, value: &T, sync: Sync) -> Result<(), CheckpointError> {
     let bytes = serde_json::to_vec(value).map_err(|error| damaged(path, &error))?;
     file::replace(path, &bytes, sync).map_err(CheckpointError::io(path))

@@ -4,8 +4,6 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::store::Store;
-use nono_snapshot::{ManagerOptions, SnapshotManager, session_dirs};
 use nono_sys::{fs, time};
 use serde::Deserialize;
 
@@ -73,14 +71,8 @@ impl CheckpointManager {
         let place = self.new_place()?;
         for path in old {
             let to = place.join(path.file_name().unwrap_or_default());
+            // The store finds it in its new place, as it finds every session of its home.
             std::fs::rename(&path, &to).map_err(CheckpointError::io(&path))?;
-            let options = ManagerOptions {
-                store: Some(self.store_dir()),
-                settle_by_hand: true,
-                ..ManagerOptions::default()
-            };
-            // The store knows it by its new place from now on. What is no session needs nothing of it.
-            let _ = SnapshotManager::resume(&to, options);
         }
         Ok(Some(place))
     }
@@ -133,23 +125,6 @@ impl CheckpointManager {
             self.collect()?;
         }
         Ok(all)
-    }
-
-    /// A session whose folder is gone is given up only where the folder it stood in is there: without it, its disk may not
-    /// be mounted. Folders that were set aside go as a whole, so that they are made again for as long as it takes.
-    pub(crate) fn show_removed_legacy(&self, store: &Store) -> Result<Vec<PathBuf>, CheckpointError> {
-        let state = &self.host().state_dir;
-        let state = state.canonicalize().map_err(CheckpointError::io(state))?;
-        let mut shown = Vec::new();
-        for dir in session_dirs(store)? {
-            let Some(parent) = dir.parent() else { continue };
-            let ours = parent.parent() == Some(&*state) && parent.file_name().is_some_and(is_name);
-            if ours && parent.symlink_metadata().is_err() {
-                fs::make_dir(parent, 0o700).map_err(CheckpointError::io(parent))?;
-                shown.push(parent.to_owned());
-            }
-        }
-        Ok(shown)
     }
 
     pub(crate) fn store_dir(&self) -> PathBuf {

@@ -9,6 +9,7 @@
 //! checkpoint. No git, no printing, no environment: the edge hands these in.
 
 pub mod adopt;
+mod clock;
 pub mod config;
 pub mod error;
 mod folder;
@@ -24,6 +25,7 @@ pub mod place;
 pub mod project;
 mod prune;
 pub mod remote;
+pub mod repair;
 mod restores;
 pub mod retention;
 mod room;

@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use nono_snapshot::file::{self, Sync};
+use nono_snapshot::session::{Recorded, Session};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -144,9 +145,47 @@ impl Project {
         self.place.as_ref().is_some_and(|place| place.is_gone(&self.workdir))
     }
 
-    /// What stands in a folder of `projects/`; nothing where none does.
+    /// What stands in a folder of `projects/`; nothing where none does. Where the file is damaged or missing, the engine's
+    /// record says what it would.
     pub fn load(folder: &Path) -> Result<Option<Project>, CheckpointError> {
-        crate::json::load(&folder.join(PROJECT))
+        match crate::json::load(&folder.join(PROJECT)) {
+            Ok(Some(project)) => Ok(Some(project)),
+            Ok(None) | Err(CheckpointError::Damaged { .. }) => Ok(Project::from_record(folder)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same for one who holds the folder: a damaged file is set aside, and written anew.
+    pub(crate) fn load_or_rebuild(folder: &Path) -> Result<Option<Project>, CheckpointError> {
+        let (project, damaged) = crate::json::load_or_set_aside(&folder.join(PROJECT))?;
+        if project.is_some() {
+            return Ok(project);
+        }
+        let project = Project::from_record(folder);
+        if damaged.is_some()
+            && let Some(project) = &project
+        {
+            project.save(folder)?;
+        }
+        Ok(project)
+    }
+
+    /// What the engine's record knows. Nothing where it cannot be read, or is of another folder.
+    fn from_record(folder: &Path) -> Option<Project> {
+        let record = Session::new(folder).record().ok()??;
+        let workdir = record.roots.first()?.clone();
+        if folder.file_name()? != ProjectHash::of(&workdir).as_str() {
+            return None;
+        }
+        let time = |recorded: Option<&Recorded>| {
+            recorded.map_or_else(nono_sys::time::now_iso, |recorded| recorded.timestamp.clone())
+        };
+        Some(Project {
+            created_at: time(record.snapshots.first()),
+            last_touch: time(record.snapshots.last()),
+            place: Place::of(&workdir),
+            workdir,
+        })
     }
 
     pub(crate) fn save(&self, folder: &Path) -> Result<(), CheckpointError> {
@@ -263,7 +302,7 @@ fn too_broad(dir: &Path, home: &Path) -> Option<&'static str> {
 
 fn is_registered(host: &Host, dir: &Path) -> bool {
     let folder = folder_of(host, dir);
-    folder.join(PROJECT).is_file() && folder.join("record.json").is_file()
+    folder.join("record.json").is_file()
 }
 
 fn marker(dir: &Path) -> Option<&'static str> {

@@ -15,6 +15,7 @@ use nono_snapshot::store::Store;
 use nono_snapshot::{SnapshotError, SnapshotId, freed, purge, shares};
 use nono_sys::{fs, time};
 
+use crate::clock::{Clock, last_sweep};
 use crate::error::CheckpointError;
 use crate::folder::Folder;
 use crate::history::{Checkpoint, CheckpointId, History};
@@ -23,7 +24,7 @@ use crate::manager::open::{Bounds, Open};
 use crate::manager::{CheckpointManager, Pruned, Retention};
 use crate::project::{Project, projects_dir};
 use crate::restores::Restores;
-use crate::retention::{excess, in_order};
+use crate::retention::excess;
 use crate::room::{Reach, choose, going};
 use crate::usage::bytes;
 
@@ -57,11 +58,10 @@ impl Losses {
     fn of(dir: &Path) -> Result<Option<Losses>, CheckpointError> {
         let Some(project) = Project::load(dir)? else { return Ok(None) };
         let history = History::load(dir)?;
-        let checkpoints = in_order(&history.checkpoints).into_iter().cloned().collect();
         Ok(Some(Losses {
             dir: dir.to_owned(),
             project,
-            checkpoints,
+            checkpoints: history.checkpoints,
             gone: BTreeSet::new(),
             given_up: history.given_up,
             restores: false,
@@ -69,10 +69,9 @@ impl Losses {
         }))
     }
 
-    fn by_rule(&mut self, retention: &Retention, now: u64, orphans_since: u64) {
-        let touched = time::seconds(&self.project.last_touch).unwrap_or(now);
-        let age = now.saturating_sub(touched);
-        let orphan = retention.delete_orphans && age >= orphans_since && self.project.is_orphan();
+    fn by_rule(&mut self, retention: &Retention, by: &Clock) {
+        let age = by.age(time::seconds(&self.project.last_touch));
+        let orphan = retention.delete_orphans && age >= by.orphans_since && self.project.is_orphan();
         let stale = retention.retention_days > 0 && age >= u64::from(retention.retention_days) * DAY;
         if orphan || stale {
             let free = self.checkpoints.iter().filter(|one| !one.is_kept());
@@ -129,7 +128,7 @@ impl CheckpointManager {
             return Ok(Pruned::default());
         }
         let _one = if dry_run { None } else { self.sweeping(true)? };
-        self.sweep(retention, 0, dry_run, Reach::Far)
+        self.sweep(retention, &Clock::asked(), dry_run, Reach::Far)
     }
 
     /// The same by itself, at most every so often: nothing where it is not due, or somebody else is at it. What was
@@ -144,7 +143,8 @@ impl CheckpointManager {
         if !self.is_due(&marker, now) {
             return Ok(None);
         }
-        let pruned = self.sweep(&self.retention(), DAY, false, Reach::OrNothing)?;
+        let clock = Clock { now, last_sweep: last_sweep(&marker, now), orphans_since: DAY };
+        let pruned = self.sweep(&self.retention(), &clock, false, Reach::OrNothing)?;
         let text = format!("{}\n", time::now_iso());
         file::replace(&marker, text.as_bytes(), Sync::No).map_err(CheckpointError::io(&marker))?;
         Ok(Some(pruned))
@@ -161,7 +161,7 @@ impl CheckpointManager {
         if self.usage().count()? <= retention.max_bytes {
             return Ok(None);
         }
-        self.sweep(&retention, 0, false, Reach::OrNothing).map(Some)
+        self.sweep(&retention, &Clock::asked(), false, Reach::OrNothing).map(Some)
     }
 
     fn has_something(&self) -> Result<bool, CheckpointError> {
@@ -170,10 +170,7 @@ impl CheckpointManager {
 
     fn is_due(&self, marker: &Path, now: u64) -> bool {
         let interval = u64::from(self.config().min_interval_hours) * HOUR;
-        // A marker that cannot be read, or is of the future, is none.
-        let text = file::read(marker).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let last = text.and_then(|text| time::seconds(text.trim())).filter(|last| *last <= now);
-        last.is_none_or(|last| now - last >= interval)
+        last_sweep(marker, now).is_none_or(|last| now - last >= interval)
     }
 
     pub(crate) fn sweeping(&self, wait: bool) -> Result<Option<Sweeping>, CheckpointError> {
@@ -197,13 +194,14 @@ impl CheckpointManager {
     fn sweep(
         &self,
         retention: &Retention,
-        orphans_since: u64,
+        clock: &Clock,
         dry_run: bool,
         reach: Reach,
     ) -> Result<Pruned, CheckpointError> {
         let mut pruned = Pruned::default();
         if !dry_run {
             self.finish_removals(&mut pruned);
+            self.put_in_order();
             pruned.problems.extend(self.migrate().err());
         }
         // Without an exact number nothing goes for want of room.
@@ -211,7 +209,7 @@ impl CheckpointManager {
         pruned.bytes_before = before.unwrap_or(0);
         pruned.bytes_after = pruned.bytes_before;
         for round in 0..ROUNDS {
-            let mut sweep = self.by_rules(retention, orphans_since)?;
+            let mut sweep = self.by_rules(retention, clock)?;
             if before.is_some() {
                 let after = self.by_size(&mut sweep, retention.max_bytes, reach);
                 match after {
@@ -250,12 +248,11 @@ impl CheckpointManager {
     }
 
     /// What goes by number, by age, and because it is left over.
-    fn by_rules(&self, retention: &Retention, orphans_since: u64) -> Result<Sweep, CheckpointError> {
-        let now = time::now_ms() / 1000;
+    fn by_rules(&self, retention: &Retention, clock: &Clock) -> Result<Sweep, CheckpointError> {
         let mut sweep = self.everything()?;
-        sweep.losses.iter_mut().for_each(|losses| losses.by_rule(retention, now, orphans_since));
+        sweep.losses.iter_mut().for_each(|losses| losses.by_rule(retention, clock));
         let days = u64::from(retention.retention_days);
-        let old = |since: u64| days > 0 && now.saturating_sub(since) >= days * DAY;
+        let old = |since: u64| days > 0 && clock.age(Some(since)) >= days * DAY;
         sweep.legacy = self.legacy()?.into_iter().filter(|one| old(one.since)).collect();
         Ok(sweep)
     }
@@ -380,13 +377,7 @@ impl CheckpointManager {
         let dir = self.store_dir();
         if dir.is_dir() {
             let store = Store::open(&dir).map_err(SnapshotError::from)?;
-            let shown = self.show_removed_legacy(&store)?;
-            let purged = purge(&store);
-            for path in shown {
-                // An empty folder that stays is swept as any other.
-                let _ = std::fs::remove_dir(path);
-            }
-            purged?;
+            purge(&store)?;
         }
         Ok(())
     }

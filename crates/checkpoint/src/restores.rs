@@ -73,8 +73,10 @@ pub(crate) fn plain(paths: &[OnePath]) -> Vec<PathBuf> {
 pub(crate) struct Restores(pub(crate) Vec<Restore>);
 
 impl Restores {
+    /// Those that can be taken back. A damaged list is set aside: what restores did stays, and new ones can be taken back.
     pub(crate) fn load(folder: &Folder) -> Result<Restores, CheckpointError> {
-        Restores::load_from(&folder.dir)
+        let (restores, _damaged) = json::load_or_set_aside(&folder.file(FILE))?;
+        Ok(Restores(restores.unwrap_or_default()))
     }
 
     pub(crate) fn load_from(dir: &Path) -> Result<Restores, CheckpointError> {
@@ -132,7 +134,8 @@ impl Restore {
         if !path.exists() {
             return Ok(None);
         }
-        json::load(&path)
+        // Without it the engine completes the restore all the same; only what it was for is not known.
+        Ok(json::load_or_set_aside(&path)?.0)
     }
 
     /// It is written down, or came to nothing.

@@ -12,13 +12,14 @@ use crate::history::{Checkpoint, CheckpointId};
 const HOUR: u64 = 3600;
 const DAY: u64 = 86_400;
 
-/// The checkpoints that go. Those with a name and those that are pinned are neither chosen nor counted; the newest one
+/// The checkpoints that go, of a history from the oldest to the newest: by its own order, not by what the clock said when
+/// each was taken. Those with a name and those that are pinned are neither chosen nor counted; the newest one
 /// stays whatever `max` says.
 pub fn excess(checkpoints: &[Checkpoint], max: u32) -> Vec<CheckpointId> {
     let max = usize::try_from(max).unwrap_or(usize::MAX).max(1);
     let mut kept: Vec<Point<'_>> = Vec::new();
     let mut gone = Vec::new();
-    for checkpoint in in_order(checkpoints) {
+    for checkpoint in checkpoints {
         if !checkpoint.is_kept() {
             let run = checkpoint.origin.run.as_deref();
             kept.push(Point { id: &checkpoint.id, at: moment(checkpoint), run });
@@ -38,13 +39,6 @@ fn of_the_same_run(kept: &[Point<'_>]) -> Option<usize> {
     let run = last.run?;
     let same = |(at, point): (usize, &Point<'_>)| (point.run == Some(run)).then_some(at);
     before.iter().enumerate().filter_map(same).nth(1)
-}
-
-/// From the oldest to the newest.
-pub(crate) fn in_order(checkpoints: &[Checkpoint]) -> Vec<&Checkpoint> {
-    let mut all: Vec<&Checkpoint> = checkpoints.iter().collect();
-    all.sort_by_key(|checkpoint| (moment(checkpoint), checkpoint.snapshot));
-    all
 }
 
 /// Seconds since 1970; what cannot be read is as old as can be.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::store::{Key, Store};
-use nono_snapshot::{CaptureError, Observer, SnapshotError, SnapshotId};
+use nono_snapshot::{CaptureError, Checks, Observer, SnapshotError, SnapshotId};
 
 use crate::error::CheckpointError;
 use crate::folder::Folder;
@@ -57,6 +57,7 @@ impl CheckpointManager {
         };
         let mut verified = Verified::default();
         let mut damaged = HashSet::new();
+        let mut checks = Checks::default();
         if self.store_dir().is_dir() {
             let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
             let watcher = self.watcher();
@@ -76,7 +77,9 @@ impl CheckpointManager {
             if self.watcher().cancelled() {
                 return Err(cancelled());
             }
-            if let Err(error) = self.verify_project(&dir, &damaged, &mut verified) {
+            let checked = self.verify_project(&dir, &damaged, &mut checks, &mut verified);
+            // One that was removed meanwhile is no problem.
+            if let Err(error) = checked.or_else(|error| if dir.exists() { Err(error) } else { Ok(()) }) {
                 verified.problems.push(format!("{}: {error}", dir.display()));
             }
         }
@@ -87,13 +90,14 @@ impl CheckpointManager {
         &self,
         dir: &Path,
         damaged: &HashSet<Key>,
+        checks: &mut Checks,
         verified: &mut Verified,
     ) -> Result<(), CheckpointError> {
         let Some(folder) = Folder::at(dir)? else { return Ok(()) };
         let open = self.open_folder(folder, Bounds::None)?;
         verified.projects += 1;
         let project = open.workdir().to_owned();
-        let problems = open.manager.verify_session();
+        let problems = open.manager.verify_session_with(checks);
         for line in &open.history.checkpoints {
             verified.checkpoints += 1;
             match open.manager.lost(&line.snapshot_id(), damaged) {

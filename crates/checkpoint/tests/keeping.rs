@@ -11,6 +11,8 @@ mod common;
 
 #[path = "keeping/bounds.rs"]
 mod bounds;
+#[path = "keeping/damage.rs"]
+mod damage;
 #[path = "keeping/purging.rs"]
 mod purging;
 #[path = "keeping/room.rs"]

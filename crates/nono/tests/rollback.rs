@@ -8,6 +8,8 @@ mod catalogue;
 mod conflicts;
 #[path = "rollback/late.rs"]
 mod late;
+#[path = "rollback/order.rs"]
+mod order;
 #[path = "rollback/prune.rs"]
 mod prune;
 #[path = "rollback/recover.rs"]

@@ -384,7 +384,7 @@ def test_damage_and_missing_pieces(manager: SnapshotManager, project: Path, tmp_
     assert isinstance(damaged.value, SnapshotError)
     assert (damaged.value.kind, damaged.value.path) == ("damaged", str(manifest))
     manifest.write_bytes(text)
-    (session / "record.json").write_text("{")
+    (session / "record.json").write_text('{"format": 99}')
     with pytest.raises(SnapshotError) as record:
         SnapshotManager(session, [project])
     assert record.value.path == str(session / "record.json")

@@ -102,6 +102,18 @@ pub fn make_dirs(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(path)
 }
 
+/// The same in a folder that is there.
+pub(crate) fn make_dir(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    disk::step()?;
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
 /// Remove what is there; nothing there is fine too.
 pub fn remove(path: &Path) -> io::Result<()> {
     disk::step()?;

@@ -91,9 +91,10 @@ pub use exclusion::ExclusionConfig;
 pub use files::{FileState, Files};
 pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
-    Adopted, CacheProblem, Candidate, CompletedOther, Contents, Foreign, Forgotten, Freed, GcReport, Limits, ManagerOptions,
-    Manifest, Next, Now, Piece, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager,
-    SnapshotProblem, VerifyReport, freed, gc, holders, purge, resolved, session_dirs, settle_store, shares,
+    Adopted, CacheProblem, Candidate, Checks, CompletedOther, Contents, Foreign, Forgotten, Freed, GcReport,
+    Limits, LostSnapshot, ManagerOptions, Manifest, Next, Now, Piece, Repaired, RepairedRecord,
+    RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager, SnapshotProblem, VerifyReport,
+    freed, gc, holders, purge, repair, resolved, session_dirs, settle_store, shares,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{

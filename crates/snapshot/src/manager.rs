@@ -14,8 +14,10 @@ mod late;
 mod look;
 mod next;
 mod open;
+mod repair;
 mod restore;
 mod roots;
+mod sessions;
 mod settling;
 mod shortage;
 mod under_way;
@@ -44,15 +46,17 @@ use crate::time;
 use crate::unlock::UnlockLog;
 
 pub use adopt::{Adopted, Contents, Foreign, Piece};
-pub use check::{CacheProblem, SnapshotProblem, VerifyReport};
+pub use check::{CacheProblem, Checks, SnapshotProblem, VerifyReport};
 pub use forget::{Forgotten, holders};
 pub use freeing::{Candidate, Freed, freed};
 pub use next::{Next, Now};
+pub use repair::{LostSnapshot, Repaired, RepairedRecord, repair};
 pub use restore::{RestoreOptions, Restored};
 pub use roots::resolved;
+pub use sessions::session_dirs;
 pub use settling::settle_store;
 pub use under_way::CompletedOther;
-pub use upkeep::{GcReport, SettleReport, gc, purge, session_dirs, shares};
+pub use upkeep::{GcReport, SettleReport, gc, purge, shares};
 
 /// How much may be captured; 0 is no limit. Beyond it nothing is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -409,7 +413,9 @@ impl SnapshotManager {
         let recorded = self.session.save_manifest(&sheet)?;
         let path = self.session.manifest_path(&recorded);
         record.snapshots.push(recorded);
-        let saved = self.session.save_record(&record, Sync::No);
+        // A session outside of the store's home: what it needs stands in its note before it is taken.
+        let noted = sessions::note(&self.store, &self.session, Some(&sheet), Sync::No);
+        let saved = noted.and_then(|()| Ok(self.session.save_record(&record, Sync::No)?));
         if saved.is_err() {
             // Not recorded, it was never taken. What cannot be removed now is tidied by the next operation.
             let _ = std::fs::remove_file(path);

@@ -41,6 +41,9 @@ pub struct SessionMetadata {
     /// The snapshot that was taken when everything had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_snapshot: Option<u32>,
+    /// Its place among all sessions of a state folder, which no clock decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
     /// A name that was given to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -80,6 +83,7 @@ impl SessionMetadata {
             audit_integrity: None,
             audit_attestation: None,
             final_snapshot: None,
+            sequence: None,
             name: None,
             coverage: None,
             made_uncovered: Vec::new(),

@@ -2,6 +2,11 @@
 //!
 //! The record is what publishes: a manifest that it does not name was never taken, whatever lies in the folder, and one
 //! that differs from what it names is refused. It is replaced as a whole, so a crash leaves the old or the new one.
+//! A record that is damaged all the same is rebuilt from the manifests ([`rebuild`]).
+
+mod kept;
+pub(crate) mod rebuild;
+mod sheets;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,6 +23,11 @@ use crate::node::Time;
 use crate::paths;
 use crate::unlock;
 
+pub use rebuild::{Mended, aside};
+
+/// In the names of damaged files that were set aside.
+pub(crate) const ASIDE: &str = ".damaged-";
+
 /// What went wrong with a session folder.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -31,6 +41,8 @@ pub enum SessionError {
     Thinned { id: SnapshotId },
     #[error("{} is refused: {defect}", path.display())]
     Manifest { path: PathBuf, defect: ManifestDefect },
+    #[error("snapshot {id} is lost: its manifest {} is not there", path.display())]
+    Lost { id: SnapshotId, path: PathBuf },
     #[error("what was opened up to be read cannot be closed again, by {}: {source}", path.display())]
     StaysOpen { path: PathBuf, source: io::Error },
     #[error("{} cannot be read: {what}", path.display())]
@@ -99,6 +111,13 @@ pub struct LateRoot {
 const FORMAT: u32 = 1;
 const FORMAT_LATE: u32 = 2;
 
+/// What stands in the place of a record.
+enum Found {
+    None,
+    Good(Record),
+    Damaged { what: String, bytes: Vec<u8> },
+}
+
 impl Record {
     pub(crate) fn new(roots: Vec<PathBuf>, started: Time) -> Record {
         Record { format: FORMAT, roots, started: (started.seconds, started.nanos), ..Record::default() }
@@ -149,7 +168,7 @@ impl Record {
     fn decode(bytes: &[u8]) -> Result<Record, String> {
         let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if ![FORMAT, FORMAT_LATE].contains(&record.format) {
-            return Err(format!("its format {} is not known", record.format));
+            return Err(unknown_format(record.format));
         }
         if !record.snapshots.iter().all(|recorded| is_manifest_name(&recorded.file)) {
             return Err("it names a file that is no manifest".to_owned());
@@ -162,6 +181,20 @@ impl Record {
             _ => Err("its checksum is wrong".to_owned()),
         }
     }
+}
+
+fn unknown_format(format: u32) -> String {
+    format!("its format {format} is not known")
+}
+
+/// Whether these bytes are a record that a later version wrote: whole, and not to be touched.
+fn is_of_a_later_format(bytes: &[u8]) -> Option<u32> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let found: Format = serde_json::from_slice(bytes).ok()?;
+    (found.format > FORMAT_LATE).then_some(found.format)
 }
 
 /// A folder with snapshots.
@@ -198,16 +231,31 @@ impl Session {
     }
 
     pub(crate) fn create(&self) -> Result<(), SessionError> {
-        for dir in [self.dir.clone(), self.dir.join("snapshots"), self.dir.join("safety")] {
-            file::make_dirs(&dir).map_err(|source| io_error(&dir, source))?;
+        file::make_dirs(&self.dir).map_err(|source| io_error(&self.dir, source))?;
+        self.create_parts()
+    }
+
+    /// The folders in a session's folder, which is there.
+    pub(crate) fn create_parts(&self) -> Result<(), SessionError> {
+        for name in ["snapshots", "safety"] {
+            let dir = self.dir.join(name);
+            file::make_dir(&dir).map_err(|source| io_error(&dir, source))?;
         }
         Ok(())
     }
 
-    /// Clear away what killed processes left: files that were not put in place, manifests that were not recorded.
-    pub(crate) fn tidy(&self, _held: &Held) -> Result<(), SessionError> {
+    /// Clear away what killed processes left: files that were not put in place, manifests that were not recorded. A record
+    /// that is damaged is replaced first.
+    pub(crate) fn tidy(&self, held: &Held) -> Result<(), SessionError> {
         let io = |source| io_error(&self.dir, source);
-        let record = self.record()?;
+        let record = match self.find_record()? {
+            Found::None => None,
+            Found::Good(record) => Some(record),
+            Found::Damaged { .. } => {
+                self.mend(held)?;
+                self.record()?
+            }
+        };
         // What a snapshot could open up belongs to a session that has one already.
         let roots = record.as_ref().map(|record| record.roots.as_slice()).unwrap_or_default();
         unlock::close_again(&self.unlocked_path(), roots)
@@ -223,7 +271,8 @@ impl Session {
         for dir in ["snapshots", "safety"] {
             for entry in std::fs::read_dir(self.dir.join(dir)).map_err(io)? {
                 let path = entry.map_err(io)?.path();
-                if !named.contains(&path) {
+                let aside = path.file_name().is_some_and(|name| name.to_string_lossy().contains(ASIDE));
+                if !aside && !named.contains(&path) {
                     file::remove(&path).map_err(|source| io_error(&path, source))?;
                 }
             }
@@ -271,15 +320,49 @@ impl Session {
         self.dir.join("record.json")
     }
 
-    /// The record; `None` for a folder without any snapshot.
+    /// The record; `None` for a folder without any snapshot. One that is damaged is made anew from the manifests that can
+    /// be read, and replaced by the next operation that holds the session.
     pub fn record(&self) -> Result<Option<Record>, SessionError> {
+        match self.find_record()? {
+            Found::None => Ok(None),
+            Found::Good(record) => Ok(Some(record)),
+            Found::Damaged { what, .. } => {
+                let record = self.rebuild()?.record;
+                let path = self.record_path();
+                if record.snapshots.is_empty() {
+                    Err(SessionError::Record { path, what })
+                } else {
+                    Ok(Some(record))
+                }
+            }
+        }
+    }
+
+    /// Whether the record as it stands on disk is damaged.
+    pub fn is_damaged(&self) -> bool {
+        matches!(self.find_record(), Ok(Found::Damaged { .. }))
+    }
+
+    /// What is wrong with the record as it stands on disk.
+    pub(crate) fn record_damage(&self) -> Result<Option<SessionError>, SessionError> {
         let path = self.record_path();
-        match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(io_error(&path, source)),
-            Ok(bytes) => match Record::decode(&bytes) {
-                Ok(record) => Ok(Some(record)),
-                Err(what) => Err(SessionError::Record { path, what }),
+        match self.find_record()? {
+            Found::Damaged { what, .. } => Ok(Some(SessionError::Record { path, what })),
+            Found::None | Found::Good(_) => Ok(None),
+        }
+    }
+
+    fn find_record(&self) -> Result<Found, SessionError> {
+        let path = self.record_path();
+        let bytes = match file::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::None),
+            other => other.map_err(|source| io_error(&path, source))?,
+        };
+        match Record::decode(&bytes) {
+            Ok(record) => Ok(Found::Good(record)),
+            Err(what) => match is_of_a_later_format(&bytes) {
+                Some(format) => Err(SessionError::Record { path, what: unknown_format(format) }),
+                None => Ok(Found::Damaged { what, bytes }),
             },
         }
     }
@@ -352,7 +435,12 @@ impl Session {
             return Err(SessionError::Thinned { id: id.clone() });
         }
         let path = self.manifest_path(recorded);
-        let bytes = file::read(&path).map_err(|source| io_error(&path, source))?;
+        let bytes = match file::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(SessionError::Lost { id: id.clone(), path });
+            }
+            other => other.map_err(|source| io_error(&path, source))?,
+        };
         let refuse = |defect| SessionError::Manifest { path: path.clone(), defect };
         let sheet = Sheet::decode(&bytes).map_err(refuse)?;
         if content_hash(&bytes) != recorded.manifest || sheet.id != *id {
@@ -362,43 +450,6 @@ impl Session {
             return Err(refuse(ManifestDefect::OtherRoots));
         }
         Ok(sheet)
-    }
-
-    fn kept_path(&self) -> PathBuf {
-        self.dir.join("kept")
-    }
-
-    /// Contents that a restore displaced and no snapshot holds: they stay in the store with the session.
-    pub fn kept(&self) -> Result<Vec<ContentHash>, SessionError> {
-        let path = self.kept_path();
-        let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(|source| io_error(&path, source))?,
-        };
-        let damaged =
-            || SessionError::Record { path: path.clone(), what: "its checksum is wrong".to_owned() };
-        let (sum, hashes) = bytes.split_first_chunk::<32>().ok_or_else(damaged)?;
-        let chunks = hashes.chunks_exact(32);
-        if content_hash(hashes).as_bytes() != sum || !chunks.remainder().is_empty() {
-            return Err(damaged());
-        }
-        Ok(chunks.filter_map(|chunk| chunk.first_chunk().copied().map(ContentHash::from_bytes)).collect())
-    }
-
-    pub(crate) fn note_kept(&self, hash: ContentHash) -> Result<(), SessionError> {
-        let mut all = self.kept()?;
-        if all.contains(&hash) {
-            return Ok(());
-        }
-        all.push(hash);
-        self.save_kept(&all)
-    }
-
-    pub(crate) fn save_kept(&self, all: &[ContentHash]) -> Result<(), SessionError> {
-        let hashes = all.iter().map(|hash| hash.as_bytes().as_slice()).collect::<Vec<_>>().concat();
-        let path = self.kept_path();
-        let bytes = [content_hash(&hashes).as_bytes().as_slice(), &hashes].concat();
-        file::replace(&path, &bytes, Sync::Yes).map_err(|source| io_error(&path, source))
     }
 
     pub fn save_metadata(&self, metadata: &SessionMetadata) -> Result<(), SessionError> {

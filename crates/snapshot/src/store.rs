@@ -15,6 +15,7 @@ mod error;
 mod files;
 mod gc;
 mod hashing;
+mod id;
 mod index;
 mod large;
 mod ledger;
@@ -338,7 +339,8 @@ impl Store {
                 self.tmp.unlink(&name)?;
             }
         }
-        for name in self.root.names()?.iter().filter(|name| name.starts_with(FORMAT) && *name != FORMAT) {
+        let is_temp = |name: &&String| [FORMAT, id::FILE].iter().any(|file| is_temp_of(name, file));
+        for name in self.root.names()?.iter().filter(is_temp) {
             self.root.unlink(name)?;
         }
         for id in view::orphans(&self.packs)? {
@@ -354,6 +356,11 @@ impl Store {
 #[derive(Debug)]
 #[must_use = "another process may settle as soon as this is dropped"]
 pub(crate) struct Turn(#[allow(dead_code, reason = "held, not read")] Lock);
+
+/// A file that was not put in place.
+fn is_temp_of(name: &str, file: &str) -> bool {
+    name.strip_prefix(file).is_some_and(|rest| rest.starts_with('.'))
+}
 
 fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {
     let folder = tmp.open_folder(name)?;
@@ -439,11 +446,16 @@ fn check_format(root: &Folder) -> Result<Format, StoreError> {
 }
 
 fn write_format(root: &Folder) -> Result<(), StoreError> {
-    let name = format!("{FORMAT}.{}", files::unique());
-    let file = root.create(&name)?;
-    let written = pwrite_all(file.as_fd(), format_text(VERSION).as_bytes(), 0)
+    put_file(root, FORMAT, format_text(VERSION).as_bytes())
+}
+
+/// Put a small file in place, as a whole.
+fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    let name = format!("{file}.{}", files::unique());
+    let temp = root.create(&name)?;
+    let written = pwrite_all(temp.as_fd(), bytes, 0)
         .map_err(files::failed("write", &root.path_of(&name)))
-        .and_then(|()| root.rename(&name, root, FORMAT));
+        .and_then(|()| root.rename(&name, root, file));
     if written.is_err() {
         root.unlink(&name)?;
     }

@@ -17,6 +17,8 @@ mod deep;
 mod exclusion;
 #[path = "laws/foreign.rs"]
 mod foreign;
+#[path = "laws/home.rs"]
+mod home;
 #[path = "laws/interface.rs"]
 mod interface;
 #[path = "laws/late.rs"]

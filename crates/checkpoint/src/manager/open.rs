@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use nono_snapshot::session::Record;
-use nono_snapshot::{CaptureOptions, ExclusionConfig, Limits, ManagerOptions, SnapshotManager};
+use nono_snapshot::session::{Record, SessionError};
+use nono_snapshot::{
+    CaptureOptions, Coverage, ExclusionConfig, Limits, ManagerOptions, SnapshotError, SnapshotManager,
+};
 
 use super::CheckpointManager;
 use crate::error::CheckpointError;
@@ -43,14 +45,14 @@ impl Open {
     }
 
     pub(crate) fn record(&self) -> Result<Record, CheckpointError> {
-        let record = self.manager.session().record().map_err(nono_snapshot::SnapshotError::from)?;
+        let record = self.manager.session().record().map_err(SnapshotError::from)?;
         Ok(record.unwrap_or_default())
     }
 
     /// The numbers of files of all checkpoints, after something was taken out of them.
     pub(crate) fn recount(&mut self) -> Result<(), CheckpointError> {
         for line in &mut self.history.checkpoints {
-            let coverage = self.manager.load_manifest(line.snapshot)?.coverage;
+            let Some(coverage) = readable(&self.manager, line.snapshot)? else { continue };
             (line.files, line.left_out) = (coverage.files, coverage.entries_left_out());
             line.stats = None;
         }
@@ -61,11 +63,20 @@ impl Open {
     fn repair(&mut self) -> Result<(), CheckpointError> {
         let record = self.record()?;
         let manager = &self.manager;
-        let coverage = |number| Ok(manager.load_manifest(number)?.coverage);
+        let coverage = |number| readable(manager, number);
         if self.history.repair(&self.folder.hash, &record, coverage)? {
             self.save_history()?;
         }
         Ok(())
+    }
+}
+
+/// What a snapshot covers; nothing where its manifest is damaged or gone.
+fn readable(manager: &SnapshotManager, number: u32) -> Result<Option<Coverage>, CheckpointError> {
+    match manager.load_manifest(number) {
+        Ok(manifest) => Ok(Some(manifest.coverage)),
+        Err(SnapshotError::Session(SessionError::Manifest { .. } | SessionError::Lost { .. })) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -105,7 +116,8 @@ impl CheckpointManager {
         };
         let exclusion = ExclusionConfig { artifacts: true, ..ExclusionConfig::default() };
         let limits = Limits { max_entries, max_bytes: 0 };
-        // A project that has snapshots is what its record says, whatever stands at its path now.
+        // A project that has snapshots is what its record says, whatever stands at its path now. One of which nothing can
+        // be read begins anew.
         let roots = (!folder.has_record()).then(|| folder.project.workdir.clone());
         let mut manager = SnapshotManager::with_options(&folder.dir, roots, exclusion, limits, options)?;
         // The path was judged before: what it leads to by now may be somewhere else.

@@ -35,8 +35,8 @@ pub(crate) use hook::HookArgs;
 pub(crate) use hooks::{HooksArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
 pub(crate) use learn::LearnArgs;
 pub(crate) use rollback::{
-    CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, RecoverArgs, RedoArgs, RestoreArgs, RollbackArgs,
-    RollbackCommand, SessionArg, ShowArgs, TakeBackArgs, UndoArgs, VerifyArgs,
+    CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, RecoverArgs, RedoArgs, RepairArgs, RestoreArgs,
+    RollbackArgs, RollbackCommand, SessionArg, ShowArgs, TakeBackArgs, UndoArgs, VerifyArgs,
 };
 pub(crate) use run::{
     CommonArgs, DiagnosticArgs, PolicyArgs, RunArgs, ShellArgs, WrapArgs, here, profile_ref,

@@ -56,6 +56,10 @@ Without a limit, those of [rollback] in config.toml hold. Running and pinned ses
     /// Complete restores that were cut off
     #[command(after_help = "Example:\n  nono rollback recover")]
     Recover(RecoverArgs),
+    /// Set damaged records aside and make them anew, of sessions and checkpoints
+    #[command(after_help = "Examples:\n  nono rollback repair --dry-run\n  nono rollback repair --json\n\n\
+Exit codes: 0 everything is in order now; 1 something is lost, or could not be put in order.")]
+    Repair(RepairArgs),
 }
 
 /// Which session.
@@ -198,6 +202,16 @@ pub(crate) struct CleanupArgs {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RepairArgs {
+    /// Show what would be done, and stop
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -20,6 +20,7 @@ const COMMANDS: &[&str] = &[
     "rollback unpin",
     "rollback cleanup",
     "rollback recover",
+    "rollback repair",
     "checkpoints",
     "checkpoints status",
     "checkpoints list",

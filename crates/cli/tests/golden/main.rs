@@ -52,6 +52,7 @@ mod rollback_cleanup;
 mod rollback_errors;
 mod rollback_list;
 mod rollback_recover;
+mod rollback_repair;
 mod rollback_restore;
 mod rollback_show;
 mod rollback_undo;

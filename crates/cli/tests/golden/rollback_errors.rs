@@ -126,6 +126,7 @@ fn a_nono_inside_a_sandbox_stays_out_of_it() {
         "rollback unpin last",
         "rollback cleanup --all --yes",
         "rollback recover",
+        "rollback repair",
         "undo --yes",
         "redo --yes",
     ] {

@@ -13,6 +13,7 @@ pub mod settings;
 pub use nono_checkpoint::forget::{Holding, Purged};
 pub use nono_checkpoint::legacy::Legacy;
 pub use nono_checkpoint::manager::{Compared, Completed, Note};
+pub use nono_checkpoint::repair::Repaired;
 pub use nono_checkpoint::unprotected::Unprotected;
 pub use nono_checkpoint::usage::Usage;
 pub use nono_checkpoint::verify::{Lost, Verified};

@@ -7,10 +7,11 @@ use nono_snapshot::session::SessionError;
 use nono_snapshot::{Coverage, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager};
 
 use super::error::RollbackError;
+use super::live::is_live;
 use super::restore::Done;
 use super::room::Room;
 use super::settings::Settings;
-use super::{folder, prune, seals};
+use super::{folder, prune, seals, sequence};
 use crate::audit::Author;
 use crate::pick::{self, Pickable};
 
@@ -119,15 +120,17 @@ impl Catalogue {
                 Ok(entry) => sessions.push(entry),
                 // It was pruned while the list was made.
                 Err(_) if place.symlink_metadata().is_err() => {}
+                // It begins just now, or was killed before its command ran: there is nothing in it.
+                Err(RollbackError::NoSession { .. }) if is_live(&place) || prune::is_unused(&place) => {}
                 Err(error) => problems.push(error),
             }
         }
-        sessions.sort_by_cached_key(|entry| std::cmp::Reverse(pick::age(&entry.metadata.started, &entry.id)));
+        sessions.sort_by_cached_key(|entry| std::cmp::Reverse(sequence::order(entry)));
         Ok((sessions, problems))
     }
 
     /// What stands in `rollbacks/`, without our own files there, by name.
-    fn places(&self) -> Result<Vec<PathBuf>, RollbackError> {
+    pub(super) fn places(&self) -> Result<Vec<PathBuf>, RollbackError> {
         let dir = self.sessions_dir();
         let entries = match std::fs::read_dir(&dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -254,7 +257,7 @@ impl Catalogue {
     ) -> Result<Option<(String, PathBuf)>, RollbackError> {
         for place in self.places()? {
             let dir = folder::follow(&place).unwrap_or_else(|_| place.clone());
-            if own == Some(&*dir) || !super::live::is_live(&dir) {
+            if own == Some(&*dir) || !is_live(&dir) {
                 continue;
             }
             let id = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -285,6 +288,7 @@ fn is_ours(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name == seals::FILE.as_bytes()
         || name == prune::LOCK.as_bytes()
+        || name == sequence::FILE.as_bytes()
         || name.starts_with(prune::ASIDE.as_bytes())
 }
 

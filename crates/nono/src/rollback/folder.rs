@@ -22,6 +22,7 @@ pub(crate) const ELSEWHERE: &str = "elsewhere";
 pub(crate) const METADATA: &str = "session.json";
 pub(crate) const RECORD: &str = "record.json";
 const PINNED: &str = "pinned";
+const LIVE: &str = "live";
 
 /// A whole file of ours; never through a link, never anything but a regular file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -68,11 +69,17 @@ pub(crate) fn follow(place: &Path) -> Result<PathBuf, RollbackError> {
 /// Read a session's folder. `id`: the name that it must have; any for a folder that was made by somebody else.
 pub(crate) fn read_session(dir: &Path, id: Option<&str>) -> Result<SessionEntry, RollbackError> {
     let path = dir.join(METADATA);
-    let metadata = match read_if_there(&path)? {
+    let described = match read_if_there(&path)? {
         Some(bytes) => {
-            serde_json::from_slice(&bytes).map_err(|error| RollbackError::damaged(&path, error))?
+            serde_json::from_slice(&bytes).map(Some).map_err(|error| RollbackError::damaged(&path, error))
         }
-        None => made_up(dir, id)?,
+        None => Ok(None),
+    };
+    let metadata = match described {
+        Ok(Some(metadata)) => metadata,
+        Ok(None) => made_up(dir, id)?,
+        // What cannot be read is told by the record, as if nobody had described it; where that says nothing, it is damaged.
+        Err(damaged) => made_up(dir, id).map_err(|_| damaged)?,
     };
     let foreign = id.is_none();
     let id = match id {
@@ -94,6 +101,19 @@ pub(crate) fn read_session(dir: &Path, id: Option<&str>) -> Result<SessionEntry,
     })
 }
 
+/// Put a damaged file beside its place.
+pub(crate) fn set_aside(path: &Path) -> Result<(), RollbackError> {
+    match std::fs::rename(path, nono_snapshot::session::aside(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(RollbackError::io(path)),
+    }
+}
+
+/// Whether its process was killed after the end of the session was written, and before everything else was.
+pub(crate) fn was_killed(dir: &Path) -> bool {
+    dir.join(LIVE).symlink_metadata().is_ok() && !is_live(dir)
+}
+
 fn status(dir: &Path, metadata: &SessionMetadata) -> Status {
     if is_live(dir) {
         return Status::Live;
@@ -103,7 +123,7 @@ fn status(dir: &Path, metadata: &SessionMetadata) -> Status {
 
 /// What the record says of a session that nobody described. Its last snapshot is taken for its end, if there is more
 /// than the baseline: what came later is somebody else's.
-fn made_up(dir: &Path, id: Option<&str>) -> Result<SessionMetadata, RollbackError> {
+pub(super) fn made_up(dir: &Path, id: Option<&str>) -> Result<SessionMetadata, RollbackError> {
     let nothing = RollbackError::NoSession { path: dir.to_owned(), what: "it has no record of snapshots" };
     let record = Session::new(dir).record()?.ok_or(nothing)?;
     let name = dir.file_name().unwrap_or(OsStr::new("session")).to_string_lossy();

@@ -38,6 +38,9 @@ pub(super) struct Restore {
     pub(super) id: String,
     /// Nanoseconds since 1970.
     pub(super) at: u64,
+    /// Its place among all restores of a state folder, which no clock decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sequence: Option<u64>,
     /// The snapshot that was asked for.
     pub(super) target: SnapshotId,
     pub(super) steps: Vec<Step>,
@@ -91,14 +94,43 @@ impl Default for History {
 }
 
 impl History {
+    /// What was restored. A damaged file tells nothing: what differs from the end of the session is then taken as somebody
+    /// else's and kept.
     pub(super) fn load(session: &Path) -> Result<History, RollbackError> {
+        match History::read(session) {
+            Err(RollbackError::Damaged { .. }) => Ok(History::default()),
+            other => other,
+        }
+    }
+
+    /// The same for the one who holds the session's [`Lock`]: a damaged file is set aside.
+    pub(super) fn load_or_begin(session: &Path) -> Result<History, RollbackError> {
+        match History::read(session) {
+            Err(RollbackError::Damaged { path, .. }) => {
+                folder::set_aside(&path)?;
+                Ok(History::default())
+            }
+            other => other,
+        }
+    }
+
+    /// What is wrong with the file.
+    pub(super) fn damage(session: &Path) -> Option<PathBuf> {
+        match History::read(session) {
+            Err(RollbackError::Damaged { path, .. }) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The same for one who needs what it says: damage is an error.
+    pub(super) fn read(session: &Path) -> Result<History, RollbackError> {
         let path = session.join(FILE);
         let Some(bytes) = folder::read_if_there(&path)? else { return Ok(History::default()) };
         let history: History =
             serde_json::from_slice(&bytes).map_err(|error| RollbackError::damaged(&path, error))?;
         if history.format != FORMAT {
             let what = format!("its format {} is not known", history.format);
-            return Err(RollbackError::damaged(path, what));
+            return Err(RollbackError::Settings { path, what });
         }
         if history.encode().ok().as_ref() != Some(&bytes) {
             return Err(RollbackError::damaged(path, "its checksum is wrong"));
@@ -133,12 +165,19 @@ impl History {
     }
 
     /// A new restore; its id has the session's in it, so that it is one of its kind among all sessions.
-    pub(super) fn begin(&self, session_id: &str, target: SnapshotId, undoes: Option<String>) -> Restore {
+    pub(super) fn begin(
+        &self,
+        session_id: &str,
+        sequence: Option<u64>,
+        target: SnapshotId,
+        undoes: Option<String>,
+    ) -> Restore {
         let next = self.restores.iter().filter_map(Restore::number).max().map_or(1, |last| last + 1);
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         Restore {
             id: format!("{session_id}.{next}"),
             at: u64::try_from(at).unwrap_or(u64::MAX),
+            sequence,
             target,
             steps: Vec::new(),
             pending: None,

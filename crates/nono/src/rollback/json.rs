@@ -6,10 +6,12 @@ use nono_snapshot::SnapshotId;
 use serde_json::{Value, json};
 
 use super::changes::JsonText;
+use super::repair::Repaired;
 use super::{
     ChangeSet, Done, Item, Later, Merge, Plan, RollbackError, RollbackSession, SessionEntry, SnapshotInfo,
     Status, Verified,
 };
+use crate::checkpoints;
 use crate::shapes::{counts, failed, kept, path};
 
 pub fn status(status: Status) -> &'static str {
@@ -46,6 +48,8 @@ pub fn verified(id: &str, found: &Verified) -> Value {
         "session_id": id,
         "good": found.problems.is_empty(),
         "sealed": found.sealed,
+        "interrupted": found.interrupted,
+        "removed": found.removed,
         "snapshots": found.snapshots,
         "objects": found.objects,
         "bytes": found.bytes,
@@ -125,5 +129,35 @@ pub fn done(id: &str, done: &Done) -> Value {
         "still_executes": still_executes(&done.still_executes),
         "failed": failed(&done.failed),
         "interrupted": done.interrupted,
+    })
+}
+
+/// What was, or would be, put in order.
+pub fn repaired(sessions: &Repaired, projects: &checkpoints::Repaired, dry_run: bool) -> Value {
+    let stores = sessions.stores.iter().map(|(dir, store)| {
+        let records = store.records.iter().map(|record| {
+            json!({"session": path(&record.session), "what": record.what, "snapshots": record.snapshots})
+        });
+        let lost = store.lost.iter().map(|lost| {
+            let snapshot = lost.snapshot.as_ref().map(snapshot_id);
+            json!({"session": path(&lost.session), "snapshot": snapshot, "manifest": path(&lost.manifest)})
+        });
+        json!({
+            "store": path(dir),
+            "new_id": store.id,
+            "records_rebuilt": records.collect::<Vec<_>>(),
+            "lost": lost.collect::<Vec<_>>(),
+            "notes_replaced": store.notes_replaced.len(),
+            "notes_removed": store.notes_removed.len(),
+            "notes_set_aside": store.notes_aside.iter().map(|note| path(note)).collect::<Vec<_>>(),
+            "debris_removed": store.debris,
+        })
+    });
+    let files = sessions.files.iter().chain(&projects.files);
+    json!({
+        "dry_run": dry_run,
+        "stores": stores.collect::<Vec<_>>(),
+        "files_set_aside": files.map(|file| path(file)).collect::<Vec<_>>(),
+        "problems": sessions.problems.iter().chain(&projects.problems).collect::<Vec<_>>(),
     })
 }

@@ -152,8 +152,7 @@ impl Catalogue {
         match self.set_aside(&entry) {
             Ok(None) => {}
             Ok(Some(aside)) => {
-                let removed = sys::remove_tree(&aside).map_err(RollbackError::io(aside));
-                pruned.problems.extend(removed.err());
+                pruned.problems.extend(remove_tree(&aside).err());
                 pruned.removed.push(entry);
             }
             Err(error) => pruned.problems.push(error),
@@ -168,8 +167,11 @@ impl Catalogue {
             return Ok(None);
         }
         let aside = self.sessions_dir().join(format!("{ASIDE}{}", entry.id));
-        std::fs::rename(dir, &aside).map_err(RollbackError::io(dir))?;
-        Ok(Some(aside))
+        match std::fs::rename(dir, &aside) {
+            // Another one removed it, which is what was wanted.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.map(|()| Some(aside)).map_err(RollbackError::io(dir)),
+        }
     }
 
     /// What killed processes left: removals that were cut off, and places that never became a session.
@@ -184,9 +186,9 @@ impl Catalogue {
             if aside || is_unused(&path) {
                 found = true;
                 if let Some(there) = folder::follow(&path).ok().filter(|there| !aside && *there != path) {
-                    pruned.problems.extend(sys::remove_tree(&there).map_err(RollbackError::io(there)).err());
+                    pruned.problems.extend(remove_tree(&there).err());
                 }
-                pruned.problems.extend(sys::remove_tree(&path).map_err(RollbackError::io(path)).err());
+                pruned.problems.extend(remove_tree(&path).err());
             }
         }
         Ok(found)
@@ -273,7 +275,7 @@ fn try_lock(path: &Path) -> Result<Tried, RollbackError> {
 
 /// A place that never became a session: its process was killed before a baseline was recorded, so no command ran and
 /// there is nothing to restore. Anything in it that such a process cannot have left keeps it.
-fn is_unused(place: &Path) -> bool {
+pub(super) fn is_unused(place: &Path) -> bool {
     let is_dir = place.symlink_metadata().is_ok_and(|meta| meta.is_dir());
     // The mark first: it goes only when the session, or the note where it is, is complete.
     if !is_dir || is_live(place) {
@@ -297,6 +299,14 @@ fn holds_only(dir: &Path, known: &[&str]) -> bool {
     match std::fs::read_dir(dir) {
         Ok(mut names) => names.all(|name| name.is_ok_and(|name| expected(&name.file_name()))),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Remove what is there, if another one did not do so already.
+fn remove_tree(path: &Path) -> Result<(), RollbackError> {
+    match sys::remove_tree(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(RollbackError::io(path)),
     }
 }
 

@@ -188,7 +188,8 @@ impl RollbackSession {
     fn put_back(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
         let (lock, history) = self.history()?;
         let since = self.since()?.unwrap_or_default();
-        let restore = history.begin(&self.entry.id, choice.snapshot.clone(), None);
+        let sequence = self.catalogue.next_sequence()?;
+        let restore = history.begin(&self.entry.id, sequence, choice.snapshot.clone(), None);
         let mut under = Under::new(lock, history, restore);
         let mut done = Done::default();
         let target = &choice.snapshot;
@@ -317,7 +318,9 @@ impl RollbackSession {
         let id = SnapshotId::Number(last);
         let root = record.find(&id).map(|recorded| recorded.merkle_root);
         let named = usize::try_from(last).ok().and_then(|last| metadata.merkle_roots.get(last)).copied();
-        Ok((named.is_some() && named == root).then_some(id))
+        // One whose manifest is damaged is as good as none: the others can be restored without it.
+        let there = named.is_some() && named == root && self.manager.can_read(&id)?;
+        Ok(there.then_some(id))
     }
 
     /// What the session, or a restore of ours, may have left at a path. None: that cannot be told.
@@ -340,7 +343,12 @@ impl RollbackSession {
         let from = history.restores.iter().position(|restore| restore.id == id).map_or(0, |at| at + 1);
         let steps = history.restores.iter().skip(from).flat_map(|restore| &restore.steps);
         let own = |id: &&SnapshotId| matches!(id, SnapshotId::Number(_)) && record.find(id).is_some();
-        let mut targets: Vec<SnapshotId> = steps.map(|step| &step.target).filter(own).cloned().collect();
+        let mut targets: Vec<SnapshotId> = Vec::new();
+        for target in steps.map(|step| &step.target).filter(own) {
+            if self.manager.can_read(target)? {
+                targets.push(target.clone());
+            }
+        }
         targets.sort();
         targets.dedup();
         Ok(targets)
@@ -351,7 +359,7 @@ impl RollbackSession {
         // With the lock held: whoever begins now sees it, and whoever began before is seen.
         self.refuse_live()?;
         self.catalogue.refuse_restoring(self.manager.roots(), &self.entry.dir)?;
-        Ok((lock, History::load(&self.entry.dir)?))
+        Ok((lock, History::load_or_begin(&self.entry.dir)?))
     }
 
     /// One step of the engine, written down before and after.

@@ -222,6 +222,7 @@ impl Tracking {
         manager.observe(());
         warnings.extend(room::gaps(&baseline.coverage));
         let mut metadata = SessionMetadata::new(&plan.id, plan.command.clone(), manager.roots().to_vec());
+        metadata.sequence = catalogue.next_sequence()?;
         metadata.name.clone_from(&plan.name);
         metadata.snapshot_count = 1;
         metadata.merkle_roots = vec![baseline.merkle_root];

@@ -23,7 +23,7 @@ impl RollbackSession {
     /// What undoing a restore would do. `undo`: the id that the restore gave; the last one that was not undone if none.
     pub fn plan_undo(&mut self, undo: Option<&str>) -> Result<Plan, RollbackError> {
         self.ready(&SnapshotId::Number(0))?;
-        let history = History::load(&self.entry.dir)?;
+        let history = History::read(&self.entry.dir)?;
         let (_, steps) = self.to_undo(&history, undo)?;
         let mut plan = Plan::default();
         let mut before: Vec<PathBuf> = Vec::new();
@@ -43,7 +43,7 @@ impl RollbackSession {
 
     pub fn undo(&mut self, undo: Option<&str>) -> Result<Done, RollbackError> {
         self.ready(&SnapshotId::Number(0))?;
-        let history = History::load(&self.entry.dir)?;
+        let history = History::read(&self.entry.dir)?;
         let (id, steps) = self.to_undo(&history, undo)?;
         let target = steps.first().map_or(SnapshotId::Number(0), |back| back.step.safety.clone());
         let subject = self.subject(history.find(&id)).to(target);
@@ -54,7 +54,8 @@ impl RollbackSession {
         let (lock, history) = self.history()?;
         let (id, steps) = self.to_undo(&history, undo)?;
         let target = steps.first().map_or(SnapshotId::Number(0), |back| back.step.safety.clone());
-        let restore = history.begin(&self.entry.id, target, Some(id));
+        let sequence = self.catalogue.next_sequence()?;
+        let restore = history.begin(&self.entry.id, sequence, target, Some(id));
         let mut under = Under::new(lock, history, restore);
         let mut done = Done::default();
         self.take_back(&mut under, steps, &mut done)?;
@@ -221,10 +222,12 @@ impl Catalogue {
     /// The session whose restore is the last one that was not undone.
     pub fn last_restored(&self) -> Result<SessionEntry, RollbackError> {
         let (sessions, _) = self.list()?;
-        let mut last: Option<(u64, SessionEntry)> = None;
+        let mut last: Option<((Option<u64>, u64), SessionEntry)> = None;
         for entry in sessions {
             let history = History::load(&entry.dir)?;
-            let Some(at) = history.last_to_undo().map(|restore| restore.at) else { continue };
+            let Some(at) = history.last_to_undo().map(|restore| (restore.sequence, restore.at)) else {
+                continue;
+            };
             if last.as_ref().is_none_or(|(then, _)| *then < at) {
                 last = Some((at, entry));
             }

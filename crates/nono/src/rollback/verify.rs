@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use nono_snapshot::hash::content_hash;
-use nono_snapshot::session::Record;
-use nono_snapshot::{SessionMetadata, VerifyReport};
+use nono_snapshot::session::{Record, Recorded};
+use nono_snapshot::{Checks, SessionMetadata, SnapshotId, VerifyReport};
 
 use super::catalogue::{RollbackSession, Status};
 use super::error::RollbackError;
@@ -19,13 +19,31 @@ pub struct Verified {
     pub bytes: u64,
     /// The session was sealed when it ended, and the seal fits.
     pub sealed: bool,
+    /// It was killed, so there is no seal: what it has was checked.
+    pub interrupted: bool,
+    /// It was removed while it was checked.
+    pub removed: bool,
     pub problems: Vec<String>,
 }
 
 impl RollbackSession {
     /// Recompute every tree and object, and compare with the roots in `session.json` and in the ledger of seals.
     pub fn verify(&mut self) -> Result<Verified, RollbackError> {
-        let report = self.manager.verify()?;
+        self.verify_with(&mut Checks::default())
+    }
+
+    /// The same for one of several sessions: what they have in common is checked once.
+    pub fn verify_with(&mut self, checks: &mut Checks) -> Result<Verified, RollbackError> {
+        let verified = self.check(checks);
+        // What another one removes is gone, and neither good nor bad.
+        if self.entry.dir.symlink_metadata().is_err() {
+            return Ok(Verified { removed: true, ..Verified::default() });
+        }
+        verified
+    }
+
+    fn check(&mut self, checks: &mut Checks) -> Result<Verified, RollbackError> {
+        let report = self.manager.verify_with(checks)?;
         let mut verified = Verified {
             objects: report.store.objects,
             bytes: report.store.bytes,
@@ -35,21 +53,19 @@ impl RollbackSession {
         // A record that cannot be read is among the engine's problems already.
         if let Ok(Some(record)) = self.manager.session().record() {
             verified.snapshots = record.snapshots.iter().filter(|recorded| !recorded.thinned).count();
-            let metadata = self.metadata_now()?;
-            verified
-                .problems
-                .extend(metadata.iter().flat_map(|(_, metadata)| self.compare(metadata, &record)));
-            self.check_seal(metadata.as_ref().map(|(bytes, _)| bytes.as_slice()), &record, &mut verified)?;
+            let bytes = folder::read_if_there(&self.metadata_path())?;
+            match bytes.as_deref().map(serde_json::from_slice::<SessionMetadata>).transpose() {
+                Ok(metadata) => {
+                    let compare = |metadata: &SessionMetadata| self.compare(metadata, &record);
+                    verified.problems.extend(metadata.iter().flat_map(compare));
+                }
+                Err(error) => {
+                    verified.problems.push(RollbackError::damaged(self.metadata_path(), error).to_string());
+                }
+            }
+            self.check_seal(bytes.as_deref(), &record, &mut verified)?;
         }
         Ok(verified)
-    }
-
-    /// `session.json` as it is on the disk now; a session of the library may have none.
-    fn metadata_now(&self) -> Result<Option<(Vec<u8>, SessionMetadata)>, RollbackError> {
-        let path = self.metadata_path();
-        let Some(bytes) = folder::read_if_there(&path)? else { return Ok(None) };
-        let parsed = serde_json::from_slice(&bytes).map_err(|error| RollbackError::damaged(path, error))?;
-        Ok(Some((bytes, parsed)))
     }
 
     fn metadata_path(&self) -> PathBuf {
@@ -62,7 +78,10 @@ impl RollbackSession {
         let numbered = folder::numbered(record);
         let mut problems = Vec::new();
         for (number, root) in metadata.merkle_roots.iter().enumerate() {
-            match numbered.get(number) {
+            let is_it = |one: &&&Recorded| {
+                one.snapshot() == SnapshotId::Number(u32::try_from(number).unwrap_or(u32::MAX))
+            };
+            match numbered.iter().find(is_it) {
                 Some(recorded) if recorded.merkle_root == *root => {}
                 Some(_) => problems.push(format!(
                     "snapshot {number}: its root in {} is another than in the record",
@@ -89,7 +108,9 @@ impl RollbackSession {
         verified.problems.extend(ledger.problems.iter().cloned());
         let id = &self.entry.id;
         let Some(seal) = ledger.of(id) else {
-            if self.entry.status == Status::Finished {
+            verified.interrupted =
+                self.entry.status == Status::Interrupted || folder::was_killed(&self.entry.dir);
+            if self.entry.status == Status::Finished && !verified.interrupted {
                 verified.problems.push(format!("session {id} has ended, but there is no seal of it"));
             }
             return Ok(());

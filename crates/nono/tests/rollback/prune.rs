@@ -157,11 +157,13 @@ fn what_a_killed_process_left_is_finished() {
 }
 
 #[test]
-fn damaged_foreign_and_cut_off_ones_are_not_touched() {
+fn unreadable_foreign_and_cut_off_ones_are_not_touched() {
     let world = World::new();
     sessions(&world, 3);
     let dir = world.catalogue.sessions_dir();
-    fs::write(dir.join(id(1)).join("session.json"), "{").unwrap();
+    for name in ["session.json", "record.json", "snapshots/000.json", "snapshots/001.json"] {
+        fs::write(dir.join(id(1)).join(name), "{").unwrap();
+    }
     fs::write(dir.join(id(2)).join("restore.journal"), "a restore was cut off").unwrap();
     fs::write(dir.join("stranger"), "").unwrap();
     let all = Retention { all: true, ..Retention::default() };
@@ -171,13 +173,14 @@ fn damaged_foreign_and_cut_off_ones_are_not_touched() {
     }
 }
 
-/// A session whose record cannot be read keeps the store from being collected: that is said, and no session is given up
-/// for room that would not be won.
+/// A session of a later version keeps the store from being collected, because nobody knows what it needs: that is said,
+/// and no session is given up for room that would not be won.
 #[test]
 fn nothing_goes_by_size_where_nothing_can_be_freed() {
     let world = World::new();
     sessions(&world, 3);
-    fs::write(world.catalogue.sessions_dir().join(id(1)).join("record.json"), "{").unwrap();
+    let later = r#"{"format": 99}"#;
+    fs::write(world.catalogue.sessions_dir().join(id(1)).join("record.json"), later).unwrap();
     let pruned = world.catalogue.prune(&bytes(1), false).unwrap();
     assert!(matches!(pruned.problems[..], [RollbackError::Snapshot(_)]), "{pruned:?}");
     assert!(pruned.removed.is_empty() && pruned.over_budget, "{pruned:?}");

@@ -128,7 +128,9 @@ fn rules(error: RulesError) -> Result<Told, Other> {
 fn session(error: SessionError) -> Told {
     match error {
         SessionError::Io { path, source } => (system(&source), Some(path)),
-        SessionError::Record { path, .. } | SessionError::Manifest { path, .. } => ("damaged", Some(path)),
+        SessionError::Record { path, .. }
+        | SessionError::Manifest { path, .. }
+        | SessionError::Lost { path, .. } => ("damaged", Some(path)),
         SessionError::NoSnapshot { dir, .. } => ("no_snapshot", Some(dir)),
         SessionError::Thinned { .. } => ("thinned", None),
         SessionError::StaysOpen { path, .. } => ("stays_open", Some(path)),

@@ -1,20 +1,22 @@
 //! Checking: every object of the store, every snapshot of a session down to the last file, and what is lost where.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use super::upkeep::{caches, each_object, sessions};
+use super::sessions::sessions;
+use super::upkeep::{caches, each_object};
 use super::{SnapshotError, SnapshotManager};
+use crate::hash::TreeId;
 use crate::manifest::{Sheet, SnapshotId};
 use crate::node::Kind;
 use crate::objects::StoreObjects;
 use crate::paths;
 use crate::session::Record;
 use crate::state::Objects;
-use crate::store::{Key, Verified};
+use crate::store::{Key, Store, Verified};
 
 /// What a check of everything found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct VerifyReport {
     /// The store's files, each object in them.
     pub store: Verified,
@@ -43,33 +45,81 @@ pub struct CacheProblem {
     pub path: PathBuf,
 }
 
+/// What checks of several sessions have in common: each store is read once, and so is each tree in which all is well.
+#[derive(Debug, Default)]
+pub struct Checks {
+    stores: HashMap<PathBuf, StoreChecks>,
+}
+
+#[derive(Debug, Default)]
+struct StoreChecks {
+    /// What the check of the store itself found, once it was made.
+    report: Option<VerifyReport>,
+    /// Trees with everything below them.
+    good: HashSet<TreeId>,
+}
+
+impl Checks {
+    fn of(&mut self, store: &Store) -> &mut StoreChecks {
+        self.stores.entry(store.dir().to_owned()).or_default()
+    }
+}
+
 impl SnapshotManager {
     /// Check everything: each object in the store, and each snapshot of this session down to the last file.
     pub fn verify(&mut self) -> Result<VerifyReport, SnapshotError> {
+        self.verify_with(&mut Checks::default())
+    }
+
+    /// The same for one of several sessions.
+    pub fn verify_with(&mut self, checks: &mut Checks) -> Result<VerifyReport, SnapshotError> {
         self.background.stop();
+        let checks = checks.of(&self.store);
+        let mut report = match &checks.report {
+            Some(report) => report.clone(),
+            None => self.verify_store()?,
+        };
+        if checks.report.is_none() && !report.store.cancelled {
+            checks.report = Some(report.clone());
+        }
+        report.snapshots.extend(self.verify_trees_of_session(&mut checks.good));
+        Ok(report)
+    }
+
+    /// The store and what belongs to no session.
+    fn verify_store(&self) -> Result<VerifyReport, SnapshotError> {
         let observer = &*self.observer;
         let store =
             self.store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
         let caches = caches(&self.store)?.into_iter().filter(|(_, cache)| cache.is_none());
-        let mut report = VerifyReport {
+        let note = |path: PathBuf| format!("{}: it should name a session outside", path.display());
+        let damaged = sessions(&self.store)?.damaged.into_iter();
+        Ok(VerifyReport {
             store,
-            snapshots: Vec::new(),
+            snapshots: damaged.map(|path| SnapshotProblem { id: None, what: note(path) }).collect(),
             caches: caches.map(|(path, _)| CacheProblem { path }).collect(),
-        };
-        let (_, damaged) = sessions(&self.store)?;
-        let note = |path: PathBuf| format!("{}: it should name a session's folder", path.display());
-        report
-            .snapshots
-            .extend(damaged.into_iter().map(|path| SnapshotProblem { id: None, what: note(path) }));
-        report.snapshots.extend(self.verify_session());
-        Ok(report)
+        })
     }
 
     /// Check this session alone: its record, its manifests and the trees they name. The objects themselves are not read.
     pub fn verify_session(&self) -> Vec<SnapshotProblem> {
+        self.verify_trees_of_session(&mut HashSet::new())
+    }
+
+    /// The same for one of several sessions.
+    pub fn verify_session_with(&self, checks: &mut Checks) -> Vec<SnapshotProblem> {
+        self.verify_trees_of_session(&mut checks.of(&self.store).good)
+    }
+
+    fn verify_trees_of_session(&self, good: &mut HashSet<TreeId>) -> Vec<SnapshotProblem> {
         let mut problems = Vec::new();
+        let damage = self.session.record_damage();
+        problems.extend(
+            damage.unwrap_or_else(Some).map(|error| SnapshotProblem { id: None, what: error.to_string() }),
+        );
         match self.session.record() {
-            Ok(Some(record)) => self.verify_snapshots(&record, &mut problems),
+            Ok(Some(record)) => self.verify_snapshots(&record, good, &mut problems),
+            Err(_) if !problems.is_empty() => {}
             Ok(None) => {}
             Err(error) => problems.push(SnapshotProblem { id: None, what: error.to_string() }),
         }
@@ -125,7 +175,12 @@ impl SnapshotManager {
         }
     }
 
-    fn verify_snapshots(&self, record: &Record, problems: &mut Vec<SnapshotProblem>) {
+    fn verify_snapshots(
+        &self,
+        record: &Record,
+        good: &mut HashSet<TreeId>,
+        problems: &mut Vec<SnapshotProblem>,
+    ) {
         let objects = StoreObjects::new(&self.store);
         for recorded in record.snapshots.iter().filter(|recorded| !recorded.thinned) {
             let id = recorded.snapshot();
@@ -140,7 +195,14 @@ impl SnapshotManager {
             if (sheet.merkle_root(), sheet.state_root()) != (recorded.merkle_root, recorded.state_root) {
                 report("its digests are not those that were recorded".to_owned());
             }
-            self.verify_trees(&sheet, &objects, &mut report);
+            let before = problems.len();
+            self.verify_trees(&sheet, &objects, good, &mut |what| {
+                problems.push(SnapshotProblem { id: Some(id.clone()), what });
+            });
+            // What was found here is found again in every other snapshot that has it.
+            if problems.len() > before {
+                good.clear();
+            }
         }
         for late in &record.late {
             if let Err(error) = self.first_state(record, late) {
@@ -151,7 +213,13 @@ impl SnapshotManager {
     }
 
     /// Every node and content of a snapshot is in the store, and every node has the digest that its parent names.
-    fn verify_trees(&self, sheet: &Sheet, objects: &dyn Objects, report: &mut impl FnMut(String)) {
+    fn verify_trees(
+        &self,
+        sheet: &Sheet,
+        objects: &dyn Objects,
+        good: &mut HashSet<TreeId>,
+        report: &mut impl FnMut(String),
+    ) {
         for hash in sheet.rules.iter().flatten() {
             if let Err(error) = self.store.read(Key::rules(*hash)) {
                 report(error.to_string());
@@ -165,11 +233,10 @@ impl SnapshotManager {
             }
         }
         let mut wrong = Vec::new();
-        let mut seen = HashSet::new();
         let walked = each_object(
             &sheet.state,
             objects,
-            &mut seen,
+            good,
             |hash| {
                 contents.insert(hash);
             },

@@ -35,8 +35,7 @@ impl SnapshotManager {
         let held = self.enter()?;
         edits.iter().try_for_each(|(path, _)| self.ensure_tracked(path))?;
         let record = self.recorded()?;
-        let last = record.newest().ok_or_else(|| self.no_baseline())?;
-        let rules_of = self.session.sheet(&record, &SnapshotId::Number(last))?;
+        let rules_of = self.session.newest_sheet(&record)?.ok_or_else(|| self.no_baseline())?;
         let frozen = self.frozen_rules(&rules_of)?;
         let (rules, limits) = (RulesFrom::Frozen(&frozen), super::Limits::NONE);
         let captured = self.capture(&rules_of.state.paths(), rules, Some(&rules_of.state), limits, true)?;

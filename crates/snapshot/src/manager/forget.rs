@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{SnapshotError, SnapshotManager, upkeep};
+use super::{SnapshotError, SnapshotManager, sessions};
 use crate::coverage::Coverage;
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
@@ -41,8 +41,11 @@ impl SnapshotManager {
         let mut purge = Purge { objects: &StoreObjects::new(&store), path, contents: HashSet::new() };
         let mut made: HashMap<TreeId, Vec<u8>> = HashMap::new();
         let mut rewritten = Vec::new();
-        for (at, recorded) in record.snapshots.iter().enumerate().filter(|(_, recorded)| !recorded.thinned) {
-            let sheet = self.session.sheet(&record, &recorded.snapshot())?;
+        for (at, recorded) in record.snapshots.iter().enumerate() {
+            // One whose manifest is damaged keeps nothing in the store.
+            let Some(sheet) = self.session.sheet_if_readable(&record, &recorded.snapshot())? else {
+                continue;
+            };
             rewritten.extend(purge.sheet(sheet, &mut made)?.map(|sheet| (at, sheet)));
         }
         for (tree, bytes) in made {
@@ -61,7 +64,7 @@ impl SnapshotManager {
         self.session.save_record(&record, Sync::Yes)?;
         drop(published);
         let contents = purge.contents;
-        let kept = self.session.kept()?;
+        let kept = self.session.kept_keys()?;
         let stays: Vec<ContentHash> = kept.iter().filter(|hash| !contents.contains(hash)).copied().collect();
         if stays.len() != kept.len() {
             self.session.save_kept(&stays)?;
@@ -161,20 +164,22 @@ pub fn holders(
     let wanted: HashSet<ContentHash> = contents.iter().copied().collect();
     let objects = StoreObjects::new(store);
     let mut all = Vec::new();
-    for dir in upkeep::session_dirs(store)?.into_iter().filter(|dir| dir.is_dir()) {
+    for dir in sessions::session_dirs(store)? {
         let session = Session::new(&dir);
-        let Some(record) = session.record()? else { continue };
+        // Nothing of a session that cannot be read at all holds anything.
+        let Ok(Some(record)) = session.record() else { continue };
         let mut paths = BTreeSet::new();
         let mut seen = HashSet::new();
-        for recorded in record.snapshots.iter().filter(|recorded| !recorded.thinned) {
-            if seen.insert(recorded.merkle_root) {
-                let sheet = session.sheet(&record, &recorded.snapshot())?;
+        for (recorded, sheet) in session.sheets(&record) {
+            if let Some(sheet) = sheet?
+                && seen.insert(recorded.merkle_root)
+            {
                 let files = crate::files::files(&sheet.state, &objects)?;
                 let holds = files.into_iter().filter(|(_, file)| wanted.contains(&file.hash));
                 paths.extend(holds.map(|(path, _)| path));
             }
         }
-        if !paths.is_empty() || session.kept()?.iter().any(|hash| wanted.contains(hash)) {
+        if !paths.is_empty() || session.kept_keys()?.iter().any(|hash| wanted.contains(hash)) {
             all.push((dir, paths));
         }
     }

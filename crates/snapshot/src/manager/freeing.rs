@@ -45,7 +45,7 @@ pub struct Freed {
 /// is what goes with it.
 pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotError> {
     let stays = |dir: &Path, id: Option<&SnapshotId>| !candidates.iter().any(|one| one.has(dir, id));
-    let mut marked = live(store, &stays, &mut Vec::new())?;
+    let (mut marked, _) = live(store, &stays)?;
     let mut chunks = Vec::new();
     for key in &marked.others {
         chunks.extend(store.chunks_in(*key)?);
@@ -71,14 +71,15 @@ pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotE
 /// Mark what a candidate needs; how many bytes that adds.
 fn add(store: &Store, candidate: &Candidate, marked: &mut Live) -> Result<u64, SnapshotError> {
     let session = Session::new(&candidate.dir);
-    let Some(record) = session.record()? else { return Ok(0) };
+    // What a damaged record or manifest needs is not known to be freed.
+    let Ok(Some(record)) = session.record() else { return Ok(0) };
     let mut new: Vec<Key> = Vec::new();
     let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
     for id in there.map(crate::session::Recorded::snapshot) {
         if !candidate.has(&candidate.dir, Some(&id)) {
             continue;
         }
-        let sheet = session.sheet(&record, &id)?;
+        let Ok(sheet) = session.sheet(&record, &id) else { continue };
         let (mut trees, mut others) =
             (Vec::new(), sheet.rules.iter().flatten().map(|hash| Key::rules(*hash)).collect::<Vec<_>>());
         let content = |hash: ContentHash| others.push(Key::from(hash));

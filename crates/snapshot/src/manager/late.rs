@@ -30,8 +30,8 @@ impl SnapshotManager {
     /// Whether what stands at `path` (absolute) is captured with the roots there are.
     pub fn is_tracked(&self, path: &Path) -> Result<bool, SnapshotError> {
         let record = self.recorded()?;
-        let last = record.newest().ok_or_else(|| self.no_baseline())?;
-        self.is_covered(&self.session.sheet(&record, &SnapshotId::Number(last))?, path)
+        let last = self.session.newest_sheet(&record)?.ok_or_else(|| self.no_baseline())?;
+        self.is_covered(&last, path)
     }
 
     /// Track one more path from now on, and capture it now: a snapshot whose other roots are as in the last one, unseen.
@@ -48,7 +48,7 @@ impl SnapshotManager {
         let held = self.enter()?;
         let mut record = self.recorded()?;
         let last = record.last_number().ok_or_else(|| self.no_baseline())?;
-        let before = self.session.sheet(&record, &SnapshotId::Number(last))?;
+        let before = self.session.newest_sheet(&record)?.ok_or_else(|| self.no_baseline())?;
         if self.is_covered(&before, path)? {
             return Ok(None);
         }

@@ -23,6 +23,11 @@ impl SnapshotManager {
         Ok(self.manifest(sheet, durable))
     }
 
+    /// Whether a snapshot that is recorded can be read: it was not given up, and its manifest is not damaged.
+    pub fn can_read(&self, id: &SnapshotId) -> Result<bool, SnapshotError> {
+        Ok(self.session.sheet_if_readable(&self.recorded()?, id)?.is_some())
+    }
+
     /// All snapshots, in the order they were taken.
     pub fn snapshots(&self) -> Result<Vec<SnapshotId>, SnapshotError> {
         let record = self.session.record()?.unwrap_or_default();

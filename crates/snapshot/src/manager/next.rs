@@ -171,13 +171,9 @@ impl SnapshotManager {
     }
 }
 
-/// The number of the last snapshot, and the snapshot itself unless it was given up.
+/// The number of the last snapshot, and the snapshot itself unless it was given up or its manifest is damaged.
 fn last_of(record: &Record, session: &Session) -> Result<(u32, Option<Sheet>), SnapshotError> {
     let none = || SnapshotError::NoBaseline { dir: session.dir().to_owned() };
     let last = record.last_number().ok_or_else(none)?;
-    match session.sheet(record, &SnapshotId::Number(last)) {
-        Ok(sheet) => Ok((last, Some(sheet))),
-        Err(SessionError::Thinned { .. }) => Ok((last, None)),
-        Err(error) => Err(error.into()),
-    }
+    Ok((last, session.sheet_if_readable(record, &SnapshotId::Number(last))?))
 }

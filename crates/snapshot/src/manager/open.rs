@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::background::Background;
-use super::{Limits, ManagerOptions, SnapshotError, SnapshotManager, roots, upkeep};
+use super::{Limits, ManagerOptions, SnapshotError, SnapshotManager, roots, sessions};
 use crate::exclusion::{ExclusionConfig, Rules};
 use crate::node::Time;
 use crate::read;
-use crate::session::{Held, Record, Session};
+use crate::session::{Held, Record, Session, SessionError};
 use crate::state::Observer;
 use crate::store::Store;
 
@@ -58,7 +58,14 @@ impl SnapshotManager {
         let mut exclusion = exclusion;
         exclusion.force_include.extend(forced);
         let held = super::hold(&session, &observer)?;
-        let record = session.record()?;
+        let record = match session.record() {
+            // Nothing of it can be read: it is set aside, and the session begins anew.
+            Err(SessionError::Record { .. }) if session.is_damaged() => {
+                session.mend(&held)?;
+                None
+            }
+            other => other?,
+        };
         if let Some(record) = &record
             && !roots.is_empty()
             && record.roots != roots
@@ -97,7 +104,8 @@ impl SnapshotManager {
         let is_own = own.symlink_metadata().is_ok_and(|meta| meta.is_dir());
         let store = if is_own { Some(own) } else { options.store.clone().filter(|store| store.is_dir()) };
         let store = store.ok_or_else(|| SnapshotError::NoStore { dir: session.dir().to_owned() })?;
-        session.create()?;
+        // One that is removed meanwhile is not made again.
+        session.create_parts()?;
         let held = session.hold()?;
         let none = || SnapshotError::NoSession { dir: session.dir().to_owned() };
         let record = session.record()?.ok_or_else(none)?;
@@ -123,7 +131,7 @@ impl SnapshotManager {
             Some(quota) => store.with_quota(quota.clone()),
             None => store,
         });
-        upkeep::register(&store, &session)?;
+        sessions::register(&store, &session)?;
         Ok(SnapshotManager {
             session,
             store,

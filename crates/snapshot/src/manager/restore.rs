@@ -249,6 +249,9 @@ impl SnapshotManager {
             // A note without a journal is removed by the next operation: no reason to call the restore a failure.
             let _ = self.withdraw(id);
         }
+        if !outcome.kept.is_empty() {
+            super::sessions::note(&self.store, &self.session, None, Sync::Yes)?;
+        }
         Ok(Restored { outcome, safety })
     }
 

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use super::SnapshotError;
-use super::upkeep::{mark_durable, session_dirs};
+use super::sessions::session_dirs;
+use super::upkeep::mark_durable;
 use crate::session::Session;
 use crate::store::{Store, StoreError};
 

@@ -1,20 +1,20 @@
-//! What a store needs besides captures: settling, checking, and the collection of what no session names any more.
+//! What a store needs besides captures: settling, and the collection of what no session needs any more.
 //!
-//! A store knows its sessions: each manager leaves a note with its folder. A session whose folder is gone holds nothing
-//! any more; one whose folder cannot be read stops the collection, because what it needs cannot be known.
+//! [`super::sessions`] tells which sessions there are. What is damaged of one of them needs nothing any more that could be
+//! named: it is reported, and everything else that the session needs is kept. The collection stops only where it cannot
+//! know what is needed: a folder that cannot be read, or a session of which nothing but its name is known.
 
 use std::collections::HashSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use super::sessions::{Note, Sessions, drop_notes, sessions};
 use super::{SnapshotError, SnapshotManager};
 use crate::cache::Cache;
 use crate::file::{self, Sync};
-use crate::hash::{ContentHash, TreeId, content_hash};
+use crate::hash::{ContentHash, TreeId};
 use crate::manifest::{Sheet, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;
-use crate::paths;
 use crate::session::{Record, Session, SessionError};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, Key, Settled, Shares, Store};
@@ -31,89 +31,12 @@ pub struct SettleReport {
 #[derive(Debug)]
 pub struct GcReport {
     pub store: Collected,
-    /// Sessions whose folders are gone.
+    /// Sessions outside of the store's home whose folders were removed.
     pub forgotten: Vec<PathBuf>,
-}
-
-const SESSIONS: &str = "sessions";
-
-fn sessions_dir(store: &Store) -> PathBuf {
-    store.dir().join(SESSIONS)
-}
-
-/// Let the store know of a session.
-pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| SnapshotError::Session(SessionError::Io { path, source })
-    };
-    for dir in [sessions_dir(store), store.dir().join("cache")] {
-        file::make_dirs(&dir).map_err(io(&dir))?;
-        // What is collected from it is deleted, so it must be the store's own folder and no way to another.
-        if std::fs::symlink_metadata(&dir).map_err(io(&dir))?.is_symlink() {
-            let what = "it is a link and should be a folder".to_owned();
-            return Err(SessionError::Record { path: dir, what }.into());
-        }
-    }
-    let dir = session.dir().canonicalize().map_err(io(session.dir()))?;
-    let name = content_hash(paths::bytes(&dir)).hex();
-    let path = sessions_dir(store).join(&name);
-    // The session is held, so nobody else writes its note.
-    file::sweep_temps(&sessions_dir(store), &name).map_err(io(&path))?;
-    let note = note(&dir, place(&dir));
-    if file::read(&path).ok().as_deref() == Some(&note) {
-        return Ok(());
-    }
-    file::replace(&path, &note, Sync::Yes).map_err(io(&path))
-}
-
-/// The folder, which filesystem it stands on, and a checksum of both.
-fn note(dir: &Path, place: u64) -> Vec<u8> {
-    let text = [format!("{place:016x} ").as_bytes(), paths::bytes(dir)].concat();
-    [content_hash(&text).hex().as_bytes(), b" ", &text].concat()
-}
-
-/// The filesystem that a folder's parent is on; 0 where there is none.
-fn place(dir: &Path) -> u64 {
-    dir.parent().and_then(|parent| rustix::fs::statvfs(parent).ok()).map_or(0, |stat| stat.f_fsid)
-}
-
-/// A session as its note names it.
-pub(super) struct Noted {
-    dir: PathBuf,
-    place: u64,
-}
-
-fn read_note(bytes: &[u8]) -> Option<Noted> {
-    let place = u64::from_str_radix(std::str::from_utf8(bytes.get(65..81)?).ok()?, 16).ok()?;
-    let dir = paths::from_bytes(bytes.get(82..)?).to_owned();
-    (note(&dir, place) == bytes).then_some(Noted { dir, place })
-}
-
-/// The sessions of a store; the names of notes that are damaged.
-pub(super) fn sessions(store: &Store) -> Result<(Vec<Noted>, Vec<PathBuf>), SnapshotError> {
-    let dir = sessions_dir(store);
-    let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
-    let (mut found, mut damaged) = (Vec::new(), Vec::new());
-    for entry in std::fs::read_dir(&dir).map_err(io)? {
-        let path = entry.map_err(io)?.path();
-        if path.file_name().is_some_and(|name| file::is_temp(name.as_encoded_bytes())) {
-            continue;
-        }
-        let bytes = file::read(&path).map_err(io)?;
-        match read_note(&bytes) {
-            Some(noted) => found.push(noted),
-            None => damaged.push(path),
-        }
-    }
-    found.sort_by(|a, b| a.dir.cmp(&b.dir));
-    Ok((found, damaged))
-}
-
-/// The folders of the sessions that a store knows, whether they are there or not.
-pub fn session_dirs(store: &Store) -> Result<Vec<PathBuf>, SnapshotError> {
-    let (found, _) = sessions(store)?;
-    Ok(found.into_iter().map(|noted| noted.dir).collect())
+    /// Sessions outside of the store's home whose folders are out of reach; what they need was kept.
+    pub away: Vec<PathBuf>,
+    /// What is damaged of sessions, and could not be followed. There are names of files in it.
+    pub damaged: Vec<String>,
 }
 
 /// Compress, sync, and write down what is durable now.
@@ -157,24 +80,54 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn contains(&self, key: Key) -> bool {
+    fn contains(&self, key: Key) -> bool {
         match key.kind {
             crate::store::ObjectKind::Tree => self.trees.contains(&TreeId::from_bytes(key.hash)),
             _ => self.others.contains(&key),
         }
     }
 
-    fn snapshot(&mut self, sheet: &Sheet, objects: &dyn Objects) -> Result<(), ObjectError> {
+    fn snapshot(&mut self, sheet: &Sheet, walk: &mut Walk<'_>) -> Result<(), ObjectError> {
         self.others.extend(sheet.rules.iter().flatten().map(|hash| Key::rules(*hash)));
         let others = &mut self.others;
-        let content = |hash: ContentHash| {
+        let mut waiting = Vec::new();
+        roots_of(&sheet.state, &mut waiting, &mut |hash| {
+            others.insert(Key::from(hash));
+        });
+        self.trees(waiting, walk)
+    }
+
+    /// What a session that is out of reach needs, as its note says.
+    fn note(&mut self, note: &Note, walk: &mut Walk<'_>) -> Result<(), ObjectError> {
+        self.others.extend(note.rules.iter().map(|hash| Key::rules(*hash)));
+        self.others.extend(note.contents.iter().map(|hash| Key::from(*hash)));
+        self.trees(note.trees.clone(), walk)
+    }
+
+    fn trees(&mut self, waiting: Vec<TreeId>, walk: &mut Walk<'_>) -> Result<(), ObjectError> {
+        let others = &mut self.others;
+        let mut content = |hash: ContentHash| {
             others.insert(Key::from(hash));
         };
-        each_object(&sheet.state, objects, &mut self.trees, content, |_, _| {})
+        let mut lost = |error: ObjectError| match error {
+            ObjectError::Missing { .. } | ObjectError::Damaged { .. } => {
+                walk.damaged.push(format!("{}: {error}", walk.dir.display()));
+                Ok(())
+            }
+            ObjectError::Io { .. } => Err(error),
+        };
+        each_below(waiting, walk.objects, &mut self.trees, &mut content, &mut |_, _| {}, &mut lost)
     }
 }
 
-/// Every directory that is not in `seen` yet, and every content below.
+/// One session, followed.
+struct Walk<'a> {
+    dir: &'a Path,
+    objects: &'a dyn Objects,
+    damaged: &'a mut Vec<String>,
+}
+
+/// Every directory that is not in `seen` yet, and every content below. Ends with the first directory that cannot be had.
 pub(super) fn each_object(
     state: &SnapshotState,
     objects: &dyn Objects,
@@ -183,18 +136,41 @@ pub(super) fn each_object(
     mut visit: impl FnMut(TreeId, &Node),
 ) -> Result<(), ObjectError> {
     let mut waiting = Vec::new();
+    roots_of(state, &mut waiting, &mut content);
+    each_below(waiting, objects, seen, &mut content, &mut visit, &mut Err)
+}
+
+/// The directories that roots are, and the contents of those that are files.
+fn roots_of(state: &SnapshotState, trees: &mut Vec<TreeId>, content: &mut dyn FnMut(ContentHash)) {
     for root in &state.roots {
         match root.content.entry().map(|entry| &entry.kind) {
-            Some(Kind::Dir { tree, .. }) => waiting.push(*tree),
+            Some(Kind::Dir { tree, .. }) => trees.push(*tree),
             Some(Kind::File { hash, .. }) => content(*hash),
             _ => {}
         }
     }
+}
+
+/// The same from directories on; `lost` decides about one that cannot be had.
+fn each_below(
+    mut waiting: Vec<TreeId>,
+    objects: &dyn Objects,
+    seen: &mut HashSet<TreeId>,
+    content: &mut dyn FnMut(ContentHash),
+    visit: &mut dyn FnMut(TreeId, &Node),
+    lost: &mut dyn FnMut(ObjectError) -> Result<(), ObjectError>,
+) -> Result<(), ObjectError> {
     while let Some(tree) = waiting.pop() {
         if !seen.insert(tree) {
             continue;
         }
-        let node = objects.node(tree)?;
+        let node = match objects.node(tree) {
+            Ok(node) => node,
+            Err(error) => {
+                lost(error)?;
+                continue;
+            }
+        };
         visit(tree, &node);
         for entry in &node.entries {
             match &entry.kind {
@@ -210,63 +186,113 @@ pub(super) fn each_object(
 /// Which snapshots of a session (by its folder) count; with nothing, whether the session does.
 type Which<'a> = &'a dyn Fn(&Path, Option<&SnapshotId>) -> bool;
 
-/// What these snapshots of a store need. A session whose folder is gone needs nothing.
-pub(super) fn live(
-    store: &Store,
-    which: Which<'_>,
-    forgotten: &mut Vec<PathBuf>,
-) -> Result<Live, SnapshotError> {
-    let mut live = Live::default();
+/// What was met on the way to what is needed.
+#[derive(Debug, Default)]
+struct Met {
+    sessions: Sessions,
+    damaged: Vec<String>,
+}
+
+/// What these snapshots of a store need.
+pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(Live, Met), SnapshotError> {
     let objects = StoreObjects::new(store);
-    let (found, damaged) = sessions(store)?;
-    if let Some(path) = damaged.into_iter().next() {
-        let what = "it should name a session's folder".to_owned();
+    let mut found = sessions(store)?;
+    loop {
+        let (mut live, mut damaged) = (Live::default(), Vec::new());
+        ensure_known(&found)?;
+        for dir in found.there.iter().filter(|dir| which(dir, None)) {
+            let mut walk = Walk { dir, objects: &objects, damaged: &mut damaged };
+            session_needs(&Session::new(dir), which, &mut live, &mut walk)?;
+        }
+        for note in found.away.iter().filter(|note| which(&note.dir, None)) {
+            let mut walk = Walk { dir: &note.dir, objects: &objects, damaged: &mut damaged };
+            live.note(note, &mut walk)?;
+        }
+        // A session that was moved within the home while it was listed is in its new place now.
+        let again = sessions(store)?;
+        if again.there.iter().all(|dir| found.there.contains(dir)) {
+            return Ok((live, Met { sessions: found, damaged }));
+        }
+        found = again;
+    }
+}
+
+/// Stop where nothing but the name of a session is known.
+fn ensure_known(found: &Sessions) -> Result<(), SnapshotError> {
+    if let Some(path) = found.damaged.first().cloned() {
+        let what = "it should name a session outside; `nono rollback repair` sets it aside".to_owned();
         return Err(SessionError::Record { path, what }.into());
     }
-    for Noted { dir, place: noted } in found.into_iter().filter(|noted| which(&noted.dir, None)) {
-        let missing =
-            std::fs::symlink_metadata(&dir).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        // Gone is gone only where the place it stood in is there; a disk that is not mounted comes back.
-        if missing && place(&dir) == noted {
-            forgotten.push(dir);
+    if let Some(path) = found.unknown.first().cloned() {
+        let what = "the disk it was on is not there; nothing was collected".to_owned();
+        return Err(SessionError::Record { path, what }.into());
+    }
+    Ok(())
+}
+
+/// What the snapshots of one session need, as far as they can be read, and what restores displaced.
+fn session_needs(
+    session: &Session,
+    which: Which<'_>,
+    live: &mut Live,
+    walk: &mut Walk<'_>,
+) -> Result<(), SnapshotError> {
+    let record = match session.record_or_manifests() {
+        Err(error @ SessionError::Record { .. }) if session.is_damaged() => {
+            walk.damaged.push(error.to_string());
+            None
+        }
+        other => other?,
+    };
+    for (recorded, sheet) in record.iter().flat_map(|record| session.sheets(record)) {
+        if !which(session.dir(), Some(&recorded.snapshot())) {
             continue;
         }
-        if missing {
-            let what = "the disk it was on is not there; nothing was collected".to_owned();
-            return Err(SessionError::Record { path: dir, what }.into());
-        }
-        let session = Session::new(dir);
-        let Some(record) = session.record()? else { continue };
-        let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
-        for recorded in there.filter(|recorded| which(session.dir(), Some(&recorded.snapshot()))) {
-            live.snapshot(&session.sheet(&record, &recorded.snapshot())?, &objects)?;
-        }
-        for kept in session.kept()? {
-            live.others.insert(Key::from(kept));
+        match sheet? {
+            Some(sheet) => live.snapshot(&sheet, walk)?,
+            None => walk.damaged.push(format!(
+                "{}: snapshot {} is lost",
+                session.manifest_path(recorded).display(),
+                recorded.snapshot()
+            )),
         }
     }
-    Ok(live)
+    live.others.extend(session.kept_keys()?.into_iter().map(Key::from));
+    Ok(())
 }
 
 /// Collect what no session of a store needs.
 pub fn gc(store: &Store) -> Result<GcReport, SnapshotError> {
-    let mut forgotten = Vec::new();
-    let collected = store.gc_with(true, |store| mark(store, &mut forgotten))?;
-    drop_notes(store, forgotten, collected)
+    let mut met = Met::default();
+    let collected = store.gc_with(true, |store| mark(store, &mut met))?;
+    Ok(report(met, collected))
 }
 
 /// The same, and not one byte of it stays in the packs.
 pub fn purge(store: &Store) -> Result<GcReport, SnapshotError> {
-    let mut forgotten = Vec::new();
-    let collected = store.purge_with(|store| mark(store, &mut forgotten))?;
-    drop_notes(store, forgotten, collected)
+    let mut met = Met::default();
+    let collected = store.purge_with(|store| mark(store, &mut met))?;
+    Ok(report(met, collected))
 }
 
-fn mark(store: &Store, forgotten: &mut Vec<PathBuf>) -> Result<impl Fn(Key) -> bool + use<>, SnapshotError> {
-    let live = live(store, &|_, _| true, forgotten)?;
+/// What is live; everything that names what is not goes first.
+fn mark(store: &Store, met: &mut Met) -> Result<impl Fn(Key) -> bool + use<>, SnapshotError> {
+    let (live, found) = live(store, &|_, _| true)?;
     // A cache of a tree that is given up would name objects that are gone.
     drop_caches(store, &live)?;
+    let gone = found.sessions.gone.iter().map(|(note, _)| note);
+    drop_notes(store, &gone.chain(&found.sessions.needless).cloned().collect::<Vec<_>>())?;
+    *met = found;
     Ok(move |key: Key| live.contains(key))
+}
+
+fn report(met: Met, collected: Collected) -> GcReport {
+    GcReport {
+        store: collected,
+        forgotten: met.sessions.gone.into_iter().map(|(_, dir)| dir).collect(),
+        away: met.sessions.away.into_iter().map(|note| note.dir).collect(),
+        damaged: met.damaged,
+    }
 }
 
 /// How the room of a store is shared between the sessions for which `mine` is true and all others. Snapshots of the first
@@ -277,23 +303,9 @@ pub fn shares(
     gone: &dyn Fn(&Path, &SnapshotId) -> bool,
 ) -> Result<Shares, SnapshotError> {
     let stays = |dir: &Path, id: Option<&SnapshotId>| mine(dir) && id.is_none_or(|id| !gone(dir, id));
-    let others = live(store, &|dir, _| !mine(dir), &mut Vec::new())?;
-    let own = live(store, &stays, &mut Vec::new())?;
+    let (others, _) = live(store, &|dir, _| !mine(dir))?;
+    let (own, _) = live(store, &stays)?;
     Ok(store.shares(&|key| own.contains(key), &|key| others.contains(key))?)
-}
-
-fn drop_notes(
-    store: &Store,
-    forgotten: Vec<PathBuf>,
-    collected: Collected,
-) -> Result<GcReport, SnapshotError> {
-    for dir in &forgotten {
-        let name = content_hash(paths::bytes(dir)).hex();
-        let path = sessions_dir(store).join(&name);
-        let removed = file::remove(&path).and_then(|()| file::sweep_temps(&sessions_dir(store), &name));
-        removed.map_err(|source| SessionError::Io { path, source })?;
-    }
-    Ok(GcReport { store: collected, forgotten })
 }
 
 /// The stat caches of a store, damaged ones as `None`.

@@ -22,7 +22,7 @@ use crate::hash::{ContentHash, ContentHasher, Trail};
 const ALONE: u64 = 1 << 20;
 
 /// What verifying found.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Verified {
     pub problems: Vec<Problem>,
     pub objects: u64,
@@ -70,7 +70,18 @@ impl Store {
             }
             Err(error) => found.problems.push(Problem::from_error(error, None)?),
         }
+        found.problems.extend(self.check_id()?);
         Ok(())
+    }
+
+    /// Remove what dead processes left, unless somebody writes now; how many files and folders that is.
+    pub(crate) fn clear_debris(&self, dry_run: bool) -> Result<u64, StoreError> {
+        let count = self.count_debris()?;
+        let _one = self.maintain(true)?;
+        if !dry_run && let Some(_alone) = Lock::take(&self.root, LOCK, true, false)? {
+            self.remove_debris(true)?;
+        }
+        Ok(count)
     }
 
     /// What lives is not debris: while somebody writes, what writers may be writing is not counted.

@@ -196,8 +196,10 @@ fn a_session_is_taken_up_as_it_is() {
     world.write("file", "new");
     clean(&resumed(options()).unwrap().restore_to(0).unwrap());
     assert_eq!(world.read("file"), "old");
-    // A damaged record is no empty session.
+    // A damaged record is made anew from the manifests; where none can be read, it is no empty session.
     std::fs::write(world.session.join("record.json"), "{}").unwrap();
+    clean(&resumed(options()).unwrap().restore_to(0).unwrap());
+    world.sh("echo > ../session/record.json; for file in ../session/s*/*.json; do echo > $file; done");
     assert!(matches!(resumed(options()).unwrap_err(), SnapshotError::Session(_)));
 }
 

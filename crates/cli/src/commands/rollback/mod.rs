@@ -4,6 +4,7 @@ mod cleanup;
 mod list;
 mod perform;
 mod recover;
+mod repair;
 mod restore;
 mod show;
 pub(super) mod text;
@@ -35,6 +36,7 @@ pub(crate) fn rollback(command: &RollbackCommand) -> Result<u8, Failure> {
         RollbackCommand::Unpin(arg) => pin(arg, &place.catalogue, false),
         RollbackCommand::Cleanup(args) => cleanup::cleanup(args, &place),
         RollbackCommand::Recover(args) => recover::recover(args, &place.catalogue),
+        RollbackCommand::Repair(args) => repair::repair(args, &place),
         RollbackCommand::Review(arg) => crate::review::review(place.open(arg)?),
         RollbackCommand::Show(args) => show::show(args, &place),
     }
@@ -45,6 +47,7 @@ pub(super) struct Place {
     pub(super) catalogue: Catalogue,
     pub(super) state_dir: PathBuf,
     pub(super) cwd: PathBuf,
+    home: PathBuf,
 }
 
 /// Nothing is made here: without a state folder there are no sessions.
@@ -57,9 +60,9 @@ pub(super) fn place() -> Result<Place, Failure> {
     if state_dir.symlink_metadata().is_ok() {
         nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
     }
-    let cwd = host.context.cwd;
+    let (cwd, home) = (host.context.cwd, host.context.home.unwrap_or_default());
     let catalogue = Catalogue::new(&state_dir).recording(author(cwd.clone()));
-    Ok(Place { catalogue, state_dir, cwd })
+    Ok(Place { catalogue, state_dir, cwd, home })
 }
 
 impl Place {

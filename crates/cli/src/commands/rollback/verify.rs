@@ -1,7 +1,7 @@
 //! `nono rollback verify`: stored sessions against what was sealed when they ended.
 
 use nono::diagnostic::escape;
-use nono::rollback::{Catalogue, RollbackSession, SessionEntry, Status, Verified};
+use nono::rollback::{Catalogue, Checks, RollbackSession, SessionEntry, Status, Verified};
 use serde_json::{Value, json};
 
 use super::text::some;
@@ -29,13 +29,14 @@ pub(super) fn verify(args: &VerifyArgs, catalogue: &Catalogue) -> Result<u8, Fai
         message::line(&format!("error: {}", escape(&problem.to_string())));
     }
     let none = entries.is_empty() && unreadable.is_empty();
+    let mut checks = Checks::default();
     for entry in entries {
         if args.session.is_none() && entry.status == Status::Live {
             // Its snapshots are being taken, and nothing is sealed yet.
             message::line(&format!("session {} is running: not checked", entry.id));
             continue;
         }
-        let Worked { value: checked, signal } = check(catalogue, entry)?;
+        let Worked { value: checked, signal } = check(catalogue, entry, &mut checks)?;
         if let Some(signal) = signal {
             message::line("interrupted; not everything was checked");
             return Ok(by_signal(signal));
@@ -55,10 +56,20 @@ pub(super) fn verify(args: &VerifyArgs, catalogue: &Catalogue) -> Result<u8, Fai
 }
 
 /// What keeps a session from being checked is one of its problems: the others are checked all the same.
-fn check(catalogue: &Catalogue, entry: SessionEntry) -> Result<Worked<Checked>, Failure> {
-    let id = entry.id.clone();
+fn check(
+    catalogue: &Catalogue,
+    entry: SessionEntry,
+    checks: &mut Checks,
+) -> Result<Worked<Checked>, Failure> {
+    let (id, dir) = (entry.id.clone(), entry.dir.clone());
     let worked = match catalogue.open(entry) {
-        Ok(mut session) => attempt(&mut session, "checking", RollbackSession::verify)?,
+        Ok(mut session) => {
+            let verify = |session: &mut RollbackSession| session.verify_with(checks);
+            attempt(&mut session, "checking", verify)?
+        }
+        Err(_) if dir.symlink_metadata().is_err() => {
+            Worked { value: Ok(Verified { removed: true, ..Verified::default() }), signal: None }
+        }
         Err(error) => Worked { value: Err(error), signal: None },
     };
     let found = worked
@@ -70,12 +81,19 @@ fn check(catalogue: &Catalogue, entry: SessionEntry) -> Result<Worked<Checked>, 
 impl Checked {
     fn text(&self) -> String {
         let found = &self.found;
+        if found.removed {
+            return format!("{}: removed meanwhile", self.id);
+        }
         let amount = format!(
             "{}, {} objects, {}, {}",
             some(found.snapshots, "snapshot"),
             grouped(found.objects),
             bytes(found.bytes),
-            if found.sealed { "sealed" } else { "not sealed" }
+            match (found.sealed, found.interrupted) {
+                (true, _) => "sealed",
+                (false, true) => "interrupted",
+                (false, false) => "not sealed",
+            }
         );
         if found.problems.is_empty() {
             return format!("{}: good ({amount})", self.id);

@@ -1,0 +1,113 @@
+//! Putting in order what is damaged of a store's sessions, and saying what that was. Nothing here is needed for the next
+//! command to work: damaged records are rebuilt by whoever opens the session. This does it for all, and tells.
+
+use std::path::PathBuf;
+
+use super::SnapshotError;
+use super::sessions::{self, drop_notes};
+use crate::file::Sync;
+use crate::manifest::SnapshotId;
+use crate::session::{Session, SessionError, rebuild};
+use crate::store::Store;
+
+/// What was, or would be, put in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repaired {
+    /// Records that were rebuilt from the manifests: the session, what was wrong, how many snapshots are in the new one.
+    pub records: Vec<RepairedRecord>,
+    /// Snapshots whose manifests cannot be read: the session, and which.
+    pub lost: Vec<LostSnapshot>,
+    /// Notes that were written anew, that nobody needs, and that were set aside because they cannot be read.
+    pub notes_replaced: Vec<PathBuf>,
+    pub notes_removed: Vec<PathBuf>,
+    pub notes_aside: Vec<PathBuf>,
+    /// The store got a new id.
+    pub id: bool,
+    /// Files and folders of killed writers that were removed.
+    pub debris: u64,
+    /// What could not be put in order. There are names of files in it.
+    pub problems: Vec<String>,
+}
+
+/// A record that was rebuilt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairedRecord {
+    pub session: PathBuf,
+    pub what: String,
+    pub snapshots: usize,
+}
+
+/// A snapshot that is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostSnapshot {
+    pub session: PathBuf,
+    pub snapshot: Option<SnapshotId>,
+    pub manifest: PathBuf,
+}
+
+impl Repaired {
+    pub fn is_nothing(&self) -> bool {
+        *self == Repaired::default()
+    }
+
+    fn lose(&mut self, session: &Session, snapshot: Option<SnapshotId>, manifest: PathBuf) {
+        self.lost.push(LostSnapshot { session: session.dir().to_owned(), snapshot, manifest });
+    }
+}
+
+/// Put the sessions of a store in order, and what the store knows of them. With `dry_run` nothing is changed.
+pub fn repair(store: &Store, dry_run: bool) -> Result<Repaired, SnapshotError> {
+    let mut repaired = Repaired { id: store.repair_id(dry_run)?, ..Repaired::default() };
+    let found = sessions::sessions(store)?;
+    for dir in &found.there {
+        let session = Session::new(dir);
+        if let Err(error) = repair_session(&session, dry_run, &mut repaired) {
+            repaired.problems.push(error.to_string());
+        }
+    }
+    repaired.notes_removed.clone_from(&found.needless);
+    repaired.notes_removed.extend(found.gone.iter().map(|(note, _)| note.clone()));
+    let away = |dir: &PathBuf| format!("{}: the disk of this session is not there", dir.display());
+    repaired.problems.extend(found.unknown.iter().map(away));
+    if !dry_run {
+        drop_notes(store, &repaired.notes_removed)?;
+    }
+    for path in found.damaged {
+        if !dry_run {
+            let aside = rebuild::aside(&path);
+            std::fs::rename(&path, &aside)
+                .map_err(|source| SessionError::Io { path: path.clone(), source })?;
+        }
+        repaired.notes_aside.push(path);
+    }
+    for (note, dir) in found.old {
+        let session = Session::new(dir);
+        if !dry_run {
+            let _held = session.hold()?;
+            sessions::note(store, &session, None, Sync::Yes)?;
+        }
+        repaired.notes_replaced.push(note);
+    }
+    repaired.debris = store.clear_debris(dry_run)?;
+    Ok(repaired)
+}
+
+fn repair_session(session: &Session, dry_run: bool, repaired: &mut Repaired) -> Result<(), SessionError> {
+    let damage = session.damage()?;
+    if let Some((what, snapshots, lost)) = damage {
+        if !dry_run {
+            let held = session.hold()?;
+            session.mend(&held)?;
+        }
+        for manifest in lost {
+            repaired.lose(session, None, manifest);
+        }
+        let session = session.dir().to_owned();
+        repaired.records.push(RepairedRecord { session, what, snapshots });
+        return Ok(());
+    }
+    for (id, manifest) in session.lost_manifests()? {
+        repaired.lose(session, Some(id), manifest);
+    }
+    Ok(())
+}

@@ -1,0 +1,435 @@
+//! The sessions of a store.
+//!
+//! The *home* of a store is the folder it stands in. Sessions in the home are found by listing it, so a home can be moved,
+//! copied or restored from a backup as a whole, and nothing in it names an absolute path. A session anywhere else leaves a
+//! note in the store: where it is, where the store stood when the note was written, and which objects it needs. Where its
+//! folder is missing, it counts as gone only if the store still stands there and the file system of the missing folder is
+//! there; otherwise its objects are kept by what the note says.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::SnapshotError;
+use crate::file::{self, Sync};
+use crate::hash::{ContentHash, TreeId, content_hash};
+use crate::manifest::Sheet;
+use crate::node::Kind;
+use crate::paths;
+use crate::session::{Session, SessionError};
+use crate::store::Store;
+
+/// Folder of notes, in the store.
+const NOTES: &str = "sessions";
+/// Folders of a home that hold sessions; a session may also lie directly in the home, or be the home.
+const PARTS: [&str; 2] = ["rollbacks", "projects"];
+/// How the names of further such folders begin: sessions of superseded formats.
+const LEGACY: &str = "legacy-";
+const FORMAT: u32 = 2;
+
+/// The sessions of a store, as they were found.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    /// Folders that are there, by their real paths, sorted.
+    pub(super) there: Vec<PathBuf>,
+    /// Sessions whose folder is out of reach: their notes say what they need.
+    pub(super) away: Vec<Note>,
+    /// Sessions that were removed: their notes, and their folders.
+    pub(super) gone: Vec<(PathBuf, PathBuf)>,
+    /// Notes that say nothing a listing of the home does not say: written by earlier versions, or damaged.
+    pub(super) needless: Vec<PathBuf>,
+    /// Notes that cannot be read, of sessions that are not in the home.
+    pub(super) damaged: Vec<PathBuf>,
+    /// Notes of earlier versions, of sessions that are there: they are written anew when the session is opened.
+    pub(super) old: Vec<(PathBuf, PathBuf)>,
+    /// Sessions of notes without objects, whose disk is not there: nothing is known of what they need.
+    pub(super) unknown: Vec<PathBuf>,
+}
+
+/// A session outside of its store's home.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    format: u32,
+    /// The id of the store, and where it stood.
+    store: String,
+    #[serde(with = "paths")]
+    store_dir: PathBuf,
+    #[serde(with = "paths")]
+    pub(super) dir: PathBuf,
+    /// The file system that the folder's parent was on.
+    place: u64,
+    pub(super) trees: Vec<TreeId>,
+    pub(super) contents: Vec<ContentHash>,
+    pub(super) rules: Vec<ContentHash>,
+    checksum: String,
+}
+
+impl Note {
+    fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut note = Note { checksum: String::new(), ..self.clone() };
+        note.checksum = content_hash(&serde_json::to_vec(&note)?).hex();
+        serde_json::to_vec(&note)
+    }
+
+    /// Add what a snapshot needs.
+    fn take(&mut self, sheet: &Sheet) {
+        self.rules.extend(sheet.rules.iter().flatten());
+        for root in &sheet.state.roots {
+            match root.content.entry().map(|entry| &entry.kind) {
+                Some(Kind::Dir { tree, .. }) => self.trees.push(*tree),
+                Some(Kind::File { hash, .. }) => self.contents.push(*hash),
+                _ => {}
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        self.trees.sort_unstable();
+        self.trees.dedup();
+        for list in [&mut self.contents, &mut self.rules] {
+            list.sort_unstable();
+            list.dedup();
+        }
+    }
+}
+
+/// What a file in the folder of notes says.
+enum Read {
+    Note(Box<Note>),
+    /// Of an earlier version: a folder and its file system, no objects.
+    Old {
+        dir: PathBuf,
+        place: u64,
+    },
+    Damaged,
+}
+
+fn read_note(bytes: &[u8]) -> Read {
+    let note: Option<Note> = serde_json::from_slice(bytes).ok();
+    if let Some(note) = note.filter(|note| note.format == FORMAT)
+        && note.encode().ok().as_deref() == Some(bytes)
+    {
+        return Read::Note(Box::new(note));
+    }
+    read_old(bytes).unwrap_or(Read::Damaged)
+}
+
+fn read_old(bytes: &[u8]) -> Option<Read> {
+    let (sum, text) = (bytes.get(..64)?, bytes.get(65..)?);
+    let place = u64::from_str_radix(std::str::from_utf8(text.get(..16)?).ok()?, 16).ok()?;
+    let dir = paths::from_bytes(text.get(17..)?).to_owned();
+    (content_hash(text).hex().as_bytes() == sum).then_some(Read::Old { dir, place })
+}
+
+fn notes_dir(store: &Store) -> PathBuf {
+    store.dir().join(NOTES)
+}
+
+/// The name of a session's note.
+fn note_name(dir: &Path) -> String {
+    content_hash(paths::bytes(dir)).hex()
+}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError + use<> {
+    let path = path.to_owned();
+    move |source| SnapshotError::Session(SessionError::Io { path, source })
+}
+
+/// The file system that a folder's parent is on; 0 where there is none.
+fn place(dir: &Path) -> u64 {
+    dir.parent().and_then(|parent| rustix::fs::statvfs(parent).ok()).map_or(0, |stat| stat.f_fsid)
+}
+
+fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// A store's home, by its real path.
+struct Home {
+    store: PathBuf,
+    dir: PathBuf,
+    owner: u32,
+    device: u64,
+}
+
+impl Home {
+    fn of(store: &Store) -> Result<Home, SnapshotError> {
+        let path = store.dir().canonicalize().map_err(io_at(store.dir()))?;
+        let meta = path.symlink_metadata().map_err(io_at(&path))?;
+        let dir = path.parent().unwrap_or(&path).to_owned();
+        Ok(Home { store: path, dir, owner: meta.uid(), device: meta.dev() })
+    }
+
+    /// Whether listing finds the session in this folder (by its real path), now and wherever the home is moved to.
+    fn holds(&self, dir: &Path) -> bool {
+        let parent = dir.parent();
+        let in_part = || parent.is_some_and(|part| part.parent() == Some(&self.dir) && is_part(part));
+        let placed = dir == self.dir || parent == Some(&self.dir) || in_part();
+        placed && self.is_candidate(dir)
+    }
+
+    /// A folder of the store's owner, on the store's file system: another one may be missing when the home is listed.
+    fn is_candidate(&self, dir: &Path) -> bool {
+        let own =
+            |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == self.owner && meta.dev() == self.device;
+        let elsewhere =
+            dir != self.dir && dir.join("store").symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        dir != self.store && !is_hidden(dir) && !elsewhere && dir.symlink_metadata().is_ok_and(own)
+    }
+
+    fn list(&self) -> Result<Vec<PathBuf>, SnapshotError> {
+        let mut found = vec![self.dir.clone()];
+        // Legacy folders last: a session that is set aside meanwhile is seen in one of its two places.
+        let mut children = folders(&self.dir)?;
+        children.sort_by_key(|path| path.file_name().is_some_and(is_legacy));
+        for child in children {
+            if is_part(&child) {
+                found.extend(folders(&child)?);
+            }
+            found.push(child);
+        }
+        let mut sessions = Vec::new();
+        for dir in found {
+            if self.is_candidate(&dir) && is_session(&dir)? {
+                sessions.push(dir);
+            }
+        }
+        Ok(sessions)
+    }
+}
+
+fn is_legacy(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(LEGACY.as_bytes())
+}
+
+fn is_part(dir: &Path) -> bool {
+    dir.file_name().is_some_and(|name| PARTS.iter().any(|part| name == *part) || is_legacy(name))
+}
+
+/// What is being removed has such a name.
+fn is_hidden(dir: &Path) -> bool {
+    dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// The folders in a folder; none in one that is not there.
+fn folders(dir: &Path) -> Result<Vec<PathBuf>, SnapshotError> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        other => other.map_err(io_at(dir))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(io_at(dir))?;
+        // One that went meanwhile is none.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// A record, or manifests without one.
+fn is_session(dir: &Path) -> Result<bool, SnapshotError> {
+    for name in ["record.json", "snapshots/000.json"] {
+        let path = dir.join(name);
+        match path.symlink_metadata() {
+            Ok(_) => return Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(io_at(&path)(error)),
+        }
+    }
+    Ok(false)
+}
+
+/// Let the store know of a session: by its place in the home, or by a note.
+pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotError> {
+    for dir in [notes_dir(store), store.dir().join("cache")] {
+        file::make_dirs(&dir).map_err(io_at(&dir))?;
+        // What is collected from it is deleted, so it must be the store's own folder and no way to another.
+        if dir.symlink_metadata().map_err(io_at(&dir))?.is_symlink() {
+            let what = "it is a link and should be a folder".to_owned();
+            return Err(SessionError::Record { path: dir, what }.into());
+        }
+    }
+    store.ensure_id()?;
+    note(store, session, None, Sync::Yes)
+}
+
+/// Write down what a session outside of the home needs, with a snapshot that is about to be recorded. For the one who
+/// holds the session.
+pub(super) fn note(
+    store: &Store,
+    session: &Session,
+    new: Option<&Sheet>,
+    sync: Sync,
+) -> Result<(), SnapshotError> {
+    let dir = session.dir().canonicalize().map_err(io_at(session.dir()))?;
+    let name = note_name(&dir);
+    let path = notes_dir(store).join(&name);
+    let home = Home::of(store)?;
+    if home.holds(&dir) {
+        return if is_missing(&path) { Ok(()) } else { file::remove(&path).map_err(io_at(&path)) };
+    }
+    // The session is held, so nobody else writes its note.
+    file::sweep_temps(&notes_dir(store), &name).map_err(io_at(&path))?;
+    let mut note = Note {
+        format: FORMAT,
+        store: store.id()?.unwrap_or_default(),
+        store_dir: home.store,
+        place: place(&dir),
+        trees: Vec::new(),
+        contents: session.kept_keys()?,
+        rules: Vec::new(),
+        checksum: String::new(),
+        dir,
+    };
+    if let Some(record) = session.record()? {
+        for (_, sheet) in session.sheets(&record) {
+            if let Some(sheet) = sheet? {
+                note.take(&sheet);
+            }
+        }
+    }
+    if let Some(sheet) = new {
+        note.take(sheet);
+    }
+    note.sort();
+    let encoded = note.encode();
+    let bytes =
+        encoded.map_err(|error| SessionError::Record { path: path.clone(), what: error.to_string() })?;
+    if file::read(&path).ok().as_deref() == Some(&bytes) {
+        return Ok(());
+    }
+    file::replace(&path, &bytes, sync).map_err(io_at(&path))
+}
+
+/// All sessions of a store.
+pub(super) fn sessions(store: &Store) -> Result<Sessions, SnapshotError> {
+    let home = Home::of(store)?;
+    let id = store.id()?;
+    let mut found = Sessions { there: home.list()?, ..Sessions::default() };
+    let listed: Vec<String> = found.there.iter().map(|dir| note_name(dir)).collect();
+    let (mut old, mut noted) = (Vec::new(), Vec::new());
+    let dir = notes_dir(store);
+    let entries = match std::fs::read_dir(&dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        other => other.map_err(io_at(&dir))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(io_at(&dir))?.path();
+        let name = path.file_name().unwrap_or_default();
+        if file::is_temp(name.as_encoded_bytes()) || is_set_aside(name) {
+            continue;
+        }
+        let bytes = match file::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            other => other.map_err(io_at(&path))?,
+        };
+        let is_listed = listed.iter().any(|listed| name == listed.as_str());
+        match read_note(&bytes) {
+            _ if is_listed => found.needless.push(path),
+            Read::Note(note) if !is_missing(&note.dir) => noted.push(note.dir),
+            Read::Note(note) if note.is_gone(&home, id.as_deref()) => found.gone.push((path, note.dir)),
+            Read::Note(note) => found.away.push(*note),
+            Read::Old { dir, place } => old.push(Old { path, dir, place }),
+            Read::Damaged => found.damaged.push(path),
+        }
+    }
+    found.add_old(&home, old);
+    found.there.append(&mut noted);
+    found.there.sort();
+    found.there.dedup();
+    found.damaged.sort();
+    Ok(found)
+}
+
+/// Whether a name is that of something damaged that was set aside.
+fn is_set_aside(name: &OsStr) -> bool {
+    name.to_string_lossy().contains(crate::session::ASIDE)
+}
+
+impl Note {
+    /// Removed, and not only out of reach: the store stands where it stood, and so does the file system of the folder.
+    fn is_gone(&self, home: &Home, id: Option<&str>) -> bool {
+        id == Some(self.store.as_str()) && self.store_dir == home.store && self.place == place(&self.dir)
+    }
+}
+
+/// A note of an earlier version.
+struct Old {
+    path: PathBuf,
+    dir: PathBuf,
+    place: u64,
+}
+
+impl Old {
+    /// The home that the session was in, if it was in one.
+    fn home(&self) -> Option<&Path> {
+        let parent = self.dir.parent()?;
+        if is_part(parent) { parent.parent() } else { Some(parent) }
+    }
+
+    /// The session's place within that home.
+    fn place_in_home(&self) -> Option<&Path> {
+        self.dir.strip_prefix(self.home()?).ok()
+    }
+}
+
+impl Sessions {
+    /// Earlier versions noted every session by its absolute path, and not where the store stood. Those of sessions in the
+    /// home are needless: the sessions are listed, or were removed. The home may have been moved since, and another one
+    /// made where it stood.
+    fn add_old(&mut self, home: &Home, old: Vec<Old>) {
+        let is_listed = |old: &Old| {
+            let place = old.place_in_home().map(|place| home.dir.join(place));
+            place.is_some_and(|place| self.there.contains(&place))
+        };
+        let former: Vec<PathBuf> = old
+            .iter()
+            .filter(|old| is_listed(old))
+            .filter_map(|old| old.home().map(Path::to_owned))
+            .collect();
+        let mut there = Vec::new();
+        for old in old {
+            let part = old.dir.parent().filter(|part| is_part(part)).and_then(Path::file_name);
+            let moved = old.home().is_some_and(|above| {
+                above != home.dir
+                    && former.iter().any(|former| former == above)
+                    && above.join("store").is_dir()
+            });
+            let of_this_home = old.home().is_some_and(|above| former.iter().any(|former| former == above))
+                || part.is_some_and(|part| home.dir.join(part).is_dir());
+            if !is_missing(&old.dir) && !moved {
+                self.old.push((old.path, old.dir.clone()));
+                there.push(old.dir);
+            } else if of_this_home {
+                self.needless.push(old.path);
+            } else if place(&old.dir) == old.place {
+                self.gone.push((old.path, old.dir));
+            } else {
+                self.unknown.push(old.dir);
+            }
+        }
+        self.there.append(&mut there);
+    }
+}
+
+/// The folders of the sessions that a store knows and that are there.
+pub fn session_dirs(store: &Store) -> Result<Vec<PathBuf>, SnapshotError> {
+    Ok(sessions(store)?.there)
+}
+
+/// Remove notes that nobody needs. For the one who holds the store's exclusive lock.
+pub(super) fn drop_notes(store: &Store, notes: &[PathBuf]) -> Result<(), SnapshotError> {
+    for path in notes {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let removed = file::remove(path).and_then(|()| file::sweep_temps(&notes_dir(store), &name));
+        removed.map_err(io_at(path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! The list of contents that restores displaced and no snapshot holds: `kept`.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::{Session, SessionError, io_error};
+use crate::file::{self, Sync};
+use crate::hash::{ContentHash, content_hash};
+
+impl Session {
+    fn kept_path(&self) -> PathBuf {
+        self.dir.join("kept")
+    }
+
+    /// Contents that a restore displaced and no snapshot holds: they stay in the store with the session.
+    pub fn kept(&self) -> Result<Vec<ContentHash>, SessionError> {
+        let (kept, damaged) = self.read_kept()?;
+        damaged.map_or(Ok(kept), Err)
+    }
+
+    /// The same, with whatever addresses a damaged list still has.
+    pub(crate) fn kept_keys(&self) -> Result<Vec<ContentHash>, SessionError> {
+        Ok(self.read_kept()?.0)
+    }
+
+    fn read_kept(&self) -> Result<(Vec<ContentHash>, Option<SessionError>), SessionError> {
+        let path = self.kept_path();
+        let bytes = match file::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), None)),
+            other => other.map_err(|source| io_error(&path, source))?,
+        };
+        let (sum, hashes) = bytes.split_at(bytes.len().min(32));
+        let chunks = hashes.chunks_exact(32);
+        let good = content_hash(hashes).as_bytes() == sum && chunks.remainder().is_empty();
+        let kept = chunks.filter_map(|chunk| chunk.first_chunk().copied().map(ContentHash::from_bytes));
+        let damaged =
+            || SessionError::Record { path: path.clone(), what: "its checksum is wrong".to_owned() };
+        Ok((kept.collect(), (!good).then(damaged)))
+    }
+
+    pub(crate) fn note_kept(&self, hash: ContentHash) -> Result<(), SessionError> {
+        let (mut all, damaged) = self.read_kept()?;
+        if damaged.is_none() && all.contains(&hash) {
+            return Ok(());
+        }
+        all.push(hash);
+        self.save_kept(&all)
+    }
+
+    pub(crate) fn save_kept(&self, all: &[ContentHash]) -> Result<(), SessionError> {
+        let hashes = all.iter().map(|hash| hash.as_bytes().as_slice()).collect::<Vec<_>>().concat();
+        let path = self.kept_path();
+        let bytes = [content_hash(&hashes).as_bytes().as_slice(), &hashes].concat();
+        file::replace(&path, &bytes, Sync::Yes).map_err(|source| io_error(&path, source))
+    }
+}

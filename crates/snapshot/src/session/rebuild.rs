@@ -1,0 +1,216 @@
+//! What can be known of a session whose record is damaged: its manifests, each of which has its own checksum and names its
+//! id, time and roots. A record made from them lists the snapshots that can be read; the others are lost, and named.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::{ASIDE, Found, Held, LateRoot, Record, Recorded, RecordedId, Session, SessionError, io_error};
+use crate::file::{self, Sync};
+use crate::hash::content_hash;
+use crate::manifest::{Sheet, SnapshotId};
+use crate::node::Time;
+use crate::time;
+
+/// What was found in place of a record, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// Where the damaged record is now.
+    pub aside: PathBuf,
+    pub what: String,
+    /// Snapshots that the new record names.
+    pub snapshots: usize,
+    /// Manifests that cannot be read: their snapshots are lost.
+    pub lost: Vec<PathBuf>,
+}
+
+/// A manifest that can be read.
+struct Readable {
+    recorded: Recorded,
+    sheet: Sheet,
+    modified: SystemTime,
+}
+
+/// All that the manifests say.
+#[derive(Default)]
+pub(super) struct Rebuilt {
+    pub(super) record: Record,
+    pub(super) lost: Vec<PathBuf>,
+}
+
+impl Session {
+    /// A record of the manifests that can be read.
+    pub(super) fn rebuild(&self) -> Result<Rebuilt, SessionError> {
+        let (mut numbered, mut others) = (BTreeMap::<u32, Readable>::new(), Vec::new());
+        let mut lost = Vec::new();
+        for path in self.manifest_files()? {
+            let Some(one) = self.readable(&path)? else {
+                lost.push(path);
+                continue;
+            };
+            match one.sheet.id {
+                SnapshotId::Safety(_) => others.push(one),
+                // A path was purged, and the process killed before the manifest that had it went: the later one counts.
+                SnapshotId::Number(number) => match numbered.get(&number) {
+                    Some(known) if known.modified > one.modified => {}
+                    _ => drop(numbered.insert(number, one)),
+                },
+            }
+        }
+        others.sort_by(|a, b| (a.modified, &a.sheet.timestamp).cmp(&(b.modified, &b.sheet.timestamp)));
+        Ok(Rebuilt { record: record_of(numbered.into_values().collect(), others), lost })
+    }
+
+    /// Every file where manifests are, by name.
+    fn manifest_files(&self) -> Result<Vec<PathBuf>, SessionError> {
+        let mut files = Vec::new();
+        for name in ["snapshots", "safety"] {
+            let dir = self.dir.join(name);
+            let entries = match std::fs::read_dir(&dir) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                other => other.map_err(|source| io_error(&dir, source))?,
+            };
+            for entry in entries {
+                let path = entry.map_err(|source| io_error(&dir, source))?.path();
+                let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if !file::is_temp(file.as_bytes()) && !file.contains(ASIDE) {
+                    files.push(path);
+                }
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Nothing where it is damaged.
+    fn readable(&self, path: &Path) -> Result<Option<Readable>, SessionError> {
+        let bytes = match file::read(path) {
+            // Something else than a file, or one that went meanwhile.
+            Err(error)
+                if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidData) =>
+            {
+                return Ok(None);
+            }
+            other => other.map_err(|source| io_error(path, source))?,
+        };
+        let modified = path.symlink_metadata().and_then(|meta| meta.modified());
+        let (Ok(sheet), Ok(modified)) = (Sheet::decode(&bytes), modified) else { return Ok(None) };
+        let file = path.strip_prefix(&self.dir).unwrap_or(path).to_string_lossy().into_owned();
+        if !super::is_manifest_name(&file) {
+            return Ok(None);
+        }
+        let recorded = Recorded {
+            id: match &sheet.id {
+                SnapshotId::Number(number) => RecordedId::Number(*number),
+                SnapshotId::Safety(id) => RecordedId::Safety(id.clone()),
+            },
+            timestamp: sheet.timestamp.clone(),
+            merkle_root: sheet.merkle_root(),
+            state_root: sheet.state_root(),
+            file,
+            manifest: content_hash(&bytes),
+            durable: false,
+            thinned: false,
+        };
+        Ok(Some(Readable { recorded, sheet, modified }))
+    }
+
+    /// Put a rebuilt record in place of a damaged one, which is kept beside it, as are the manifests that cannot be read.
+    /// Nothing: the record is good, or there is none.
+    pub(crate) fn mend(&self, _held: &Held) -> Result<Option<Mended>, SessionError> {
+        let Found::Damaged { what, bytes } = self.find_record()? else { return Ok(None) };
+        let Rebuilt { record, lost } = self.rebuild()?;
+        let path = self.record_path();
+        let aside = aside(&path);
+        // The damaged record is replaced, so there is one at every moment.
+        file::replace(&aside, &bytes, Sync::Yes).map_err(|source| io_error(&aside, source))?;
+        for manifest in &lost {
+            let aside = self::aside(manifest);
+            std::fs::rename(manifest, aside).map_err(|source| io_error(manifest, source))?;
+        }
+        if record.snapshots.is_empty() {
+            // A session of which nothing is left begins anew.
+            file::remove(&path).map_err(|source| io_error(&path, source))?;
+        } else {
+            self.save_record(&record, Sync::Yes)?;
+        }
+        Ok(Some(Mended { aside, what, snapshots: record.snapshots.len(), lost }))
+    }
+
+    /// What is wrong with a damaged record, how many snapshots can be read, and the manifests that cannot.
+    pub(crate) fn damage(&self) -> Result<Option<(String, usize, Vec<PathBuf>)>, SessionError> {
+        let Found::Damaged { what, .. } = self.find_record()? else { return Ok(None) };
+        let Rebuilt { record, lost } = self.rebuild()?;
+        Ok(Some((what, record.snapshots.len(), lost)))
+    }
+
+    /// The record, or without one what the manifests say: what a collection must keep.
+    pub(crate) fn record_or_manifests(&self) -> Result<Option<Record>, SessionError> {
+        match self.record()? {
+            Some(record) => Ok(Some(record)),
+            None => Ok(Some(self.rebuild()?.record)),
+        }
+    }
+
+    /// Manifests that the record names and that cannot be read.
+    pub fn lost_manifests(&self) -> Result<Vec<(SnapshotId, PathBuf)>, SessionError> {
+        let Some(record) = self.record()? else { return Ok(Vec::new()) };
+        let mut lost = Vec::new();
+        for (recorded, sheet) in self.sheets(&record) {
+            if sheet?.is_none() {
+                lost.push((recorded.snapshot(), self.manifest_path(recorded)));
+            }
+        }
+        Ok(lost)
+    }
+}
+
+/// Where something damaged is put: beside its place, with the time in its name.
+pub fn aside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    let stamp: String = time::now_iso().chars().filter(char::is_ascii_alphanumeric).collect();
+    name.push(format!("{ASIDE}{stamp}"));
+    let first = path.with_file_name(&name);
+    let free = |path: &PathBuf| path.symlink_metadata().is_err();
+    let more = |count: u32| {
+        let mut name = name.clone();
+        name.push(format!("-{count}"));
+        path.with_file_name(name)
+    };
+    std::iter::once(first.clone()).chain((2..1000).map(more)).find(free).unwrap_or(first)
+}
+
+/// Numbered snapshots by number, each of the others after the last one that was taken before it.
+fn record_of(numbered: Vec<Readable>, others: Vec<Readable>) -> Record {
+    let mut roots: Vec<PathBuf> = Vec::new();
+    let mut late = Vec::new();
+    for (at, one) in numbered.iter().enumerate() {
+        for root in
+            one.sheet.state.roots.iter().filter(|root| !roots.contains(&root.path)).collect::<Vec<_>>()
+        {
+            roots.push(root.path.clone());
+            if let (true, RecordedId::Number(first)) = (at > 0, &one.recorded.id) {
+                late.push(LateRoot { path: root.path.clone(), first: *first });
+            }
+        }
+    }
+    if numbered.is_empty() {
+        let all = others.iter().flat_map(|one| &one.sheet.state.roots).map(|root| root.path.clone());
+        roots.extend(all);
+        roots.dedup();
+    }
+    roots.sort();
+    // When it began is not known: nothing is taken as older than that, so that no file is trusted unread.
+    let mut record = Record { late, ..Record::new(roots, Time { seconds: 0, nanos: 0 }) };
+    let mut others = others.into_iter().peekable();
+    let mut numbered = numbered.into_iter().peekable();
+    while let Some(one) = numbered.next() {
+        record.snapshots.push(one.recorded);
+        let next = numbered.peek().map(|next| next.modified);
+        while let Some(other) = others.next_if(|other| next.is_none_or(|next| other.modified < next)) {
+            record.snapshots.push(other.recorded);
+        }
+    }
+    record.snapshots.extend(others.map(|one| one.recorded));
+    record
+}

@@ -1,0 +1,42 @@
+//! The manifests of a session, where some of them may be damaged.
+
+use super::{Record, Recorded, RecordedId, Session, SessionError};
+use crate::manifest::{Sheet, SnapshotId};
+
+impl Session {
+    /// A manifest; nothing where it is damaged, gone, or was given up.
+    pub(crate) fn sheet_if_readable(
+        &self,
+        record: &Record,
+        id: &SnapshotId,
+    ) -> Result<Option<Sheet>, SessionError> {
+        match self.sheet(record, id) {
+            Ok(sheet) => Ok(Some(sheet)),
+            Err(SessionError::Manifest { .. } | SessionError::Lost { .. } | SessionError::Thinned { .. }) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The manifests of all snapshots that were not given up; nothing for one that is damaged or gone.
+    pub(crate) fn sheets<'a>(
+        &'a self,
+        record: &'a Record,
+    ) -> impl Iterator<Item = (&'a Recorded, Result<Option<Sheet>, SessionError>)> {
+        let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
+        there.map(|recorded| (recorded, self.sheet_if_readable(record, &recorded.snapshot())))
+    }
+
+    /// The last numbered snapshot that can be read.
+    pub(crate) fn newest_sheet(&self, record: &Record) -> Result<Option<Sheet>, SessionError> {
+        for recorded in record.snapshots.iter().rev().filter(|recorded| !recorded.thinned) {
+            if let RecordedId::Number(number) = recorded.id
+                && let Some(sheet) = self.sheet_if_readable(record, &SnapshotId::Number(number))?
+            {
+                return Ok(Some(sheet));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,85 @@
+//! The id of a store: a random number that stays with it wherever it is moved. A copy has the same one.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use super::error::{Damage, Problem, StoreError};
+use super::files::{failed, read_all};
+use super::{Store, put_file};
+
+pub(super) const FILE: &str = "ID";
+
+/// What the file says.
+enum Id {
+    Is(String),
+    Damaged,
+    Missing,
+}
+
+impl Store {
+    /// The id; nothing where the store has none yet, or it cannot be read.
+    pub fn id(&self) -> Result<Option<String>, StoreError> {
+        match self.read_id()? {
+            Id::Is(id) => Ok(Some(id)),
+            Id::Damaged | Id::Missing => Ok(None),
+        }
+    }
+
+    /// Give it an id, if it has none.
+    pub(crate) fn ensure_id(&self) -> Result<(), StoreError> {
+        // A writer that finds itself alone clears away what was not put in place yet.
+        for _ in 0..8 {
+            match self.read_id()? {
+                Id::Missing => match self.put_id() {
+                    Err(error) if error.is_not_found() => {}
+                    other => return other,
+                },
+                Id::Is(_) | Id::Damaged => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Give it a new id, if the one it has cannot be read. Says whether that was so.
+    pub(crate) fn repair_id(&self, dry_run: bool) -> Result<bool, StoreError> {
+        let damaged = matches!(self.read_id()?, Id::Damaged);
+        if damaged && !dry_run {
+            self.put_id()?;
+        }
+        Ok(damaged)
+    }
+
+    /// A damaged id, as a problem of the store.
+    pub(super) fn check_id(&self) -> Result<Option<Problem>, StoreError> {
+        let damaged = matches!(self.read_id()?, Id::Damaged);
+        Ok(damaged.then(|| Problem { file: self.root.path_of(FILE), object: None, what: Damage::Format }))
+    }
+
+    fn read_id(&self) -> Result<Id, StoreError> {
+        let bytes = match read_all(&self.root, FILE) {
+            Ok((bytes, _)) => bytes,
+            Err(error) if error.is_not_found() => return Ok(Id::Missing),
+            Err(error) if error.is_foreign() => return Ok(Id::Damaged),
+            Err(error) => return Err(error),
+        };
+        let id = std::str::from_utf8(&bytes).ok().and_then(|text| text.split(' ').next());
+        match id {
+            Some(id) if text(id).as_bytes() == bytes => Ok(Id::Is(id.to_owned())),
+            _ => Ok(Id::Damaged),
+        }
+    }
+
+    fn put_id(&self) -> Result<(), StoreError> {
+        let mut random = [0; 16];
+        let source = Path::new("/dev/urandom");
+        let filled = File::open(source).and_then(|mut file| file.read_exact(&mut random));
+        filled.map_err(failed("read", source))?;
+        put_file(&self.root, FILE, text(&crate::paths::hex(&random)).as_bytes())
+    }
+}
+
+/// The number, and a checksum.
+fn text(id: &str) -> String {
+    format!("{id} {:016x}\n", xxhash_rust::xxh3::xxh3_64(id.as_bytes()))
+}
