@@ -384,7 +384,7 @@ impl SnapshotManager {
         let recorded = self.session.save_manifest(&sheet)?;
         let path = self.session.manifest_path(&recorded);
         record.snapshots.push(recorded);
-        let saved = self.session.save_record(&record, Sync::No);
+        let saved = self.session.save_record(&record, Sync::Whole);
         if saved.is_err() {
             // Not recorded, it was never taken. What cannot be removed now is tidied by the next operation.
             let _ = std::fs::remove_file(path);

@@ -17,6 +17,7 @@
 mod apply;
 mod build;
 mod displace;
+mod durable;
 mod entered;
 mod found;
 mod journal;
@@ -38,11 +39,12 @@ use std::path::PathBuf;
 
 pub use self::apply::apply;
 pub use self::build::plan;
+pub use self::durable::sync;
 pub use self::journal::{Journal, JournalError, JournalRecord, RestoreId};
 pub use self::plan::{Action, ActionKind, RestorePlan};
 pub use self::preflight::{PreflightError, preflight};
 pub use self::sweep::{Swept, sweep};
-pub use self::verify::{sync, verify};
+pub use self::verify::verify;
 use crate::diff::Change;
 use crate::hash::ContentHash;
 use crate::node::Reason;

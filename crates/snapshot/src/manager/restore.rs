@@ -1,5 +1,6 @@
 //! Going back: safety snapshot, plan, journal, apply; and the completion of a restore that was cut off.
 
+use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ use crate::node::Node;
 use crate::objects::StoreObjects;
 use crate::restore::{
     Journal, JournalRecord, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest, Selection, apply, plan,
-    preflight, sweep, verify,
+    preflight, sweep, sync, verify,
 };
 use crate::session::{Held, Session, SessionError};
 use crate::state::{ObjectError, Objects, SnapshotState};
@@ -147,6 +148,21 @@ impl SnapshotManager {
         Err(SnapshotError::NotTracked { path: path.to_owned() })
     }
 
+    /// Whether a snapshot can be read, so that later changes can be told from what it holds. One that was not durable may
+    /// have been lost with the power.
+    pub fn can_compare(&self, id: &SnapshotId) -> bool {
+        let read = || -> Result<(), SnapshotError> {
+            let record = self.recorded()?;
+            let sheet = self.whole(&record, id)?;
+            if !record.find(id).is_some_and(|recorded| recorded.durable) {
+                let objects = StoreObjects::new(&self.store);
+                super::upkeep::each_object(&sheet.state, &objects, &mut HashSet::new(), |_| {}, |_, _| {})?;
+            }
+            Ok(())
+        };
+        read().is_ok()
+    }
+
     fn changed_since(&self, ids: &[SnapshotId]) -> Result<Vec<Sheet>, SnapshotError> {
         let record = self.recorded()?;
         ids.iter().map(|id| self.whole(&record, id)).collect()
@@ -230,6 +246,8 @@ impl SnapshotManager {
         if !outcome.cancelled {
             let wrong = verify(plan, &outcome);
             outcome.failed.extend(wrong);
+            // As long as the disk does not have all of it, the journal has to say what is missing.
+            sync(plan)?;
             journal.finish()?;
         }
         Ok(Restored { outcome, safety })
@@ -251,8 +269,10 @@ impl SnapshotManager {
         let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;
-        let since: Vec<Sheet> =
-            wanted.keep_changed_since.iter().map(|text| named(text)).collect::<Result<_, _>>()?;
+        // One that cannot be read any more tells nothing; the restore has to be completed all the same.
+        let since = wanted.keep_changed_since.iter().map(|text| SnapshotId::from_text(text));
+        let since = since.filter(|id| self.can_compare(id));
+        let since: Vec<Sheet> = since.map(|id| self.whole(&record, &id)).collect::<Result<_, _>>()?;
         let since = states(&since);
         if wanted.roots != self.roots {
             let dir = self.session.dir().to_owned();

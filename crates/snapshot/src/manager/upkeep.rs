@@ -15,7 +15,7 @@ use crate::manifest::{Sheet, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;
 use crate::paths;
-use crate::session::{Session, SessionError};
+use crate::session::{Record, Session, SessionError};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, Key, Settled, Shares, Store};
 
@@ -116,35 +116,56 @@ pub fn session_dirs(store: &Store) -> Result<Vec<PathBuf>, SnapshotError> {
     Ok(found.into_iter().map(|noted| noted.dir).collect())
 }
 
-/// Compress, sync, and write down what is durable now.
+/// Sync, write down what is durable now, then compress: what was just taken survives a loss of power as soon as it can.
 pub(super) fn settle(
     store: &Store,
     session: &Session,
     cancel: &dyn Fn() -> bool,
     observer: &dyn Observer,
 ) -> Result<SettleReport, SnapshotError> {
-    let before = session.record()?.unwrap_or_default();
     let stop = || cancel() || observer.cancelled();
+    let mut durable = sync(store, session, &stop)?;
+    let before = session.record()?.unwrap_or_default();
     let settled = store.settle(&stop, &|done, total| observer.progress(done, total))?;
-    let mut durable = Vec::new();
-    if settled.durable
-        && let Some(_held) = session.try_hold()?
-        && let Some(mut record) = session.record()?
-    {
-        for recorded in &mut record.snapshots {
-            let known =
-                before.find(&recorded.snapshot()).is_some_and(|old| old.manifest == recorded.manifest);
-            if known && !recorded.durable && !recorded.thinned {
-                session.sync_manifest(recorded)?;
-                recorded.durable = true;
-                durable.push(recorded.snapshot());
-            }
-        }
-        if !durable.is_empty() {
-            session.save_record(&record, Sync::Yes)?;
-        }
+    if settled.durable {
+        durable.extend(mark_durable(session, &before)?);
     }
     Ok(SettleReport { store: settled, durable })
+}
+
+/// Make what is published survive a loss of power, as it is, and write that down. `cancel` is asked between files.
+pub(super) fn sync(
+    store: &Store,
+    session: &Session,
+    cancel: &dyn Fn() -> bool,
+) -> Result<Vec<SnapshotId>, SnapshotError> {
+    let Some(before) = session.record()? else { return Ok(Vec::new()) };
+    if before.snapshots.iter().all(|recorded| recorded.durable || recorded.thinned) {
+        return Ok(Vec::new());
+    }
+    let synced = store.sync_until(cancel)?;
+    if synced.durable { mark_durable(session, &before) } else { Ok(Vec::new()) }
+}
+
+/// The snapshots of `before` are durable in the store; their manifests and the record follow. Nothing where the session
+/// is held: whoever holds it may wait for this, and the next one marks them.
+fn mark_durable(session: &Session, before: &Record) -> Result<Vec<SnapshotId>, SnapshotError> {
+    let mut durable = Vec::new();
+    let Some(_held) = session.try_hold()? else { return Ok(durable) };
+    let Some(mut record) = session.record()? else { return Ok(durable) };
+    for recorded in &mut record.snapshots {
+        let known = before.find(&recorded.snapshot()).is_some_and(|old| old.manifest == recorded.manifest);
+        if known && !recorded.durable && !recorded.thinned {
+            session.sync_manifest(recorded)?;
+            recorded.durable = true;
+            durable.push(recorded.snapshot());
+        }
+    }
+    if !durable.is_empty() {
+        session.save_record(&record, Sync::Yes)?;
+        session.sync_name()?;
+    }
+    Ok(durable)
 }
 
 /// The objects that snapshots need.
@@ -329,6 +350,12 @@ impl SnapshotManager {
     pub fn settle(&mut self) -> Result<SettleReport, SnapshotError> {
         self.background.stop();
         settle(&self.store, &self.session, &|| false, &*self.observer)
+    }
+
+    /// Make the snapshots survive a loss of power, without compressing anything; which ones do from now on. Done in the
+    /// background first of all, unless the manager was told otherwise.
+    pub fn sync(&mut self) -> Result<Vec<SnapshotId>, SnapshotError> {
+        sync(&self.store, &self.session, &|| self.observer.cancelled())
     }
 
     /// Collect what no session of this store needs any more.

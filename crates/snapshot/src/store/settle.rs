@@ -43,24 +43,35 @@ pub struct Settled {
 pub struct Synced {
     pub files: u64,
     pub fsyncs: u64,
+    /// Whether everything that was published before is durable now. Not where it was cancelled, or where something may
+    /// have been spoiled by an earlier loss of power.
+    pub durable: bool,
 }
 
 impl Store {
     /// Make everything that was published so far durable: first data, then what names it, then the folders.
     pub fn sync(&self) -> Result<Synced, StoreError> {
+        self.sync_until(&|| false)
+    }
+
+    /// The same; `cancel` is asked between files.
+    pub fn sync_until(&self, cancel: &dyn Fn() -> bool) -> Result<Synced, StoreError> {
         let fsyncs = Fsyncs::default();
-        let (files, _) = self.sync_all(&fsyncs)?;
-        Ok(Synced { files, fsyncs: fsyncs.get() })
+        let (files, durable) = self.sync_all(&fsyncs, cancel)?;
+        Ok(Synced { files, fsyncs: fsyncs.get(), durable })
     }
 
     /// How many files, and whether all of them are durable now.
-    fn sync_all(&self, fsyncs: &Fsyncs) -> Result<(u64, bool), StoreError> {
+    fn sync_all(&self, fsyncs: &Fsyncs, cancel: &dyn Fn() -> bool) -> Result<(u64, bool), StoreError> {
         let view = self.view.refresh(self)?;
         // What may have been lost before is not made trustworthy by a sync now.
         let new: Vec<_> =
             view.packs.iter().filter(|pack| !pack.is_durable() && !pack.suspect && !pack.remade).collect();
         let mut synced = Vec::new();
         for pack in new {
+            if cancel() {
+                return Ok((0, false));
+            }
             match pack.sync(&self.packs, fsyncs) {
                 // Another process settled it: what took its place is durable.
                 Err(error) if error.is_not_found() => {}
@@ -79,15 +90,18 @@ impl Store {
                 other => other?,
             }
         }
-        let (large, all_large) = self.sync_large(fsyncs)?;
+        let (large, all_large) = self.sync_large(fsyncs, cancel)?;
         self.sync_format(fsyncs)?;
         let all = view.packs.iter().all(|pack| pack.is_durable() || !(pack.suspect || pack.remade));
         Ok((2 * synced.len() as u64 + large, all && all_large))
     }
 
-    fn sync_large(&self, fsyncs: &Fsyncs) -> Result<(u64, bool), StoreError> {
+    fn sync_large(&self, fsyncs: &Fsyncs, cancel: &dyn Fn() -> bool) -> Result<(u64, bool), StoreError> {
         let (mut files, mut all) = (0, true);
         for name in self.large.names()? {
+            if cancel() {
+                return Ok((files, false));
+            }
             let folder = self.large.open_folder(&name)?;
             let mut synced = Vec::new();
             for name in folder.names()? {
@@ -169,7 +183,7 @@ impl Store {
             let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
             self.settle_large(&large, &fsyncs, &watch, &mut settled)?;
         }
-        (_, settled.durable) = self.sync_all(&fsyncs)?;
+        (_, settled.durable) = self.sync_all(&fsyncs, &|| false)?;
         settled.fsyncs = fsyncs.get();
         Ok(settled)
     }
