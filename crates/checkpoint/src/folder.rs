@@ -45,9 +45,11 @@ impl Folder {
             file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
             let Some(lock) = hold(&dir)? else { continue };
             let now = nono_sys::time::now_iso();
-            let project = match Project::load(&dir)? {
-                Some(project) => project,
-                None => Project {
+            let project = match Project::load(&dir) {
+                Ok(Some(project)) => project,
+                Err(error) if !matches!(error, CheckpointError::Damaged { .. }) => return Err(error),
+                // New, or so damaged that only the folder's path is left, which is known here.
+                _ => Project {
                     workdir: workdir.to_owned(),
                     created_at: now.clone(),
                     last_touch: now,
@@ -100,7 +102,8 @@ impl Folder {
     pub(crate) fn touch(&mut self) -> Result<(), CheckpointError> {
         let now = nono_sys::time::now_iso();
         let seconds = |moment: &str| nono_sys::time::seconds(moment).unwrap_or(0);
-        let there = self.file(project::PROJECT).is_file();
+        // An empty one was lost with the power; what is known of it is written down again.
+        let there = self.file(project::PROJECT).metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
         if there && seconds(&now).abs_diff(seconds(&self.project.last_touch)) < TOUCH_SECONDS {
             return Ok(());
         }

@@ -19,6 +19,14 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Checkp
     serde_json::from_slice(&bytes).map(Some).map_err(damaged)
 }
 
+/// One that is damaged tells nothing, as if nobody had ever written it: for what can be missing.
+pub(crate) fn load_or_default<T: DeserializeOwned + Default>(path: &Path) -> Result<T, CheckpointError> {
+    match load(path) {
+        Err(CheckpointError::Damaged { .. }) => Ok(T::default()),
+        other => Ok(other?.unwrap_or_default()),
+    }
+}
+
 pub(crate) fn save<T: Serialize>(path: &Path, value: &T, sync: Sync) -> Result<(), CheckpointError> {
     let bytes = serde_json::to_vec(value).map_err(|error| damaged(path, &error))?;
     file::replace(path, &bytes, sync).map_err(CheckpointError::io(path))

@@ -62,7 +62,7 @@ pub(crate) fn take(
         return Ok(Vec::new());
     }
     let _lock = lock(host)?;
-    let notes: Vec<Note> = json::load(&path)?.unwrap_or_default();
+    let notes: Vec<Note> = json::load_or_default(&path)?;
     let (taken, others): (Vec<Note>, Vec<Note>) = notes.into_iter().partition(about);
     if others.is_empty() {
         file::remove(&path).map_err(CheckpointError::io(&path))?;
@@ -85,7 +85,7 @@ pub(crate) fn withdraw(
         return Ok(false);
     }
     let _lock = lock(host)?;
-    let mut notes: Vec<Note> = json::load(&path)?.unwrap_or_default();
+    let mut notes: Vec<Note> = json::load_or_default(&path)?;
     let before = notes.len();
     notes.retain(|note| note.restore != restore);
     json::save(&path, &notes, Sync::No)?;

@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use nono_snapshot::file::{self, Sync};
+use nono_snapshot::session::{Recorded, Session};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -144,17 +145,41 @@ impl Project {
         self.place.as_ref().is_some_and(|place| place.is_gone(&self.workdir))
     }
 
-    /// What stands in a folder of `projects/`; nothing where none does.
+    /// What stands in a folder of `projects/`; nothing where none does. Where it is damaged, the record of its snapshots
+    /// says the same: a file that can be made again is in nobody's way.
     pub fn load(folder: &Path) -> Result<Option<Project>, CheckpointError> {
-        crate::json::load(&folder.join(PROJECT))
+        match crate::json::load(&folder.join(PROJECT)) {
+            Err(error @ CheckpointError::Damaged { .. }) => Project::remake(folder, error),
+            other => other,
+        }
+    }
+
+    /// From the record of its snapshots; nothing where there is no snapshot yet.
+    fn remake(folder: &Path, damaged: CheckpointError) -> Result<Option<Project>, CheckpointError> {
+        let Ok(record) = Session::new(folder).record() else { return Err(damaged) };
+        let Some(record) = record else { return Ok(None) };
+        let Some(workdir) = record.roots.first().filter(|root| is_folder_of(folder, root)) else {
+            return Err(damaged);
+        };
+        let at = |index: Option<&Recorded>| index.map(|one| one.timestamp.clone()).unwrap_or_default();
+        Ok(Some(Project {
+            workdir: workdir.clone(),
+            created_at: at(record.snapshots.first()),
+            last_touch: at(record.snapshots.last()),
+            place: Place::of(workdir),
+        }))
     }
 
     pub(crate) fn save(&self, folder: &Path) -> Result<(), CheckpointError> {
-        crate::json::save(&folder.join(PROJECT), self, Sync::No)
+        crate::json::save(&folder.join(PROJECT), self, Sync::Whole)
     }
 }
 
 pub(crate) const PROJECT: &str = "project.json";
+
+fn is_folder_of(folder: &Path, workdir: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == ProjectHash::of(workdir).as_str())
+}
 
 /// Where all histories are.
 pub fn projects_dir(host: &Host) -> PathBuf {

@@ -203,7 +203,7 @@ impl SnapshotManager {
         let objects = self.keeping();
         let plan = plan(&request, &objects)?;
         preflight(&plan)?;
-        self.make_durable(&[&target.id, &safety.id])?;
+        self.make_durable(&safety.id, Some(&target.id))?;
         let journal = Journal::begin(
             &self.journal_path(),
             JournalRecord {
@@ -221,14 +221,16 @@ impl SnapshotManager {
     }
 
     /// From here on bytes go from the tree: what the safety snapshot holds must survive a loss of power first, and what
-    /// the journal will name.
-    fn make_durable(&self, ids: &[&SnapshotId]) -> Result<(), SnapshotError> {
-        self.store.sync()?;
+    /// the journal will name. The safety snapshot relies on nothing that may have been spoiled; an older one may, and is
+    /// called durable only where nothing in the store is in doubt.
+    fn make_durable(&self, safety: &SnapshotId, target: Option<&SnapshotId>) -> Result<(), SnapshotError> {
+        let synced = self.store.sync()?;
         let mut record = self.recorded()?;
         for recorded in &mut record.snapshots {
-            if !recorded.durable && ids.contains(&&recorded.snapshot()) {
+            let id = recorded.snapshot();
+            if !recorded.durable && (id == *safety || Some(&id) == target) {
                 self.session.sync_manifest(recorded)?;
-                recorded.durable = true;
+                recorded.durable = synced.durable || id == *safety;
             }
         }
         Ok(self.session.save_record(&record, Sync::Yes)?)
@@ -304,7 +306,7 @@ impl SnapshotManager {
         }
         let plan = plan(&request, &self.keeping())?;
         preflight(&plan)?;
-        self.make_durable(&[&now.id])?;
+        self.make_durable(&now.id, None)?;
         let mut restored = self.carry_out(&plan, journal, first.id)?;
         restored.outcome.kept.extend(swept.kept);
         restored.outcome.failed.extend(swept.failed);

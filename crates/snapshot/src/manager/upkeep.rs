@@ -15,7 +15,7 @@ use crate::manifest::{Sheet, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;
 use crate::paths;
-use crate::session::{Record, Session, SessionError};
+use crate::session::{Held, Record, Session, SessionError};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, Key, Settled, Shares, Store};
 
@@ -128,7 +128,7 @@ pub(super) fn settle(
     let before = session.record()?.unwrap_or_default();
     let settled = store.settle(&stop, &|done, total| observer.progress(done, total))?;
     if settled.durable {
-        durable.extend(mark_durable(session, &before)?);
+        durable.extend(mark_durable(session, &before, &stop)?);
     }
     Ok(SettleReport { store: settled, durable })
 }
@@ -144,14 +144,18 @@ pub(super) fn sync(
         return Ok(Vec::new());
     }
     let synced = store.sync_until(cancel)?;
-    if synced.durable { mark_durable(session, &before) } else { Ok(Vec::new()) }
+    if synced.durable { mark_durable(session, &before, cancel) } else { Ok(Vec::new()) }
 }
 
 /// The snapshots of `before` are durable in the store; their manifests and the record follow. Nothing where the session
-/// is held: whoever holds it may wait for this, and the next one marks them.
-fn mark_durable(session: &Session, before: &Record) -> Result<Vec<SnapshotId>, SnapshotError> {
+/// is held for long: the next one marks them.
+fn mark_durable(
+    session: &Session,
+    before: &Record,
+    cancel: &dyn Fn() -> bool,
+) -> Result<Vec<SnapshotId>, SnapshotError> {
     let mut durable = Vec::new();
-    let Some(_held) = session.try_hold()? else { return Ok(durable) };
+    let Some(_held) = hold_soon(session, cancel)? else { return Ok(durable) };
     let Some(mut record) = session.record()? else { return Ok(durable) };
     for recorded in &mut record.snapshots {
         let known = before.find(&recorded.snapshot()).is_some_and(|old| old.manifest == recorded.manifest);
@@ -166,6 +170,20 @@ fn mark_durable(session: &Session, before: &Record) -> Result<Vec<SnapshotId>, S
         session.sync_name()?;
     }
     Ok(durable)
+}
+
+/// The session, if nobody holds it or whoever does is done in a moment.
+fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<Held>, SnapshotError> {
+    const ATTEMPTS: usize = 100;
+    for _ in 0..ATTEMPTS {
+        let held = session.try_hold()?;
+        if held.is_some() || cancel() {
+            return Ok(held);
+        }
+        // The system's lock cannot be waited for and left again.
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Ok(None)
 }
 
 /// The objects that snapshots need.

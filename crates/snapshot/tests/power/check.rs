@@ -80,7 +80,11 @@ fn is_whole_or_lost(lab: &Lab, manager: &mut SnapshotManager, number: u32, like:
     let before = list(&lab.tree());
     match manager.restore(&SnapshotId::Number(number), &RestoreOptions::default()) {
         Ok(restored) if restored.failed.is_empty() => {
-            assert_same(&list(&lab.tree()), &list(&lab.base.join(like)), &format!("{when}: back to {number}"));
+            assert_same(
+                &list(&lab.tree()),
+                &list(&lab.base.join(like)),
+                &format!("{when}: back to {number}"),
+            );
         }
         Ok(restored) => panic!("{when}: restore {number}: {:?}", restored.failed),
         Err(error) => {

@@ -190,7 +190,12 @@ impl Disk {
         println!("{operation}: {steps} steps, {points} cuts right, {} wrong", wrong.len());
         assert!(points + wrong.len() as u64 > 6, "{operation}: only {points} cuts");
         let few: Vec<&str> = wrong.iter().take(4).map(String::as_str).collect();
-        assert!(wrong.is_empty(), "{operation}: {} wrong, {points} right, e.g.\n{}", wrong.len(), few.join("\n"));
+        assert!(
+            wrong.is_empty(),
+            "{operation}: {} wrong, {points} right, e.g.\n{}",
+            wrong.len(),
+            few.join("\n")
+        );
     }
 }
 
