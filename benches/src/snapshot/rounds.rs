@@ -283,8 +283,38 @@ impl<'a> Rounds<'a> {
         self.table.push(Row::fact(&what, ours, "1"));
         let ours = format!("{opens} ({rules} are `.gitignore`)");
         self.table.push(Row::fact("opens of unchanged files, in all", ours, "0"));
+        self.durability();
         let syncs = self.syncs();
         self.table.push(Row::fact("fsyncs", syncs, "-"));
+    }
+
+    /// What it costs that restored files are on the disk before the restore counts as done, and manifests before records.
+    fn durability(&mut self) {
+        self.progress("waiting for the disk");
+        let tree = self.session.tree.display().to_string();
+        let of_tree = |line: &str| line.contains("syncfs(") || line.contains(&tree);
+        for count in [1, SOME, 100 * SOME] {
+            let (mut without, mut with) = (Vec::new(), Vec::new());
+            for round in 0..self.options.short_rounds() {
+                self.victims.change(count, &format!("made durable {round}"));
+                let (total, waited) = trace::waits(&self.session, "restore", of_tree);
+                without.push(total - waited);
+                with.push(total);
+            }
+            let what =
+                self.what(&format!("restore of {count} changed files, to the same without syncing them"));
+            self.table.push(Row::times(&what, median(without), median(with), "-"));
+        }
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        for round in 0..self.options.short_rounds() {
+            self.victims.change(SOME, &format!("captured and synced {round}"));
+            let (total, waited) = trace::waits(&self.session, "incremental", |_| true);
+            without.push(total - waited);
+            with.push(total);
+        }
+        self.session.run("restore");
+        let what = self.what("capture after 100 changed files, to the same without any sync");
+        self.table.push(Row::times(&what, median(without), median(with), "-"));
     }
 
     fn syncs(&self) -> String {

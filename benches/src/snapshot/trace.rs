@@ -36,6 +36,24 @@ pub(crate) fn opens(session: &Session<'_>, operation: &str) -> (usize, usize) {
     (opened().count(), opened().filter(|line| line.contains("\".gitignore\"")).count())
 }
 
+/// How long an operation took, and how long of that it waited for the disk to have what `counts` (a line of strace with
+/// the path in it) says; in milliseconds.
+pub(crate) fn waits(session: &Session<'_>, operation: &str, counts: impl Fn(&str) -> bool) -> (f64, f64) {
+    let syncs = format!("--trace={}", SYNCS.join(","));
+    let flags = ["-y".to_owned(), "-T".to_owned(), "--seccomp-bpf".to_owned(), syncs];
+    let ground = session.ground;
+    let log = ground.path("strace.log");
+    let mut command = ground.command("strace");
+    command.arg("-f").args(flags).arg("-o").arg(&log).arg(ground.helper());
+    let said = run(command.args(session.words(operation, 0)));
+    let text = fs::read_to_string(&log).expect("strace wrote it");
+    fs::remove_file(&log).expect("it is ours");
+    let seconds = |line: &str| line.rsplit_once('<')?.1.strip_suffix('>')?.parse::<f64>().ok();
+    let waited: f64 = text.lines().filter(|line| counts(line)).filter_map(seconds).sum();
+    let total = said.lines().find_map(|line| line.strip_prefix("ms ")?.parse().ok());
+    (total.expect("how long it took"), waited * 1000.0)
+}
+
 fn trace(session: &Session<'_>, operation: &str, flags: &[String]) -> String {
     let ground = session.ground;
     let log = ground.path("strace.log");

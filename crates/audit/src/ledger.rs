@@ -288,6 +288,9 @@ impl Locked<'_> {
         let entry = Entry::next(self.last.as_ref(), id, digest, completed_at)?;
         let line = entry.line()?;
         let written = self.file.write_all_at(&line, self.end).and_then(|()| self.file.sync_all());
+        // The first line brings the file's name with it.
+        let named = || if self.end == 0 { nono_sys::fs::sync_parent(&self.ledger.path) } else { Ok(()) };
+        let written = written.and_then(|()| named());
         if let Err(error) = written {
             // Best effort: half a line is cut off by the next writer as well. The error that matters is returned.
             let _ = self.file.set_len(self.end);

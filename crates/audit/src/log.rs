@@ -303,7 +303,11 @@ impl Log {
         }
         state.writer.release()?;
         let (record, ledger) = self.enter(&state, sealed)?;
-        record.write(&self.dir)?;
+        if durably {
+            record.write_whole(&self.dir)?;
+        } else {
+            record.write(&self.dir)?;
+        }
         if durably {
             state.settled = false;
             self.settle(&mut state)?;

@@ -3,6 +3,7 @@
 //! Nothing stands in it that does not follow from the log and the ledger, so that it can be checked against them, byte
 //! for byte. A field that is added later has to be left out where it says nothing, or older records would not match.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -170,10 +171,19 @@ impl SessionRecord {
 
     /// Replace the one in `dir`: old or new, never half.
     pub(crate) fn write(&self, dir: &Path) -> Result<(), SessionError> {
+        self.write_by(dir, nono_sys::fs::write_atomic)
+    }
+
+    /// The same after a loss of power: for one that the ledger has a line of.
+    pub(crate) fn write_whole(&self, dir: &Path) -> Result<(), SessionError> {
+        self.write_by(dir, nono_sys::fs::write_whole)
+    }
+
+    fn write_by(&self, dir: &Path, write: fn(&Path, &[u8]) -> io::Result<()>) -> Result<(), SessionError> {
         let path = dir.join(SESSION);
         let failed = |source| SessionError::Io { path: path.clone(), source };
         let bytes = self.bytes().map_err(|source| SessionError::Malformed { path: path.clone(), source })?;
-        nono_sys::fs::write_atomic(&path, &bytes).map_err(failed)
+        write(&path, &bytes).map_err(failed)
     }
 
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, serde_json::Error> {

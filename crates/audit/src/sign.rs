@@ -38,6 +38,8 @@ pub enum KeyError {
     Foreign { path: PathBuf, uid: u32 },
     #[error("{}: not an Ed25519 {kind} key", .path.display())]
     Malformed { path: PathBuf, kind: &'static str },
+    #[error("{}: this key file is empty; put the key back from a copy, or remove the file and make another key with `nono audit keygen`", .path.display())]
+    Empty { path: PathBuf },
     #[error("no key could be made: the system gives no random numbers")]
     Random,
 }
@@ -91,13 +93,17 @@ impl SigningKey {
             return Err(KeyError::Exposed { path: path.to_owned(), mode: meta.mode() & 0o7777 });
         }
         let text = read_text(file).map_err(failed)?;
+        if text.trim().is_empty() {
+            return Err(KeyError::Empty { path: path.to_owned() });
+        }
         let malformed = || KeyError::Malformed { path: path.to_owned(), kind: "private" };
         unarmour(&text, PRIVATE).and_then(SigningKey::parse).ok_or_else(malformed)
     }
 
-    /// A new file, 0600, in PKCS#8 PEM. One that is there stays as it is.
+    /// A new file, 0600, in PKCS#8 PEM, on the disk when this returns. One that is there stays as it is.
     pub fn save(&self, path: &Path) -> Result<(), KeyError> {
         nono_sys::fs::make_file(path, 0o600, armour(&self.document, PRIVATE).as_bytes())
+            .and_then(|()| nono_sys::fs::sync_new(path))
             .map_err(|source| KeyError::Io { path: path.to_owned(), source })
     }
 

@@ -38,8 +38,8 @@ impl CheckpointManager {
         let mut folder = Folder::create(self.host(), workdir)?;
         folder.touch()?;
         let open = self.open_folder(folder, Bounds::Settings)?;
-        let known: Option<Vec<String>> = json::load(&open.folder.file(FILE))?;
-        let mut known: BTreeSet<String> = known.into_iter().flatten().collect();
+        let known: Vec<String> = json::load_or_default(&open.folder.file(FILE))?;
+        let mut known: BTreeSet<String> = known.into_iter().collect();
         // One that was killed before it could write that down.
         known.extend(open.history.checkpoints.iter().filter_map(|line| line.imported_from.clone()));
         Ok(Arrival { open, known })
@@ -66,7 +66,7 @@ impl Arrival {
         let line = self.open.write_down(&adopted.manifest, reason, &Origin::default(), None)?;
         self.known.insert(from.to_owned());
         let known: Vec<&String> = self.known.iter().collect();
-        json::save(&self.open.folder.file(FILE), &known, Sync::No)?;
+        json::save(&self.open.folder.file(FILE), &known, Sync::Whole)?;
         Ok((line.id, adopted.left_out))
     }
 }

@@ -48,6 +48,7 @@ impl Folder {
             let now = nono_sys::time::now_iso();
             let project = match Project::load_or_rebuild(&dir)? {
                 Some(project) => project,
+                // New, or so damaged that only the folder's path is left, which is known here.
                 None => Project {
                     workdir: workdir.to_owned(),
                     created_at: now.clone(),
@@ -102,7 +103,8 @@ impl Folder {
     pub(crate) fn touch(&mut self) -> Result<(), CheckpointError> {
         let now = nono_sys::time::now_iso();
         let seconds = |moment: &str| nono_sys::time::seconds(moment).unwrap_or(0);
-        let there = self.file(project::PROJECT).is_file();
+        // An empty one was lost with the power; what is known of it is written down again.
+        let there = self.file(project::PROJECT).metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
         if there && seconds(&now).abs_diff(seconds(&self.project.last_touch)) < TOUCH_SECONDS {
             return Ok(());
         }

@@ -196,7 +196,8 @@ impl History {
 
     /// For one who holds the project.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), CheckpointError> {
-        json::save(&folder.join(FILE), self, Sync::No)
+        // Names, pins and turns stand nowhere else: a loss of power must leave the old one or the new one.
+        json::save(&folder.join(FILE), self, Sync::Whole)
     }
 
     /// Fit it to the record. `coverage` is asked about snapshots that have no line; one that cannot be read gets none.

@@ -41,6 +41,14 @@ pub(crate) fn set_aside(path: &Path) -> Result<(), CheckpointError> {
     }
 }
 
+/// One that is damaged tells nothing, as if it had never been written: for what can be missing.
+pub(crate) fn load_or_default<T: DeserializeOwned + Default>(path: &Path) -> Result<T, CheckpointError> {
+    match load(path) {
+        Err(CheckpointError::Damaged { .. }) => Ok(T::default()),
+        other => Ok(other?.unwrap_or_default()),
+    }
+}
+
 pub(crate) fn save<T: Serialize>(path: &Path, value: &T, sync: Sync) -> Result<(), CheckpointError> {
     let bytes = serde_json::to_vec(value).map_err(|error| damaged(path, &error))?;
     file::replace(path, &bytes, sync).map_err(CheckpointError::io(path))

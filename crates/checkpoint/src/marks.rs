@@ -75,7 +75,7 @@ pub(crate) struct Theirs(BTreeMap<PathBuf, Option<ContentHash>>);
 
 impl Theirs {
     pub(crate) fn load(folder: &Folder) -> Result<Theirs, CheckpointError> {
-        let all: Vec<Their> = tolerant(json::load(&folder.file(THEIRS)))?;
+        let all: Vec<Their> = json::load_or_default(&folder.file(THEIRS))?;
         Ok(Theirs(all.into_iter().map(|their| (their.path, their.left)).collect()))
     }
 
@@ -134,14 +134,6 @@ pub(crate) fn git_of(path: &Path) -> Option<&Path> {
     path.ancestors().filter(|above| above.file_name().is_some_and(|name| name == ".git")).last()
 }
 
-/// One that is damaged tells nothing, as if nobody had ever written it: a checkpoint must not fail for it.
-fn tolerant<T: Default>(loaded: Result<Option<T>, CheckpointError>) -> Result<T, CheckpointError> {
-    match loaded {
-        Err(CheckpointError::Damaged { .. }) => Ok(T::default()),
-        other => Ok(other?.unwrap_or_default()),
-    }
-}
-
 /// The snapshots without a number whose names begin like this.
 pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<SnapshotId>, CheckpointError> {
     let is_such = |id: &SnapshotId| match id {
@@ -153,10 +145,14 @@ pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<Snap
 
 impl Marks {
     pub(crate) fn load(folder: &Folder) -> Result<Marks, CheckpointError> {
-        tolerant(json::load(&folder.file(MARKS)))
+        json::load_or_default(&folder.file(MARKS))
     }
 
     fn save(&self, folder: &Folder) -> Result<(), CheckpointError> {
+        // A call that changed nothing writes nothing.
+        if folder.file(MARKS).is_file() && Marks::load(folder)? == *self {
+            return Ok(());
+        }
         json::save(&folder.file(MARKS), self, Sync::No)
     }
 

@@ -189,11 +189,15 @@ impl Project {
     }
 
     pub(crate) fn save(&self, folder: &Path) -> Result<(), CheckpointError> {
-        crate::json::save(&folder.join(PROJECT), self, Sync::No)
+        crate::json::save(&folder.join(PROJECT), self, Sync::Whole)
     }
 }
 
 pub(crate) const PROJECT: &str = "project.json";
+
+fn is_folder_of(folder: &Path, workdir: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == ProjectHash::of(workdir).as_str())
+}
 
 /// Where all histories are.
 pub fn projects_dir(host: &Host) -> PathBuf {

@@ -20,26 +20,47 @@ pub(crate) fn step() -> io::Result<()> {
 #[cfg(feature = "failpoints")]
 pub mod failpoint {
     use std::io;
-    use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+    use std::sync::{Mutex, PoisonError};
+
+    pub use nono_sys::power::Cut;
 
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static AT: AtomicU64 = AtomicU64::new(u64::MAX);
-    /// The error to give at that step and every later one; 0: end the process there.
-    static ERRNO: AtomicI32 = AtomicI32::new(0);
+    static FAULT: Mutex<Fault> = Mutex::new(Fault::Kill);
+    /// Seconds since 1970; 0: never.
+    static REBOOTED: AtomicI64 = AtomicI64::new(0);
+
+    /// What happens at the chosen step.
+    #[derive(Clone)]
+    enum Fault {
+        /// The process ends, as by `kill -9`.
+        Kill,
+        /// This step and every later one fail with this error.
+        Error(i32),
+        /// The file system at this path loses its disk, then the process ends.
+        Power(PathBuf, Cut),
+    }
 
     /// End the process, as `kill -9` does, right before step `at` (counted from 0, from now).
     pub fn abort_at(at: u64) {
-        arm(at, 0);
+        arm(at, Fault::Kill);
     }
 
     /// Fail with `errno` at step `at` and at every later step, as a full disk does, until [`disarm`].
     pub fn fail_from(at: u64, errno: i32) {
-        arm(at, errno);
+        arm(at, Fault::Error(errno));
+    }
+
+    /// Cut the file system at `mount` off from its disk right before step `at`, and end the process.
+    pub fn cut_power_at(at: u64, mount: &Path, cut: Cut) {
+        arm(at, Fault::Power(mount.to_owned(), cut));
     }
 
     /// Do nothing more, and count from 0.
     pub fn disarm() {
-        arm(u64::MAX, 0);
+        arm(u64::MAX, Fault::Kill);
     }
 
     /// How many steps were announced since the last call of one of the above.
@@ -47,10 +68,22 @@ pub mod failpoint {
         COUNT.load(SeqCst)
     }
 
-    fn arm(at: u64, errno: i32) {
+    /// From now on this process takes everything on disk for written before the machine was started.
+    pub fn reboot() {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        // What was written in this very second is older, too.
+        REBOOTED.store(now.tv_sec + 1, SeqCst);
+    }
+
+    /// When the machine was started, if [`reboot`] said so.
+    pub(crate) fn rebooted() -> Option<i64> {
+        Some(REBOOTED.load(SeqCst)).filter(|at| *at != 0)
+    }
+
+    fn arm(at: u64, fault: Fault) {
         AT.store(u64::MAX, SeqCst);
         COUNT.store(0, SeqCst);
-        ERRNO.store(errno, SeqCst);
+        *FAULT.lock().unwrap_or_else(PoisonError::into_inner) = fault;
         AT.store(at, SeqCst);
     }
 
@@ -59,14 +92,14 @@ pub mod failpoint {
         if count < AT.load(SeqCst) {
             return Ok(());
         }
-        match ERRNO.load(SeqCst) {
-            0 => {
-                // Not a panic and not an exit: nothing may be cleaned up on the way.
-                let _ =
-                    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-                std::process::abort()
-            }
-            errno => Err(io::Error::from_raw_os_error(errno)),
+        let fault = FAULT.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*fault {
+            Fault::Error(errno) => return Err(io::Error::from_raw_os_error(*errno)),
+            Fault::Power(mount, cut) => nono_sys::power::cut(mount, *cut)?,
+            Fault::Kill => {}
         }
+        // Not a panic and not an exit: nothing may be cleaned up on the way.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        std::process::abort()
     }
 }

@@ -11,10 +11,14 @@ use rustix::fs::OFlags;
 
 use crate::disk;
 
-/// Whether the file survives a power loss, and not only the end of this process.
+/// What a loss of power leaves of a file that was just replaced. A kill leaves the new one in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
+    /// The new file: its bytes and its name are on the disk when the call returns. For what others rely on.
     Yes,
+    /// The old file or the new one, whole: its bytes are on the disk before its name changes.
+    Whole,
+    /// The old file, the new one, or an empty one. For what can be made again, and is read that way.
     No,
 }
 
@@ -51,7 +55,7 @@ fn fill(temp: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp)?;
     disk::step()?;
     file.write_all(bytes)?;
-    if sync == Sync::Yes {
+    if sync != Sync::No {
         disk::step()?;
         file.sync_data()?;
     }

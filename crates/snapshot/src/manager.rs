@@ -415,7 +415,7 @@ impl SnapshotManager {
         record.snapshots.push(recorded);
         // A session outside of the store's home: what it needs stands in its note before it is taken.
         let noted = sessions::note(&self.store, &self.session, Some(&sheet), Sync::No);
-        let saved = noted.and_then(|()| Ok(self.session.save_record(&record, Sync::No)?));
+        let saved = noted.and_then(|()| Ok(self.session.save_record(&record, Sync::Whole)?));
         if saved.is_err() {
             // Not recorded, it was never taken. What cannot be removed now is tidied by the next operation.
             let _ = std::fs::remove_file(path);

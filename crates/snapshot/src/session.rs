@@ -410,7 +410,8 @@ impl Session {
             thinned: false,
         };
         let path = self.manifest_path(&recorded);
-        file::replace(&path, &bytes, Sync::No).map_err(|source| io_error(&path, source))?;
+        // On the disk before the record that names it, which must never lead to an empty file.
+        file::replace(&path, &bytes, Sync::Whole).map_err(|source| io_error(&path, source))?;
         Ok(recorded)
     }
 
@@ -424,6 +425,11 @@ impl Session {
             file::sync_parent(&path)
         };
         sync().map_err(|source| io_error(&path, source))
+    }
+
+    /// Make the folder's own name survive a loss of power.
+    pub(crate) fn sync_name(&self) -> Result<(), SessionError> {
+        file::sync_parent(&self.dir).map_err(|source| io_error(&self.dir, source))
     }
 
     /// Read a manifest, and check it against the record.

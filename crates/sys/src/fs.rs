@@ -72,12 +72,35 @@ pub fn make_file(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
     file.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 
-/// Replace `path` by a file with `content`: old or new, never half.
+/// Replace `path` by a file with `content`: old or new, never half. After a loss of power it may be empty: for what can
+/// be made again, and is read that way.
 pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, |_| Ok(()))
+}
+
+/// The same, and a loss of power leaves the old or the new file as well: its bytes are on the disk before its name is.
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, |temp| File::open(temp)?.sync_data())
+}
+
+/// Wait until a new file, and its name, survive a loss of power.
+pub fn sync_new(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()?;
+    sync_parent(path)
+}
+
+/// Wait until the names in a file's folder survive a loss of power.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+fn replace(path: &Path, content: &[u8], sync: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".tmp-{}", std::process::id()));
     let temp: PathBuf = path.with_file_name(name);
-    let result = make_file(&temp, 0o600, content).and_then(|()| std::fs::rename(&temp, path));
+    let made = make_file(&temp, 0o600, content).and_then(|()| sync(&temp));
+    let result = made.and_then(|()| std::fs::rename(&temp, path));
     if result.is_err() {
         // Best effort: the error that matters is the one returned.
         let _ = std::fs::remove_file(&temp);

@@ -35,4 +35,6 @@ pub mod wait;
 pub mod errno;
 pub mod fs;
 pub mod path_serde;
+#[cfg(all(target_os = "linux", feature = "failpoints"))]
+pub mod power;
 pub mod time;

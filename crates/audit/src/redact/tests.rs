@@ -202,14 +202,32 @@ fn the_key_is_made_once() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert!(matches!(Key::load_or_make(&path), Err(KeyError::Wrong { .. })));
-    for wrong in [31, 33] {
-        std::fs::write(&path, vec![7; wrong]).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(matches!(Key::load_or_make(&path), Err(KeyError::Wrong { .. })));
-    }
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
     assert!(Key::load_or_make(&path).is_err());
+}
+
+/// A loss of power can leave an empty key: it is put aside and replaced, by one of those who come, and said once.
+#[test]
+fn a_damaged_key_is_replaced_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("redaction.key");
+    for (number, wrong) in [0, 31, 33].into_iter().enumerate() {
+        std::fs::write(&path, vec![7; wrong]).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let loaded: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| Key::load_or_replace(&path).unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(loaded.iter().all(|(key, _)| key.as_bytes() == loaded[0].0.as_bytes()), "one key for all");
+        let told: Vec<_> = loaded.iter().filter_map(|(_, aside)| aside.as_ref()).collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(std::fs::read(told[0]).unwrap(), vec![7; wrong]);
+        assert_eq!(Key::load_or_replace(&path).unwrap().1, None);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2 + number, "and nothing else lies there");
+        std::fs::remove_file(&path).unwrap();
+    }
 }
 
 /// Letters that no marker and no other part of the tests' texts has, so that nothing of it can be there by chance.

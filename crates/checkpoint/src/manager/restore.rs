@@ -110,6 +110,8 @@ impl Open {
         let record = self.record()?;
         let mark = marks.since(line.snapshot);
         let mark = mark.filter(|id| record.find(id).is_some_and(|recorded| !recorded.thinned));
+        // One that was lost with the power tells nothing, and stops nothing.
+        let mark = mark.filter(|id| self.manager.can_compare(id));
         let theirs = if mark.is_some() { Theirs::load(&self.folder)? } else { Theirs::default() };
         let attributed = mark.is_some() && !marks.has_open_calls();
         let since: Vec<SnapshotId> = mark.filter(|_| attributed).cloned().into_iter().collect();

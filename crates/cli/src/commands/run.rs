@@ -242,6 +242,7 @@ fn recorded(report: &SessionReport) -> Vec<String> {
     let Some(audit) = &report.audit else { return lines };
     let problem = |problem: &String| format!("error: the audit log is not complete: {}", escape(problem));
     lines.extend(audit.problems.iter().map(problem));
+    lines.extend(audit.notices.iter().map(|notice| format!("warning: {}", escape(notice))));
     lines
 }
 

@@ -50,11 +50,24 @@ const REDACTION_KEY: &str = "redaction.key";
 /// Takes secrets out of what is to be recorded, as the person's `config.toml` has it. Makes the audit folder and the key
 /// where they are missing.
 pub fn redactor(state_dir: &Path) -> Result<Redactor, AuditError> {
+    Ok(redactor_and_notice(state_dir)?.0)
+}
+
+/// The same, and what is to be said where a damaged key was replaced.
+pub(crate) fn redactor_and_notice(state_dir: &Path) -> Result<(Redactor, Option<String>), AuditError> {
     let settings = Settings::load(&state_dir.join("config.toml"))?;
     let dir = dir(state_dir);
     crate::state_dir::ensure(&dir)?;
-    let key = Key::load_or_make(&dir.join(REDACTION_KEY))?;
-    Ok(Redactor::new(Table::with(&settings.redaction), &key))
+    let path = dir.join(REDACTION_KEY);
+    let (key, aside) = Key::load_or_replace(&path)?;
+    let notice = aside.map(|aside| {
+        let (path, aside) = (path.display(), aside.display());
+        format!(
+            "{path} was damaged and has been replaced; marks of secrets in older logs cannot be compared with new \
+             ones (the damaged key is in {aside})"
+        )
+    });
+    Ok((Redactor::new(Table::with(&settings.redaction), &key), notice))
 }
 
 /// The same where nothing is recorded: nothing is made, and the digests are under a key that nobody keeps.

@@ -318,9 +318,9 @@ impl RollbackSession {
         let id = SnapshotId::Number(last);
         let root = record.find(&id).map(|recorded| recorded.merkle_root);
         let named = usize::try_from(last).ok().and_then(|last| metadata.merkle_roots.get(last)).copied();
-        // One whose manifest is damaged is as good as none: the others can be restored without it.
-        let there = named.is_some() && named == root && self.manager.can_read(&id)?;
-        Ok(there.then_some(id))
+        let is_it = named.is_some() && named == root;
+        // One that cannot be read, as after a loss of power, tells nothing; the others restore without it.
+        Ok((is_it && self.manager.can_compare(&id)).then_some(id))
     }
 
     /// What the session, or a restore of ours, may have left at a path. None: that cannot be told.
@@ -342,13 +342,9 @@ impl RollbackSession {
         let record = self.record()?;
         let from = history.restores.iter().position(|restore| restore.id == id).map_or(0, |at| at + 1);
         let steps = history.restores.iter().skip(from).flat_map(|restore| &restore.steps);
-        let own = |id: &&SnapshotId| matches!(id, SnapshotId::Number(_)) && record.find(id).is_some();
-        let mut targets: Vec<SnapshotId> = Vec::new();
-        for target in steps.map(|step| &step.target).filter(own) {
-            if self.manager.can_read(target)? {
-                targets.push(target.clone());
-            }
-        }
+        let known = |id: &SnapshotId| record.find(id).is_some() && self.manager.can_compare(id);
+        let own = |id: &&SnapshotId| matches!(id, SnapshotId::Number(_)) && known(id);
+        let mut targets: Vec<SnapshotId> = steps.map(|step| &step.target).filter(own).cloned().collect();
         targets.sort();
         targets.dedup();
         Ok(targets)

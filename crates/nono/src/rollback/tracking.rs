@@ -453,7 +453,7 @@ fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), Rol
     let there = Live::begin(&dir).map_err(RollbackError::io(&dir))?;
     let note = own.join(folder::ELSEWHERE);
     let text = dir.as_os_str().as_encoded_bytes();
-    nono_sys::fs::write_atomic(&note, text).map_err(RollbackError::io(&note))?;
+    nono_sys::fs::write_whole(&note, text).map_err(RollbackError::io(&note))?;
     Ok((dir, there))
 }
 

@@ -79,6 +79,8 @@ pub struct AuditReport {
     pub record: Option<SessionRecord>,
     /// What could not be written, and what else is not as it should be.
     pub problems: Vec<String>,
+    /// What should be known of it: the log is complete all the same.
+    pub notices: Vec<String>,
 }
 
 /// What is needed to write a log, before there is one.
@@ -88,14 +90,17 @@ pub(super) struct Book {
     pub(super) redactor: Arc<Redactor>,
     integrity: Option<bool>,
     key: Option<SigningKey>,
+    /// To be said once, at the end.
+    notice: Option<String>,
 }
 
 impl Book {
     /// Everything that can be wrong is known when this returns, and nothing has been started.
     pub(super) fn open(wish: &Auditing, state_dir: &Path) -> Result<Book, LogError> {
-        let redactor = Arc::new(audit::redactor(state_dir)?);
+        let (redactor, notice) = audit::redactor_and_notice(state_dir)?;
+        let redactor = Arc::new(redactor);
         let key = wish.sign_key.as_deref().map(SigningKey::load).transpose()?;
-        Ok(Book { dir: audit::dir(state_dir), redactor, integrity: wish.integrity, key })
+        Ok(Book { dir: audit::dir(state_dir), redactor, integrity: wish.integrity, key, notice })
     }
 }
 
@@ -135,11 +140,12 @@ struct State {
     closed: bool,
     record: Option<SessionRecord>,
     problems: Vec<String>,
+    notices: Vec<String>,
 }
 
 impl Trail {
     pub(super) fn begin(book: Book, start: &Start<'_>) -> Result<Trail, LogError> {
-        let Book { dir, redactor, integrity, key } = book;
+        let Book { dir, redactor, integrity, key, notice } = book;
         let path = start.program;
         let executable = executable::identify(path, &executable::memory(&dir))
             .map_err(|source| LogError::Executable { path: path.to_owned(), source })?;
@@ -161,9 +167,10 @@ impl Trail {
         let options = Options { integrity: integrity.unwrap_or(start.tracked.is_some()), key };
         let log = Arc::new(Log::create(&dir, started, options)?);
         let trail = Trail { redactor, state: Mutex::default(), log };
-        for remark in trail.log.remarks().to_vec() {
+        for remark in trail.log.remarks().iter().cloned().chain(notice.clone()) {
             trail.warn(remark);
         }
+        trail.state().notices.extend(notice);
         Ok(trail)
     }
 
@@ -217,7 +224,8 @@ impl Trail {
         let mut state = self.state();
         let mut problems = std::mem::take(&mut state.problems);
         problems.extend(self.log.trouble());
-        AuditReport { dir: self.log.dir().to_owned(), record: state.record.take(), problems }
+        let notices = std::mem::take(&mut state.notices);
+        AuditReport { dir: self.log.dir().to_owned(), record: state.record.take(), problems, notices }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,5 +1,5 @@
-//! Compressing and syncing after a snapshot, beside everything else and at the lowest priority. It can be ended at any
-//! moment, and is when the manager goes: the next one goes on.
+//! Syncing and then compressing after a snapshot, beside everything else and at the lowest priority. It can be ended
+//! between any two files, and is when the manager goes: the next one goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -14,7 +14,7 @@ use crate::node::Node;
 use crate::objects::StoreObjects;
 use crate::restore::{
     Journal, JournalRecord, PreflightError, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest,
-    Selection, apply, plan, preflight, sweep, verify,
+    Selection, apply, plan, preflight, sweep, sync, verify,
 };
 use crate::session::{Held, Session, SessionError};
 use crate::state::{ObjectError, Objects, SnapshotState};
@@ -145,8 +145,23 @@ impl SnapshotManager {
         Err(SnapshotError::NotTracked { path: path.to_owned() })
     }
 
-    /// The states that tell what others changed. Whoever forces a restore needs only the snapshot that is restored: the
-    /// others may be damaged.
+    /// Whether a snapshot can be read, so that later changes can be told from what it holds. One that was not durable may
+    /// have been lost with the power.
+    pub fn can_compare(&self, id: &SnapshotId) -> bool {
+        let read = || -> Result<(), SnapshotError> {
+            let record = self.recorded()?;
+            let sheet = self.whole(&record, id)?;
+            if !record.find(id).is_some_and(|recorded| recorded.durable) {
+                let objects = StoreObjects::new(&self.store);
+                super::upkeep::each_object(&sheet.state, &objects, &mut HashSet::new(), |_| {}, |_, _| {})?;
+            }
+            Ok(())
+        };
+        read().is_ok()
+    }
+
+    /// The states that tell what others changed. A forced restore needs only the snapshot that is restored: the others may
+    /// be damaged.
     fn changed_since(&self, options: &RestoreOptions) -> Result<Vec<Sheet>, SnapshotError> {
         let ids: &[SnapshotId] = if options.force { &[] } else { &options.keep_changed_since };
         let record = self.recorded()?;
@@ -195,7 +210,7 @@ impl SnapshotManager {
         };
         let plan = plan(&request, &self.keeping(deferred))?;
         look_ahead(&plan)?;
-        self.make_durable(&[&target.id, &safety.id])?;
+        self.make_durable(&safety.id, Some(&target.id))?;
         self.announce(restore)?;
         let journal = Journal::begin(
             &self.journal_path(),
@@ -218,14 +233,16 @@ impl SnapshotManager {
     }
 
     /// From here on bytes go from the tree: what the safety snapshot holds must survive a loss of power first, and what
-    /// the journal will name.
-    fn make_durable(&self, ids: &[&SnapshotId]) -> Result<(), SnapshotError> {
-        self.store.sync()?;
+    /// the journal will name. The safety snapshot relies on nothing that may have been spoiled; an older one may, and is
+    /// called durable only where nothing in the store is in doubt.
+    fn make_durable(&self, safety: &SnapshotId, target: Option<&SnapshotId>) -> Result<(), SnapshotError> {
+        let synced = self.store.sync()?;
         let mut record = self.recorded()?;
         for recorded in &mut record.snapshots {
-            if !recorded.durable && ids.contains(&&recorded.snapshot()) {
+            let id = recorded.snapshot();
+            if !recorded.durable && (id == *safety || Some(&id) == target) {
                 self.session.sync_manifest(recorded)?;
-                recorded.durable = true;
+                recorded.durable = synced.durable || id == *safety;
             }
         }
         Ok(self.session.save_record(&record, Sync::Yes)?)
@@ -244,6 +261,8 @@ impl SnapshotManager {
         if !outcome.cancelled {
             let wrong = verify(plan, &outcome);
             outcome.failed.extend(wrong);
+            // As long as the disk does not have all of it, the journal has to say what is missing.
+            sync(plan)?;
             let id = journal.id();
             journal.finish()?;
             // A note without a journal is removed by the next operation: no reason to call the restore a failure.
@@ -279,8 +298,10 @@ impl SnapshotManager {
         let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;
+        // One that cannot be read any more tells nothing; the restore has to be completed all the same.
         let asked = wanted.keep_changed_since.iter().filter(|_| !wanted.force);
-        let since: Vec<Sheet> = asked.map(|text| named(text)).collect::<Result<_, _>>()?;
+        let since = asked.map(|text| SnapshotId::from_text(text)).filter(|id| self.can_compare(id));
+        let since: Vec<Sheet> = since.map(|id| self.whole(&record, &id)).collect::<Result<_, _>>()?;
         let since = states(&since);
         if wanted.roots != self.roots {
             let dir = self.session.dir().to_owned();
@@ -313,7 +334,7 @@ impl SnapshotManager {
         }
         let plan = plan(&request, &self.keeping(&deferred))?;
         look_ahead(&plan)?;
-        self.make_durable(&[&now.id])?;
+        self.make_durable(&now.id, None)?;
         let mut restored = self.carry_out(&plan, journal, first.id.clone(), &deferred)?;
         if !restored.cancelled {
             self.drop_unstored(held, &[&first.id, &now.id], &deferred)?;

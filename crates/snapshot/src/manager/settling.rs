@@ -49,7 +49,7 @@ fn sync(store: &Store) -> Result<(), SnapshotError> {
         return Ok(());
     }
     for (session, before) in &waiting {
-        mark_durable(session, before)?;
+        mark_durable(session, before, &|| false)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::hash::{ContentHash, TreeId};
 use crate::manifest::{Sheet, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;
-use crate::session::{Record, Session, SessionError};
+use crate::session::{Held, Record, Session, SessionError};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, Key, Settled, Shares, Store};
 
@@ -39,24 +39,46 @@ pub struct GcReport {
     pub damaged: Vec<String>,
 }
 
-/// Compress, sync, and write down what is durable now.
+/// Sync, write down what is durable now, then compress: what was just taken survives a loss of power as soon as it can.
 pub(super) fn settle(
     store: &Store,
     session: &Session,
     cancel: &dyn Fn() -> bool,
     observer: &dyn Observer,
 ) -> Result<SettleReport, SnapshotError> {
-    let before = session.record()?.unwrap_or_default();
     let stop = || cancel() || observer.cancelled();
+    let mut durable = sync(store, session, &stop)?;
+    let before = session.record()?.unwrap_or_default();
     let settled = store.settle(&stop, &|done, total| observer.progress(done, total))?;
-    let durable = if settled.durable { mark_durable(session, &before)? } else { Vec::new() };
+    if settled.durable {
+        durable.extend(mark_durable(session, &before, &stop)?);
+    }
     Ok(SettleReport { store: settled, durable })
 }
 
-/// Write down that the snapshots that were there `before` everything was synced are durable.
-pub(super) fn mark_durable(session: &Session, before: &Record) -> Result<Vec<SnapshotId>, SnapshotError> {
+/// Make what is published survive a loss of power, as it is, and write that down. `cancel` is asked between files.
+pub(super) fn sync(
+    store: &Store,
+    session: &Session,
+    cancel: &dyn Fn() -> bool,
+) -> Result<Vec<SnapshotId>, SnapshotError> {
+    let Some(before) = session.record()? else { return Ok(Vec::new()) };
+    if before.snapshots.iter().all(|recorded| recorded.durable || recorded.thinned) {
+        return Ok(Vec::new());
+    }
+    let synced = store.sync_until(cancel)?;
+    if synced.durable { mark_durable(session, &before, cancel) } else { Ok(Vec::new()) }
+}
+
+/// The snapshots of `before` are durable in the store; their manifests and the record follow. Nothing where the session
+/// is held for long: the next one marks them.
+pub(super) fn mark_durable(
+    session: &Session,
+    before: &Record,
+    cancel: &dyn Fn() -> bool,
+) -> Result<Vec<SnapshotId>, SnapshotError> {
     let mut durable = Vec::new();
-    let Some(_held) = session.try_hold()? else { return Ok(durable) };
+    let Some(_held) = hold_soon(session, cancel)? else { return Ok(durable) };
     let Some(mut record) = session.record()? else { return Ok(durable) };
     for recorded in &mut record.snapshots {
         let known = before.find(&recorded.snapshot()).is_some_and(|old| old.manifest == recorded.manifest);
@@ -68,8 +90,23 @@ pub(super) fn mark_durable(session: &Session, before: &Record) -> Result<Vec<Sna
     }
     if !durable.is_empty() {
         session.save_record(&record, Sync::Yes)?;
+        session.sync_name()?;
     }
     Ok(durable)
+}
+
+/// The session, if nobody holds it or whoever does is done in a moment.
+fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<Held>, SnapshotError> {
+    const ATTEMPTS: usize = 100;
+    for _ in 0..ATTEMPTS {
+        let held = session.try_hold()?;
+        if held.is_some() || cancel() {
+            return Ok(held);
+        }
+        // The system's lock cannot be waited for and left again.
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Ok(None)
 }
 
 /// The objects that snapshots need.
@@ -343,6 +380,12 @@ impl SnapshotManager {
     pub fn settle(&mut self) -> Result<SettleReport, SnapshotError> {
         self.background.stop();
         settle(&self.store, &self.session, &|| false, &*self.observer)
+    }
+
+    /// Make the snapshots survive a loss of power, without compressing anything; which ones do from now on. Done in the
+    /// background first of all, unless the manager was told otherwise.
+    pub fn sync(&mut self) -> Result<Vec<SnapshotId>, SnapshotError> {
+        sync(&self.store, &self.session, &|| self.observer.cancelled())
     }
 
     /// Collect what no session of this store needs any more.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::found::{Found, look};
+use super::found::{Found, is_torn, look};
 use super::links;
 use super::nested::Nested;
 use super::plan::{DirIndex, How, Leave, PlanDir, RestorePlan, Step};
@@ -212,6 +212,9 @@ impl<'a> Builder<'a> {
     /// Whether somebody else changed what is there now: it is in none of the states that were named.
     fn is_conflict(&self, name: &Name, new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
         let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return false };
+        if self.resuming && is_torn(new, old) {
+            return false;
+        }
         let name = name.as_bytes();
         let before = resumed.as_ref().and_then(|node| node.entry(name));
         !bases.is_empty() && bases.iter().all(|base| self.is_other(base.as_deref(), name, before, new, old))

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Why;
+use crate::diff::EntryRef;
 use crate::node::{Entry, Kind, Reason};
 use crate::state::{ObjectError, Objects};
 
@@ -48,4 +49,12 @@ fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<I
         kind = node.entry(name).map(|entry| entry.kind.clone());
     }
     Ok(Ok(kind.map(|_| ())))
+}
+
+/// Whether what is there now is the restored file without its bytes: a loss of power can keep the name and the attributes
+/// that the restore gave it, and lose what was not on the disk yet. Whoever changes a file changes its time.
+pub(super) fn is_torn(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
+    let (Some(new), Some(old)) = (new, old) else { return false };
+    let files = matches!((&new.kind, &old.kind), (Kind::File { .. }, Kind::File { .. }));
+    files && (new.meta.mtime, new.meta.mode) == (old.meta.mtime, old.meta.mode)
 }

@@ -1,5 +1,5 @@
 //! After the work: is everything there as the plan says? Contents were checked while they were written and came in by a
-//! rename, so here one look at each name is enough: kind, size, permissions and time. And what makes it durable.
+//! rename, so here one look at each name is enough: kind, size, permissions and time.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -93,16 +93,6 @@ fn is_as(stat: &Stat, entry: &Entry) -> bool {
     let time =
         stat.st_mtime == entry.meta.mtime.seconds && stat.st_mtime_nsec == u64::from(entry.meta.mtime.nanos);
     size && mode && time && displace::kind_of(stat) == displace::expected_kind(&entry.kind)
-}
-
-/// Wait until what was restored survives a loss of power. A restore is complete without it.
-pub fn sync(plan: &RestorePlan) -> io::Result<()> {
-    for top in &plan.tops {
-        if let How::Top(path) = &plan.dirs[*top].how {
-            rustix::fs::syncfs(open_top(path)?)?;
-        }
-    }
-    Ok(())
 }
 
 /// Every directory of a plan, opened beneath the one its root stands in.

@@ -255,6 +255,10 @@ pub(super) fn is_suspect(stat: &rustix::fs::Stat) -> bool {
 
 /// When the machine was started, as a time of day.
 fn booted() -> i64 {
+    #[cfg(feature = "failpoints")]
+    if let Some(at) = crate::disk::failpoint::rebooted() {
+        return at;
+    }
     let up = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec - up.tv_sec
 }

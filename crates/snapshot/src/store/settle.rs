@@ -46,23 +46,31 @@ pub struct Settled {
 pub struct Synced {
     pub files: u64,
     pub fsyncs: u64,
+    /// Whether everything that was published before is durable now. Not where it was cancelled, or where something may
+    /// have been spoiled by an earlier loss of power.
+    pub durable: bool,
 }
 
 impl Store {
     /// Make everything that was published so far durable: first data, then what names it, then the folders.
     pub fn sync(&self) -> Result<Synced, StoreError> {
+        self.sync_until(&|| false)
+    }
+
+    /// The same; `cancel` is asked between files.
+    pub fn sync_until(&self, cancel: &dyn Fn() -> bool) -> Result<Synced, StoreError> {
         let fsyncs = Fsyncs::default();
-        let (files, _) = self.sync_all(&fsyncs)?;
-        Ok(Synced { files, fsyncs: fsyncs.get() })
+        let (files, durable) = self.sync_all(&fsyncs, cancel)?;
+        Ok(Synced { files, fsyncs: fsyncs.get(), durable })
     }
 
     /// The same; whether everything is durable now.
     pub(crate) fn sync_everything(&self) -> Result<bool, StoreError> {
-        self.sync_all(&Fsyncs::default()).map(|(_, all)| all)
+        self.sync_all(&Fsyncs::default(), &|| false).map(|(_, all)| all)
     }
 
     /// How many files, and whether all of them are durable now.
-    fn sync_all(&self, fsyncs: &Fsyncs) -> Result<(u64, bool), StoreError> {
+    fn sync_all(&self, fsyncs: &Fsyncs, cancel: &dyn Fn() -> bool) -> Result<(u64, bool), StoreError> {
         // Listed first: the packs that a list of chunks needs were there before it, and are synced before it.
         let large = self.unsynced_large()?;
         let view = self.view.refresh(self)?;
@@ -71,6 +79,9 @@ impl Store {
             view.packs.iter().filter(|pack| !pack.is_durable() && !pack.suspect && !pack.remade).collect();
         let mut synced = Vec::new();
         for pack in new {
+            if cancel() {
+                return Ok((0, false));
+            }
             match pack.sync(&self.packs, fsyncs) {
                 // Another process settled it: what took its place is durable.
                 Err(error) if error.is_not_found() => {}
@@ -89,7 +100,7 @@ impl Store {
                 other => other?,
             }
         }
-        let (large, all_large) = self.sync_large(&large, fsyncs)?;
+        let (large, all_large) = self.sync_large(&large, fsyncs, cancel)?;
         self.sync_format(fsyncs)?;
         let all = view.packs.iter().all(|pack| pack.is_durable() || !(pack.suspect || pack.remade));
         Ok((2 * synced.len() as u64 + large, all && all_large))
@@ -119,9 +130,13 @@ impl Store {
         &self,
         listed: &[(Folder, Vec<String>)],
         fsyncs: &Fsyncs,
+        cancel: &dyn Fn() -> bool,
     ) -> Result<(u64, bool), StoreError> {
         let (mut files, mut all) = (0, true);
         for (folder, names) in listed {
+            if cancel() {
+                return Ok((files, false));
+            }
             let mut synced = Vec::new();
             for name in names {
                 match folder.open(name) {
@@ -217,7 +232,7 @@ impl Store {
             let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
             self.settle_large(&large, &fsyncs, &watch, &mut settled)?;
         }
-        (_, settled.durable) = self.sync_all(&fsyncs)?;
+        (_, settled.durable) = self.sync_all(&fsyncs, &|| false)?;
         settled.fsyncs = fsyncs.get();
         self.recount()?;
         Ok(settled)

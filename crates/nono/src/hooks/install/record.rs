@@ -64,7 +64,7 @@ impl Record {
         let mut text = serde_json::to_vec_pretty(self)
             .map_err(|error| InstallError::Record { path: path.clone(), what: error.to_string() })?;
         text.push(b'\n');
-        nono_sys::fs::write_atomic(&path, &text).map_err(InstallError::io(&path))
+        nono_sys::fs::write_whole(&path, &text).map_err(InstallError::io(&path))
     }
 
     fn find(&self, path: &Path, agent: Agent) -> Option<&File> {

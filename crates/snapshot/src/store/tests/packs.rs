@@ -151,9 +151,13 @@ fn syncing_is_done_once() {
     let world = World::new();
     put_all(&world.store, &[b"one"]);
     let synced = world.store.sync().unwrap();
-    assert_eq!(synced, Synced { files: 2, fsyncs: 5 }, "pack, index, folder, format, root");
-    assert_eq!(world.store.sync().unwrap(), Synced::default());
-    assert_eq!(world.again().sync().unwrap(), Synced::default(), "another process knows");
+    assert_eq!(synced, Synced { files: 2, fsyncs: 5, durable: true }, "pack, index, folder, format, root");
+    assert_eq!(world.store.sync().unwrap(), Synced { durable: true, ..Synced::default() });
+    assert_eq!(
+        world.again().sync().unwrap(),
+        Synced { durable: true, ..Synced::default() },
+        "another process knows"
+    );
 }
 
 #[test]
