@@ -194,17 +194,18 @@ fn content<'a, 'w>(
     let sparse = has_holes(file, stat);
     if stat.size >= LARGE {
         let known = LargeSource { size: stat.size, sparse, before: how.before };
+        let deferring = store.deferring(device);
         let staged = match how.only_clone {
             Some(why) => store.clone_large(file.as_fd(), &known)?.ok_or(ReadError::NotCloned(why))?,
-            None => match store.put_known(file.as_fd(), &known) {
-                Err(StoreError::OverBudget { .. }) if store.may_defer(device) => {
+            None => match (store.put_known(file.as_fd(), &known), deferring) {
+                (Err(StoreError::OverBudget { .. }), Some(writer)) => {
                     let hash = hash_file(file.as_fd(), stat.size).map_err(StoreError::Source)?;
                     return Ok(hash.map(|hash| {
-                        store.defer(hash);
+                        writer.defer(hash);
                         (hash, sparse, None)
                     }));
                 }
-                staged => staged?,
+                (staged, _) => staged?,
             },
         };
         return Ok(Some((staged.hash(), sparse, Some(staged))));

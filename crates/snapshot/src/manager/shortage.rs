@@ -148,7 +148,8 @@ impl SnapshotManager {
             _ => return Ok(RootContent::Captured(root.clone())),
         };
         let objects = StoreObjects::new(&self.store);
-        let mut frames = vec![Frame::new(&objects.node(tree)?, missing)];
+        let node = objects.node(tree)?;
+        let mut frames = vec![Frame::new(&node, missing)];
         loop {
             let Some(frame) = frames.last_mut() else { return Ok(RootContent::Captured(root.clone())) };
             if let Some(Kind::Dir { tree, .. }) = frame.next() {

@@ -225,7 +225,7 @@ type Which<'a> = &'a dyn Fn(&Path, Option<&SnapshotId>) -> bool;
 
 /// What was met on the way to what is needed.
 #[derive(Debug, Default)]
-struct Met {
+pub(super) struct Met {
     sessions: Sessions,
     damaged: Vec<String>,
 }

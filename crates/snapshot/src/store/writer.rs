@@ -242,6 +242,11 @@ impl<'s> StoreWriter<'s> {
         Ok(true)
     }
 
+    /// Leave a large file where it is; its address is known.
+    pub(crate) fn defer(&self, hash: ContentHash) {
+        locked(&self.deferred).insert(hash);
+    }
+
     /// For contents.
     pub(super) fn reserve(&self, cost: u64) -> Result<(), StoreError> {
         self.reserve_within(cost, Class::Content, self.options.spare.max(self.options.spare_large))
@@ -443,14 +448,9 @@ impl<'w> Appender<'w> {
         staged::stage(self, source, known)
     }
 
-    /// Whether a large file of this device may be left where it is until it is moved into the store.
-    pub(crate) fn may_defer(&self, device: (u32, u32)) -> bool {
-        self.writer.options.defer_on == Some(device)
-    }
-
-    /// Leave it there; its address is known.
-    pub(crate) fn defer(&self, hash: ContentHash) {
-        locked(&self.writer.deferred).insert(hash);
+    /// The writer, where a large file of this device may be left where it is until it is moved into the store.
+    pub(crate) fn deferring(&self, device: (u32, u32)) -> Option<&'w StoreWriter<'w>> {
+        (self.writer.options.defer_on == Some(device)).then_some(self.writer)
     }
 
     /// The same by sharing its data only; nothing where the filesystem cannot.
