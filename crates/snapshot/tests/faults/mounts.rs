@@ -74,31 +74,6 @@ impl Mount {
         Some(Mount { mounted: vec![at.clone()], at, _dir: dir })
     }
 
-    /// Another folder through FUSE, by bindfs: it knows no flags of `renameat2`.
-    pub(crate) fn fuse() -> Option<Mount> {
-        if !allowed() {
-            return None;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let base = dir.path().canonicalize().unwrap();
-        let (real, at) = (base.join("real"), base.join("mounted"));
-        for dir in [&real, &at] {
-            fs::create_dir(dir).unwrap();
-        }
-        match Command::new("bindfs").arg(&real).arg(&at).output() {
-            Ok(out) if out.status.success() => Some(Mount { mounted: vec![at.clone()], at, _dir: dir }),
-            Ok(out) => {
-                skip(&format!("bindfs: {}", String::from_utf8_lossy(&out.stderr)));
-                None
-            }
-            Err(error) => {
-                // Not part of every system.
-                println!("skipped: bindfs: {error}");
-                None
-            }
-        }
-    }
-
     /// An overlay on the disk's own filesystem; `lower` is filled before it is mounted.
     pub(crate) fn overlay(lower: impl FnOnce(&Path)) -> Option<Mount> {
         if !allowed() {

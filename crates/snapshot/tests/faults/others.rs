@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::SnapshotManager;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::kill::every_step;
 use crate::lab::{Lab, assert_clean, files, scratch};
@@ -125,29 +124,4 @@ fn a_restore_that_cannot_be_completed_stops_nobody() {
     fs::write(lab.tree().join("file"), "changed").unwrap();
     assert!(next.restore_to(0).unwrap().failed.is_empty());
     assert_eq!(fs::read_to_string(lab.tree().join("file")).unwrap(), "content");
-}
-
-/// FUSE without flags of `renameat2`: no exchange, and no rename that spares what is there.
-#[test]
-fn a_restore_without_flags_for_renames() {
-    let Some(mount) = crate::mounts::Mount::fuse() else { return };
-    let probe = ["one", "other"].map(|name| mount.path().join(name));
-    for path in &probe {
-        fs::write(path, "x").unwrap();
-    }
-    assert!(renameat_with(CWD, &probe[0], CWD, &probe[1], RenameFlags::EXCHANGE).is_err());
-    for path in &probe {
-        fs::remove_file(path).unwrap();
-    }
-    let dir = scratch();
-    let lab = Lab::at(mount.path());
-    make_small_old(&lab.tree());
-    let old = list(&lab.tree());
-    let mut manager = lab.manager_with(dir.path().join("session"), None).unwrap();
-    manager.create_baseline().unwrap();
-    make_new(&lab.tree());
-    let restored = manager.restore_to(0).unwrap();
-    assert!(restored.failed.is_empty() && restored.skipped.is_empty(), "{restored:?}");
-    assert_same(&list(&lab.tree()), &old, "restored");
-    assert_eq!(temporary(&lab), Vec::<PathBuf>::new());
 }
