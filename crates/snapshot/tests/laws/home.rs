@@ -25,13 +25,13 @@ fn resume(home: &Path, session: &str) -> SnapshotManager {
 /// A home with a session in each of the places where there may be one.
 const PLACES: [&str; 4] = ["rollbacks/one", "projects/two", "legacy-20260101-000000/three", "four"];
 
-struct Home {
+struct Scene {
     world: World,
     base: PathBuf,
     home: PathBuf,
 }
 
-fn home() -> Home {
+fn home() -> Scene {
     let world = World::new();
     let base = world.dir.path().canonicalize().unwrap();
     let home = base.join("home");
@@ -43,10 +43,10 @@ fn home() -> Home {
         world.write("file", format!("after {place}"));
         manager.create_incremental().unwrap();
     }
-    Home { world, base, home }
+    Scene { world, base, home }
 }
 
-impl Home {
+impl Scene {
     /// Collect, and go back with every session.
     #[track_caller]
     fn assert_whole(&self, home: &Path) {
@@ -140,11 +140,15 @@ fn a_session_outside_is_kept_by_its_note() {
     fs::rename(base.join("outside"), &away).unwrap();
     let collect = |home: &Path| gc(&Store::open(&home.join("store")).unwrap()).unwrap();
     let report = collect(&home);
-    assert_eq!(report.away, [outside.clone()], "its disk is not there: {report:?}");
+    assert_eq!(report.away, std::slice::from_ref(&outside), "its disk is not there: {report:?}");
     fs::create_dir_all(outside.parent().unwrap()).unwrap();
     fs::rename(&home, &moved).unwrap();
     let report = collect(&moved);
-    assert_eq!(report.away, [outside.clone()], "the store does not stand where it stood: {report:?}");
+    assert_eq!(
+        report.away,
+        std::slice::from_ref(&outside),
+        "the store does not stand where it stood: {report:?}"
+    );
     fs::rename(&moved, &home).unwrap();
     fs::remove_dir_all(base.join("outside")).unwrap();
     fs::rename(&away, base.join("outside")).unwrap();
@@ -160,7 +164,7 @@ fn a_session_outside_is_kept_by_its_note() {
 }
 
 /// The n-th session of a home, with its record damaged.
-fn damaged(home: &Home, place: &str, text: &[u8]) -> PathBuf {
+fn damaged(home: &Scene, place: &str, text: &[u8]) -> PathBuf {
     let record = home.home.join(place).join("record.json");
     fs::write(&record, text).unwrap();
     record
