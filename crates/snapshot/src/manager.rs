@@ -151,6 +151,10 @@ pub enum SnapshotError {
     Preflight(#[from] PreflightError),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error(
+        "snapshot {id} is lost: it was not on the disk yet when the machine stopped; earlier ones restore"
+    )]
+    Lost { id: SnapshotId },
     #[error("the rules of snapshot {id} cannot be read: {what}")]
     FrozenRules { id: SnapshotId, what: String },
 }
