@@ -292,7 +292,7 @@ impl<'a> Rounds<'a> {
     fn durability(&mut self) {
         self.progress("waiting for the disk");
         let tree = self.session.tree.display().to_string();
-        let of_tree = |line: &str| line.contains("syncfs(") || line.contains(&tree);
+        let of_tree = |line: &str| line.contains("syncfs") || line.contains(&tree);
         for count in [1, SOME, 100 * SOME] {
             let (mut without, mut with) = (Vec::new(), Vec::new());
             for round in 0..self.options.short_rounds() {

@@ -169,6 +169,10 @@ pub enum SnapshotError {
     NoRoom { store: PathBuf, source: CaptureError },
     #[error("a restore of {} is under way in {}: wait until it is done", root.display(), session.display())]
     Restoring { root: PathBuf, session: PathBuf },
+    #[error(
+        "snapshot {id} is lost: it was not on the disk yet when the machine stopped; earlier ones restore"
+    )]
+    Lost { id: SnapshotId },
     #[error("the rules of snapshot {id} cannot be read: {what}")]
     FrozenRules { id: SnapshotId, what: String },
 }

@@ -16,7 +16,7 @@ use crate::restore::{
     Journal, JournalRecord, PreflightError, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest,
     Selection, apply, plan, preflight, sweep, sync, verify,
 };
-use crate::session::{Held, Session, SessionError};
+use crate::session::{Held, Record, Session, SessionError};
 use crate::state::{ObjectError, Objects, SnapshotState};
 
 /// In the folder of a session or project, while a restore is not complete.
@@ -80,7 +80,7 @@ impl SnapshotManager {
     ) -> Result<RestorePlan, SnapshotError> {
         let _held = self.enter()?;
         let record = self.recorded()?;
-        let target = self.whole(&record, id)?;
+        let target = self.target(&record, id)?;
         let selection = self.selection(options)?;
         // Its objects are left to the next collection of garbage; most of them are there already.
         let current = self.capture_as(&target, &selection)?;
@@ -148,16 +148,28 @@ impl SnapshotManager {
     /// Whether a snapshot can be read, so that later changes can be told from what it holds. One that was not durable may
     /// have been lost with the power.
     pub fn can_compare(&self, id: &SnapshotId) -> bool {
-        let read = || -> Result<(), SnapshotError> {
-            let record = self.recorded()?;
-            let sheet = self.whole(&record, id)?;
-            if !record.find(id).is_some_and(|recorded| recorded.durable) {
-                let objects = StoreObjects::new(&self.store);
-                super::upkeep::each_object(&sheet.state, &objects, &mut HashSet::new(), |_| {}, |_, _| {})?;
+        self.recorded().and_then(|record| self.read_through(&record, id)).is_ok()
+    }
+
+    /// A snapshot with all its directories there, as far as that is in doubt.
+    fn read_through(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SnapshotError> {
+        let sheet = self.whole(record, id)?;
+        if !record.find(id).is_some_and(|recorded| recorded.durable) {
+            let objects = StoreObjects::new(&self.store);
+            super::upkeep::each_object(&sheet.state, &objects, &mut HashSet::new(), |_| {}, |_, _| {})?;
+        }
+        Ok(sheet)
+    }
+
+    /// A snapshot to go back to. Where directories of one that was not durable are missing, the power took them.
+    fn target(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SnapshotError> {
+        let durable = record.find(id).is_some_and(|recorded| recorded.durable);
+        self.read_through(record, id).map_err(|error| match error {
+            SnapshotError::Object(ObjectError::Missing { .. }) if !durable => {
+                SnapshotError::Lost { id: id.clone() }
             }
-            Ok(())
-        };
-        read().is_ok()
+            other => other,
+        })
     }
 
     /// The states that tell what others changed. A forced restore needs only the snapshot that is restored: the others may
@@ -175,7 +187,7 @@ impl SnapshotManager {
         selection: &Selection,
         options: &RestoreOptions,
     ) -> Result<Restored, SnapshotError> {
-        let target = self.whole(&self.recorded()?, id)?;
+        let target = self.target(&self.recorded()?, id)?;
         let restore = random_id()?;
         let Safety { sheet, deferred } = self.safety(held, &target, restore, selection)?;
         let id = sheet.id.clone();

@@ -88,6 +88,8 @@ fn is_whole_or_lost(lab: &Lab, manager: &mut SnapshotManager, number: u32, like:
         }
         Ok(restored) => panic!("{when}: restore {number}: {:?}", restored.failed),
         Err(error) => {
+            let said = matches!(error, nono_snapshot::SnapshotError::Lost { .. });
+            assert!(said, "{when}: restore {number} does not say that it is lost: {error}");
             println!("{when}: lost: {error}");
             assert_same(&list(&lab.tree()), &before, &format!("{when}: untouched by the lost {number}"));
         }
