@@ -22,6 +22,7 @@ mod record;
 mod refused;
 mod rewrite;
 mod settle;
+mod shape;
 mod spans;
 mod staged;
 #[cfg(test)]
