@@ -25,6 +25,7 @@ mod refused;
 mod reserve;
 mod rewrite;
 mod settle;
+mod shape;
 mod spans;
 mod staged;
 mod take_in;

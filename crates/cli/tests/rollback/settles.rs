@@ -33,7 +33,7 @@ fn a_store_is_small_and_durable_soon_after_a_short_run() {
     let record = fs::read_to_string(kit.session().join("record.json")).unwrap();
     assert!(!record.contains("\"durable\":false"), "{record}");
     kit.bare("rm -r 1 2");
-    kit.nono(&["rollback", "restore", "last", "--yes"]).ok();
+    kit.nono(&["rollback", "restore", "last", "--yes", "--force"]).ok();
     kit.nono(&["rollback", "verify"]).ok();
 }
 

@@ -10,7 +10,8 @@ use crate::hash::ContentHasher;
 /// Pieces that wait to be hashed: enough that neither thread waits for long.
 const WAITING: usize = 3;
 
-pub(in crate::store) enum Owned {
+/// A piece on its way to the other thread.
+pub(super) enum Owned {
     Data(Vec<u8>),
     Zeros(u64),
 }

@@ -19,6 +19,8 @@ use super::error::{Damage, StoreError};
 use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
 use super::pack::is_durable;
 use super::record::LEVEL;
+use super::shape::OBJECTS;
+pub(super) use super::shape::{PACKED, Shape, folder_name, name_of, parse_name};
 use super::spans::{PIECE, Piece, Target, each_piece, piece_of};
 use super::{Key, ObjectKind, Store};
 use crate::disk;
@@ -35,60 +37,6 @@ const PATIENCE: u64 = 64 << 20;
 const WHOLE: u64 = 1 << 30;
 /// The decoder's memory, as a power of two: what the encoder's level needs, and some.
 const WINDOW: u32 = 24;
-
-pub(super) const PACKED: &str = ".zst";
-
-/// What a file in `large/` is, by the end of its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
-    Plain,
-    Packed,
-    Chunks,
-    /// No object: what the address of one over 1 GiB was made from.
-    Hashes,
-}
-
-impl Shape {
-    pub(super) fn suffix(self) -> &'static str {
-        match self {
-            Shape::Plain => "",
-            Shape::Packed => PACKED,
-            Shape::Chunks => ".chunks",
-            Shape::Hashes => ".hashes",
-        }
-    }
-}
-
-/// The forms of an object. The plain one first: settling removes it only when the other is there.
-const OBJECTS: [Shape; 3] = [Shape::Plain, Shape::Packed, Shape::Chunks];
-
-/// Where a large object is.
-pub(super) fn folder_name(hash: &[u8; 32]) -> String {
-    format!("{:02x}", hash[0])
-}
-
-pub(super) fn file_name(hash: &[u8; 32]) -> String {
-    ContentHash::from_bytes(*hash).hex()
-}
-
-/// The name of a file in `large/<xx>`.
-pub(super) fn name_of(hash: &[u8; 32], shape: Shape) -> String {
-    file_name(hash) + shape.suffix()
-}
-
-/// The address in a file's name, and what it is.
-pub(super) fn parse_name(name: &str) -> Option<([u8; 32], Shape)> {
-    let (digits, shape) = match name.split_at_checked(64)? {
-        (digits, "") => (digits, Shape::Plain),
-        (digits, ".zst") => (digits, Shape::Packed),
-        (digits, ".chunks") => (digits, Shape::Chunks),
-        (digits, ".hashes") => (digits, Shape::Hashes),
-        _ => return None,
-    };
-    let hash = *digits.parse::<ContentHash>().ok()?.as_bytes();
-    // Only as we write it.
-    (file_name(&hash) == digits).then_some((hash, shape))
-}
 
 /// A large object, open.
 #[derive(Debug)]
