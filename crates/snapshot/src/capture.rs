@@ -5,6 +5,7 @@
 
 mod error;
 mod filesystem;
+mod repositories;
 mod single;
 
 use std::io;
@@ -16,7 +17,7 @@ pub use self::error::CaptureError;
 use self::filesystem::Filesystem;
 use self::single::{meta, single_entry};
 use crate::build::{self, Built};
-use crate::cache::{self, About, Cache};
+use crate::cache::{self, About, Cache, NewCache};
 use crate::census;
 use crate::coverage::{Cause, Coverage, Note};
 use crate::dirs::{Dirs, open_dir, place_of};
@@ -149,7 +150,7 @@ struct Totals {
     entries: u64,
     bytes: u64,
     /// New ones, to be saved when everything is stored.
-    caches: Vec<(PathBuf, Cache)>,
+    caches: Vec<(PathBuf, NewCache)>,
 }
 
 struct OneRoot<'a> {
@@ -170,6 +171,18 @@ struct Scanned {
 }
 
 type Workers<'s> = Vec<Worker<'s>>;
+
+/// A root whose scan and nodes are complete.
+struct Settled<'s> {
+    workers: Workers<'s>,
+    dirs: Dirs,
+    rules: Rules,
+    frozen: Vec<u8>,
+    scanned: Counts,
+    built: Built,
+    /// It was scanned more than once.
+    again: bool,
+}
 
 impl OneRoot<'_> {
     fn capture<'s>(&self, workers: Workers<'s>, all: &mut Totals) -> Result<Workers<'s>, CaptureError> {
@@ -305,50 +318,76 @@ impl OneRoot<'_> {
             boot: self.request.store.boot(),
         };
         let cache = self.cache(&about, &filesystem)?;
-        let rules = self.rules()?;
-        let mut dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
         let start = self.read_since(&filesystem);
-        let (mut workers, mut scanned) =
-            match self.scan(&dirs, &rules, cache.as_ref(), (found, start), workers, all) {
-                Err(ScanError::Root(error)) => {
-                    // The appenders are gone with the scan, so this root cannot be passed over.
-                    return Err(self.io(error));
-                }
-                other => other.map_err(|error| self.scan_error(error))?,
-            };
-        let mut rules = rules;
-        let mut frozen = rules.freeze().encode();
-        if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
-            let would_leave = Some(scanned.counts.files);
-            all.coverage.notes.push(Note::IgnoreRulesSetAside { root: self.path.to_owned(), would_leave });
-            rules = rules.set_aside();
-            dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
-            (workers, scanned) = self
-                .scan(&dirs, &rules, cache.as_ref(), (found, start), workers, all)
-                .map_err(|error| self.scan_error(error))?;
-            frozen = rules.freeze().encode();
-        } else if rules.is_set_aside() {
-            let root = self.path.to_owned();
-            all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: None });
-        }
+        let Settled { mut workers, dirs, rules, frozen, scanned, built, again } =
+            self.settled(&fd, cache.as_ref(), &about, (found, start), workers, all)?;
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
-        let built = build::build(scanned.listings, &scanned.links, cache.as_ref(), worker.store())?;
         let frozen_hash = content_hash(&frozen);
         worker.store().put(Key::rules(frozen_hash), &frozen)?;
         let meta = meta(found, &built.xattrs);
         let kind = Kind::Dir { tree: built.tree, merkle: built.merkle };
-        self.count(&dirs, &scanned.counts, &built, all);
+        self.count(&dirs, &scanned, &built, all);
         let notes = rules.notes().into_iter();
         all.coverage
             .notes
             .extend(notes.map(|note| Note::Rules { root: self.path.to_owned(), text: note.to_string() }));
-        if !built.unchanged || cache.is_none() || scanned.counts.read > 0 {
-            let cache = cache::assemble(&about, built.dirs).map_err(CaptureError::Record)?;
-            all.caches.push((self.path.to_owned(), cache));
+        if !built.unchanged || cache.is_none() || scanned.read > 0 || again {
+            all.caches.push((self.path.to_owned(), NewCache { about, dirs: built.dirs }));
         }
         let entry = Entry { name: name.clone(), meta, kind };
         self.add(RootContent::Captured(entry), Some(frozen_hash), all);
         Ok(workers)
+    }
+
+    /// Scan until no repository of git's changes meanwhile; one that does each time is left out.
+    fn settled<'s>(
+        &self,
+        fd: &OwnedFd,
+        cache: Option<&Cache>,
+        about: &About,
+        found: (&Found, Time),
+        mut workers: Workers<'s>,
+        all: &mut Totals,
+    ) -> Result<Settled<'s>, CaptureError> {
+        let mut rules = self.rules()?;
+        let mut unstable: Vec<Vec<u8>> = Vec::new();
+        let mut last: Option<Cache> = None;
+        let mut noted = false;
+        for attempt in 0.. {
+            let dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
+            let known = last.as_ref().or(cache);
+            // With an error the appenders are gone, so this root cannot be passed over.
+            let scan = self.scan(&dirs, &rules, known, found, &unstable, workers, all);
+            let scanned;
+            (workers, scanned) = scan.map_err(|error| self.scan_error(error))?;
+            let frozen = rules.freeze().encode();
+            if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
+                let would_leave = Some(scanned.counts.files);
+                let root = self.path.to_owned();
+                all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave });
+                rules = rules.set_aside();
+                noted = true;
+                continue;
+            }
+            if rules.is_set_aside() && !noted {
+                let root = self.path.to_owned();
+                all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: None });
+                noted = true;
+            }
+            let changed = repositories::changed(&dirs, &scanned.listings);
+            let Some(worker) = workers.first_mut() else { break };
+            let built = build::build(scanned.listings, &scanned.links, known, worker.store())?;
+            if changed.is_empty() {
+                let (scanned, again) = (scanned.counts, last.is_some());
+                return Ok(Settled { workers, dirs, rules, frozen, scanned, built, again });
+            }
+            if attempt >= repositories::ATTEMPTS {
+                unstable.extend(changed);
+            }
+            let next = NewCache { about: about.clone(), dirs: built.dirs };
+            last = Some(next.into_cache().map_err(CaptureError::Record)?);
+        }
+        Err(CaptureError::Cancelled)
     }
 
     fn io(&self, source: io::Error) -> CaptureError {
@@ -407,6 +446,7 @@ impl OneRoot<'_> {
         rules: &Rules,
         cache: Option<&Cache>,
         (found, session_start): (&Found, Time),
+        unstable: &[Vec<u8>],
         workers: Workers<'s>,
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {
@@ -420,6 +460,7 @@ impl OneRoot<'_> {
             mapped: self.mapped,
             own: self.own,
             inner: self.inner,
+            unstable,
             mount: found.mount,
             cross_mounts: self.request.options.cross_mounts,
             max_file: self.request.options.max_file,

@@ -55,6 +55,8 @@ pub enum Reason {
     Forgotten,
     /// What the snapshot was made from does not hold it; why.
     NotHeld(String),
+    /// It belongs to files that mean nothing one by one, and those could not be taken together; which, and why.
+    Unit(String),
 }
 
 /// An error number of the system.
@@ -373,6 +375,7 @@ impl Reason {
             Reason::OtherRoot => out.byte(11),
             Reason::Forgotten => out.byte(13),
             Reason::NotHeld(text) => out.tagged_text(14, text),
+            Reason::Unit(text) => out.tagged_text(15, text),
             Reason::TooLarge { size, limit } => {
                 out.tagged_number(12, *size);
                 out.number(*limit);
@@ -395,6 +398,7 @@ impl Reason {
             11 => Reason::OtherRoot,
             13 => Reason::Forgotten,
             14 => Reason::NotHeld(from.text()?),
+            15 => Reason::Unit(from.text()?),
             12 => Reason::TooLarge { size: from.number()?, limit: from.number()? },
             _ => return Err(Malformed("the reason why something was left out")),
         })

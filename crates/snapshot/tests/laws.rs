@@ -39,5 +39,7 @@ mod sparse;
 mod special;
 #[path = "laws/state.rs"]
 mod state;
+#[path = "laws/units.rs"]
+mod units;
 #[path = "laws/untouched.rs"]
 mod untouched;

@@ -1,9 +1,10 @@
-//! Doing what a plan says. One task per directory: enter it, change the names in it, hand out the directories below;
-//! the last of these to be done finishes it, so that its permissions and time are set when nothing in it changes any
+//! Doing what a plan says. One task per directory, or several where there is much to do in it: enter it, change the names
+//! in it, hand out the directories below; the last of these to be done finishes it, so that its permissions and time are set when nothing in it changes any
 //! more. No task waits, nothing recurses, and what fails is reported while the rest is done.
 
 use std::convert::Infallible;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode};
 
+use super::changes::{Changes, Marks};
 use super::displace;
 use super::entered::Entered;
 use super::meta::{self, Handle, Has, Problems};
@@ -24,6 +26,9 @@ use crate::disk;
 use crate::node::{Entry, Name};
 use crate::pool::{self, Queue};
 use crate::state::{Objects, Observer};
+
+/// Steps of one directory that are done by one task.
+const STEPS_PER_TASK: usize = 2048;
 
 /// Apply a plan. The journal must have been begun, and is finished by the caller when the outcome is recorded; if it
 /// was cancelled, the journal stays.
@@ -45,6 +50,7 @@ pub fn apply(
         done: AtomicU64::new(0),
         total: plan.total(),
         cancelled: AtomicBool::new(false),
+        marks: Marks::new(plan),
     };
     let mut outcome = RestoreOutcome { skipped: plan.skipped.clone(), ..RestoreOutcome::default() };
     // Root by root: where one stands in another, they must not work on the same names at once.
@@ -57,6 +63,7 @@ pub fn apply(
         }
     }
     outcome.cancelled = work.cancelled.into_inner();
+    outcome.changes = Changes::of(plan.layout.clone(), work.marks);
     if !outcome.failed.is_empty() {
         // What could not be cleaned up at the time.
         let swept = sweep(plan, journal.id(), objects);
@@ -72,14 +79,12 @@ impl RestoreOutcome {
         self.done += other.done;
         self.skipped.extend(other.skipped);
         self.failed.extend(other.failed);
-        self.changes.extend(other.changes);
         self.kept.extend(other.kept);
     }
 
     fn sort(&mut self) {
         self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         self.failed.sort_by(|a, b| a.path.cmp(&b.path));
-        crate::diff::sort(&mut self.changes);
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
@@ -105,6 +110,15 @@ struct Work<'a> {
     done: AtomicU64,
     total: u64,
     cancelled: AtomicBool,
+    /// What was done.
+    marks: Marks,
+}
+
+/// A piece of the work.
+enum Task {
+    Dir(DirIndex),
+    /// More of a directory's steps.
+    Steps(DirIndex, Range<usize>),
 }
 
 type Fd = Arc<OwnedFd>;
@@ -112,11 +126,14 @@ type Fd = Arc<OwnedFd>;
 impl Work<'_> {
     fn root(&self, top: DirIndex, outcome: &mut RestoreOutcome) {
         let workers = std::iter::repeat_with(RestoreOutcome::default).take(pool::threads()).collect();
-        let work = |outcome: &mut RestoreOutcome, index, queue: &Queue<DirIndex>| {
-            self.enter(index, queue, outcome);
+        let work = |outcome: &mut RestoreOutcome, task, queue: &Queue<Task>| {
+            match task {
+                Task::Dir(index) => self.enter(index, queue, outcome),
+                Task::Steps(index, range) => self.more_steps(index, range, outcome),
+            }
             Ok::<(), Infallible>(())
         };
-        let Ok(outcomes) = pool::run(workers, vec![top], work);
+        let Ok(outcomes) = pool::run(workers, vec![Task::Dir(top)], work);
         for one in outcomes {
             outcome.join(one);
         }
@@ -145,7 +162,7 @@ impl Work<'_> {
         self.plan.path_of(index, name)
     }
 
-    fn enter(&self, index: DirIndex, queue: &Queue<DirIndex>, outcome: &mut RestoreOutcome) {
+    fn enter(&self, index: DirIndex, queue: &Queue<Task>, outcome: &mut RestoreOutcome) {
         let dir = &self.plan.dirs[index];
         if self.is_cancelled() {
             return self.release(index, None, outcome);
@@ -157,20 +174,58 @@ impl Work<'_> {
                 return self.release(index, None, outcome);
             }
         };
-        let late = dir.steps.iter().any(Step::is_late);
+        let late = dir.steps.any_late();
+        let mut parts = (0..dir.steps.len()).step_by(STEPS_PER_TASK);
+        let part = |start: usize| start..dir.steps.len().min(start + STEPS_PER_TASK);
+        let first = parts.next().map(part);
         // One for ourselves, so that nobody finishes it while we are in it.
-        self.pending[index].store(1 + dir.children.len() + usize::from(late), Ordering::Release);
-        queue.push_all(dir.children.iter().copied().filter(|child| !self.is_early(*child)));
-        let mut place = Place::new(fd.as_fd(), self.objects);
-        for step in dir.steps.iter().filter(|step| !step.is_late()) {
-            self.step(index, step, &mut place, outcome);
+        let waits = 1 + dir.children.len() + usize::from(late) + parts.len();
+        self.pending[index].store(waits, Ordering::Release);
+        let (early, others): (Vec<DirIndex>, Vec<DirIndex>) =
+            dir.children.iter().partition(|child| self.is_early(**child));
+        queue.push_all(others.into_iter().map(Task::Dir));
+        queue.push_all(parts.map(|start| Task::Steps(index, part(start))));
+        if let Some(first) = first {
+            self.steps(index, first, fd.as_fd(), outcome);
         }
         if late {
             self.late.lock().unwrap_or_else(PoisonError::into_inner).push(index);
         }
         // What goes first makes room for what comes.
-        queue.push_all(dir.children.iter().copied().filter(|child| self.is_early(*child)));
+        queue.push_all(early.into_iter().map(Task::Dir));
         self.part_done(index, Some(fd), outcome);
+    }
+
+    fn steps(&self, index: DirIndex, range: Range<usize>, fd: BorrowedFd<'_>, outcome: &mut RestoreOutcome) {
+        let steps = &self.plan.dirs[index].steps;
+        let mut place = Place::new(fd, self.objects).with_steps(steps.len());
+        for at in range {
+            if let Some(step) = steps.get(at).filter(|step| !step.is_late()) {
+                self.step(index, at, &step, &mut place, outcome);
+            }
+        }
+    }
+
+    fn more_steps(&self, index: DirIndex, range: Range<usize>, outcome: &mut RestoreOutcome) {
+        let fd = match self.opened.get(index, None) {
+            Ok(fd) => {
+                self.steps(index, range, fd.as_fd(), outcome);
+                Some(fd)
+            }
+            Err(error) => {
+                for step in range.filter_map(|at| self.plan.dirs[index].steps.get(at)) {
+                    self.not_opened(index, &step, &error, outcome);
+                }
+                None
+            }
+        };
+        self.part_done(index, fd, outcome);
+    }
+
+    /// The directory of a step could not be opened again.
+    fn not_opened(&self, index: DirIndex, step: &Step, error: &io::Error, outcome: &mut RestoreOutcome) {
+        let error = io::Error::from(error.kind());
+        outcome.note(self.path(index, step.name()), RestoreError::io("open its parent")(error).into());
     }
 
     fn is_early(&self, index: DirIndex) -> bool {
@@ -192,7 +247,7 @@ impl Work<'_> {
                     let place = Place::new(parent.as_fd(), self.objects);
                     let displaced = place.delete(&self.temp(), old)?;
                     self.keep(index, None, displaced, outcome);
-                    outcome.changes.extend(self.plan.swap_change(index));
+                    self.marks.swapped(self.plan, index);
                 }
                 (make_dir(parent.as_fd(), name)?, false)
             }
@@ -212,23 +267,29 @@ impl Work<'_> {
         outcome.kept.extend(displaced.map(|content| Kept { path: self.path(index, name), content }));
     }
 
-    fn step(&self, index: DirIndex, step: &Step, place: &mut Place<'_>, outcome: &mut RestoreOutcome) {
-        let (old, new) = step.sides();
-        let Some(entry) = new.or(old) else { return };
+    fn step(
+        &self,
+        index: DirIndex,
+        at: usize,
+        step: &Step,
+        place: &mut Place<'_>,
+        outcome: &mut RestoreOutcome,
+    ) {
+        let Some(name) = step.name() else { return };
         if self.is_cancelled() {
             return;
         }
         let mut problems = Vec::new();
         match self.do_step(index, step, place, &mut problems) {
             Ok(displaced) => {
-                self.keep(index, Some(&entry.name), displaced, outcome);
-                outcome.changes.extend(self.plan.step_change(index, step));
+                self.keep(index, Some(name), displaced, outcome);
+                self.marks.step(index, at, step);
                 outcome.done += 1;
                 self.count();
             }
-            Err(not_done) => outcome.note(self.path(index, Some(&entry.name)), not_done),
+            Err(not_done) => outcome.note(self.path(index, Some(name)), not_done),
         }
-        self.report(index, Some(&entry.name), problems, outcome);
+        self.report(index, Some(name), problems, outcome);
     }
 
     fn report(&self, index: DirIndex, name: Option<&Name>, problems: Problems, outcome: &mut RestoreOutcome) {
@@ -269,6 +330,9 @@ impl Work<'_> {
     }
 
     fn create(&self, new: &EntryRef, place: &mut Place<'_>, problems: &mut Problems) -> Result<(), NotDone> {
+        if place.make_unnamed(new, problems)? {
+            return Ok(());
+        }
         let temp = self.temp();
         place.make(&temp, new, problems)?;
         place.put(&temp, new.name.as_bytes())
@@ -296,9 +360,9 @@ impl Work<'_> {
     /// Steps that need what all others made; then the directories that waited for them are finished.
     fn late_steps(&self, outcome: &mut RestoreOutcome) {
         let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
-        let links = |step: &&Step| matches!(step, Step::Link { .. });
-        let made = |step: &&Step| matches!(step, Step::Late(_));
-        for which in [&made as &dyn Fn(&&Step) -> bool, &links] {
+        let links = |step: &Step| matches!(step, Step::Link { .. });
+        let made = |step: &Step| matches!(step, Step::Late(_));
+        for which in [&made as &dyn Fn(&Step) -> bool, &links] {
             for index in &waiting {
                 self.late_steps_in(*index, which, outcome);
             }
@@ -308,23 +372,18 @@ impl Work<'_> {
         }
     }
 
-    fn late_steps_in(&self, index: DirIndex, which: &dyn Fn(&&Step) -> bool, outcome: &mut RestoreOutcome) {
-        let mut steps = self.plan.dirs[index].steps.iter().filter(which).peekable();
+    fn late_steps_in(&self, index: DirIndex, which: &dyn Fn(&Step) -> bool, outcome: &mut RestoreOutcome) {
+        let steps = self.plan.dirs[index].steps.iter().enumerate();
+        let mut steps = steps.filter(|(_, step)| which(step)).peekable();
         if steps.peek().is_none() {
             return;
         }
         match self.opened.get(index, None) {
             Ok(fd) => {
                 let mut place = Place::new(fd.as_fd(), self.objects);
-                steps.for_each(|step| self.step(index, step, &mut place, outcome));
+                steps.for_each(|(at, step)| self.step(index, at, &step, &mut place, outcome));
             }
-            Err(error) => {
-                for step in steps {
-                    let name = step.sides().1.map(|entry| &entry.name);
-                    let error = io::Error::from(error.kind());
-                    outcome.note(self.path(index, name), RestoreError::io("open its parent")(error).into());
-                }
-            }
+            Err(error) => steps.for_each(|(_, step)| self.not_opened(index, &step, &error, outcome)),
         }
     }
 
@@ -385,7 +444,7 @@ impl Work<'_> {
         let changed = self.leave(index, dir, fd, &mut problems);
         changed.map_err(RestoreError::io("look at it"))?;
         if problems.is_empty() && left.is_ok() && !matches!(dir.how, How::Remove { .. }) {
-            outcome.changes.extend(self.plan.dir_change(index));
+            self.marks.own(self.plan, index);
         }
         self.report(index, None, problems, outcome);
         left
@@ -414,14 +473,14 @@ impl Work<'_> {
             }
             Err(errno) => return Err(RestoreError::io("remove it")(errno.into()).into()),
         }
-        outcome.changes.extend(self.plan.dir_change(index));
+        self.marks.own(self.plan, index);
         if let Some(new) = then {
             let mut problems = Vec::new();
             let mut place = Place::new(parent.as_fd(), self.objects);
             let created = self.create(new, &mut place, &mut problems);
             self.report(index, None, problems, outcome);
             created?;
-            outcome.changes.extend(self.plan.swap_change(index));
+            self.marks.swapped(self.plan, index);
         }
         Ok(())
     }

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::database::{self, Other};
 use super::found::{Found, look};
 use super::links;
 use super::nested::Nested;
-use super::plan::{DirIndex, How, Leave, PlanDir, RestorePlan, Step};
+use super::plan::{DirIndex, Draft, How, Leave, PlanDir, RestorePlan, Step};
 use super::select::{Choice, Chosen};
+use super::steps::Steps;
 use super::unit::{self, Base};
 use super::{Note, NoteKind, RestoreRequest, Selection, Skipped, Why};
 use crate::diff::{Aspects, Depth, EntryRef, Pair, Slot, Visit, os_str, walk};
@@ -18,7 +20,7 @@ use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
 pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan, ObjectError> {
     let choice = Choice::new(request.selection);
     let except = Choice::new(&Selection::Paths(request.except.to_vec()));
-    let mut plan = RestorePlan::default();
+    let mut plan = Draft::default();
     let mut found = vec![false; choice.paths().count()];
     let nested = Nested::new(request.target);
     for target in nested.in_order() {
@@ -61,7 +63,7 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
     let missing = found.iter().zip(choice.paths()).filter(|(found, _)| !**found);
     plan.skipped.extend(missing.map(|(_, path)| Skipped { path: path.clone(), why: Why::NotFound }));
     plan.skipped.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(plan)
+    Ok(plan.finish())
 }
 
 impl RestoreRequest<'_> {
@@ -129,7 +131,7 @@ struct Frame {
 }
 
 pub(super) struct Builder<'a> {
-    plan: RestorePlan,
+    plan: Draft,
     choices: Choices<'a>,
     objects: &'a dyn Objects,
     frames: Vec<Frame>,
@@ -140,7 +142,7 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(
-        mut plan: RestorePlan,
+        mut plan: Draft,
         parent: &Path,
         choices: Choices<'a>,
         bases: Vec<Base>,
@@ -152,7 +154,7 @@ impl<'a> Builder<'a> {
         plan.dirs.push(PlanDir {
             parent: dir,
             how: How::Top(parent.to_path_buf()),
-            steps: Vec::new(),
+            steps: Steps::default(),
             children: Vec::new(),
             leave: if choices.nested.is_inside(parent) { Leave::AsEntered } else { Leave::Alone },
         });
@@ -169,7 +171,7 @@ impl<'a> Builder<'a> {
         new: Option<&Entry>,
         old: Option<&Entry>,
         objects: &dyn Objects,
-    ) -> Result<RestorePlan, ObjectError> {
+    ) -> Result<Draft, ObjectError> {
         links::settle(&mut self.plan, &self.linked, new, old, objects)?;
         Ok(self.plan)
     }
@@ -277,6 +279,30 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Of a database's files, one that is chosen brings the others with it.
+    fn chosen(&self, name: &Name, others: &[Other]) -> Chosen {
+        let above = self.frames.last().map_or(Chosen::No, |frame| frame.chosen);
+        let choice = |name: &Name| self.choices.choice.child(above, name.as_bytes());
+        let whole = others.iter().any(|other| choice(&other.name) == Chosen::Whole);
+        if whole { Chosen::Whole } else { choice(name) }
+    }
+
+    /// And one that is excepted keeps the others.
+    fn is_excepted(&self, name: &Name, others: &[Other]) -> bool {
+        let above = self.frames.last().map_or(Chosen::No, |frame| frame.excepted);
+        let mut names = std::iter::once(name).chain(others.iter().map(|other| &other.name));
+        names.any(|name| self.choices.except.child(above, name.as_bytes()) == Chosen::Whole)
+    }
+
+    /// Why the files of a database have to stay as they are, because of one of these.
+    fn keeps_database(&self, others: &[Other]) -> Option<Why> {
+        others.iter().find_map(|Other { name, new, old, left_out }| {
+            let (new, old) = (new.as_ref(), old.as_ref());
+            let conflict = || self.is_conflict(name, new, old) && !is_same(new, old);
+            left_out.clone().or_else(|| conflict().then_some(Why::ChangedSince))
+        })
+    }
+
     fn step(&mut self, step: Step) {
         let (old, new) = step.sides();
         let several = |entry: Option<&EntryRef>| entry.is_some_and(|entry| entry.meta.link.is_some());
@@ -332,7 +358,7 @@ impl<'a> Builder<'a> {
         let excepted = self.choices.except.child(excepted, name.as_bytes());
         let parent = above.map_or(0, |frame| frame.dir);
         let dir = self.plan.dirs.len();
-        self.plan.dirs.push(PlanDir { parent, how, steps: Vec::new(), children: Vec::new(), leave });
+        self.plan.dirs.push(PlanDir { parent, how, steps: Steps::default(), children: Vec::new(), leave });
         let (holds, holds_dir) = (false, false);
         self.frames.push(Frame { dir, chosen, excepted, bases, resumed, removing, holds, holds_dir });
         Ok(())
@@ -352,6 +378,9 @@ impl<'a> Builder<'a> {
             let before = before.and_then(|node| node.entry(name.as_bytes())).filter(|entry| entry.is_dir());
             Leave::AsFound(before.map_or_else(|| old.clone(), EntryRef::alone))
         };
+        // Alone: what stands beside it is not to be held in memory for it.
+        let (new, old) = (new.map(|new| EntryRef::alone(new)), old.map(|old| EntryRef::alone(old)));
+        let (new, old) = (new.as_ref(), old.as_ref());
         let (how, leave) = match (new, old) {
             (Some(new), Some(old)) if new.is_dir() && old.is_dir() => {
                 let leave = if !whole {
@@ -410,11 +439,12 @@ impl<'a> Builder<'a> {
 
 impl Visit for Builder<'_> {
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
-        let chosen = self.choices.choice.child(self.top().chosen, pair.name.as_bytes());
+        let others = database::others(pair);
+        let chosen = self.chosen(pair.name, &others);
         if chosen == Chosen::No {
             return Ok(false);
         }
-        if self.choices.except.child(self.top().excepted, pair.name.as_bytes()) == Chosen::Whole {
+        if self.is_excepted(pair.name, &others) {
             // Nobody needs to be told, but what it is in has to stay with it.
             self.top().holds_dir |= !matches!(pair.b, Slot::Nothing);
             return Ok(false);
@@ -426,6 +456,10 @@ impl Visit for Builder<'_> {
         let (new, old) = (pair.a.entry(), pair.b.entry());
         if self.is_conflict(pair.name, new, old) && !is_same(new, old) {
             self.skip(pair.name, Why::ChangedSince);
+            return Ok(false);
+        }
+        if let Some(why) = self.keeps_database(&others).filter(|_| !is_same(new, old)) {
+            self.skip(pair.name, why);
             return Ok(false);
         }
         if self.is_changed_unit(pair.name, old)? {
@@ -452,7 +486,9 @@ impl Visit for Builder<'_> {
             self.plan.dirs.truncate(frame.dir);
             return Ok(());
         }
-        let parent = self.plan.dirs[frame.dir].parent;
+        let dir = &mut self.plan.dirs[frame.dir];
+        dir.steps.shrink();
+        let parent = dir.parent;
         self.plan.dirs[parent].children.push(frame.dir);
         if let How::Remove { then, .. } = &mut self.plan.dirs[frame.dir].how
             && let Some(new) = then.take_if(|new| new.meta.link.is_some())
@@ -485,6 +521,7 @@ fn by_rule(reason: &Reason) -> bool {
         | Reason::Unstable
         | Reason::Forgotten
         | Reason::NotHeld(_)
+        | Reason::Unit(_)
         | Reason::OverBudget { .. }
         | Reason::LargePack { .. }
         | Reason::TooLarge { .. }
