@@ -6,6 +6,7 @@
 mod error;
 mod filesystem;
 mod repositories;
+mod settled;
 mod single;
 
 use std::io;
@@ -15,8 +16,9 @@ use std::time::Duration;
 
 pub use self::error::CaptureError;
 use self::filesystem::Filesystem;
+use self::settled::Settled;
 use self::single::{meta, single_entry};
-use crate::build::{self, Built};
+use crate::build::Built;
 use crate::cache::{self, About, Cache, NewCache};
 use crate::census;
 use crate::coverage::{Cause, Coverage, Note};
@@ -171,18 +173,6 @@ struct Scanned {
 }
 
 type Workers<'s> = Vec<Worker<'s>>;
-
-/// A root whose scan and nodes are complete.
-struct Settled<'s> {
-    workers: Workers<'s>,
-    dirs: Dirs,
-    rules: Rules,
-    frozen: Vec<u8>,
-    scanned: Counts,
-    built: Built,
-    /// It was scanned more than once.
-    again: bool,
-}
 
 impl OneRoot<'_> {
     fn capture<'s>(&self, workers: Workers<'s>, all: &mut Totals) -> Result<Workers<'s>, CaptureError> {
@@ -339,57 +329,6 @@ impl OneRoot<'_> {
         Ok(workers)
     }
 
-    /// Scan until no repository of git's changes meanwhile; one that does each time is left out.
-    fn settled<'s>(
-        &self,
-        fd: &OwnedFd,
-        cache: Option<&Cache>,
-        about: &About,
-        found: (&Found, Time),
-        mut workers: Workers<'s>,
-        all: &mut Totals,
-    ) -> Result<Settled<'s>, CaptureError> {
-        let mut rules = self.rules()?;
-        let mut unstable: Vec<Vec<u8>> = Vec::new();
-        let mut last: Option<Cache> = None;
-        let mut noted = false;
-        for attempt in 0.. {
-            let dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
-            let known = last.as_ref().or(cache);
-            // With an error the appenders are gone, so this root cannot be passed over.
-            let scan = self.scan(&dirs, &rules, known, found, &unstable, workers, all);
-            let scanned;
-            (workers, scanned) = scan.map_err(|error| self.scan_error(error))?;
-            let frozen = rules.freeze().encode();
-            if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
-                let would_leave = Some(scanned.counts.files);
-                let root = self.path.to_owned();
-                all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave });
-                rules = rules.set_aside();
-                noted = true;
-                continue;
-            }
-            if rules.is_set_aside() && !noted {
-                let root = self.path.to_owned();
-                all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: None });
-                noted = true;
-            }
-            let changed = repositories::changed(&dirs, &scanned.listings);
-            let Some(worker) = workers.first_mut() else { break };
-            let built = build::build(scanned.listings, &scanned.links, known, worker.store())?;
-            if changed.is_empty() {
-                let (scanned, again) = (scanned.counts, last.is_some());
-                return Ok(Settled { workers, dirs, rules, frozen, scanned, built, again });
-            }
-            if attempt >= repositories::ATTEMPTS {
-                unstable.extend(changed);
-            }
-            let next = NewCache { about: about.clone(), dirs: built.dirs };
-            last = Some(next.into_cache().map_err(CaptureError::Record)?);
-        }
-        Err(CaptureError::Cancelled)
-    }
-
     fn io(&self, source: io::Error) -> CaptureError {
         CaptureError::Io { path: self.path.to_owned(), source }
     }
@@ -443,10 +382,9 @@ impl OneRoot<'_> {
     fn scan<'s>(
         &self,
         dirs: &Dirs,
-        rules: &Rules,
+        (rules, unstable): (&Rules, &[Vec<u8>]),
         cache: Option<&Cache>,
         (found, session_start): (&Found, Time),
-        unstable: &[Vec<u8>],
         workers: Workers<'s>,
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {

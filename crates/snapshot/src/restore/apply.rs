@@ -2,6 +2,8 @@
 //! in it, hand out the directories below; the last of these to be done finishes it, so that its permissions and time are set when nothing in it changes any
 //! more. No task waits, nothing recurses, and what fails is reported while the rest is done.
 
+mod leave;
+
 use std::convert::Infallible;
 use std::io;
 use std::ops::Range;
@@ -10,18 +12,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::AtFlags;
 
 use super::changes::{Changes, Marks};
 use super::displace;
 use super::entered::Entered;
-use super::meta::{self, Handle, Has, Problems};
+use super::meta::Problems;
 use super::open::{Opened, open_existing, open_path, open_top, open_up};
-use super::plan::{Anchor, DirIndex, How, Leave, PlanDir, RestorePlan, Step};
+use super::plan::{Anchor, DirIndex, How, RestorePlan, Step};
 use super::put::{Displaced, NotDone, Place};
 use super::{Failed, Journal, Kept, RestoreError, RestoreOutcome, Skipped, Why, sweep};
-use crate::diff::{Aspects, EntryRef};
-use crate::dirs::open_dir;
+use crate::diff::EntryRef;
 use crate::disk;
 use crate::node::{Entry, Name};
 use crate::pool::{self, Queue};
@@ -249,7 +250,7 @@ impl Work<'_> {
                     self.keep(index, None, displaced, outcome);
                     self.marks.swapped(self.plan, index);
                 }
-                (make_dir(parent.as_fd(), name)?, false)
+                (leave::make_dir(parent.as_fd(), name)?, false)
             }
             _ => open_existing(parent.as_fd(), name).map_err(RestoreError::io("open it"))?,
         };
@@ -483,63 +484,5 @@ impl Work<'_> {
             self.marks.swapped(self.plan, index);
         }
         Ok(())
-    }
-
-    /// Give a directory the attributes it is left with.
-    fn leave(
-        &self,
-        index: DirIndex,
-        dir: &PlanDir,
-        fd: BorrowedFd<'_>,
-        problems: &mut Problems,
-    ) -> io::Result<()> {
-        let touched = self.plan.is_touched(index);
-        let stat = rustix::fs::fstat(fd)?;
-        let mode = u16::try_from(stat.st_mode & 0o7777).unwrap_or(0);
-        let handle = Handle::Open(fd);
-        match &dir.leave {
-            Leave::Alone | Leave::AsEntered => {}
-            Leave::Target { old, new } => {
-                let differs = old.as_ref().is_none_or(|old| Aspects::between(old, new).metadata());
-                if !differs && !touched && !self.opened.is_opened_up(index) {
-                    return Ok(());
-                }
-                let has = Has {
-                    uid: stat.st_uid,
-                    gid: stat.st_gid,
-                    mode: Some(mode),
-                    xattrs: old.as_ref().map_or(&[], |old| &old.meta.xattrs),
-                    inherits: old.is_none(),
-                    mtime: None,
-                };
-                meta::set(handle, has, &new.meta, problems);
-            }
-            Leave::AsFound(found) => {
-                let wanted = found.meta.mode;
-                let ours = self.opened.is_opened_up(index) || mode == wanted | 0o700;
-                if mode != wanted && ours {
-                    let set = handle.chmod(wanted);
-                    problems.extend(set.err().map(RestoreError::io("change its permissions")));
-                }
-                let moved = matches!(&dir.how, How::Enter(old) if old.meta.mtime != found.meta.mtime);
-                if touched || moved {
-                    let set = handle.set_mtime(found.meta.mtime);
-                    problems.extend(set.err().map(RestoreError::io("set its time")));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Make a directory that only we can use until it is finished. One that somebody made meanwhile does as well.
-fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
-    disk::step().map_err(RestoreError::io("make the directory"))?;
-    let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
-    match (made, open_dir(parent, name)) {
-        (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
-        (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
-        (Err(errno), _) => Err(RestoreError::io("make the directory")(errno.into()).into()),
-        (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
     }
 }

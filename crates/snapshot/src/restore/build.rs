@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::database::{self, Other};
-use super::found::{Found, look};
+use super::found::{Found, by_rule, look};
 use super::links;
 use super::nested::Nested;
 use super::plan::{DirIndex, Draft, How, Leave, PlanDir, RestorePlan, Step};
@@ -13,8 +13,8 @@ use super::steps::Steps;
 use super::unit::{self, Base};
 use super::{Note, NoteKind, RestoreRequest, Selection, Skipped, Why};
 use crate::diff::{Aspects, Depth, EntryRef, Pair, Slot, Visit, os_str, walk};
-use crate::node::{Entry, Kind, Name, Node, Omitted, Reason};
-use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
+use crate::node::{Entry, Kind, Name, Node, Reason};
+use crate::state::{ObjectError, Objects, RootContent, RootState};
 
 /// What has to be done so that the chosen paths are as the target says.
 pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan, ObjectError> {
@@ -70,24 +70,8 @@ impl RestoreRequest<'_> {
     /// The root in the states that tell what is somebody else's.
     fn bases(&self, path: &Path) -> Vec<Base> {
         let states = if self.force { &[] } else { self.keep_changed_since };
-        states.iter().map(|state| Some(Arc::new(base(state, path)))).collect()
+        states.iter().map(|state| Some(Arc::new(unit::base(state, path)))).collect()
     }
-}
-
-fn base(state: &SnapshotState, path: &Path) -> Node {
-    match state.root(path).map(|root| root.content.clone()) {
-        Some(RootContent::Captured(entry)) => Node { entries: vec![entry], omitted: Vec::new() },
-        Some(RootContent::Absent) => Node::default(),
-        Some(RootContent::Failed(reason)) => unknown(path, reason),
-        None => unknown(path, Reason::Unstable),
-    }
-}
-
-/// A directory of which only this is known: nobody knows what was in it.
-fn unknown(path: &Path, reason: Reason) -> Node {
-    let name = path.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
-    let omitted = name.map(|name| Omitted { name, is_dir: true, reason });
-    Node { entries: Vec::new(), omitted: omitted.into_iter().collect() }
 }
 
 type Sides<'a> = (Option<&'a Entry>, Option<&'a Entry>);
@@ -505,26 +489,5 @@ fn is_same(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
         (Some(new), Some(old)) => !new.is_dir() && !Aspects::between(old, new).any(),
         (None, None) => true,
         _ => false,
-    }
-}
-
-/// Left out on purpose: always so, and no news.
-fn by_rule(reason: &Reason) -> bool {
-    match reason {
-        Reason::Ignored { .. }
-        | Reason::Pattern(_)
-        | Reason::Glob(_)
-        | Reason::Artifact(_)
-        | Reason::OwnState
-        | Reason::OtherRoot => true,
-        Reason::Unreadable(_)
-        | Reason::Unstable
-        | Reason::Forgotten
-        | Reason::NotHeld(_)
-        | Reason::Unit(_)
-        | Reason::OverBudget { .. }
-        | Reason::LargePack { .. }
-        | Reason::TooLarge { .. }
-        | Reason::OtherFilesystem => false,
     }
 }

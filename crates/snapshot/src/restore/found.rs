@@ -49,3 +49,24 @@ fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<I
     }
     Ok(Ok(kind.map(|_| ())))
 }
+
+/// Left out on purpose: always so, and no news.
+pub(super) fn by_rule(reason: &Reason) -> bool {
+    match reason {
+        Reason::Ignored { .. }
+        | Reason::Pattern(_)
+        | Reason::Glob(_)
+        | Reason::Artifact(_)
+        | Reason::OwnState
+        | Reason::OtherRoot => true,
+        Reason::Unreadable(_)
+        | Reason::Unstable
+        | Reason::Forgotten
+        | Reason::NotHeld(_)
+        | Reason::Unit(_)
+        | Reason::OverBudget { .. }
+        | Reason::LargePack { .. }
+        | Reason::TooLarge { .. }
+        | Reason::OtherFilesystem => false,
+    }
+}

@@ -373,7 +373,9 @@ impl<'a, 'b> Directory<'a, 'b> {
         for database in self.databases.into_iter() {
             let fd = self.scan.dirs.fd(&dir).map_err(ScanError::Root)?;
             let taken = database.take(self.scan, &dir, fd.as_fd(), &self.dirty, worker)?;
-            taken.iter().for_each(|(at, taken)| self.dirty[*at].count(taken, worker));
+            for (at, taken) in &taken {
+                self.dirty[*at].count(taken, worker);
+            }
             results.extend(taken);
         }
         let dir = Arc::new(dir);
