@@ -53,6 +53,7 @@ pub(crate) fn rows(options: &Options, table: &mut Table) {
     // Memory is too small for it.
     if options.wants_on(Place::Disk) {
         scale::large_file(options, &Ground::below(&disk, &tools), &tools, table);
+        scale::one_directory(options, &Ground::below(&disk, &tools), &tools, table);
     }
 }
 

@@ -69,6 +69,20 @@ fn without_debian_rules(path: &Path) {
     fs::write(path, kept.flat_map(|line| [line, "\n"]).collect::<String>()).expect("a copy can be changed");
 }
 
+/// Small files in one directory.
+pub(crate) fn generate_flat(ground: &Ground, tree: &Path, files: usize) {
+    fs::create_dir(tree).expect("a folder");
+    for index in 0..files {
+        fs::write(tree.join(format!("file-{index}.c")), format!("content {index} ").repeat(10))
+            .expect("a file");
+    }
+    if is_root() {
+        let owner = crate::world::UID;
+        run(Command::new("chown").arg("-R").arg(format!("{owner}:{owner}")).arg(tree));
+    }
+    ground.calm();
+}
+
 /// So many files of text, up to twice the mean in size, a hundred to a folder.
 pub(crate) fn generate(ground: &Ground, tree: &Path, files: usize, mean: u64) {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);

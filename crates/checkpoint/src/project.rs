@@ -195,10 +195,6 @@ impl Project {
 
 pub(crate) const PROJECT: &str = "project.json";
 
-fn is_folder_of(folder: &Path, workdir: &Path) -> bool {
-    folder.file_name().is_some_and(|name| name == ProjectHash::of(workdir).as_str())
-}
-
 /// Where all histories are.
 pub fn projects_dir(host: &Host) -> PathBuf {
     host.state_dir.join("projects")

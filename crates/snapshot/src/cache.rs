@@ -4,8 +4,12 @@
 //! nothing did. It is a convenience and never a source of truth: a cache that is missing, damaged, of another
 //! filesystem or of a tree that is no longer stored is not used, and everything is read.
 
-use std::io;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::dirs::DirId;
@@ -18,7 +22,7 @@ const MAGIC: &[u8; 8] = b"nonoscn1";
 /// What the last scan of one root found.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     dirs: Vec<Place>,
     pub(crate) about: About,
 }
@@ -78,6 +82,14 @@ impl Cache {
         })
     }
 
+    /// The entries of a directory, to be shared.
+    pub(crate) fn entries(&self, id: DirId) -> Option<Piece> {
+        let place = self.dirs.get(id as usize)?;
+        let (start, end) = (place.start + DIR_HEAD, place.entries);
+        self.bytes.get(start..end)?;
+        Some(Piece::Shared { bytes: self.bytes.clone(), start, end })
+    }
+
     /// The node of the root directory.
     pub(crate) fn tree(&self) -> Option<TreeId> {
         self.dir(0).map(|dir| dir.tree)
@@ -89,16 +101,6 @@ impl Cache {
             other => other?,
         };
         Ok(Cache::decode(bytes).ok())
-    }
-
-    /// Bytes that it takes on disk.
-    pub(crate) fn size(&self) -> u64 {
-        (self.bytes.len() as u64).next_multiple_of(4096)
-    }
-
-    /// Old or new, never half. Not synced: after a power loss the checksum tells.
-    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
-        file::replace(path, &self.bytes, file::Sync::No)
     }
 
     fn decode(bytes: Vec<u8>) -> Result<Cache, Malformed> {
@@ -130,7 +132,25 @@ impl Cache {
         };
         let dirs: Option<Vec<Place>> = dirs.into_iter().map(place).collect();
         let dirs = dirs.filter(|_| start == bytes.len()).ok_or(Malformed("a stat cache's length"))?;
-        Ok(Cache { bytes, dirs, about })
+        Ok(Cache { bytes: Arc::new(bytes), dirs, about })
+    }
+}
+
+/// Bytes of one's own, or a part of a cache's: what did not change is in memory once.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Own(Vec<u8>),
+    Shared { bytes: Arc<Vec<u8>>, start: usize, end: usize },
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Piece::Own(bytes) => bytes,
+            Piece::Shared { bytes, start, end } => bytes.get(*start..*end).unwrap_or_default(),
+        }
     }
 }
 
@@ -140,36 +160,93 @@ pub(crate) struct NewDir {
     pub(crate) tree: TreeId,
     pub(crate) merkle: MerkleRoot,
     pub(crate) rules: [u8; 32],
-    pub(crate) entries: Vec<u8>,
+    pub(crate) entries: Piece,
     pub(crate) omitted: Vec<u8>,
 }
 
-/// Put a cache together; `dirs` in the order of their numbers.
-pub(crate) fn assemble(about: &About, dirs: Vec<NewDir>) -> Result<Cache, Malformed> {
-    let size: usize = dirs.iter().map(|dir| DIR_HEAD + 10 + dir.entries.len() + dir.omitted.len()).sum();
-    let mut out = Writer::onto(Vec::with_capacity(size + 4096));
-    out.raw(MAGIC);
-    out.raw(&[0; 8]);
-    out.bytes(&about.root);
-    out.raw(&about.filesystem);
-    out.raw(&about.stat);
-    out.raw(&about.boot);
-    out.number(dirs.len() as u64);
-    for dir in &dirs {
-        out.number(dir.entries.len() as u64);
-        out.number(dir.omitted.len() as u64);
+/// A cache that is to be saved; `dirs` in the order of their numbers.
+#[derive(Debug)]
+pub(crate) struct NewCache {
+    pub(crate) about: About,
+    pub(crate) dirs: Vec<NewDir>,
+}
+
+/// Where the checksum stands, and what it covers begins.
+const SUM: usize = 8;
+const SUMMED: usize = 16;
+const BUFFER: usize = 256 << 10;
+
+impl NewCache {
+    /// Bytes that it takes on disk.
+    pub(crate) fn size(&self) -> u64 {
+        let mut bytes = 0u64;
+        // Counting cannot fail.
+        let _ = self.pieces(&mut |piece| {
+            bytes += piece.len() as u64;
+            Ok(())
+        });
+        bytes.next_multiple_of(4096)
     }
-    for dir in dirs {
-        out.raw(dir.tree.as_bytes());
-        out.raw(dir.merkle.as_bytes());
-        out.raw(&dir.rules);
-        out.raw(&dir.entries);
-        out.raw(&dir.omitted);
+
+    /// Old or new, never half. Not synced: after a power loss the checksum tells. It is written piece by piece: as one
+    /// block it would be as much memory again as the scan.
+    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
+        file::replace_by(path, file::Sync::No, |file| {
+            let mut hasher = Xxh3Default::new();
+            let mut out = io::BufWriter::with_capacity(BUFFER, &mut *file);
+            let mut first = true;
+            self.pieces(&mut |piece| {
+                hasher.update(if first { piece.get(SUMMED..).unwrap_or_default() } else { piece });
+                first = false;
+                out.write_all(piece)
+            })?;
+            out.flush()?;
+            drop(out);
+            file.seek(SeekFrom::Start(SUM as u64))?;
+            file.write_all(&hasher.digest().to_le_bytes())
+        })
     }
-    let mut bytes = out.finish();
-    let sum = xxhash_rust::xxh3::xxh3_64(&bytes[16..]);
-    bytes[8..16].copy_from_slice(&sum.to_le_bytes());
-    Cache::decode(bytes)
+
+    /// As it is read back from a file.
+    pub(crate) fn into_cache(self) -> Result<Cache, Malformed> {
+        let mut bytes = Vec::new();
+        let appended: io::Result<()> = self.pieces(&mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        });
+        appended.map_err(|_| Malformed("a stat cache"))?;
+        drop(self);
+        let sum = xxhash_rust::xxh3::xxh3_64(bytes.get(SUMMED..).unwrap_or_default());
+        if let Some(place) = bytes.get_mut(SUM..SUMMED) {
+            place.copy_from_slice(&sum.to_le_bytes());
+        }
+        Cache::decode(bytes)
+    }
+
+    /// Its bytes, with zeros for the checksum; the first piece has all up to the directories.
+    fn pieces(&self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut out = Writer::new();
+        out.raw(MAGIC);
+        out.raw(&[0; 8]);
+        out.bytes(&self.about.root);
+        out.raw(&self.about.filesystem);
+        out.raw(&self.about.stat);
+        out.raw(&self.about.boot);
+        out.number(self.dirs.len() as u64);
+        for dir in &self.dirs {
+            out.number(dir.entries.len() as u64);
+            out.number(dir.omitted.len() as u64);
+        }
+        put(&out.finish())?;
+        for dir in &self.dirs {
+            for piece in [dir.tree.as_bytes(), dir.merkle.as_bytes(), &dir.rules] {
+                put(piece)?;
+            }
+            put(&dir.entries)?;
+            put(&dir.omitted)?;
+        }
+        Ok(())
+    }
 }
 
 /// Where the cache of a root lives in a store.

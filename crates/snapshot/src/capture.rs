@@ -5,6 +5,8 @@
 
 mod error;
 mod filesystem;
+mod repositories;
+mod settled;
 mod shortage;
 mod single;
 
@@ -17,10 +19,11 @@ use std::time::Duration;
 pub use self::error::CaptureError;
 pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
+use self::settled::Settled;
 pub(crate) use self::shortage::Shortage;
 use self::single::{meta, single_entry};
-use crate::build::{self, Built};
-use crate::cache::{self, About, Cache};
+use crate::build::Built;
+use crate::cache::{self, About, Cache, NewCache};
 use crate::census;
 use crate::coverage::{Cause, Coverage, Example, Note};
 use crate::dirs::{Dirs, open_dir, place_of};
@@ -188,7 +191,7 @@ struct Totals {
     entries: u64,
     bytes: u64,
     /// New ones, to be saved when everything is stored.
-    caches: Vec<(PathBuf, Cache)>,
+    caches: Vec<(PathBuf, NewCache)>,
 }
 
 impl Totals {
@@ -367,46 +370,21 @@ impl OneRoot<'_> {
             boot: self.request.store.boot(),
         };
         let cache = self.cache(&about, &filesystem)?;
-        let rules = self.rules()?;
-        let mut dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
         let start = self.read_since(&filesystem);
-        let (mut workers, mut scanned) =
-            match self.scan(&dirs, &rules, cache.as_ref(), (found, start), workers, all) {
-                Err(ScanError::Root(error)) => {
-                    // The appenders are gone with the scan, so this root cannot be passed over.
-                    return Err(self.io(error));
-                }
-                other => other.map_err(|error| self.scan_error(error))?,
-            };
-        let mut rules = rules;
-        let mut frozen = rules.freeze().encode();
-        if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
-            let would_leave = Some(scanned.counts.files);
-            all.coverage.notes.push(Note::IgnoreRulesSetAside { root: self.path.to_owned(), would_leave });
-            rules = rules.set_aside();
-            dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
-            (workers, scanned) = self
-                .scan(&dirs, &rules, cache.as_ref(), (found, start), workers, all)
-                .map_err(|error| self.scan_error(error))?;
-            frozen = rules.freeze().encode();
-        } else if rules.is_set_aside() {
-            let root = self.path.to_owned();
-            all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: None });
-        }
+        let Settled { mut workers, dirs, rules, frozen, scanned, built, again } =
+            self.settled(&fd, cache.as_ref(), &about, (found, start), workers, all)?;
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
-        let built = build::build(scanned.listings, &scanned.links, cache.as_ref(), worker.store())?;
         let frozen_hash = content_hash(&frozen);
         worker.store().put(Key::rules(frozen_hash), &frozen)?;
         let meta = meta(found, &built.xattrs);
         let kind = Kind::Dir { tree: built.tree, merkle: built.merkle };
-        self.count(&dirs, &scanned.counts, &built, all);
+        self.count(&dirs, &scanned, &built, all);
         let notes = rules.notes().into_iter();
         all.coverage
             .notes
             .extend(notes.map(|note| Note::Rules { root: self.path.to_owned(), text: note.to_string() }));
-        if !built.unchanged || cache.is_none() || scanned.counts.read > 0 {
-            let cache = cache::assemble(&about, built.dirs).map_err(CaptureError::Record)?;
-            all.caches.push((self.path.to_owned(), cache));
+        if !built.unchanged || cache.is_none() || scanned.read > 0 || again {
+            all.caches.push((self.path.to_owned(), NewCache { about, dirs: built.dirs }));
         }
         let entry = Entry { name: name.clone(), meta, kind };
         self.add(RootContent::Captured(entry), Some(frozen_hash), all);
@@ -466,7 +444,7 @@ impl OneRoot<'_> {
     fn scan<'s>(
         &self,
         dirs: &Dirs,
-        rules: &Rules,
+        (rules, unstable): (&Rules, &[Vec<u8>]),
         cache: Option<&Cache>,
         (found, session_start): (&Found, Time),
         workers: Workers<'s>,
@@ -487,6 +465,7 @@ impl OneRoot<'_> {
             mapped: self.mapped,
             own: self.own,
             inner: self.inner,
+            unstable,
             mount: found.mount,
             cross_mounts: self.request.options.cross_mounts,
             max_file: self.request.options.max_file,

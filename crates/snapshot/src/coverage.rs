@@ -120,7 +120,7 @@ impl Reason {
             Reason::Glob(_) => Cause::Glob,
             Reason::Artifact(_) => Cause::Artifact,
             Reason::Unreadable(_) => Cause::Unreadable,
-            Reason::Unstable => Cause::Unstable,
+            Reason::Unstable | Reason::Unit(_) => Cause::Unstable,
             Reason::OverBudget { .. } => Cause::OverBudget,
             Reason::LargePack { .. } => Cause::LargePack,
             Reason::TooLarge { .. } => Cause::TooLarge,
@@ -152,7 +152,7 @@ impl fmt::Display for Reason {
             Reason::OwnState => f.write_str("nono's own state"),
             Reason::OtherRoot => f.write_str("tracked by itself"),
             Reason::Forgotten => f.write_str("forgotten: its contents were purged"),
-            Reason::NotHeld(why) => f.write_str(why),
+            Reason::NotHeld(why) | Reason::Unit(why) => f.write_str(why),
             Reason::RestoreTemp => f.write_str("a temporary file of a restore that was cut off"),
         }
     }

@@ -37,8 +37,17 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Put `bytes` in place of the file.
 pub fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
+    replace_by(path, sync, |file| file.write_all(bytes))
+}
+
+/// The same with what `write` writes.
+pub(crate) fn replace_by(
+    path: &Path,
+    sync: Sync,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     let temp = temp_beside(path);
-    let result = fill(&temp, bytes, sync).and_then(|()| {
+    let result = fill(&temp, write, sync).and_then(|()| {
         disk::step()?;
         std::fs::rename(&temp, path)
     });
@@ -50,11 +59,11 @@ pub fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     if sync == Sync::Yes { sync_parent(path) } else { Ok(()) }
 }
 
-fn fill(temp: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
+fn fill(temp: &Path, write: impl FnOnce(&mut File) -> io::Result<()>, sync: Sync) -> io::Result<()> {
     disk::step()?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp)?;
     disk::step()?;
-    file.write_all(bytes)?;
+    write(&mut file)?;
     if sync != Sync::No {
         disk::step()?;
         file.sync_data()?;

@@ -79,6 +79,7 @@ mod stat;
 pub mod state;
 pub mod store;
 pub use nono_sys::time;
+mod units;
 mod unlock;
 
 pub use bytes::Malformed;
@@ -100,6 +101,6 @@ pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{
     AuditAttestation, AuditIntegrity, ChangeCounts, Checkpoint, ExecutableIdentity, SessionMetadata,
 };
-pub use restore::RestoreOutcome;
+pub use restore::{Changes, RestoreOutcome};
 pub use scan::Counts;
 pub use state::{ObjectError, Observer, RootContent, RootState, SnapshotState};

@@ -57,6 +57,8 @@ pub enum Reason {
     NotHeld(String),
     /// A temporary file of a restore that was cut off.
     RestoreTemp,
+    /// It belongs to files that mean nothing one by one, and those could not be taken together; which, and why.
+    Unit(String),
 }
 
 /// An error number of the system.
@@ -376,6 +378,7 @@ impl Reason {
             Reason::Forgotten => out.byte(13),
             Reason::NotHeld(text) => out.tagged_text(14, text),
             Reason::RestoreTemp => out.byte(15),
+            Reason::Unit(text) => out.tagged_text(16, text),
             Reason::TooLarge { size, limit } => {
                 out.tagged_number(12, *size);
                 out.number(*limit);
@@ -399,6 +402,7 @@ impl Reason {
             13 => Reason::Forgotten,
             14 => Reason::NotHeld(from.text()?),
             15 => Reason::RestoreTemp,
+            16 => Reason::Unit(from.text()?),
             12 => Reason::TooLarge { size: from.number()?, limit: from.number()? },
             _ => return Err(Malformed("the reason why something was left out")),
         })

@@ -11,13 +11,34 @@ use crate::node::Node;
 use crate::state::{ObjectError, ObjectName, Objects};
 use crate::store::{Key, LARGE, Published, Store, StoreError, WriteOptions};
 
-/// So many nodes are kept; a directory of thousands of files weighs some hundred kilobytes.
+/// Maximum number of nodes that are kept, and of entries in them: an entry takes some 200 bytes.
 const KEPT: usize = 1024;
+const KEPT_ENTRIES: usize = 50_000;
 
 #[derive(Debug)]
 pub(crate) struct StoreObjects<'a> {
     store: &'a Store,
-    nodes: Mutex<HashMap<TreeId, Arc<Node>>>,
+    nodes: Mutex<Nodes>,
+}
+
+#[derive(Debug, Default)]
+struct Nodes {
+    by_id: HashMap<TreeId, Arc<Node>>,
+    entries: usize,
+}
+
+impl Nodes {
+    fn keep(&mut self, id: TreeId, node: &Arc<Node>) {
+        // One for itself: an empty directory is not nothing.
+        let weight = 1 + node.entries.len();
+        if self.by_id.len() >= KEPT || self.entries + weight > KEPT_ENTRIES {
+            self.by_id.clear();
+            self.entries = 0;
+        }
+        if weight <= KEPT_ENTRIES && self.by_id.insert(id, node.clone()).is_none() {
+            self.entries += weight;
+        }
+    }
 }
 
 impl<'a> StoreObjects<'a> {
@@ -28,18 +49,15 @@ impl<'a> StoreObjects<'a> {
 
 impl Objects for StoreObjects<'_> {
     fn node(&self, id: TreeId) -> Result<Arc<Node>, ObjectError> {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(node) = nodes.get(&id) {
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(node) = nodes.by_id.get(&id) {
             return Ok(node.clone());
-        }
-        if nodes.len() >= KEPT {
-            nodes.clear();
         }
         drop(nodes);
         let what = ObjectName::Tree(id);
         let bytes = self.store.read(Key::from(id)).map_err(|error| object_error(what, error))?;
         let node = Arc::new(Node::decode(&bytes).map_err(|_| ObjectError::Damaged { what })?);
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).insert(id, node.clone());
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).keep(id, &node);
         Ok(node)
     }
 

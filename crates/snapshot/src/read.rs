@@ -16,6 +16,7 @@ use crate::node::{Errno, Reason, Time, Xattr};
 use crate::restore::hash_file;
 use crate::stat::{Found, Stat, stat_fd};
 use crate::store::{Appender, Key, LARGE, LargeSource, LargeStaged, StoreError};
+use crate::units::SQLITE;
 use crate::unlock::Unlock;
 
 /// How often a file that changes is read before it is left out.
@@ -32,6 +33,8 @@ pub(crate) struct Content {
     pub(crate) xattrs: Vec<Xattr>,
     /// How many bytes of it were read.
     pub(crate) read: u64,
+    /// It is a database of SQLite's.
+    pub(crate) database: bool,
 }
 
 /// What came of reading.
@@ -141,7 +144,9 @@ pub(crate) fn file(
                 staged.commit()?;
             }
             let trusted = is_settled(after.ctime, coarse) && !how.mapped;
-            return Ok(Outcome::Content(Content { stat: after, hash, sparse, trusted, xattrs, read }));
+            let database = is_database(&file, after.size, buffer);
+            let content = Content { stat: after, hash, sparse, trusted, xattrs, read, database };
+            return Ok(Outcome::Content(content));
         }
         if attempt == 0 && after.ino != before.ino || !after.is_file() {
             return Ok(Outcome::Replaced);
@@ -245,6 +250,15 @@ fn whole(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> Result<Option<()>, 
     }
     buffer.truncate(size.min(at));
     Ok((at == size).then_some(()))
+}
+
+/// Whether a file that was read is a database of SQLite's; small ones are in the buffer.
+fn is_database(file: &OwnedFd, size: u64, buffer: &[u8]) -> bool {
+    if size < LARGE {
+        return buffer.starts_with(SQLITE);
+    }
+    let mut head = [0; SQLITE.len()];
+    rustix::io::pread(file, &mut head, 0).is_ok_and(|read| head[..read] == SQLITE[..])
 }
 
 /// Fewer blocks than bytes may also mean that they are not written yet: the kernel knows the holes.

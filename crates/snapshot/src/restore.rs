@@ -5,7 +5,8 @@
 //! descriptor of the directory each root stands in, one component at a time and never through a link. New content is
 //! made under a temporary name `.nono-<restore id>-<n>` in its own directory, complete with all attributes, and then
 //! renamed in. (Against writing under the final name this costs one rename, 4 us on ext4 and 1.5 us on tmpfs; O_TMPFILE
-//! with a link costs more. It buys that every name holds old or new, never half, also after a kill.) What is displaced
+//! with a link costs more, except in directories of thousands of files, where new files are made that way. It buys that
+//! every name holds old or new, never half, also after a kill.) What is displaced
 //! is exchanged out, compared with the safety snapshot, and kept in the store if somebody wrote it meanwhile.
 //!
 //! After a kill the journal is still there. The next command: [`Journal::load`]; `plan` with the journal's target and
@@ -16,6 +17,8 @@
 
 mod apply;
 mod build;
+mod changes;
+mod database;
 mod displace;
 mod durable;
 mod entered;
@@ -30,6 +33,7 @@ mod plan;
 mod preflight;
 mod put;
 mod select;
+mod steps;
 mod sweep;
 mod unit;
 mod verify;
@@ -40,15 +44,15 @@ use std::path::PathBuf;
 
 pub use self::apply::apply;
 pub use self::build::plan;
+pub use self::changes::Changes;
 pub(crate) use self::displace::hash_file;
-pub(crate) use self::journal::is_temporary;
 pub use self::durable::sync;
+pub(crate) use self::journal::is_temporary;
 pub use self::journal::{Journal, JournalError, JournalRecord, RestoreId};
 pub use self::plan::{Action, ActionKind, RestorePlan};
 pub use self::preflight::{PreflightError, preflight};
 pub use self::sweep::{Swept, sweep};
 pub use self::verify::verify;
-use crate::diff::Change;
 use crate::hash::ContentHash;
 use crate::node::Reason;
 use crate::state::{ObjectError, SnapshotState};
@@ -217,7 +221,8 @@ pub struct RestoreOutcome {
     pub done: u64,
     pub skipped: Vec<Skipped>,
     pub failed: Vec<Failed>,
-    pub changes: Vec<Change>,
+    /// In the order of paths, too; made when they are read.
+    pub changes: Changes,
     pub kept: Vec<Kept>,
     /// It was ended before it was complete: the journal must stay.
     pub cancelled: bool,

@@ -3,6 +3,7 @@
 //! Parallel over directories. An unchanged file costs one `statx` and is not opened; its bytes in the last scan's record
 //! are copied. Whatever cannot be taken is left out by name and with the reason; only errors of the store end a scan.
 
+mod database;
 mod directory;
 mod names;
 mod old;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::directory::Directory;
 use self::unfinished::Unfinished;
-use crate::cache::Cache;
+use crate::cache::{Cache, Piece};
 use crate::dirs::{Dir, DirId, Dirs};
 use crate::exclusion::{DirRules, Rules};
 use crate::mapped::Mapped;
@@ -41,6 +42,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) own: &'a [((u32, u32), u64)],
     /// Tracked paths below this root, which are captured by themselves.
     pub(crate) inner: &'a [Vec<u8>],
+    /// Repositories of git's that changed each time they were read: left out.
+    pub(crate) unstable: &'a [Vec<u8>],
     pub(crate) mount: u64,
     pub(crate) cross_mounts: bool,
     /// Larger files are taken only by reflink.
@@ -104,7 +107,7 @@ pub(crate) enum ScanError {
 pub(crate) struct Listing {
     pub(crate) id: DirId,
     pub(crate) rules: [u8; 32],
-    pub(crate) entries: Vec<u8>,
+    pub(crate) entries: Piece,
     pub(crate) omitted: Vec<u8>,
     pub(crate) xattrs: Vec<Xattr>,
     /// The directory of the last scan that stood here.

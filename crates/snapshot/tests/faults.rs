@@ -32,6 +32,8 @@ mod kill;
 mod lab;
 #[path = "faults/late.rs"]
 mod late;
+#[path = "faults/many.rs"]
+mod many;
 #[path = "faults/mapped.rs"]
 mod mapped;
 #[path = "faults/mounts.rs"]

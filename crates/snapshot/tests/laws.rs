@@ -41,5 +41,7 @@ mod sparse;
 mod special;
 #[path = "laws/state.rs"]
 mod state;
+#[path = "laws/units.rs"]
+mod units;
 #[path = "laws/untouched.rs"]
 mod untouched;

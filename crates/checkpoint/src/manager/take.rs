@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::store::StoreError;
-use nono_snapshot::{CaptureError, Coverage, Manifest, Next, Gaps, SnapshotError};
+use nono_snapshot::{CaptureError, Coverage, Gaps, Manifest, Next, SnapshotError};
 
 use super::open::{Bounds, Open};
 use super::restore::random_id;

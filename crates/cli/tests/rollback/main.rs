@@ -17,8 +17,8 @@ mod oracle;
 #[path = "../world/said.rs"]
 mod said;
 mod settles;
-mod stress;
 mod shortage;
+mod stress;
 mod trees;
 mod watching;
 #[path = "../world/mod.rs"]

@@ -74,9 +74,7 @@ impl Room {
         }
         manager.set_gaps(Gaps::Allow);
         match (outcome, last) {
-            (Err(SnapshotError::Capture(CaptureError::NoRoom { .. })), Gaps::Allow) => {
-                Ok(work(manager)?)
-            }
+            (Err(SnapshotError::Capture(CaptureError::NoRoom { .. })), Gaps::Allow) => Ok(work(manager)?),
             (Err(SnapshotError::Capture(error @ CaptureError::NoRoom { .. })), Gaps::Refuse) => {
                 Err(self.refusal(error))
             }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nono_snapshot::{
-    CaptureError, Checkpoint, Manifest, Next, Observer, SessionMetadata, Gaps, SnapshotError, SnapshotId,
+    CaptureError, Checkpoint, Gaps, Manifest, Next, Observer, SessionMetadata, SnapshotError, SnapshotId,
     SnapshotManager,
 };
 

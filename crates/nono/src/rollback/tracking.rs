@@ -18,8 +18,8 @@ use nono_policy::{ResolvedPolicy, is_within};
 use nono_snapshot::exclusion::LargePacks;
 use nono_snapshot::node::Reason;
 use nono_snapshot::{
-    CaptureOptions, Coverage, Example, ExclusionConfig, Limits, ManagerOptions, Manifest, Next, Observer,
-    SessionMetadata, Gaps, SnapshotError, SnapshotId, SnapshotManager,
+    CaptureOptions, Coverage, Example, ExclusionConfig, Gaps, Limits, ManagerOptions, Manifest, Next,
+    Observer, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
 };
 
 use nono_sys::{errno, process};
@@ -341,8 +341,7 @@ impl Ending {
         manager.observe(Shared(observer));
         let how = Next { open_closed: true, first_rules: true, if_changed: false };
         let (room, warnings) = (&self.room, &mut self.warnings);
-        let taken =
-            room.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
+        let taken = room.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
         manager.observe(());
         if let Ok(Some((manifest, _))) = &taken
             && let Some(gaps) = room::gaps(&manifest.coverage)

@@ -45,7 +45,7 @@ impl RestoreReport {
         let given = |path: PathBuf| names.given(path);
         let done = Done {
             complete,
-            changes: outcome.changes,
+            changes: outcome.changes.to_vec(),
             skipped: outcome.skipped.into_iter().map(|one| (given(one.path), one.why.to_string())).collect(),
             failed: outcome.failed.into_iter().map(|one| (given(one.path), one.error.to_string())).collect(),
             kept: outcome.kept.into_iter().map(|kept| given(kept.path)).collect(),

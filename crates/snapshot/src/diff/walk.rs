@@ -21,7 +21,11 @@ pub(crate) struct EntryRef {
 impl EntryRef {
     /// An entry that stands in no node: a root.
     pub(crate) fn alone(entry: &Entry) -> EntryRef {
-        EntryRef { node: Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() }), at: 0 }
+        EntryRef::owned(entry.clone())
+    }
+
+    pub(crate) fn owned(entry: Entry) -> EntryRef {
+        EntryRef { node: Arc::new(Node { entries: vec![entry], omitted: Vec::new() }), at: 0 }
     }
 }
 
@@ -66,6 +70,8 @@ pub(crate) struct Pair<'a> {
     pub(crate) name: &'a Name,
     pub(crate) a: Slot<'a>,
     pub(crate) b: Slot<'a>,
+    /// The nodes it stands in.
+    pub(crate) nodes: [Option<Arc<Node>>; 2],
 }
 
 pub(crate) trait Visit {
@@ -159,6 +165,7 @@ impl Frame {
     }
 
     fn next(&mut self) -> Option<Next<'_>> {
+        let nodes = [self.a.node.clone(), self.b.node.clone()];
         let order = match (self.a.peek(), self.b.peek()) {
             (None, None) => return None,
             (Some(_), None) => Ordering::Less,
@@ -175,7 +182,7 @@ impl Frame {
         let a = a.map_or(Slot::Nothing, |(_, slot)| slot);
         let b = b.map_or(Slot::Nothing, |(_, slot)| slot);
         let trees = (tree(&a), tree(&b));
-        Some((Pair { name, a, b }, trees.0, trees.1))
+        Some((Pair { name, a, b, nodes }, trees.0, trees.1))
     }
 }
 

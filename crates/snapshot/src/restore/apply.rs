@@ -1,9 +1,12 @@
-//! Doing what a plan says. One task per directory: enter it, change the names in it, hand out the directories below;
-//! the last of these to be done finishes it, so that its permissions and time are set when nothing in it changes any
+//! Doing what a plan says. One task per directory, or several where there is much to do in it: enter it, change the names
+//! in it, hand out the directories below; the last of these to be done finishes it, so that its permissions and time are set when nothing in it changes any
 //! more. No task waits, nothing recurses, and what fails is reported while the rest is done.
+
+mod leave;
 
 use std::convert::Infallible;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,19 +14,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::AtFlags;
 
+use super::changes::{Changes, Marks};
 use super::displace;
 use super::entered::Entered;
-use super::meta::{self, Handle, Has, Problems};
-use super::open::{Opened, make_dir, open_existing, open_path, open_top, open_up};
+use super::meta::Problems;
+use super::open::{Opened, open_existing, open_path, open_top, open_up};
 use super::outcome::{Attempt, Room, Waiting};
-use super::plan::{Anchor, DirIndex, How, Leave, PlanDir, RestorePlan, Step};
+use super::plan::{Anchor, DirIndex, How, RestorePlan, Step};
 use super::put::{Displaced, NotDone, Place};
 use super::{Failed, Journal, Kept, RestoreError, RestoreOutcome, Skipped, Why, sweep};
-use crate::diff::{Aspects, EntryRef};
+use crate::diff::EntryRef;
 use crate::disk;
 use crate::node::{Entry, Name};
 use crate::pool::{self, Queue};
 use crate::state::{Objects, Observer};
+
+/// Steps of one directory that are done by one task.
+const STEPS_PER_TASK: usize = 2048;
 
 /// Apply a plan. The journal must have been begun, and is finished by the caller when the outcome is recorded; if it
 /// was cancelled, the journal stays.
@@ -45,6 +52,7 @@ pub fn apply(
         done: AtomicU64::new(0),
         total: plan.total(),
         cancelled: AtomicBool::new(false),
+        marks: Marks::new(plan),
     };
     let mut outcome = RestoreOutcome { skipped: plan.skipped.clone(), ..RestoreOutcome::default() };
     // Root by root: where one stands in another, they must not work on the same names at once.
@@ -57,6 +65,7 @@ pub fn apply(
         }
     }
     outcome.cancelled = work.cancelled.into_inner();
+    outcome.changes = Changes::of(plan.layout.clone(), work.marks);
     if !outcome.failed.is_empty() {
         // What could not be cleaned up at the time.
         let swept = sweep(plan, journal.id(), objects);
@@ -81,6 +90,15 @@ struct Work<'a> {
     done: AtomicU64,
     total: u64,
     cancelled: AtomicBool,
+    /// What was done.
+    marks: Marks,
+}
+
+/// A piece of the work.
+enum Task {
+    Dir(DirIndex),
+    /// More of a directory's steps.
+    Steps(DirIndex, Range<usize>),
 }
 
 type Fd = Arc<OwnedFd>;
@@ -88,11 +106,14 @@ type Fd = Arc<OwnedFd>;
 impl Work<'_> {
     fn root(&self, top: DirIndex, outcome: &mut RestoreOutcome) {
         let workers = std::iter::repeat_with(RestoreOutcome::default).take(pool::threads()).collect();
-        let work = |outcome: &mut RestoreOutcome, index, queue: &Queue<DirIndex>| {
-            self.enter(index, queue, outcome);
+        let work = |outcome: &mut RestoreOutcome, task, queue: &Queue<Task>| {
+            match task {
+                Task::Dir(index) => self.enter(index, queue, outcome),
+                Task::Steps(index, range) => self.more_steps(index, range, outcome),
+            }
             Ok::<(), Infallible>(())
         };
-        let Ok(outcomes) = pool::run(workers, vec![top], work);
+        let Ok(outcomes) = pool::run(workers, vec![Task::Dir(top)], work);
         for one in outcomes {
             outcome.join(one);
         }
@@ -121,7 +142,7 @@ impl Work<'_> {
         self.plan.path_of(index, name)
     }
 
-    fn enter(&self, index: DirIndex, queue: &Queue<DirIndex>, outcome: &mut RestoreOutcome) {
+    fn enter(&self, index: DirIndex, queue: &Queue<Task>, outcome: &mut RestoreOutcome) {
         let dir = &self.plan.dirs[index];
         if self.is_cancelled() {
             return self.release(index, None, outcome);
@@ -133,30 +154,73 @@ impl Work<'_> {
                 return self.release(index, None, outcome);
             }
         };
-        let late = dir.steps.iter().any(Step::is_late);
+        let late = dir.steps.any_late();
+        let mut parts = (0..dir.steps.len()).step_by(STEPS_PER_TASK);
+        let part = |start: usize| start..dir.steps.len().min(start + STEPS_PER_TASK);
+        let first = parts.next().map(part);
         // One for ourselves, so that nobody finishes it while we are in it.
-        self.pending[index].store(1 + dir.children.len() + usize::from(late), Ordering::Release);
-        queue.push_all(dir.children.iter().copied().filter(|child| !self.is_early(*child)));
-        let mut place = Place::new(fd.as_fd(), self.objects);
-        // What goes makes room for what comes.
-        let now = |goes: bool| {
-            let steps = dir.steps.iter().enumerate().filter(|(_, step)| !step.is_late());
-            steps.filter(move |(_, step)| matches!(step, Step::Delete(_)) == goes)
-        };
-        let mut full = Vec::new();
-        for (at, step) in now(true).chain(now(false)) {
-            let room = self.step(index, step, &mut place, Attempt::First, outcome);
-            full.extend((room == Room::None).then_some(at));
+        let waits = 1 + dir.children.len() + usize::from(late) + parts.len();
+        self.pending[index].store(waits, Ordering::Release);
+        let (early, others): (Vec<DirIndex>, Vec<DirIndex>) =
+            dir.children.iter().partition(|child| self.is_early(**child));
+        queue.push_all(others.into_iter().map(Task::Dir));
+        queue.push_all(parts.map(|start| Task::Steps(index, part(start))));
+        if let Some(first) = first {
+            self.steps(index, first, fd.as_fd(), outcome);
         }
-        if !full.is_empty() && !late {
-            self.pending[index].fetch_add(1, Ordering::AcqRel);
-        }
-        if late || !full.is_empty() {
-            self.late.lock().unwrap_or_else(PoisonError::into_inner).push((index, full));
+        if late {
+            self.wait(Waiting::late(index));
         }
         // What goes first makes room for what comes.
-        queue.push_all(dir.children.iter().copied().filter(|child| self.is_early(*child)));
+        queue.push_all(early.into_iter().map(Task::Dir));
         self.part_done(index, Some(fd), outcome);
+    }
+
+    fn wait(&self, waiting: Waiting) {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
+    }
+
+    /// Some of a directory's steps. Those that find the disk full are tried again at the end.
+    fn steps(&self, index: DirIndex, range: Range<usize>, fd: BorrowedFd<'_>, outcome: &mut RestoreOutcome) {
+        let steps = &self.plan.dirs[index].steps;
+        let mut place = Place::new(fd, self.objects).with_steps(steps.len());
+        let mut full = Vec::new();
+        // What goes makes room for what comes.
+        for goes in [true, false] {
+            for at in range.clone() {
+                let Some(step) = steps.get(at).filter(|step| !step.is_late()) else { continue };
+                if matches!(step, Step::Delete(_)) == goes {
+                    let room = self.step(index, at, &step, &mut place, Attempt::First, outcome);
+                    full.extend((room == Room::None).then_some(at));
+                }
+            }
+        }
+        if !full.is_empty() {
+            self.pending[index].fetch_add(1, Ordering::AcqRel);
+            self.wait(Waiting::full(index, full));
+        }
+    }
+
+    fn more_steps(&self, index: DirIndex, range: Range<usize>, outcome: &mut RestoreOutcome) {
+        let fd = match self.opened.get(index, None) {
+            Ok(fd) => {
+                self.steps(index, range, fd.as_fd(), outcome);
+                Some(fd)
+            }
+            Err(error) => {
+                for step in range.filter_map(|at| self.plan.dirs[index].steps.get(at)) {
+                    self.not_opened(index, &step, &error, outcome);
+                }
+                None
+            }
+        };
+        self.part_done(index, fd, outcome);
+    }
+
+    /// The directory of a step could not be opened again.
+    fn not_opened(&self, index: DirIndex, step: &Step, error: &io::Error, outcome: &mut RestoreOutcome) {
+        let error = io::Error::from(error.kind());
+        outcome.note(self.path(index, step.name()), RestoreError::io("open its parent")(error).into());
     }
 
     fn is_early(&self, index: DirIndex) -> bool {
@@ -178,9 +242,9 @@ impl Work<'_> {
                     let place = Place::new(parent.as_fd(), self.objects);
                     let displaced = place.delete(&self.temp(), old)?;
                     self.keep(index, None, displaced, outcome);
-                    outcome.changes.extend(self.plan.swap_change(index));
+                    self.marks.swapped(self.plan, index);
                 }
-                (make_dir(parent.as_fd(), name)?, false)
+                (leave::make_dir(parent.as_fd(), name)?, false)
             }
             _ => open_existing(parent.as_fd(), name).map_err(RestoreError::io("open it"))?,
         };
@@ -206,13 +270,13 @@ impl Work<'_> {
     fn step(
         &self,
         index: DirIndex,
+        at: usize,
         step: &Step,
         place: &mut Place<'_>,
         attempt: Attempt,
         outcome: &mut RestoreOutcome,
     ) -> Room {
-        let (old, new) = step.sides();
-        let Some(entry) = new.or(old) else { return Room::Enough };
+        let Some(name) = step.name() else { return Room::Enough };
         if self.is_cancelled() {
             return Room::Enough;
         }
@@ -220,14 +284,14 @@ impl Work<'_> {
         match self.do_step(index, step, place, &mut problems) {
             Err(NotDone::Failed(error)) if attempt == Attempt::First && error.is_full() => return Room::None,
             Ok(displaced) => {
-                self.keep(index, Some(&entry.name), displaced, outcome);
-                outcome.changes.extend(self.plan.step_change(index, step));
+                self.keep(index, Some(name), displaced, outcome);
+                self.marks.step(index, at, step);
                 outcome.done += 1;
                 self.count();
             }
-            Err(not_done) => outcome.note(self.path(index, Some(&entry.name)), not_done),
+            Err(not_done) => outcome.note(self.path(index, Some(name)), not_done),
         }
-        self.report(index, Some(&entry.name), problems, outcome);
+        self.report(index, Some(name), problems, outcome);
         Room::Enough
     }
 
@@ -271,6 +335,9 @@ impl Work<'_> {
     }
 
     fn create(&self, new: &EntryRef, place: &mut Place<'_>, problems: &mut Problems) -> Result<(), NotDone> {
+        if place.make_unnamed(new, problems)? {
+            return Ok(());
+        }
         let temp = self.temp();
         place.make(&temp, new, problems)?;
         place.put(&temp, new.name.as_bytes())
@@ -298,26 +365,28 @@ impl Work<'_> {
     /// Steps that need what all others made; then the directories that waited for them are finished.
     fn late_steps(&self, outcome: &mut RestoreOutcome) {
         let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
-        let links = |step: &&Step| matches!(step, Step::Link { .. });
-        let made = |step: &&Step| matches!(step, Step::Late(_));
-        for (index, again) in &waiting {
+        let links = |step: &Step| matches!(step, Step::Link { .. });
+        let made = |step: &Step| matches!(step, Step::Late(_));
+        for Waiting { index, again } in &waiting {
             let steps = &self.plan.dirs[*index].steps;
-            self.late_steps_in(*index, again.iter().filter_map(|at| steps.get(*at)), outcome);
+            let again = again.iter().filter_map(|at| Some((*at, steps.get(*at)?)));
+            self.late_steps_in(*index, again, outcome);
         }
-        for which in [&made as &dyn Fn(&&Step) -> bool, &links] {
-            for (index, _) in &waiting {
-                self.late_steps_in(*index, self.plan.dirs[*index].steps.iter().filter(which), outcome);
+        for which in [&made as &dyn Fn(&Step) -> bool, &links] {
+            for Waiting { index, .. } in waiting.iter().filter(|waiting| waiting.again.is_empty()) {
+                let steps = self.plan.dirs[*index].steps.iter().enumerate();
+                self.late_steps_in(*index, steps.filter(|(_, step)| which(step)), outcome);
             }
         }
-        for (index, _) in waiting {
+        for Waiting { index, .. } in waiting {
             self.part_done(index, None, outcome);
         }
     }
 
-    fn late_steps_in<'s>(
+    fn late_steps_in(
         &self,
         index: DirIndex,
-        steps: impl Iterator<Item = &'s Step>,
+        steps: impl Iterator<Item = (usize, Step)>,
         outcome: &mut RestoreOutcome,
     ) {
         let mut steps = steps.peekable();
@@ -327,17 +396,11 @@ impl Work<'_> {
         match self.opened.get(index, None) {
             Ok(fd) => {
                 let mut place = Place::new(fd.as_fd(), self.objects);
-                for step in steps {
-                    self.step(index, step, &mut place, Attempt::Last, outcome);
+                for (at, step) in steps {
+                    self.step(index, at, &step, &mut place, Attempt::Last, outcome);
                 }
             }
-            Err(error) => {
-                for step in steps {
-                    let name = step.sides().1.map(|entry| &entry.name);
-                    let error = io::Error::from(error.kind());
-                    outcome.note(self.path(index, name), RestoreError::io("open its parent")(error).into());
-                }
-            }
+            Err(error) => steps.for_each(|(_, step)| self.not_opened(index, &step, &error, outcome)),
         }
     }
 
@@ -398,7 +461,7 @@ impl Work<'_> {
         let changed = self.leave(index, dir, fd, &mut problems);
         changed.map_err(RestoreError::io("look at it"))?;
         if problems.is_empty() && left.is_ok() && !matches!(dir.how, How::Remove { .. }) {
-            outcome.changes.extend(self.plan.dir_change(index));
+            self.marks.own(self.plan, index);
         }
         self.report(index, None, problems, outcome);
         left
@@ -427,60 +490,14 @@ impl Work<'_> {
             }
             Err(errno) => return Err(RestoreError::io("remove it")(errno.into()).into()),
         }
-        outcome.changes.extend(self.plan.dir_change(index));
+        self.marks.own(self.plan, index);
         if let Some(new) = then {
             let mut problems = Vec::new();
             let mut place = Place::new(parent.as_fd(), self.objects);
             let created = self.create(new, &mut place, &mut problems);
             self.report(index, None, problems, outcome);
             created?;
-            outcome.changes.extend(self.plan.swap_change(index));
-        }
-        Ok(())
-    }
-
-    /// Give a directory the attributes it is left with.
-    fn leave(
-        &self,
-        index: DirIndex,
-        dir: &PlanDir,
-        fd: BorrowedFd<'_>,
-        problems: &mut Problems,
-    ) -> io::Result<()> {
-        let touched = self.plan.is_touched(index);
-        let stat = rustix::fs::fstat(fd)?;
-        let mode = u16::try_from(stat.st_mode & 0o7777).unwrap_or(0);
-        let handle = Handle::Open(fd);
-        match &dir.leave {
-            Leave::Alone | Leave::AsEntered => {}
-            Leave::Target { old, new } => {
-                let differs = old.as_ref().is_none_or(|old| Aspects::between(old, new).metadata());
-                if !differs && !touched && !self.opened.is_opened_up(index) {
-                    return Ok(());
-                }
-                let has = Has {
-                    uid: stat.st_uid,
-                    gid: stat.st_gid,
-                    mode: Some(mode),
-                    xattrs: old.as_ref().map_or(&[], |old| &old.meta.xattrs),
-                    inherits: old.is_none(),
-                    mtime: None,
-                };
-                meta::set(handle, has, &new.meta, problems);
-            }
-            Leave::AsFound(found) => {
-                let wanted = found.meta.mode;
-                let ours = self.opened.is_opened_up(index) || mode == wanted | 0o700;
-                if mode != wanted && ours {
-                    let set = handle.chmod(wanted);
-                    problems.extend(set.err().map(RestoreError::io("change its permissions")));
-                }
-                let moved = matches!(&dir.how, How::Enter(old) if old.meta.mtime != found.meta.mtime);
-                if touched || moved {
-                    let set = handle.set_mtime(found.meta.mtime);
-                    problems.extend(set.err().map(RestoreError::io("set its time")));
-                }
-            }
+            self.marks.swapped(self.plan, index);
         }
         Ok(())
     }

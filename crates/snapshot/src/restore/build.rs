@@ -3,22 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::found::{Found, is_torn, look};
+use super::database::{self, Other};
+use super::found::{Found, by_rule, is_torn, look};
 use super::links;
 use super::nested::Nested;
-use super::plan::{DirIndex, How, Leave, PlanDir, RestorePlan, Step};
+use super::plan::{DirIndex, Draft, How, Leave, PlanDir, RestorePlan, Step};
 use super::select::{Choice, Chosen};
+use super::steps::Steps;
 use super::unit::{self, Base};
 use super::{Note, NoteKind, RestoreRequest, Selection, Skipped, Why};
 use crate::diff::{Aspects, Depth, EntryRef, Pair, Slot, Visit, os_str, walk};
-use crate::node::{Entry, Kind, Name, Node, Omitted, Reason};
-use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
+use crate::node::{Entry, Kind, Name, Node, Reason};
+use crate::state::{ObjectError, Objects, RootContent, RootState};
 
 /// What has to be done so that the chosen paths are as the target says.
 pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan, ObjectError> {
     let choice = Choice::new(request.selection);
     let except = Choice::new(&Selection::Paths(request.except.to_vec()));
-    let mut plan = RestorePlan::default();
+    let mut plan = Draft::default();
     let mut found = vec![false; choice.paths().count()];
     let nested = Nested::new(request.target);
     for target in nested.in_order() {
@@ -61,31 +63,15 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
     let missing = found.iter().zip(choice.paths()).filter(|(found, _)| !**found);
     plan.skipped.extend(missing.map(|(_, path)| Skipped { path: path.clone(), why: Why::NotFound }));
     plan.skipped.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(plan)
+    Ok(plan.finish())
 }
 
 impl RestoreRequest<'_> {
     /// The root in the states that tell what is somebody else's.
     fn bases(&self, path: &Path) -> Vec<Base> {
         let states = if self.force { &[] } else { self.keep_changed_since };
-        states.iter().map(|state| Some(Arc::new(base(state, path)))).collect()
+        states.iter().map(|state| Some(Arc::new(unit::base(state, path)))).collect()
     }
-}
-
-fn base(state: &SnapshotState, path: &Path) -> Node {
-    match state.root(path).map(|root| root.content.clone()) {
-        Some(RootContent::Captured(entry)) => Node { entries: vec![entry], omitted: Vec::new() },
-        Some(RootContent::Absent) => Node::default(),
-        Some(RootContent::Failed(reason)) => unknown(path, reason),
-        None => unknown(path, Reason::Unstable),
-    }
-}
-
-/// A directory of which only this is known: nobody knows what was in it.
-fn unknown(path: &Path, reason: Reason) -> Node {
-    let name = path.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
-    let omitted = name.map(|name| Omitted { name, is_dir: true, reason });
-    Node { entries: Vec::new(), omitted: omitted.into_iter().collect() }
 }
 
 type Sides<'a> = (Option<&'a Entry>, Option<&'a Entry>);
@@ -129,7 +115,7 @@ struct Frame {
 }
 
 pub(super) struct Builder<'a> {
-    plan: RestorePlan,
+    plan: Draft,
     choices: Choices<'a>,
     objects: &'a dyn Objects,
     frames: Vec<Frame>,
@@ -140,7 +126,7 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(
-        mut plan: RestorePlan,
+        mut plan: Draft,
         parent: &Path,
         choices: Choices<'a>,
         bases: Vec<Base>,
@@ -152,7 +138,7 @@ impl<'a> Builder<'a> {
         plan.dirs.push(PlanDir {
             parent: dir,
             how: How::Top(parent.to_path_buf()),
-            steps: Vec::new(),
+            steps: Steps::default(),
             children: Vec::new(),
             leave: if choices.nested.is_inside(parent) { Leave::AsEntered } else { Leave::Alone },
         });
@@ -169,7 +155,7 @@ impl<'a> Builder<'a> {
         new: Option<&Entry>,
         old: Option<&Entry>,
         objects: &dyn Objects,
-    ) -> Result<RestorePlan, ObjectError> {
+    ) -> Result<Draft, ObjectError> {
         links::settle(&mut self.plan, &self.linked, new, old, objects)?;
         Ok(self.plan)
     }
@@ -280,6 +266,30 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Of a database's files, one that is chosen brings the others with it.
+    fn chosen(&self, name: &Name, others: &[Other]) -> Chosen {
+        let above = self.frames.last().map_or(Chosen::No, |frame| frame.chosen);
+        let choice = |name: &Name| self.choices.choice.child(above, name.as_bytes());
+        let whole = others.iter().any(|other| choice(&other.name) == Chosen::Whole);
+        if whole { Chosen::Whole } else { choice(name) }
+    }
+
+    /// And one that is excepted keeps the others.
+    fn is_excepted(&self, name: &Name, others: &[Other]) -> bool {
+        let above = self.frames.last().map_or(Chosen::No, |frame| frame.excepted);
+        let mut names = std::iter::once(name).chain(others.iter().map(|other| &other.name));
+        names.any(|name| self.choices.except.child(above, name.as_bytes()) == Chosen::Whole)
+    }
+
+    /// Why the files of a database have to stay as they are, because of one of these.
+    fn keeps_database(&self, others: &[Other]) -> Option<Why> {
+        others.iter().find_map(|Other { name, new, old, left_out }| {
+            let (new, old) = (new.as_ref(), old.as_ref());
+            let conflict = || self.is_conflict(name, new, old) && !is_same(new, old);
+            left_out.clone().or_else(|| conflict().then_some(Why::ChangedSince))
+        })
+    }
+
     fn step(&mut self, step: Step) {
         let (old, new) = step.sides();
         let several = |entry: Option<&EntryRef>| entry.is_some_and(|entry| entry.meta.link.is_some());
@@ -335,7 +345,7 @@ impl<'a> Builder<'a> {
         let excepted = self.choices.except.child(excepted, name.as_bytes());
         let parent = above.map_or(0, |frame| frame.dir);
         let dir = self.plan.dirs.len();
-        self.plan.dirs.push(PlanDir { parent, how, steps: Vec::new(), children: Vec::new(), leave });
+        self.plan.dirs.push(PlanDir { parent, how, steps: Steps::default(), children: Vec::new(), leave });
         let (holds, holds_dir) = (false, false);
         self.frames.push(Frame { dir, chosen, excepted, bases, resumed, removing, holds, holds_dir });
         Ok(())
@@ -355,6 +365,9 @@ impl<'a> Builder<'a> {
             let before = before.and_then(|node| node.entry(name.as_bytes())).filter(|entry| entry.is_dir());
             Leave::AsFound(before.map_or_else(|| old.clone(), EntryRef::alone))
         };
+        // Alone: what stands beside it is not to be held in memory for it.
+        let (new, old) = (new.map(|new| EntryRef::alone(new)), old.map(|old| EntryRef::alone(old)));
+        let (new, old) = (new.as_ref(), old.as_ref());
         let (how, leave) = match (new, old) {
             (Some(new), Some(old)) if new.is_dir() && old.is_dir() => {
                 let leave = if !whole {
@@ -413,11 +426,12 @@ impl<'a> Builder<'a> {
 
 impl Visit for Builder<'_> {
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
-        let chosen = self.choices.choice.child(self.top().chosen, pair.name.as_bytes());
+        let others = database::others(pair);
+        let chosen = self.chosen(pair.name, &others);
         if chosen == Chosen::No {
             return Ok(false);
         }
-        if self.choices.except.child(self.top().excepted, pair.name.as_bytes()) == Chosen::Whole {
+        if self.is_excepted(pair.name, &others) {
             // Nobody needs to be told, but what it is in has to stay with it.
             self.top().holds_dir |= !matches!(pair.b, Slot::Nothing);
             return Ok(false);
@@ -429,6 +443,10 @@ impl Visit for Builder<'_> {
         let (new, old) = (pair.a.entry(), pair.b.entry());
         if self.is_conflict(pair.name, new, old) && !is_same(new, old) {
             self.skip(pair.name, Why::ChangedSince);
+            return Ok(false);
+        }
+        if let Some(why) = self.keeps_database(&others).filter(|_| !is_same(new, old)) {
+            self.skip(pair.name, why);
             return Ok(false);
         }
         if self.is_changed_unit(pair.name, old)? {
@@ -455,7 +473,9 @@ impl Visit for Builder<'_> {
             self.plan.dirs.truncate(frame.dir);
             return Ok(());
         }
-        let parent = self.plan.dirs[frame.dir].parent;
+        let dir = &mut self.plan.dirs[frame.dir];
+        dir.steps.shrink();
+        let parent = dir.parent;
         self.plan.dirs[parent].children.push(frame.dir);
         if let How::Remove { then, .. } = &mut self.plan.dirs[frame.dir].how
             && let Some(new) = then.take_if(|new| new.meta.link.is_some())
@@ -472,26 +492,5 @@ fn is_same(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
         (Some(new), Some(old)) => !new.is_dir() && !Aspects::between(old, new).any(),
         (None, None) => true,
         _ => false,
-    }
-}
-
-/// Left out on purpose: always so, and no news.
-fn by_rule(reason: &Reason) -> bool {
-    match reason {
-        Reason::Ignored { .. }
-        | Reason::Pattern(_)
-        | Reason::Glob(_)
-        | Reason::Artifact(_)
-        | Reason::OwnState
-        | Reason::OtherRoot => true,
-        Reason::Unreadable(_)
-        | Reason::Unstable
-        | Reason::Forgotten
-        | Reason::NotHeld(_)
-        | Reason::RestoreTemp
-        | Reason::OverBudget { .. }
-        | Reason::LargePack { .. }
-        | Reason::TooLarge { .. }
-        | Reason::OtherFilesystem => false,
     }
 }

@@ -58,3 +58,25 @@ pub(super) fn is_torn(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
     let files = matches!((&new.kind, &old.kind), (Kind::File { .. }, Kind::File { .. }));
     files && (new.meta.mtime, new.meta.mode) == (old.meta.mtime, old.meta.mode)
 }
+
+/// Left out on purpose: always so, and no news.
+pub(super) fn by_rule(reason: &Reason) -> bool {
+    match reason {
+        Reason::Ignored { .. }
+        | Reason::Pattern(_)
+        | Reason::Glob(_)
+        | Reason::Artifact(_)
+        | Reason::OwnState
+        | Reason::OtherRoot => true,
+        Reason::Unreadable(_)
+        | Reason::Unstable
+        | Reason::Forgotten
+        | Reason::NotHeld(_)
+        | Reason::Unit(_)
+        | Reason::RestoreTemp
+        | Reason::OverBudget { .. }
+        | Reason::LargePack { .. }
+        | Reason::TooLarge { .. }
+        | Reason::OtherFilesystem => false,
+    }
+}

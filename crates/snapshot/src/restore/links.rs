@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::plan::{Anchor, DirIndex, RestorePlan, Step};
+use super::plan::{Anchor, DirIndex, Layout, Step};
 use crate::diff::{Aspects, Depth, EntryRef, Pair, Visit, walk};
 use crate::hash::ContentHash;
 use crate::node::{Entry, Kind, Name};
@@ -40,7 +40,7 @@ impl Set {
 
 /// Decide the steps `linked` of `plan`, each a directory and the number of its step, on the root with these sides.
 pub(super) fn settle(
-    plan: &mut RestorePlan,
+    plan: &mut Layout,
     linked: &[(DirIndex, usize)],
     new: Option<&Entry>,
     old: Option<&Entry>,
@@ -57,18 +57,19 @@ pub(super) fn settle(
     let stepped: Vec<Option<usize>> = linked
         .iter()
         .map(|(dir, step)| {
-            let (old, new) = plan.dirs[*dir].steps[*step].sides();
+            let step = plan.dirs[*dir].steps.get(*step)?;
             let (_, mut path) = plan.names(*dir);
-            path.extend(new.or(old).map(|entry| &entry.name));
+            path.extend(step.name());
             let path: Vec<Name> = path.into_iter().cloned().collect();
             by_path.get(&*path).copied()
         })
         .collect();
     let mut groups = Groups::new(&members, stepped.iter().flatten().copied().collect());
     for ((dir, step), member) in linked.iter().zip(&stepped) {
-        if let Some(member) = member {
-            let step = &mut plan.dirs[*dir].steps[*step];
-            groups.decide(*member, step);
+        let steps = &mut plan.dirs[*dir].steps;
+        if let (Some(member), Some(mut decided)) = (member, steps.get(*step)) {
+            groups.decide(*member, &mut decided);
+            steps.set(*step, decided);
         }
     }
     Ok(())

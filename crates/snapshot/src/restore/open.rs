@@ -13,8 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::plan::{DirIndex, RestorePlan};
-use super::put::NotDone;
-use super::{RestoreError, Why};
+
 use crate::dirs::{Inode, inode_of, open_dir};
 use crate::disk;
 use crate::node::Name;
@@ -195,16 +194,4 @@ pub(super) fn open_up(fd: BorrowedFd<'_>) -> io::Result<bool> {
     disk::step()?;
     rustix::fs::fchmod(fd, mode | Mode::RWXU)?;
     Ok(true)
-}
-
-/// Make a directory that only we can use until it is finished. One that somebody made meanwhile does as well.
-pub(super) fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
-    disk::step().map_err(RestoreError::io("make the directory"))?;
-    let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
-    match (made, open_dir(parent, name)) {
-        (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
-        (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
-        (Err(errno), _) => Err(RestoreError::io("make the directory")(errno.into()).into()),
-        (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
-    }
 }

@@ -6,9 +6,24 @@ use super::plan::DirIndex;
 use super::put::NotDone;
 use super::{Failed, RestoreOutcome, Skipped};
 
-/// A directory with steps that come after everything else, and with steps, by number, that found the disk full: by then
-/// others may have made room.
-pub(super) type Waiting = (DirIndex, Vec<usize>);
+/// A directory with steps that come after everything else.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) index: DirIndex,
+    /// Steps, by number, that found the disk full: by then others may have made room. Empty for those that need what all
+    /// others made.
+    pub(super) again: Vec<usize>,
+}
+
+impl Waiting {
+    pub(super) fn late(index: DirIndex) -> Waiting {
+        Waiting { index, again: Vec::new() }
+    }
+
+    pub(super) fn full(index: DirIndex, again: Vec<usize>) -> Waiting {
+        Waiting { index, again }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
@@ -28,14 +43,12 @@ impl RestoreOutcome {
         self.done += other.done;
         self.skipped.extend(other.skipped);
         self.failed.extend(other.failed);
-        self.changes.extend(other.changes);
         self.kept.extend(other.kept);
     }
 
     pub(super) fn sort(&mut self) {
         self.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         self.failed.sort_by(|a, b| a.path.cmp(&b.path));
-        crate::diff::sort(&mut self.changes);
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
     }
 

@@ -2,7 +2,9 @@
 //! and applied. Paths are put together only when asked for: in a deep tree their lengths add up to more than memory.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::steps::Steps;
 use super::{Note, Skipped};
 use crate::diff::{Aspects, Change, ChangeType, EntryRef, os_str};
 use crate::node::{Entry, Kind, Name};
@@ -12,12 +14,55 @@ pub(super) type DirIndex = usize;
 
 #[derive(Debug, Default)]
 pub struct RestorePlan {
+    /// Shared with the list of what was changed.
+    pub(super) layout: Arc<Layout>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl std::ops::Deref for RestorePlan {
+    type Target = Layout;
+
+    fn deref(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+/// A plan that is being made.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) layout: Layout,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Draft {
+    pub(super) fn finish(self) -> RestorePlan {
+        RestorePlan { layout: Arc::new(self.layout), skipped: self.skipped, notes: self.notes }
+    }
+}
+
+impl std::ops::Deref for Draft {
+    type Target = Layout;
+
+    fn deref(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+impl std::ops::DerefMut for Draft {
+    fn deref_mut(&mut self) -> &mut Layout {
+        &mut self.layout
+    }
+}
+
+/// The directories of a plan.
+#[derive(Debug, Default)]
+pub struct Layout {
     /// Each before what is in it, and all of one root together.
     pub(super) dirs: Vec<PlanDir>,
     /// The directories that roots stand in, rising.
     pub(super) tops: Vec<DirIndex>,
-    pub(super) skipped: Vec<Skipped>,
-    pub(super) notes: Vec<Note>,
 }
 
 #[derive(Debug)]
@@ -25,7 +70,7 @@ pub(super) struct PlanDir {
     /// Itself, for the directory that a root stands in.
     pub(super) parent: DirIndex,
     pub(super) how: How,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Steps,
     pub(super) children: Vec<DirIndex>,
     pub(super) leave: Leave,
 }
@@ -64,7 +109,7 @@ pub(super) enum Leave {
 }
 
 /// What is done with one name that is no directory, before and after.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Step {
     Create(EntryRef),
     Replace {
@@ -121,6 +166,21 @@ impl Step {
             Step::Keep => (None, None),
         }
     }
+
+    pub(super) fn name(&self) -> Option<&Name> {
+        let (old, new) = self.sides();
+        new.or(old).map(|entry| &entry.name)
+    }
+
+    /// What it changes, as people see it.
+    pub(super) fn change_type(&self) -> Option<ChangeType> {
+        match self.sides() {
+            (None, None) => None,
+            (None, Some(_)) => Some(ChangeType::Created),
+            (Some(_), None) => Some(ChangeType::Deleted),
+            (Some(old), Some(new)) => Aspects::between(old, new).change_type(),
+        }
+    }
 }
 
 /// One step, to be shown.
@@ -160,8 +220,6 @@ impl RestorePlan {
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
         self.dirs.iter().enumerate().flat_map(move |(index, dir)| {
             let steps = dir.steps.iter().filter_map(move |step| {
-                let (old, new) = step.sides();
-                let name = &new.or(old)?.name;
                 let kind = match step {
                     Step::Create(_) | Step::Late(_) => ActionKind::Create,
                     Step::Replace { .. } => ActionKind::Replace,
@@ -170,7 +228,7 @@ impl RestorePlan {
                     Step::Link { .. } => ActionKind::Link,
                     Step::Keep => return None,
                 };
-                Some(Action { path: self.path_of(index, Some(name)), kind })
+                Some(Action { path: self.path_of(index, step.name()), kind })
             });
             let own = self.own_kind(index);
             own.map(|kind| Action { path: self.path_of(index, None), kind }).into_iter().chain(steps)
@@ -179,11 +237,25 @@ impl RestorePlan {
 
     /// How many actions there are.
     pub fn len(&self) -> usize {
-        let steps = self.dirs.iter().flat_map(|dir| &dir.steps);
+        let steps = self.dirs.iter().flat_map(|dir| dir.steps.iter());
         let own = (0..self.dirs.len()).filter(|index| self.own_kind(*index).is_some());
         steps.filter(|step| !matches!(step, Step::Keep)).count() + own.count()
     }
 
+    /// What [`super::apply`] will change, as people see it, if nothing is in its way. Sorted by path.
+    pub fn changes(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (index, dir) in self.dirs.iter().enumerate() {
+            changes.extend(self.swap_change(index));
+            changes.extend(self.dir_change(index));
+            changes.extend(dir.steps.iter().filter_map(|step| self.step_change(index, &step)));
+        }
+        crate::diff::sort(&mut changes);
+        changes
+    }
+}
+
+impl Layout {
     /// What is done with a directory itself, apart from what is in it.
     pub(super) fn own_kind(&self, index: DirIndex) -> Option<ActionKind> {
         match (&self.dirs[index].how, &self.dirs[index].leave) {
@@ -198,34 +270,22 @@ impl RestorePlan {
         }
     }
 
-    /// What [`super::apply`] will change, as people see it, if nothing is in its way. Sorted by path.
-    pub fn changes(&self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        for (index, dir) in self.dirs.iter().enumerate() {
-            changes.extend(self.swap_change(index));
-            changes.extend(self.dir_change(index));
-            changes.extend(dir.steps.iter().filter_map(|step| self.step_change(index, step)));
-        }
-        crate::diff::sort(&mut changes);
-        changes
-    }
-
     pub(super) fn step_change(&self, index: DirIndex, step: &Step) -> Option<Change> {
         let (old, new) = step.sides();
-        let change_type = match (old, new) {
-            (None, None) => return None,
-            (None, Some(_)) => ChangeType::Created,
-            (Some(_), None) => ChangeType::Deleted,
-            (Some(old), Some(new)) => Aspects::between(old, new).change_type()?,
-        };
-        let path = self.path_of(index, Some(&new.or(old)?.name));
+        let change_type = step.change_type()?;
+        let path = self.path_of(index, Some(step.name()?));
         Some(Change::between(path, change_type, old.map(|e| &**e), new.map(|e| &**e)))
+    }
+
+    /// Nothing is done in it.
+    pub(super) fn is_alone(&self, index: DirIndex) -> bool {
+        self.dirs[index].steps.is_empty() && self.dirs[index].children.is_empty()
     }
 
     /// Of the directory itself; made and removed ones are listed only when nothing in them is.
     pub(super) fn dir_change(&self, index: DirIndex) -> Option<Change> {
         let dir = &self.dirs[index];
-        let alone = dir.steps.is_empty() && dir.children.is_empty();
+        let alone = self.is_alone(index);
         let change = |change_type, old: Option<&Entry>, new: Option<&Entry>| {
             Some(Change::between(self.path_of(index, None), change_type, old, new))
         };
@@ -286,8 +346,7 @@ impl RestorePlan {
     /// Whether work on its names changes the directory's time.
     pub(super) fn is_touched(&self, index: DirIndex) -> bool {
         let dir = &self.dirs[index];
-        let moves = |step: &Step| !matches!(step, Step::Keep | Step::Meta { .. });
-        dir.steps.iter().any(moves) || dir.children.iter().any(|child| !self.dirs[*child].is_lasting())
+        dir.steps.any_moves() || dir.children.iter().any(|child| !self.dirs[*child].is_lasting())
     }
 
     /// Steps, and directories entered: what progress counts.
@@ -303,12 +362,12 @@ impl RestorePlan {
         };
         let (mut new_bytes, mut old_bytes, mut largest) = (0u64, 0u64, 0u64);
         let dirs = self.dirs.iter().enumerate().filter(|(index, _)| self.top(*index) == top);
-        for step in dirs.flat_map(|(_, dir)| &dir.steps) {
-            if let Step::Create(new) | Step::Late(new) | Step::Replace { new, .. } = step {
+        for step in dirs.flat_map(|(_, dir)| dir.steps.iter()) {
+            if let Step::Create(new) | Step::Late(new) | Step::Replace { new, .. } = &step {
                 new_bytes = new_bytes.saturating_add(size(new));
                 largest = largest.max(size(new));
             }
-            if let Step::Delete(old) | Step::Replace { old, .. } = step {
+            if let Step::Delete(old) | Step::Replace { old, .. } = &step {
                 old_bytes = old_bytes.saturating_add(size(old));
             }
         }

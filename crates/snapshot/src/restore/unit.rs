@@ -1,14 +1,32 @@
 //! What is one thing in conflicts: a `.git`, whose files mean nothing one by one.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::diff::Aspects;
 use crate::hash::TreeId;
-use crate::node::{Entry, Kind, Name, Node};
-use crate::state::{ObjectError, Objects};
+use crate::node::{Entry, Kind, Name, Node, Omitted, Reason};
+use crate::state::{ObjectError, Objects, RootContent, SnapshotState};
 
 /// What a state that conflicts are judged by has in a directory; `None`: no such directory.
 pub(super) type Base = Option<Arc<Node>>;
+
+/// A root in such a state, as the only entry of a directory.
+pub(super) fn base(state: &SnapshotState, path: &Path) -> Node {
+    match state.root(path).map(|root| root.content.clone()) {
+        Some(RootContent::Captured(entry)) => Node { entries: vec![entry], omitted: Vec::new() },
+        Some(RootContent::Absent) => Node::default(),
+        Some(RootContent::Failed(reason)) => unknown(path, reason),
+        None => unknown(path, Reason::Unstable),
+    }
+}
+
+/// A directory of which only this is known: nobody knows what was in it.
+fn unknown(path: &Path, reason: Reason) -> Node {
+    let name = path.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
+    let omitted = name.map(|name| Omitted { name, is_dir: true, reason });
+    Node { entries: Vec::new(), omitted: omitted.into_iter().collect() }
+}
 
 /// Whether the directory `now`, or anything in it, is in none of these states. What was left out now is not judged:
 /// nothing is done with it either.

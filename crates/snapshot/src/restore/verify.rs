@@ -22,7 +22,7 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
     let mut failed = Vec::new();
     each_dir(plan, &mut |index, dir| match dir {
         Ok(dir) => {
-            for step in &plan.dirs[index].steps {
+            for step in plan.dirs[index].steps.iter() {
                 let (old, new) = step.sides();
                 let Some(entry) = new.or(old) else { continue };
                 let stat = rustix::fs::statat(dir, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);

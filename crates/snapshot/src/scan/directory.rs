@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
+use super::database::Databases;
 use super::names::{Names, list};
 use super::old::OldEntries;
 use super::unfinished::{Dirty, Draft, Unfinished, is_same_entry};
 use super::{DirTask, Ignored, Listing, Scan, ScanError, Task, Worker};
 use crate::bytes::Writer;
-use crate::cache::CachedDir;
+use crate::cache::{CachedDir, Piece};
 use crate::dirs::{Dir, DirId, open_dir};
 use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack};
 use crate::hash::ContentHash;
@@ -22,6 +23,7 @@ use crate::record::{self, ANYWAY, Known, Payload, TRUSTED};
 use crate::restore::is_temporary;
 use crate::stat::{Found, PACKED, stat_at};
 use crate::state::Observer;
+use crate::units::{LOG_INDEX, repository_reason};
 
 /// A pack of git's beyond this size is not copied unless asked for.
 const LARGE_PACK: u64 = 64 << 20;
@@ -38,6 +40,9 @@ pub(super) struct Directory<'a, 'b> {
     same_rules: bool,
     /// The names here that are roots of their own, whatever stands there.
     others: Vec<&'a [u8]>,
+    /// The names here that changed each time they were read.
+    unstable: Vec<&'a [u8]>,
+    databases: Databases,
     out: Vec<u8>,
     omitted: Vec<Omitted>,
     same: bool,
@@ -113,11 +118,13 @@ impl<'a, 'b> Directory<'a, 'b> {
         if !rules.is_trivial() && path.is_none() {
             path = Some(path_of(scan, task));
         }
-        let others = if scan.inner.is_empty() {
-            Vec::new()
-        } else {
-            names_in(path.get_or_insert_with(|| path_of(scan, task)), scan.inner)
+        let mut named = |paths: &'a [Vec<u8>]| {
+            if paths.is_empty() {
+                return Vec::new();
+            }
+            names_in(path.get_or_insert_with(|| path_of(scan, task)), paths)
         };
+        let (others, unstable) = (named(scan.inner), named(scan.unstable));
         let old = task.old.and_then(|id| scan.cache?.dir(id));
         let same_rules = old.is_some_and(|old| *old.rules == rules.digest());
         Directory {
@@ -128,6 +135,8 @@ impl<'a, 'b> Directory<'a, 'b> {
             old,
             same_rules,
             others,
+            unstable,
+            databases: Databases::find(fd, names),
             out: Vec::with_capacity(old.map_or(0, |old| old.entries.len() + 64)),
             omitted: Vec::new(),
             same: old.is_some(),
@@ -162,6 +171,9 @@ impl<'a, 'b> Directory<'a, 'b> {
         }
         if self.others.contains(&name) {
             return self.leave(name, is_dir, Reason::OtherRoot);
+        }
+        if self.unstable.contains(&name) {
+            return self.leave(name, is_dir, repository_reason());
         }
         if found.mount != self.scan.mount && !self.scan.cross_mounts {
             return self.leave(name, is_dir, Reason::OtherFilesystem);
@@ -204,9 +216,9 @@ impl<'a, 'b> Directory<'a, 'b> {
             // Another thread may take some of these back again: only the sums of all threads are numbers.
             worker.counts.files = worker.counts.files.wrapping_add(1);
             worker.counts.bytes = worker.counts.bytes.wrapping_add(found.stat.size);
-            match trusted {
+            match trusted.filter(|_| self.databases.of(name).is_none()) {
                 Some(known) => self.carry_over(known, flags),
-                None => self.read_later(name, &found, flags, known, before),
+                None => self.read_later(name, &found, flags, (known, trusted.is_some()), before),
             }
         } else {
             worker.counts.others += 1;
@@ -257,6 +269,9 @@ impl<'a, 'b> Directory<'a, 'b> {
     }
 
     fn leave(&mut self, name: &[u8], is_dir: bool, reason: Reason) {
+        if let Some(database) = self.databases.of(name).filter(|_| !name.ends_with(LOG_INDEX)) {
+            database.leave_out(&reason);
+        }
         // A name that is not one cannot come from the kernel.
         if let Some(name) = Name::new(name) {
             self.omitted.push(Omitted { name, is_dir, reason });
@@ -308,9 +323,12 @@ impl<'a, 'b> Directory<'a, 'b> {
         name: &[u8],
         found: &Found,
         flags: u8,
-        known: Option<&Known<'_>>,
+        (known, trusted): (Option<&Known<'_>>, bool),
         before: Option<ContentHash>,
     ) {
+        let number = self.dirty.len();
+        let database = self.databases.of(name);
+        let of_database = database.map(|database| database.add(number)).is_some();
         let mapped = self.scan.mapped.contains(found);
         let leave_packs = self.scan.rules.config().large_git_packs == LargePacks::LeaveOut;
         let large_pack = leave_packs && found.stat.size > LARGE_PACK && {
@@ -326,6 +344,8 @@ impl<'a, 'b> Directory<'a, 'b> {
             how: How { mapped, only_clone, before },
             at: self.out.len(),
             old: known.map(|known| known.raw.into()),
+            of_database,
+            trusted,
         });
     }
 
@@ -368,7 +388,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         let listing = Listing {
             id: self.id,
             rules: self.rules.digest(),
-            entries: self.out,
+            entries: Piece::Own(self.out),
             omitted: Vec::new(),
             xattrs,
             old: task.old,
@@ -377,8 +397,17 @@ impl<'a, 'b> Directory<'a, 'b> {
             left_out: task.searching,
         };
         let draft = Draft { listing, omitted: self.omitted, old_omitted };
+        let mut results = Vec::new();
+        for database in self.databases.into_iter() {
+            let fd = self.scan.dirs.fd(&dir).map_err(ScanError::Root)?;
+            let taken = database.take(self.scan, &dir, fd.as_fd(), &self.dirty, worker)?;
+            for (at, taken) in &taken {
+                self.dirty[*at].count(taken, worker);
+            }
+            results.extend(taken);
+        }
         let dir = Arc::new(dir);
-        let unfinished = Arc::new(Unfinished::new(dir.clone(), draft, self.dirty));
+        let unfinished = Arc::new(Unfinished::new(dir.clone(), draft, self.dirty, results));
         let (rules, above) = (self.rules, self.path);
         queue.push_all(self.subdirs.into_iter().map(|subdir| {
             Task::Dir(DirTask {
@@ -417,7 +446,7 @@ fn failed(task: &DirTask, reason: Reason) -> Listing {
     Listing {
         id: task.id,
         rules: [0; 32],
-        entries: Vec::new(),
+        entries: Piece::Own(Vec::new()),
         omitted: Vec::new(),
         xattrs: Vec::new(),
         old: task.old,

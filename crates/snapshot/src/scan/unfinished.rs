@@ -6,19 +6,22 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::database::{ATTEMPTS, PAUSE, has_company, is_database};
 use super::{Listing, Scan, ScanError, Worker};
 use crate::bytes::Writer;
+use crate::cache::{Cache, Piece};
 use crate::dirs::Dir;
 use crate::node::{Name, Omitted, Reason};
 use crate::read::{How, Outcome, unreadable};
 use crate::record::{self, Payload, SPARSE, TRUSTED};
 use crate::stat::{Found, stat_at};
+use crate::units::database_reason;
 use crate::unlock::ScannedFile;
 
 /// So many files of one directory are read by one task.
 const FILES_PER_TASK: usize = 256;
 /// How often an entry that is replaced while we look is looked at again.
-const LOOKS: usize = 4;
+const LOOKS: u32 = 4;
 
 /// A directory whose changed files are being read.
 #[derive(Debug)]
@@ -49,26 +52,31 @@ pub(super) struct Dirty {
     pub(super) at: usize,
     /// Its bytes in the last scan's record.
     pub(super) old: Option<Box<[u8]>>,
+    /// It belongs to a database, which takes it with its other files.
+    pub(super) of_database: bool,
+    /// The stat of `old` tells whether it still counts.
+    pub(super) trusted: bool,
 }
 
 /// What came of a file, by its number in `dirty`.
-type Read = (usize, Taken);
+pub(super) type Read = (usize, Taken);
 
 #[derive(Debug)]
-enum Taken {
+pub(super) enum Taken {
     Entry(Vec<u8>),
     LeftOut(Reason),
     Gone,
 }
 
 impl Unfinished {
-    pub(super) fn new(dir: Arc<Dir>, draft: Draft, dirty: Vec<Dirty>) -> Unfinished {
+    /// `results`: what came of the files of databases.
+    pub(super) fn new(dir: Arc<Dir>, draft: Draft, dirty: Vec<Dirty>, results: Vec<Read>) -> Unfinished {
         let tasks = dirty.len().div_ceil(FILES_PER_TASK).max(1);
         Unfinished {
             dir,
             listing: Mutex::new(Some(draft)),
             dirty,
-            results: Mutex::default(),
+            results: Mutex::new(results),
             pending: AtomicUsize::new(tasks),
         }
     }
@@ -90,13 +98,10 @@ impl Unfinished {
         let mut results = Vec::with_capacity(range.len());
         if !range.is_empty() {
             let fd = scan.dirs.fd(&self.dir).map_err(ScanError::Root)?;
-            for (at, dirty) in self.dirty.iter().enumerate().take(range.end).skip(range.start) {
+            let dirty = self.dirty.iter().enumerate().take(range.end).skip(range.start);
+            for (at, dirty) in dirty.filter(|(_, dirty)| !dirty.of_database) {
                 let taken = dirty.take(scan, &self.dir, fd.as_fd(), worker)?;
-                if !matches!(taken, Taken::Entry(_)) {
-                    // Another thread may have counted it: only the sums of all threads are numbers.
-                    worker.counts.files = worker.counts.files.wrapping_sub(1);
-                    worker.counts.bytes = worker.counts.bytes.wrapping_sub(dirty.found.stat.size);
-                }
+                dirty.count(&taken, worker);
                 results.push((at, taken));
             }
         }
@@ -106,7 +111,8 @@ impl Unfinished {
             let mut results =
                 std::mem::take(&mut *self.results.lock().unwrap_or_else(PoisonError::into_inner));
             results.sort_unstable_by_key(|(at, _)| *at);
-            worker.listings.extend(draft.map(|draft| draft.complete(&self.dirty, results)));
+            let listing = draft.map(|draft| draft.complete(&self.dirty, results));
+            worker.listings.extend(listing.map(|listing| listing.sharing(scan.cache)));
         }
         Ok(())
     }
@@ -116,17 +122,19 @@ impl Draft {
     fn complete(mut self, dirty: &[Dirty], results: Vec<Read>) -> Listing {
         let mut listing = self.listing;
         if !results.is_empty() {
-            let gaps = std::mem::take(&mut listing.entries);
+            let gaps = listing.entries;
+            let taken = |(_, taken): &Read| if let Taken::Entry(bytes) = taken { bytes.len() } else { 0 };
+            let mut entries = Vec::with_capacity(gaps.len() + results.iter().map(taken).sum::<usize>());
             let mut done = 0;
             for ((_, taken), dirty) in results.into_iter().zip(dirty) {
-                listing.entries.extend_from_slice(&gaps[done..dirty.at]);
+                entries.extend_from_slice(&gaps[done..dirty.at]);
                 done = dirty.at;
                 match taken {
                     Taken::Entry(bytes) => {
                         let same =
                             dirty.old.as_ref().is_some_and(|old| is_same_entry(old, &bytes, &dirty.name));
                         listing.same &= same;
-                        listing.entries.extend_from_slice(&bytes);
+                        entries.extend_from_slice(&bytes);
                     }
                     // Whether that is news is told by what was left out before.
                     Taken::LeftOut(reason) => {
@@ -136,12 +144,26 @@ impl Draft {
                     Taken::Gone => listing.same = false,
                 }
             }
-            listing.entries.extend_from_slice(&gaps[done..]);
+            entries.extend_from_slice(&gaps[done..]);
+            listing.entries = Piece::Own(entries);
             self.omitted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         }
         listing.omitted = record::put_omitted(&self.omitted);
         listing.same &= self.old_omitted.is_some_and(|old| old == listing.omitted);
         listing
+    }
+}
+
+impl Listing {
+    /// What is as the last scan found it is in memory once.
+    fn sharing(mut self, cache: Option<&Cache>) -> Listing {
+        let old = self.old.and_then(|id| cache?.entries(id)).filter(|old| **old == *self.entries);
+        match (old, &mut self.entries) {
+            (Some(old), entries) => *entries = old,
+            (None, Piece::Own(bytes)) => bytes.shrink_to_fit(),
+            (None, Piece::Shared { .. }) => {}
+        }
+        self
     }
 }
 
@@ -157,7 +179,47 @@ pub(super) fn is_same_entry(old: &[u8], new: &[u8], name: &[u8]) -> bool {
     old[..at] == new[..at] && old_flags | TRUSTED == new_flags | TRUSTED && old_rest == new_rest
 }
 
+impl Taken {
+    /// Whether the same came of it twice: only the trust may differ.
+    pub(super) fn is_same(&self, other: &Taken, name: &[u8]) -> bool {
+        match (self, other) {
+            (Taken::Entry(one), Taken::Entry(other)) => is_same_entry(one, other, name),
+            (Taken::LeftOut(one), Taken::LeftOut(other)) => one == other,
+            (Taken::Gone, Taken::Gone) => true,
+            _ => false,
+        }
+    }
+}
+
 impl Dirty {
+    /// What was counted as taken and is not, is taken back.
+    pub(super) fn count(&self, taken: &Taken, worker: &mut Worker<'_>) {
+        if !matches!(taken, Taken::Entry(_)) {
+            // Another thread may have counted it: only the sums of all threads are numbers.
+            worker.counts.files = worker.counts.files.wrapping_sub(1);
+            worker.counts.bytes = worker.counts.bytes.wrapping_sub(self.found.stat.size);
+        }
+    }
+
+    /// Take it as it is now, which may be another moment than when the directory was listed.
+    pub(super) fn take_now(
+        &self,
+        scan: &Scan<'_>,
+        place: &Dir,
+        dir: BorrowedFd<'_>,
+        worker: &mut Worker<'_>,
+    ) -> Result<Taken, ScanError> {
+        let found = match stat_at(dir, &self.name) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
+            Err(error) => return Ok(Taken::LeftOut(unreadable(&error))),
+        };
+        if let Some(old) = self.old.as_ref().filter(|_| self.trusted && found == self.found) {
+            return Ok(Taken::Entry(old.to_vec()));
+        }
+        self.take_as(found, scan, place, dir, worker)
+    }
+
     fn take(
         &self,
         scan: &Scan<'_>,
@@ -165,10 +227,38 @@ impl Dirty {
         dir: BorrowedFd<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<Taken, ScanError> {
+        self.take_as(self.found, scan, place, dir, worker)
+    }
+
+    fn take_as(
+        &self,
+        mut found: Found,
+        scan: &Scan<'_>,
+        place: &Dir,
+        dir: BorrowedFd<'_>,
+        worker: &mut Worker<'_>,
+    ) -> Result<Taken, ScanError> {
         let unlock = ScannedFile { scan: scan.unlock, dir: place.id, parent: dir, name: &self.name };
-        let mut found = self.found;
-        for _ in 0..LOOKS {
+        let mut database = false;
+        for look in 0..ATTEMPTS {
+            if look >= LOOKS && !database {
+                break;
+            }
+            if database {
+                std::thread::sleep(PAUSE * look);
+            }
+            database = false;
             match worker.read(dir, &self.name, &found, self.how, &unlock)? {
+                // A database that was idle when the directory was listed, and is not now.
+                Outcome::Content(content)
+                    if content.database && !self.of_database && has_company(dir, &self.name) =>
+                {
+                    database = true;
+                    found.stat = content.stat;
+                }
+                Outcome::LeftOut(Reason::Unstable) if !self.of_database && is_database(dir, &self.name) => {
+                    database = true;
+                }
                 Outcome::Content(content) => {
                     let sparse = if content.sparse { SPARSE } else { 0 };
                     let trusted = if content.trusted { TRUSTED } else { 0 };
@@ -188,6 +278,7 @@ impl Dirty {
                 },
             }
         }
-        Ok(Taken::LeftOut(Reason::Unstable))
+        let reason = Reason::Unstable;
+        Ok(Taken::LeftOut(if database { database_reason(&self.name, &reason) } else { reason }))
     }
 }

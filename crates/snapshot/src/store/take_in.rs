@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 
 use super::files::{Fsyncs, chmod, failed, sync_file};
-use super::large::{file_name, folder_name};
+use super::large::{Shape, folder_name, name_of};
 use super::{Key, LARGE, LOCK, Lock, NEW, Store, StoreError};
 use crate::disk;
 use crate::hash::ContentHash;
@@ -43,7 +43,7 @@ impl Store {
         let fsyncs = Fsyncs::default();
         sync_file(&own, &path, true, &fsyncs)?;
         disk::step().map_err(failed("move a file into", &path))?;
-        let moved = match rustix::fs::renameat(dir, name, folder.as_fd(), file_name(hash.as_bytes())) {
+        let moved = match rustix::fs::renameat(dir, name, folder.as_fd(), name_of(hash.as_bytes(), Shape::Plain)) {
             Ok(()) => true,
             Err(Errno::XDEV | Errno::PERM | Errno::ACCESS) => false,
             Err(errno) => return Err(fail(errno)),

@@ -1,0 +1,74 @@
+//! Whether a repository of git's changed while it was scanned. Its refs name objects, and a collection of garbage moves
+//! objects from file to file: read at different moments, they may not fit. Every entry of a `.git` is looked at a second
+//! time: when all are as they were, then between the two looks there was a moment at which they were so together.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+
+use crate::dirs::{DirId, Dirs};
+use crate::record::{Entries, Payload};
+use crate::scan::Listing;
+use crate::stat::{Stat, stat_at};
+
+/// Scans after which a repository that goes on changing is left out.
+pub(super) const ATTEMPTS: u32 = 3;
+
+/// The paths of those that changed. `listings` by their numbers, without gaps.
+pub(super) fn changed(dirs: &Dirs, listings: &[Listing]) -> Vec<Vec<u8>> {
+    // Each directory's number is above that of the one it stands in.
+    let mut repository_of: HashMap<DirId, DirId> = HashMap::new();
+    let mut touched: HashMap<DirId, bool> = HashMap::new();
+    for listing in listings {
+        let Some((parent, name)) = dirs.entry(listing.id) else { continue };
+        let outer = repository_of.get(&parent).copied();
+        let Some(repository) = outer.or_else(|| (&*name == b".git").then_some(listing.id)) else { continue };
+        repository_of.insert(listing.id, repository);
+        // As the last scan found it, which was as careful.
+        *touched.entry(repository).or_default() |= !listing.same;
+    }
+    let mut changed: Vec<DirId> = Vec::new();
+    for (id, repository) in &repository_of {
+        let looked = touched.get(repository).copied().unwrap_or(false) && !changed.contains(repository);
+        if looked && differs(dirs, listings, *id, id == repository) {
+            changed.push(*repository);
+        }
+    }
+    changed.into_iter().map(|id| dirs.path(id)).collect()
+}
+
+/// Whether a directory, or an entry of it, is not as it was when it was scanned.
+fn differs(dirs: &Dirs, listings: &[Listing], id: DirId, itself: bool) -> bool {
+    let Some(listing) = listings.get(id as usize) else { return true };
+    // What could not be read, or was left out, is in no snapshot.
+    if listing.left_out.is_some() {
+        return false;
+    }
+    if itself && differs_in(dirs, listings, id) {
+        return true;
+    }
+    let Ok(fd) = dirs.reopen(id) else { return true };
+    Entries::new(&listing.entries).any(|known| {
+        known.is_ok_and(|known| {
+            stat_at(fd.as_fd(), known.name).map_or(true, |now| !is_same(&known.stat(), &now.stat))
+        })
+    })
+}
+
+/// The same of its own entry in the directory that it stands in.
+fn differs_in(dirs: &Dirs, listings: &[Listing], id: DirId) -> bool {
+    let Some((parent, name)) = dirs.entry(id) else { return false };
+    let Some(above) = listings.get(parent as usize) else { return true };
+    let Ok(fd) = dirs.reopen(parent) else { return true };
+    let mut entries = Entries::new(&above.entries).flatten();
+    let known = entries.find(|known| known.payload == Payload::Dir(id));
+    let now = stat_at(fd.as_fd(), &name);
+    !matches!((known, now), (Some(known), Ok(now)) if is_same(&known.stat(), &now.stat))
+}
+
+/// A directory that was closed to its owner may have been opened up for the scan and closed again, which changed its
+/// ctime; names that come and go change its mtime.
+fn is_same(then: &Stat, now: &Stat) -> bool {
+    let closed = then.is_dir() && then.permissions() & 0o500 != 0o500;
+    let then = if closed { Stat { ctime: now.ctime, ..*then } } else { *then };
+    then.pack() == now.pack()
+}

@@ -1,0 +1,78 @@
+//! A scan that counts: with rules that leave enough, and of repositories that did not change meanwhile.
+
+use std::os::fd::OwnedFd;
+
+use super::{CaptureError, OneRoot, Totals, Workers, repositories};
+use crate::build::{self, Built};
+use crate::cache::{About, Cache, NewCache};
+use crate::coverage::Note;
+use crate::dirs::Dirs;
+use crate::exclusion::Rules;
+use crate::node::Time;
+use crate::scan::Counts;
+use crate::stat::Found;
+
+/// A root whose scan and nodes are complete.
+pub(super) struct Settled<'s> {
+    pub(super) workers: Workers<'s>,
+    pub(super) dirs: Dirs,
+    pub(super) rules: Rules,
+    pub(super) frozen: Vec<u8>,
+    pub(super) scanned: Counts,
+    pub(super) built: Built,
+    /// It was scanned more than once.
+    pub(super) again: bool,
+}
+
+impl OneRoot<'_> {
+    /// Scan until no repository of git's changes meanwhile; one that does each time is left out.
+    pub(super) fn settled<'s>(
+        &self,
+        fd: &OwnedFd,
+        cache: Option<&Cache>,
+        about: &About,
+        found: (&Found, Time),
+        mut workers: Workers<'s>,
+        all: &mut Totals,
+    ) -> Result<Settled<'s>, CaptureError> {
+        let mut rules = self.rules()?;
+        let mut unstable: Vec<Vec<u8>> = Vec::new();
+        let mut last: Option<Cache> = None;
+        let mut noted = false;
+        for attempt in 0.. {
+            let dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
+            let known = last.as_ref().or(cache);
+            // With an error the appenders are gone, so this root cannot be passed over.
+            let scan = self.scan(&dirs, (&rules, &unstable), known, found, workers, all);
+            let scanned;
+            (workers, scanned) = scan.map_err(|error| self.scan_error(error))?;
+            let frozen = rules.freeze().encode();
+            if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
+                let would_leave = Some(scanned.counts.files);
+                let root = self.path.to_owned();
+                all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave });
+                rules = rules.set_aside();
+                noted = true;
+                continue;
+            }
+            if rules.is_set_aside() && !noted {
+                let root = self.path.to_owned();
+                all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: None });
+                noted = true;
+            }
+            let changed = repositories::changed(&dirs, &scanned.listings);
+            let Some(worker) = workers.first_mut() else { break };
+            let built = build::build(scanned.listings, &scanned.links, known, worker.store())?;
+            if changed.is_empty() {
+                let (scanned, again) = (scanned.counts, last.is_some());
+                return Ok(Settled { workers, dirs, rules, frozen, scanned, built, again });
+            }
+            if attempt >= repositories::ATTEMPTS {
+                unstable.extend(changed);
+            }
+            let next = NewCache { about: about.clone(), dirs: built.dirs };
+            last = Some(next.into_cache().map_err(CaptureError::Record)?);
+        }
+        Err(CaptureError::Cancelled)
+    }
+}

@@ -1,0 +1,75 @@
+//! Directories themselves: making them, and giving them the attributes they are left with.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::Mode;
+
+use super::super::meta::{self, Handle, Has, Problems};
+use super::super::plan::{DirIndex, How, Leave, PlanDir};
+use super::super::put::NotDone;
+use super::super::{RestoreError, Why};
+use super::Work;
+use crate::diff::Aspects;
+use crate::dirs::open_dir;
+use crate::disk;
+
+impl Work<'_> {
+    /// Give a directory the attributes it is left with.
+    pub(super) fn leave(
+        &self,
+        index: DirIndex,
+        dir: &PlanDir,
+        fd: BorrowedFd<'_>,
+        problems: &mut Problems,
+    ) -> io::Result<()> {
+        let touched = self.plan.is_touched(index);
+        let stat = rustix::fs::fstat(fd)?;
+        let mode = u16::try_from(stat.st_mode & 0o7777).unwrap_or(0);
+        let handle = Handle::Open(fd);
+        match &dir.leave {
+            Leave::Alone | Leave::AsEntered => {}
+            Leave::Target { old, new } => {
+                let differs = old.as_ref().is_none_or(|old| Aspects::between(old, new).metadata());
+                if !differs && !touched && !self.opened.is_opened_up(index) {
+                    return Ok(());
+                }
+                let has = Has {
+                    uid: stat.st_uid,
+                    gid: stat.st_gid,
+                    mode: Some(mode),
+                    xattrs: old.as_ref().map_or(&[], |old| &old.meta.xattrs),
+                    inherits: old.is_none(),
+                    mtime: None,
+                };
+                meta::set(handle, has, &new.meta, problems);
+            }
+            Leave::AsFound(found) => {
+                let wanted = found.meta.mode;
+                let ours = self.opened.is_opened_up(index) || mode == wanted | 0o700;
+                if mode != wanted && ours {
+                    let set = handle.chmod(wanted);
+                    problems.extend(set.err().map(RestoreError::io("change its permissions")));
+                }
+                let moved = matches!(&dir.how, How::Enter(old) if old.meta.mtime != found.meta.mtime);
+                if touched || moved {
+                    let set = handle.set_mtime(found.meta.mtime);
+                    problems.extend(set.err().map(RestoreError::io("set its time")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Make a directory that only we can use until it is finished. One that somebody made meanwhile does as well.
+pub(super) fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
+    disk::step().map_err(RestoreError::io("make the directory"))?;
+    let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
+    match (made, open_dir(parent, name)) {
+        (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
+        (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
+        (Err(errno), _) => Err(RestoreError::io("make the directory")(errno.into()).into()),
+        (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
+    }
+}

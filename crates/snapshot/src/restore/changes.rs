@@ -1,0 +1,279 @@
+//! What a restore changed, as a list that is put together while it is read. A list of a million changes with their
+//! paths and versions would be larger than the rest of the restore; the plan, which has it all, and one bit for each
+//! step that was done are enough.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::plan::{DirIndex, How, Layout, Leave, Step};
+use crate::diff::{self, Change, ChangeType};
+
+/// The changes of a restore, in the order of their paths.
+#[derive(Clone, Default)]
+pub struct Changes {
+    parts: Vec<Arc<Part>>,
+}
+
+/// The changes of one plan.
+struct Part {
+    layout: Arc<Layout>,
+    marks: Marks,
+}
+
+/// Which parts of a plan were done, a bit each: of every directory two of its own, and one for each step in it.
+pub(super) struct Marks {
+    first: Vec<usize>,
+    bits: Vec<AtomicU64>,
+    count: AtomicUsize,
+}
+
+/// What came or went in the place of a directory.
+const SWAP: usize = 0;
+/// The directory itself.
+const OWN: usize = 1;
+const STEPS: usize = 2;
+
+impl Marks {
+    pub(super) fn new(layout: &Layout) -> Marks {
+        let mut next = 0;
+        let first = layout.dirs.iter().map(|dir| {
+            let first = next;
+            next += STEPS + dir.steps.len();
+            first
+        });
+        let first = first.collect();
+        let bits = std::iter::repeat_with(AtomicU64::default).take(next.div_ceil(64)).collect();
+        Marks { first, bits, count: AtomicUsize::new(0) }
+    }
+
+    fn place(&self, dir: DirIndex, which: usize) -> Option<(&AtomicU64, u64)> {
+        let at = self.first.get(dir)? + which;
+        Some((self.bits.get(at / 64)?, 1 << (at % 64)))
+    }
+
+    fn set(&self, dir: DirIndex, which: usize) {
+        if let Some((bits, bit)) = self.place(dir, which) {
+            bits.fetch_or(bit, Ordering::Relaxed);
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn has(&self, dir: DirIndex, which: usize) -> bool {
+        self.place(dir, which).is_some_and(|(bits, bit)| bits.load(Ordering::Relaxed) & bit != 0)
+    }
+
+    pub(super) fn swapped(&self, layout: &Layout, dir: DirIndex) {
+        if layout.swap_change(dir).is_some() {
+            self.set(dir, SWAP);
+        }
+    }
+
+    pub(super) fn own(&self, layout: &Layout, dir: DirIndex) {
+        if layout.dir_change(dir).is_some() {
+            self.set(dir, OWN);
+        }
+    }
+
+    /// The step `at` of a directory, which is `step`, was done.
+    pub(super) fn step(&self, dir: DirIndex, at: usize, step: &Step) {
+        if step.change_type().is_some() {
+            self.set(dir, STEPS + at);
+        }
+    }
+}
+
+impl Changes {
+    pub(super) fn of(layout: Arc<Layout>, marks: Marks) -> Changes {
+        Changes { parts: vec![Arc::new(Part { layout, marks })] }
+    }
+
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.marks.count.load(Ordering::Relaxed)).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Each change, made when it is asked for.
+    pub fn iter(&self) -> impl Iterator<Item = Change> + '_ {
+        self.parts.iter().flat_map(|part| part.iter())
+    }
+
+    pub fn to_vec(&self) -> Vec<Change> {
+        self.iter().collect()
+    }
+
+    /// Append those of a later restore.
+    pub fn extend(&mut self, more: Changes) {
+        self.parts.extend(more.parts);
+    }
+}
+
+impl IntoIterator for Changes {
+    type Item = Change;
+    type IntoIter = std::vec::IntoIter<Change>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.to_vec().into_iter()
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl PartialEq for Changes {
+    fn eq(&self, other: &Changes) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl PartialEq<Vec<Change>> for Changes {
+    fn eq(&self, other: &Vec<Change>) -> bool {
+        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one == *other)
+    }
+}
+
+impl PartialEq<Changes> for Vec<Change> {
+    fn eq(&self, other: &Changes) -> bool {
+        other == self
+    }
+}
+
+impl Part {
+    fn iter(&self) -> Box<dyn Iterator<Item = Change> + '_> {
+        let mut tops = self.layout.tops.clone();
+        // Where a root stands in another, the one's paths are between the other's.
+        let nested = tops.iter().any(|top| matches!(self.layout.dirs[*top].leave, Leave::AsEntered));
+        tops.sort_by_cached_key(|top| self.layout.root_path(*top));
+        let walk = Walk { part: self, tops: tops.into(), frames: Vec::new(), ready: VecDeque::new() };
+        if !nested {
+            return Box::new(walk);
+        }
+        let mut all: Vec<Change> = walk.collect();
+        diff::sort(&mut all);
+        Box::new(all.into_iter())
+    }
+}
+
+/// Goes through a plan in the order of paths: at each directory, its steps and the directories in it by name.
+struct Walk<'a> {
+    part: &'a Part,
+    tops: VecDeque<DirIndex>,
+    frames: Vec<Frame>,
+    ready: VecDeque<Change>,
+}
+
+struct Frame {
+    dir: DirIndex,
+    step: usize,
+    child: usize,
+}
+
+enum Next {
+    Step(usize),
+    Child(DirIndex),
+    End,
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Change;
+
+    fn next(&mut self) -> Option<Change> {
+        loop {
+            if let Some(change) = self.ready.pop_front() {
+                return Some(change);
+            }
+            let Some(frame) = self.frames.last_mut() else {
+                let top = self.tops.pop_front()?;
+                self.frames.push(Frame { dir: top, step: 0, child: 0 });
+                continue;
+            };
+            let dir = frame.dir;
+            match self.part.after(frame) {
+                Next::Step(at) => self.ready.extend(self.part.step(dir, at)),
+                Next::Child(child) => {
+                    self.ready.extend(self.part.own(child));
+                    self.frames.push(Frame { dir: child, step: 0, child: 0 });
+                }
+                Next::End => {
+                    self.frames.pop();
+                }
+            }
+        }
+    }
+}
+
+impl Part {
+    /// What comes next in a directory.
+    fn after(&self, frame: &mut Frame) -> Next {
+        let dir = &self.layout.dirs[frame.dir];
+        // Only steps that were done are looked at.
+        while frame.step < dir.steps.len() && !self.marks.has(frame.dir, STEPS + frame.step) {
+            frame.step += 1;
+        }
+        let child = dir.children.get(frame.child).copied();
+        let step_first = match (frame.step < dir.steps.len(), child) {
+            (true, None) => true,
+            (true, Some(child)) => self.is_before(frame.dir, frame.step, child),
+            (false, Some(_)) => false,
+            (false, None) => return Next::End,
+        };
+        if step_first {
+            frame.step += 1;
+            return Next::Step(frame.step - 1);
+        }
+        frame.child += 1;
+        child.map_or(Next::End, Next::Child)
+    }
+
+    fn is_before(&self, dir: DirIndex, step: usize, child: DirIndex) -> bool {
+        let child_dir = &self.layout.dirs[child];
+        let step = self.layout.dirs[dir].steps.get(step);
+        let name = step.as_ref().and_then(Step::name);
+        match name.cmp(&child_dir.name()) {
+            // Something takes the place of the directory: before what was in it, after the directory itself.
+            std::cmp::Ordering::Equal => !self.layout.is_alone(child),
+            order => order.is_lt(),
+        }
+    }
+
+    fn step(&self, dir: DirIndex, at: usize) -> Option<Change> {
+        self.layout.step_change(dir, &self.layout.dirs[dir].steps.get(at)?)
+    }
+
+    /// Of the directory itself, and of what came or went in its place: what went first.
+    fn own(&self, dir: DirIndex) -> impl Iterator<Item = Change> + use<> {
+        let swap = self.marks.has(dir, SWAP).then(|| self.layout.swap_change(dir)).flatten();
+        let own = self.marks.has(dir, OWN).then(|| self.layout.dir_change(dir)).flatten();
+        let goes = |change: &Change| change.change_type == ChangeType::Deleted;
+        let both = if own.as_ref().is_some_and(goes) { [own, swap] } else { [swap, own] };
+        both.into_iter().flatten()
+    }
+}
+
+impl Layout {
+    /// The path of the root that stands in this directory.
+    fn root_path(&self, top: DirIndex) -> Vec<u8> {
+        let dir = &self.dirs[top];
+        let step = dir.steps.get(0);
+        let child = dir.children.first().and_then(|child| self.dirs[*child].name());
+        let name = child.or(step.as_ref().and_then(Step::name));
+        let path = match &dir.how {
+            How::Top(path) => path.as_os_str().as_encoded_bytes(),
+            _ => b"/",
+        };
+        // As paths are ordered: a component that ends is before one that goes on.
+        let mut key: Vec<u8> = path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect();
+        if !key.ends_with(&[0]) {
+            key.push(0);
+        }
+        key.extend_from_slice(name.map_or(b"", |name| name.as_bytes()));
+        key
+    }
+}

@@ -1,0 +1,44 @@
+//! A database of SQLite's in a restore: its files are put back together, or none of them is. A database beside a log that
+//! is not its own is a broken one.
+
+use super::Why;
+use crate::diff::{EntryRef, Pair};
+use crate::node::{Name, Node};
+use crate::units::{LOG_INDEX, SUFFIXES, database_of, names_of};
+
+/// Another file of the same database, on both sides.
+pub(super) struct Other {
+    pub(super) name: Name,
+    pub(super) new: Option<EntryRef>,
+    pub(super) old: Option<EntryRef>,
+    /// One of the sides does not have its content.
+    pub(super) left_out: Option<Why>,
+}
+
+/// The other files of the database that a name belongs to, without the index of the log, which SQLite makes again.
+/// Nothing for a name without company.
+pub(super) fn others(pair: &Pair<'_>) -> Vec<Other> {
+    let name = pair.name.as_bytes();
+    let there = |name: &[u8]| pair.nodes.iter().flatten().any(|node| has(node, name));
+    let database = database_of(name).filter(|database| there(database)).unwrap_or(name);
+    if database == name && !SUFFIXES.iter().any(|suffix| there(&[name, suffix].concat())) {
+        return Vec::new();
+    }
+    let names = names_of(database).filter(|other| other != name && !other.ends_with(LOG_INDEX));
+    names.filter(|name| there(name)).filter_map(|name| Some(other(pair, Name::new(&name)?))).collect()
+}
+
+fn has(node: &Node, name: &[u8]) -> bool {
+    node.entry(name).is_some() || node.omitted(name).is_some()
+}
+
+fn other(pair: &Pair<'_>, name: Name) -> Other {
+    let [new, old] = &pair.nodes;
+    let entry = |node: Option<&Node>| node.and_then(|node| node.entry(name.as_bytes())).map(EntryRef::alone);
+    let reason = |node: Option<&Node>| {
+        node.and_then(|node| node.omitted(name.as_bytes())).map(|omitted| omitted.reason.clone())
+    };
+    let (new, old) = (new.as_deref(), old.as_deref());
+    let left_out = reason(old).map(Why::NotStored).or_else(|| reason(new).map(Why::NotCaptured));
+    Other { new: entry(new), old: entry(old), left_out, name }
+}

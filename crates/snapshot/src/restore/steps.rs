@@ -1,0 +1,114 @@
+//! The steps of one directory, packed. A plan may hold millions of them: each is kept as the bytes that a node has for
+//! its entries, some 90 for a new file, and unpacked when it is looked at.
+
+use std::collections::HashMap;
+
+use super::plan::Step;
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::diff::EntryRef;
+use crate::node::Entry;
+
+const CREATE: u8 = 1;
+const REPLACE: u8 = 2;
+const DELETE: u8 = 3;
+const META: u8 = 4;
+const LATE: u8 = 5;
+
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    bytes: Vec<u8>,
+    /// Where each step begins.
+    starts: Vec<usize>,
+    /// Steps on files with several names, as they were decided afterwards.
+    decided: HashMap<usize, Step>,
+}
+
+impl Steps {
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    pub(super) fn push(&mut self, step: Step) {
+        let at = self.starts.len();
+        self.starts.push(self.bytes.len());
+        let mut out = Writer::onto(std::mem::take(&mut self.bytes));
+        let packed = pack(&step, &mut out);
+        self.bytes = out.finish();
+        if !packed {
+            self.decided.insert(at, step);
+        }
+    }
+
+    /// Decide a step anew.
+    pub(super) fn set(&mut self, at: usize, step: Step) {
+        self.decided.insert(at, step);
+    }
+
+    /// No more are to come.
+    pub(super) fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.starts.shrink_to_fit();
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<Step> {
+        if let Some(step) = self.decided.get(&at) {
+            return Some(step.clone());
+        }
+        // These bytes never left this process: what was packed can be unpacked.
+        unpack(self.bytes.get(*self.starts.get(at)?..)?).ok()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Step> + '_ {
+        (0..self.len()).filter_map(|at| self.get(at))
+    }
+
+    /// Whether any comes after everything else.
+    pub(super) fn any_late(&self) -> bool {
+        self.any(|tag| tag == LATE, Step::is_late)
+    }
+
+    /// Whether any changes the names in the directory.
+    pub(super) fn any_moves(&self) -> bool {
+        self.any(|tag| tag != META, |step| !matches!(step, Step::Keep | Step::Meta { .. }))
+    }
+
+    fn any(&self, packed: impl Fn(u8) -> bool, decided: impl Fn(&Step) -> bool) -> bool {
+        self.starts.iter().enumerate().any(|(at, start)| match self.decided.get(&at) {
+            Some(step) => decided(step),
+            None => self.bytes.get(*start).is_some_and(|tag| packed(*tag)),
+        })
+    }
+}
+
+/// False: steps of this kind are not packed.
+fn pack(step: &Step, out: &mut Writer) -> bool {
+    let (tag, entries): (u8, [Option<&EntryRef>; 2]) = match step {
+        Step::Create(new) => (CREATE, [Some(new), None]),
+        Step::Late(new) => (LATE, [Some(new), None]),
+        Step::Delete(old) => (DELETE, [Some(old), None]),
+        Step::Replace { old, new } => (REPLACE, [Some(old), Some(new)]),
+        Step::Meta { old, new } => (META, [Some(old), Some(new)]),
+        Step::Link { .. } | Step::Keep => return false,
+    };
+    out.byte(tag);
+    entries.into_iter().flatten().for_each(|entry| entry.encode(out));
+    true
+}
+
+fn unpack(bytes: &[u8]) -> Result<Step, Malformed> {
+    let mut from = Reader::new(bytes);
+    let tag = from.byte()?;
+    let first = EntryRef::owned(Entry::decode(&mut from)?);
+    Ok(match tag {
+        CREATE => Step::Create(first),
+        LATE => Step::Late(first),
+        DELETE => Step::Delete(first),
+        REPLACE => Step::Replace { old: first, new: EntryRef::owned(Entry::decode(&mut from)?) },
+        META => Step::Meta { old: first, new: EntryRef::owned(Entry::decode(&mut from)?) },
+        _ => return Err(Malformed("a step")),
+    })
+}

@@ -1,0 +1,39 @@
+//! Files that mean nothing one by one: a database of SQLite's with its log or journal, and a repository of git's. They
+//! are captured together, or left out together.
+
+use crate::node::Reason;
+
+/// What a database of SQLite's begins with.
+pub(crate) const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+
+/// What the names of a database's other files end with: its log, its journal, and the index of its log, which SQLite
+/// makes again when nobody has the database open.
+pub(crate) const LOG: &[u8] = b"-wal";
+pub(crate) const JOURNAL: &[u8] = b"-journal";
+pub(crate) const LOG_INDEX: &[u8] = b"-shm";
+pub(crate) const SUFFIXES: [&[u8]; 3] = [LOG, JOURNAL, LOG_INDEX];
+
+/// The name of the database that a file belongs to by its name.
+pub(crate) fn database_of(name: &[u8]) -> Option<&[u8]> {
+    let base = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(*suffix))?;
+    (!base.is_empty()).then_some(base)
+}
+
+/// The names of all files of a database.
+pub(crate) fn names_of(database: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let others = SUFFIXES.iter().map(move |suffix| [database, suffix].concat());
+    std::iter::once(database.to_vec()).chain(others)
+}
+
+/// Why the files of a database are left out.
+pub(crate) fn database_reason(database: &[u8], why: &Reason) -> Reason {
+    let name = String::from_utf8_lossy(database);
+    Reason::Unit(format!("a file of the database {name}, which is taken as a whole or not at all: {why}"))
+}
+
+/// Why a repository of git's is left out.
+pub(crate) fn repository_reason() -> Reason {
+    Reason::Unit(
+        "a git repository, taken as a whole or not at all: it changed each time it was read".to_owned(),
+    )
+}
