@@ -432,6 +432,15 @@ impl Store {
         self
     }
 
+    /// Count bytes that came without a writer: a file that was moved into the store.
+    pub(super) fn charge(&self, bytes: u64) -> Result<(), StoreError> {
+        let Some(quota) = &self.quota else { return Ok(()) };
+        let ledger = Ledger::of(self)?;
+        let mut open = ledger.open(self, Some(quota))?;
+        open.books.commit(quota.owner, bytes);
+        open.save()
+    }
+
     /// What the ledger says now; nothing where there is none.
     pub fn balance(&self) -> Result<Option<Balance>, StoreError> {
         if self.root.stat(FOLDER)?.is_none() {

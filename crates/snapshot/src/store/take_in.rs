@@ -43,13 +43,15 @@ impl Store {
         let fsyncs = Fsyncs::default();
         sync_file(&own, &path, true, &fsyncs)?;
         disk::step().map_err(failed("move a file into", &path))?;
-        let moved = match rustix::fs::renameat(dir, name, folder.as_fd(), name_of(hash.as_bytes(), Shape::Plain)) {
-            Ok(()) => true,
-            Err(Errno::XDEV | Errno::PERM | Errno::ACCESS) => false,
-            Err(errno) => return Err(fail(errno)),
-        };
+        let moved =
+            match rustix::fs::renameat(dir, name, folder.as_fd(), name_of(hash.as_bytes(), Shape::Plain)) {
+                Ok(()) => true,
+                Err(Errno::XDEV | Errno::PERM | Errno::ACCESS) => false,
+                Err(errno) => return Err(fail(errno)),
+            };
         if moved {
             folder.sync(&fsyncs)?;
+            self.charge(super::files::allocated(&stat))?;
         } else {
             // Its own mode again, as far as that is possible: the caller puts it back.
             chmod(&own, &path, stat.st_mode & 0o7777)?;

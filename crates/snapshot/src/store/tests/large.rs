@@ -224,7 +224,9 @@ fn a_few_changed_bytes_cost_a_few_chunks() {
 }
 
 fn refused(store: &Store, file: &File, budget: u64) -> u64 {
-    let writer = store.writer(WriteOptions { compress: true, budget: Some(budget), spare: 0 }).unwrap();
+    let writer = store
+        .writer(WriteOptions { compress: true, budget: Some(budget), ..WriteOptions::default() })
+        .unwrap();
     let mut appender = writer.appender().unwrap();
     let size = file.metadata().unwrap().len();
     let error = appender.put_large(file.as_fd(), size, false).unwrap_err();
@@ -255,8 +257,18 @@ fn a_file_that_cannot_fit_is_not_read_to_find_that_out() {
     let second = refused(&world.again(), &file, 3 << 20);
     assert!(second > 3 << 20, "what is known of it: {second}");
     // With more room it is tried again.
-    put_large(&world.store, &file, false, WriteOptions { compress: true, budget: Some(9 << 20), spare: 0 });
+    put_large(
+        &world.store,
+        &file,
+        false,
+        WriteOptions { compress: true, budget: Some(9 << 20), ..WriteOptions::default() },
+    );
     file.write_all_at(b"another", 0).unwrap();
-    put_large(&world.store, &file, false, WriteOptions { compress: true, budget: Some(3 << 20), spare: 0 });
+    put_large(
+        &world.store,
+        &file,
+        false,
+        WriteOptions { compress: true, budget: Some(3 << 20), ..WriteOptions::default() },
+    );
     assert_clean(&world.store);
 }
