@@ -265,15 +265,9 @@ impl CheckpointManager {
         }
         let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
         // What is garbage, or goes already, is not in `left`.
-        let (sure, missing) = (self.sure(&store, sweep)?, left - max);
+        let (sure, missing) = (sure(&store, sweep)?, left - max);
         choose(&store, sweep, missing.saturating_add(sure), reach, &|_, _| false)?;
         self.left(sweep)
-    }
-
-    /// What is free without giving up anything more.
-    fn sure(&self, store: &Store, sweep: &Sweep) -> Result<u64, CheckpointError> {
-        let freed = freed(store, &going(&sweep.losses)?)?;
-        Ok(freed.garbage.saturating_add(freed.each.iter().sum()))
     }
 
     /// All projects, and nothing that is to go.
@@ -381,6 +375,12 @@ impl CheckpointManager {
         }
         Ok(())
     }
+}
+
+/// What is free without giving up anything more.
+fn sure(store: &Store, sweep: &Sweep) -> Result<u64, CheckpointError> {
+    let freed = freed(store, &going(&sweep.losses)?)?;
+    Ok(freed.garbage.saturating_add(freed.each.iter().sum()))
 }
 
 /// Remove a project that is held.

@@ -9,6 +9,7 @@ mod repositories;
 mod settled;
 mod shortage;
 mod single;
+mod totals;
 
 use std::collections::HashSet;
 use std::io;
@@ -22,10 +23,11 @@ use self::filesystem::Filesystem;
 use self::settled::Settled;
 pub(crate) use self::shortage::Shortage;
 use self::single::{meta, single_entry};
+use self::totals::Totals;
 use crate::build::Built;
 use crate::cache::{self, About, Cache, NewCache};
 use crate::census;
-use crate::coverage::{Cause, Coverage, Example, Note};
+use crate::coverage::{Coverage, Example, Note};
 use crate::dirs::{Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
 use crate::hash::{ContentHash, content_hash};
@@ -174,43 +176,6 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
 
 fn refuses(request: &Request<'_>) -> bool {
     request.options.gaps == Gaps::Refuse
-}
-
-/// What the roots add up to.
-#[derive(Default)]
-struct Totals {
-    /// Bytes in files that did not fit.
-    over_budget: u64,
-    /// Roots that are such a file.
-    short_roots: Vec<Example>,
-    state: SnapshotState,
-    rules: Vec<Option<ContentHash>>,
-    coverage: Coverage,
-    counts: Counts,
-    linked_outside: u64,
-    entries: u64,
-    bytes: u64,
-    /// New ones, to be saved when everything is stored.
-    caches: Vec<(PathBuf, NewCache)>,
-}
-
-impl Totals {
-    /// An estimate of what all of it would take: what did not fit is taken to compress like what did.
-    fn no_room(&self, spent: u64, more: u64) -> CaptureError {
-        let read = self.counts.read_bytes.max(1);
-        let missing = u128::from(self.over_budget) * u128::from(spent.min(read)) / u128::from(read);
-        // Where next to nothing was stored nothing is known of the rest.
-        let known = spent >= self.over_budget / 16;
-        let missing = if known { u64::try_from(missing).unwrap_or(u64::MAX) } else { self.over_budget };
-        let left_out = self.coverage.left_out.iter().find(|left_out| left_out.cause == Cause::OverBudget);
-        let examples = left_out.map(|left_out| left_out.examples.as_slice()).unwrap_or_default();
-        CaptureError::NoRoom {
-            needed: spent.saturating_add(missing).saturating_add(missing / 16).saturating_add(more),
-            files: left_out.map_or(0, |left_out| left_out.entries) + self.short_roots.len() as u64,
-            bytes: self.over_budget,
-            examples: self.short_roots.iter().chain(examples).map(|one| one.path.clone()).collect(),
-        }
-    }
 }
 
 struct OneRoot<'a> {

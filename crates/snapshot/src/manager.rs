@@ -8,6 +8,7 @@ mod aside;
 mod background;
 mod check;
 mod edit;
+mod error;
 mod forget;
 mod freeing;
 mod late;
@@ -29,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::capture::{self, CaptureError, CaptureOptions, Captured, Gaps, Request, RulesFrom, Shortage};
 use crate::coverage::{Coverage, Note, Protection};
-use crate::exclusion::{ExclusionConfig, FrozenRules, RulesError};
+use crate::exclusion::{ExclusionConfig, FrozenRules};
 use crate::file::Sync;
 use crate::files::Files;
 use crate::hash::{ContentHash, MerkleRoot, StateRoot};
@@ -37,16 +38,16 @@ use crate::manifest::{Sheet, SnapshotId};
 use crate::metadata::SessionMetadata;
 use crate::node::{Entry, Reason, Time};
 use crate::objects::StoreObjects;
-use crate::restore::{JournalError, PreflightError, RestoreError};
 use crate::scan::Counts;
-use crate::session::{Held, Record, Session, SessionError};
+use crate::session::{Held, Record, Session};
 use crate::state::{ObjectError, Observer, RootContent, RootState, SnapshotState};
-use crate::store::{Key, Quota, Store, StoreError};
+use crate::store::{Key, Quota, Store};
 use crate::time;
 use crate::unlock::UnlockLog;
 
 pub use adopt::{Adopted, Contents, Foreign, Piece};
 pub use check::{CacheProblem, Checks, SnapshotProblem, VerifyReport};
+pub use error::SnapshotError;
 pub use forget::{Forgotten, holders};
 pub use freeing::{Candidate, Freed, freed};
 pub use next::{Next, Now};
@@ -118,63 +119,6 @@ impl std::fmt::Debug for SnapshotManager {
             .field("roots", &self.roots)
             .finish_non_exhaustive()
     }
-}
-
-/// Why an operation failed. Nothing that was there before is lost by any of these.
-#[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
-    #[error("{} cannot be tracked: {source}", path.display())]
-    Root { path: PathBuf, source: std::io::Error },
-    #[error("{} cannot be tracked: it has no name of its own", path.display())]
-    NoName { path: PathBuf },
-    #[error("{} cannot be tracked: {reason}", path.display())]
-    NotCaptured { path: PathBuf, reason: String },
-    #[error("{} cannot be tracked: it is nono's own state", path.display())]
-    OwnState { path: PathBuf },
-    #[error("there is no snapshot yet in {}: take a baseline first", dir.display())]
-    NoBaseline { dir: PathBuf },
-    #[error("{} has snapshots already: take the next one, or begin in another folder", dir.display())]
-    HasSnapshots { dir: PathBuf },
-    #[error("{} has snapshots of other paths: {}", dir.display(), roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "))]
-    OtherRoots { dir: PathBuf, roots: Vec<PathBuf> },
-    #[error("{} is no session: it has no record of snapshots", dir.display())]
-    NoSession { dir: PathBuf },
-    #[error("the store of the session {} is not known: it has none of its own", dir.display())]
-    NoStore { dir: PathBuf },
-    #[error("snapshot {number} cannot be given up: it is {why}")]
-    Needed { number: u32, why: &'static str },
-    #[error("{} is no regular file that can be captured", path.display())]
-    NoFile { path: PathBuf },
-    #[error("{} was named twice", path.display())]
-    Twice { path: PathBuf },
-    #[error("{} is not below a tracked path", path.display())]
-    NotTracked { path: PathBuf },
-    #[error(transparent)]
-    Capture(#[from] CaptureError),
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Rules(#[from] RulesError),
-    #[error(transparent)]
-    Restore(#[from] RestoreError),
-    #[error(transparent)]
-    Preflight(#[from] PreflightError),
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    #[error("there is no room for the restore's own records in {}: {source}; free some space, one megabyte is enough, then restore again", store.display())]
-    NoRoom { store: PathBuf, source: CaptureError },
-    #[error("a restore of {} is under way in {}: wait until it is done", root.display(), session.display())]
-    Restoring { root: PathBuf, session: PathBuf },
-    #[error(
-        "snapshot {id} is lost: it was not on the disk yet when the machine stopped; earlier ones restore"
-    )]
-    Lost { id: SnapshotId },
-    #[error("the rules of snapshot {id} cannot be read: {what}")]
-    FrozenRules { id: SnapshotId, what: String },
 }
 
 /// One snapshot.

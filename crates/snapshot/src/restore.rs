@@ -32,6 +32,7 @@ mod outcome;
 mod plan;
 mod preflight;
 mod put;
+mod rename;
 mod select;
 mod steps;
 mod sweep;
@@ -181,9 +182,9 @@ pub enum RestoreError {
 impl RestoreError {
     /// There was no room for it: the disk or a quota is full, or the file is larger than this process may write.
     pub(crate) fn is_full(&self) -> bool {
-        let source = match self {
-            RestoreError::Io { source, .. } | RestoreError::Object(ObjectError::Io { source, .. }) => source,
-            _ => return false,
+        let (RestoreError::Io { source, .. } | RestoreError::Object(ObjectError::Io { source, .. })) = self
+        else {
+            return false;
         };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>());
         let kind = inner.and_then(StoreError::io_kind).unwrap_or_else(|| source.kind());

@@ -84,7 +84,7 @@ fn put_aside(path: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     }
     let name = |number: u32| path.with_extension(format!("key.damaged-{number}"));
-    let free = (1..).map(name).find(|aside| aside.symlink_metadata().is_err());
+    let free = (1..=u32::MAX).map(name).find(|aside| aside.symlink_metadata().is_err());
     let aside = free.ok_or_else(|| io::Error::other("no name is left for it"))?;
     std::fs::rename(path, &aside)?;
     Ok(Some(aside))

@@ -322,9 +322,10 @@ fn taken(open: &Open, checkpoint: Checkpoint, coverage: Coverage) -> Ensured {
 fn no_room(error: &CheckpointError) -> Option<u64> {
     let CheckpointError::Snapshot(error) = error else { return None };
     match error {
-        SnapshotError::Capture(CaptureError::NoRoom { needed, .. }) => Some(*needed),
-        SnapshotError::Store(StoreError::OverBudget { needed, .. })
-        | SnapshotError::Capture(CaptureError::Store(StoreError::OverBudget { needed, .. })) => Some(*needed),
+        SnapshotError::Capture(
+            CaptureError::NoRoom { needed, .. } | CaptureError::Store(StoreError::OverBudget { needed, .. }),
+        )
+        | SnapshotError::Store(StoreError::OverBudget { needed, .. }) => Some(*needed),
         _ => None,
     }
 }

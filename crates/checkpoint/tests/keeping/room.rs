@@ -108,9 +108,8 @@ fn what_cannot_fit_is_refused_by_name_and_costs_nobody_anything() {
     let origin = Origin { agent: Some("agent".into()), ..Origin::default() };
     let config = Config { enabled: true, ..config };
     let mut manager = world.manager_with(&config);
-    let Ensured::Taken { coverage, .. } = manager.ensure_checkpoint(&world.tree, "call", &origin) else {
-        panic!("it is taken with gaps");
-    };
+    let ensured = manager.ensure_checkpoint(&world.tree, "call", &origin);
+    let Ensured::Taken { coverage, .. } = ensured else { panic!("it is taken with gaps: {ensured:?}") };
     assert_eq!(coverage.entries_left_out(), 1);
     assert_eq!(manager.list(&neighbour).unwrap().len(), 15);
 }

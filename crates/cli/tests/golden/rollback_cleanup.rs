@@ -73,10 +73,11 @@ $ nono rollback cleanup --older-than 1 --yes
 #[test]
 fn by_size() {
     let sessions = three();
-    let done = sessions.json("nono rollback cleanup --max-size 800K --yes --json", 0);
+    // A megabyte of it is kept for restores on a full disk.
+    let done = sessions.json("nono rollback cleanup --max-size 1800K --yes --json", 0);
     assert!(!ids(&done["removed"]).is_empty(), "{done}");
     assert!(!ids(&done["removed"]).contains(&sessions.id(3).as_str()), "the newest went: {done}");
-    assert!(done["bytes_after"].as_u64().unwrap() <= 800 << 10, "{done}");
+    assert!(done["bytes_after"].as_u64().unwrap() <= 1800 << 10, "{done}");
     assert_eq!(done["over_budget"], false);
 }
 

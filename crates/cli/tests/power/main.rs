@@ -2,6 +2,7 @@
 //! mounted again. And the files that such a loss left empty, one by one: no command fails for them for ever.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "a test that cannot run says so")]
 
 mod empty;
 #[allow(dead_code, reason = "shared with the tests of the engine")]

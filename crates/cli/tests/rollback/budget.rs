@@ -62,7 +62,7 @@ fn the_newest_run_wins_over_old_sessions() {
     kit.bare("head -c 20000000 /dev/urandom > data");
     let said = kit.run("touch ran").code(125);
     assert!(said.err.contains("data"), "{said:?}");
-    assert_eq!(kit.sessions(), [old.clone()]);
+    assert_eq!(kit.sessions(), std::slice::from_ref(&old));
     age(&old);
     kit.nono(&["rollback", "pin", "last"]).ok();
     kit.run("touch ran").code(125);
@@ -130,7 +130,6 @@ fn runs_at_once_stay_within_the_limit_together() {
 fn bytes(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(meta) = path.symlink_metadata() else { return 0 };
-    let inner =
-        fs::read_dir(path).map(|names| names.flatten().map(|entry| bytes(&entry.path())).sum()).unwrap_or(0);
+    let inner = fs::read_dir(path).map_or(0, |names| names.flatten().map(|entry| bytes(&entry.path())).sum());
     meta.blocks() * 512 + inner
 }

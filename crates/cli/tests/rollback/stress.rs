@@ -1,5 +1,5 @@
 //! Everything at once on one store: runs that are undone or killed, checkpoints of many projects, cleanups, checks.
-//! `NONO_STRESS_SECONDS` says for how long; ten minutes are `NONO_STRESS_SECONDS=600`.
+//! A few seconds of a few by default; `NONO_STRESS_SECONDS=600` is ten minutes of 16 runs and 64 projects at once.
 //!
 //! What must hold: an undo brings back exactly what was there, no checkpoint is refused, nothing that is left is damaged,
 //! the limit holds on the disk at every moment, and no command fails but one that was killed.
@@ -14,9 +14,24 @@ use std::time::{Duration, Instant};
 use crate::kit::{Kit, end};
 use crate::said::Said;
 
-const RUNS: u64 = 16;
-const PROJECTS: u64 = 64;
-const PROJECT_THREADS: u64 = 8;
+/// How much at once: runs, and threads that take checkpoints of eight projects each.
+struct Load {
+    seconds: u64,
+    runs: u64,
+    threads: u64,
+}
+
+impl Load {
+    fn wanted() -> Load {
+        let seconds = std::env::var("NONO_STRESS_SECONDS").ok().and_then(|text| text.parse().ok());
+        match seconds {
+            Some(seconds) => Load { seconds, runs: 16, threads: 8 },
+            None => Load { seconds: 5, runs: 3, threads: 2 },
+        }
+    }
+}
+
+const EACH: u64 = 8;
 const LIMIT: u64 = 400 << 20;
 
 /// Numbers that look random, the same in each run of the test.
@@ -37,6 +52,7 @@ impl Dice {
 
 struct Stress {
     kit: Kit,
+    load: Load,
     until: Instant,
     runs: AtomicU64,
     killed: AtomicU64,
@@ -96,7 +112,7 @@ impl Stress {
     fn checkpoint(&self, thread: u64) {
         let mut dice = Dice(1000 + thread);
         while self.goes_on() {
-            let number = thread + PROJECT_THREADS * dice.next(PROJECTS / PROJECT_THREADS);
+            let number = thread + self.load.threads * dice.next(EACH);
             let dir = self.kit.world.path(&format!("work/project{number}"));
             let bytes = dice.bytes(5_000);
             self.write(&dir.join("file"), &bytes);
@@ -124,7 +140,7 @@ impl Stress {
 
 #[test]
 fn everything_at_once_on_one_store() {
-    let seconds = std::env::var("NONO_STRESS_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    let load = Load::wanted();
     let kit = Kit::new();
     kit.world.file(
         "state/config.toml",
@@ -133,12 +149,13 @@ fn everything_at_once_on_one_store() {
     );
     kit.bare(&format!(
         "for n in $(seq 0 {}); do mkdir run$n; done; for n in $(seq 0 {}); do mkdir -p project$n/.git; done",
-        RUNS - 1,
-        PROJECTS - 1
+        load.runs - 1,
+        load.threads * EACH - 1
     ));
     let stress = Stress {
         kit,
-        until: Instant::now() + Duration::from_secs(seconds),
+        until: Instant::now() + Duration::from_secs(load.seconds),
+        load,
         runs: AtomicU64::new(0),
         killed: AtomicU64::new(0),
         checkpoints: AtomicU64::new(0),
@@ -149,10 +166,10 @@ fn everything_at_once_on_one_store() {
         let stress = &stress;
         scope.spawn(|| stress.watch());
         let mut workers = Vec::new();
-        for number in 0..RUNS {
+        for number in 0..stress.load.runs {
             workers.push(scope.spawn(move || stress.run(number)));
         }
-        for thread in 0..PROJECT_THREADS {
+        for thread in 0..stress.load.threads {
             workers.push(scope.spawn(move || stress.checkpoint(thread)));
         }
         workers.push(scope.spawn(move || stress.tend()));

@@ -261,10 +261,13 @@ impl Catalogue {
                 continue;
             }
             let id = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // What it tracks is not known for a moment after it began, or if it is damaged: then it is taken for all.
-            let Ok(entry) = read_place(&place) else { return Ok(Some((id, dir))) };
-            let mut tracked = entry.metadata.tracked_paths.into_iter();
-            if let Some(root) = tracked.find(|path| roots.iter().any(|root| overlap(path, root))) {
+            // Before its first snapshot, or where it is damaged, it is what it said when it began; else it is taken for all.
+            let known = read_place(&place).map(|entry| entry.metadata.tracked_paths).ok();
+            let Some(tracked) = known.or_else(|| super::live::roots(&dir)) else {
+                return Ok(Some((id, dir)));
+            };
+            if let Some(root) = tracked.into_iter().find(|path| roots.iter().any(|root| overlap(path, root)))
+            {
                 return Ok(Some((id, root)));
             }
         }

@@ -50,7 +50,7 @@ pub enum RollbackError {
 }
 
 fn megabytes(bytes: u64) -> String {
-    format!("{}.{} MB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20)
+    format!("{}.{} MB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
 }
 
 impl From<SessionError> for RollbackError {

@@ -1,9 +1,11 @@
 //! Whether a session's process is still there: it holds a lock that the kernel takes back with its last breath.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
@@ -26,6 +28,17 @@ impl Live {
         Ok(Live(file))
     }
 
+    /// The same, with what the session will track: known before its first snapshot is taken, so that restores elsewhere
+    /// need not wait for that.
+    pub fn begin_on(session: &Path, roots: &[PathBuf]) -> io::Result<Live> {
+        let mut file = open(session)?;
+        // Before the lock: one that is live has it.
+        let names: Vec<&[u8]> = roots.iter().map(|root| root.as_os_str().as_bytes()).collect();
+        file.write_all(&names.join(&0))?;
+        file.lock()?;
+        Ok(Live(file))
+    }
+
     /// The session has ended.
     pub fn end(self, session: &Path) -> io::Result<()> {
         std::fs::remove_file(session.join("live"))
@@ -37,6 +50,12 @@ impl Drop for Live {
         // Closing is not enough: a process that is just being forked has the descriptor until it executes.
         let _ = self.0.unlock();
     }
+}
+
+/// What a running session without a record yet will track; nothing where it did not say.
+pub(super) fn roots(session: &Path) -> Option<Vec<PathBuf>> {
+    let bytes = nono_snapshot::file::read(&session.join("live")).ok().filter(|bytes| !bytes.is_empty())?;
+    Some(bytes.split(|byte| *byte == 0).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
 
 /// Whether somebody runs this session now.

@@ -214,6 +214,11 @@ impl Catalogue {
 
     /// Make the place of a new session, and mark it as live in the same moment: nobody who prunes sees it before that.
     pub fn begin_session(&self, id: &str) -> Result<(PathBuf, Live), RollbackError> {
+        self.begin_session_on(id, &[])
+    }
+
+    /// The same, for a session that will track these paths.
+    pub fn begin_session_on(&self, id: &str, roots: &[PathBuf]) -> Result<(PathBuf, Live), RollbackError> {
         let dir = self.sessions_dir();
         match sys::make_dir(&dir, 0o700) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -222,7 +227,7 @@ impl Catalogue {
         let _begin = self.lock(true)?;
         let place = dir.join(id);
         sys::make_dir(&place, 0o700).map_err(RollbackError::io(&place))?;
-        let live = Live::begin(&place).map_err(RollbackError::io(&place))?;
+        let live = Live::begin_on(&place, roots).map_err(RollbackError::io(&place))?;
         Ok((place, live))
     }
 

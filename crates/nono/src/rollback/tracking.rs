@@ -418,7 +418,7 @@ impl Ending {
 
 /// Where the session lives: made, private, and live.
 fn place(catalogue: &Catalogue, plan: &Plan) -> Result<(PathBuf, Live), RollbackError> {
-    let (own, live) = catalogue.begin_session(&plan.id)?;
+    let (own, live) = catalogue.begin_session_on(&plan.id, &plan.roots)?;
     let Some(dest) = &plan.request.dest else { return Ok((own, live)) };
     let placed = place_at(dest, &own, plan);
     match placed {
@@ -449,7 +449,7 @@ fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), Rol
     state_dir::ensure(&store).map_err(|error| RollbackError::io(&store)(io::Error::other(error)))?;
     let dir = dest.join(&plan.id);
     fs::DirBuilder::new().mode(0o700).create(&dir).map_err(RollbackError::io(&dir))?;
-    let there = Live::begin(&dir).map_err(RollbackError::io(&dir))?;
+    let there = Live::begin_on(&dir, &plan.roots).map_err(RollbackError::io(&dir))?;
     let note = own.join(folder::ELSEWHERE);
     let text = dir.as_os_str().as_encoded_bytes();
     nono_sys::fs::write_whole(&note, text).map_err(RollbackError::io(&note))?;

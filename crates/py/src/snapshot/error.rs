@@ -39,6 +39,9 @@ pub(crate) fn raise(error: engine::SnapshotError) -> PyErr {
         E::NoName { path } => ("no_name", Some(path)),
         E::NotCaptured { path, .. } => ("not_captured", Some(path)),
         E::OwnState { path } => ("own_state", Some(path)),
+        E::NoRoom { store, .. } => ("no_space", Some(store)),
+        E::Restoring { root, .. } => ("restoring", Some(root)),
+        E::Lost { .. } => ("lost", None),
         E::NoBaseline { dir } => ("no_baseline", Some(dir)),
         E::HasSnapshots { dir } => ("has_snapshots", Some(dir)),
         E::OtherRoots { dir, .. } => ("other_paths", Some(dir)),
@@ -165,6 +168,6 @@ fn restore(error: RestoreError) -> Told {
     match error {
         RestoreError::Io { source, .. } | RestoreError::Xattr { source, .. } => (system(&source), None),
         RestoreError::Object(error) => object(error),
-        RestoreError::Verify => ("changed", None),
+        RestoreError::Verify | RestoreError::Beside { .. } => ("changed", None),
     }
 }

@@ -64,7 +64,7 @@ impl SnapshotManager {
                 other => return other,
             }
         }
-        Err(SnapshotError::NoRoom { store: self.store.dir().to_owned(), source: full })
+        Err(SnapshotError::NoRoom { store: self.store.dir().to_owned(), source: Box::new(full) })
     }
 
     fn capture_again(

@@ -1,6 +1,6 @@
 //! Doing what a plan says. One task per directory, or several where there is much to do in it: enter it, change the names
-//! in it, hand out the directories below; the last of these to be done finishes it, so that its permissions and time are set when nothing in it changes any
-//! more. No task waits, nothing recurses, and what fails is reported while the rest is done.
+//! in it, hand out the directories below; the last of these to be done finishes it, so that its permissions and time are set
+//! when nothing in it changes any more. No task waits, nothing recurses, and what fails is reported while the rest is done.
 
 mod leave;
 
@@ -465,40 +465,5 @@ impl Work<'_> {
         }
         self.report(index, None, problems, outcome);
         left
-    }
-
-    /// It was emptied: it goes, and what belongs in its place comes.
-    fn remove(
-        &self,
-        index: DirIndex,
-        old: &EntryRef,
-        then: Option<&EntryRef>,
-        parent: Option<&Fd>,
-        outcome: &mut RestoreOutcome,
-    ) -> Result<(), NotDone> {
-        let parent = if let Some(parent) = parent {
-            parent.clone()
-        } else {
-            let parent = self.plan.dirs[index].parent;
-            self.opened.get(parent, None).map_err(RestoreError::io("open its parent"))?
-        };
-        disk::step().map_err(RestoreError::io("remove it"))?;
-        match rustix::fs::unlinkat(&parent, old.name.as_bytes(), AtFlags::REMOVEDIR) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
-            Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {
-                return Err(NotDone::Skipped(Why::HoldsOthers));
-            }
-            Err(errno) => return Err(RestoreError::io("remove it")(errno.into()).into()),
-        }
-        self.marks.own(self.plan, index);
-        if let Some(new) = then {
-            let mut problems = Vec::new();
-            let mut place = Place::new(parent.as_fd(), self.objects);
-            let created = self.create(new, &mut place, &mut problems);
-            self.report(index, None, problems, outcome);
-            created?;
-            self.marks.swapped(self.plan, index);
-        }
-        Ok(())
     }
 }

@@ -24,8 +24,7 @@ pub fn sync(plan: &RestorePlan) -> Result<(), RestoreError> {
     if plan.is_empty() {
         return Ok(());
     }
-    let files: usize =
-        plan.dirs.iter().map(|dir| dir.steps.iter().filter(|step| is_file(step)).count()).sum();
+    let files: usize = plan.dirs.iter().map(|dir| dir.steps.iter().filter(is_file).count()).sum();
     let synced = if files <= FEW && sync_each(plan)? { Ok(()) } else { sync_filesystems(plan) };
     synced.map_err(RestoreError::io("write the restored files to the disk"))
 }
@@ -53,7 +52,7 @@ fn sync_each(plan: &RestorePlan) -> Result<bool, RestoreError> {
 
 fn sync_dir(plan: &RestorePlan, index: DirIndex, dir: BorrowedFd<'_>) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    for step in plan.dirs[index].steps.iter().filter(|step| is_file(step)) {
+    for step in plan.dirs[index].steps.iter().filter(is_file) {
         let Some(new) = step.sides().1 else { continue };
         match rustix::fs::openat(dir, new.name.as_bytes(), flags, Mode::empty()) {
             Ok(file) => fsync(file.as_fd())?,

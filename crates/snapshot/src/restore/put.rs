@@ -3,12 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::displace::{self, Verdict};
-use super::journal::{PREFIX, is_temporary};
+use super::journal::PREFIX;
 use super::meta::{self, Handle, Has, Problems};
+use super::rename::{exchange, is_unsupported, rename_free};
 use super::{KeptContent, RestoreError, Why};
 use crate::disk;
 use crate::hash::content_hash;
@@ -411,7 +412,7 @@ impl<'a> Place<'a> {
 
 pub(super) const O_PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn create(dir: BorrowedFd<'_>, name: &[u8], mode: u16) -> io::Result<OwnedFd> {
+pub(super) fn create(dir: BorrowedFd<'_>, name: &[u8], mode: u16) -> io::Result<OwnedFd> {
     disk::step()?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(u32::from(mode)))?)
@@ -446,77 +447,4 @@ fn finish_special(handle: Handle<'_>, entry: &Entry, problems: &mut Problems) ->
     };
     meta::set(handle, has, &entry.meta, problems);
     Ok(())
-}
-
-fn is_unsupported(error: &io::Error) -> bool {
-    let unsupported = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
-    Errno::from_io_error(error).is_some_and(|errno| unsupported.contains(&errno))
-}
-
-fn exchange(dir: BorrowedFd<'_>, one: &[u8], other: &[u8]) -> io::Result<()> {
-    disk::step()?;
-    Ok(rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE)?)
-}
-
-/// Rename, but never over something. Filesystems that cannot do it in one step (FUSE, network) do it by a second name,
-/// and where a file has one name only, by a place that is taken first.
-pub(super) fn rename_free(dir: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> io::Result<()> {
-    disk::step()?;
-    match rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
-        Err(errno) if is_unsupported(&errno.into()) => {}
-        result => return Ok(result?),
-    }
-    disk::step()?;
-    match rustix::fs::linkat(dir, from, dir, to, AtFlags::empty()) {
-        Ok(()) => {
-            disk::step()?;
-            Ok(rustix::fs::unlinkat(dir, from, AtFlags::empty())?)
-        }
-        Err(errno) if has_no_links(errno) => rename_over_own(dir, from, to),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-fn has_no_links(errno: Errno) -> bool {
-    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM, Errno::MLINK].contains(&errno)
-}
-
-/// Rename over an empty file that is made for it: the name is free then, and from that moment ours. Nobody can open it
-/// meanwhile, so nothing is saved to it; after a kill right here it is empty, and what stood there is stored.
-fn rename_over_own(dir: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> io::Result<()> {
-    // By such a name nobody else makes anything.
-    let ours = is_temporary(to);
-    if !ours {
-        create(dir, to, 0)?;
-    }
-    disk::step()?;
-    let renamed = rustix::fs::renameat(dir, from, dir, to);
-    if renamed.is_err() && !ours {
-        disk::step()?;
-        rustix::fs::unlinkat(dir, to, AtFlags::empty())?;
-    }
-    Ok(renamed?)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::fd::AsFd;
-
-    use super::*;
-
-    #[test]
-    fn without_flags_and_links_nothing_is_renamed_over() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        std::fs::write(at("from"), "moved").unwrap();
-        std::fs::write(at("taken"), "theirs").unwrap();
-        let fd = std::fs::File::open(dir.path()).unwrap();
-        let error = rename_over_own(fd.as_fd(), b"from", b"taken").unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(std::fs::read_to_string(at("taken")).unwrap(), "theirs");
-        rename_over_own(fd.as_fd(), b"from", b"free").unwrap();
-        rename_over_own(fd.as_fd(), b"free", b".nono-0123456789abcdef-1").unwrap();
-        assert_eq!(std::fs::read_to_string(at(".nono-0123456789abcdef-1")).unwrap(), "moved");
-        assert!(rename_over_own(fd.as_fd(), b"gone", b"new").is_err() && !at("new").exists());
-    }
 }

@@ -227,7 +227,9 @@ mod tests {
         #[test]
         fn a_list_comes_back_and_a_changed_bit_is_seen(parts in proptest::collection::vec(part(), 0..20), at in any::<usize>()) {
             let mut list = ChunkList::default();
-            parts.into_iter().for_each(|part| list.push(part));
+            for part in parts {
+                list.push(part);
+            }
             let mut bytes = list.encode();
             prop_assert_eq!(ChunkList::decode(&bytes), Some(list));
             let at = at % (bytes.len() * 8);

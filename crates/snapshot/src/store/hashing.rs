@@ -17,6 +17,7 @@ pub(super) enum Owned {
 }
 
 /// Takes a file piece by piece.
+#[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub(super) enum Hashing<'scope> {
     Here(ContentHasher),
     Beside(SyncSender<Owned>, ScopedJoinHandle<'scope, ContentHasher>),

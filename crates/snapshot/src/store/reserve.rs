@@ -1,5 +1,6 @@
 //! A file that only takes room, and is given up when a restore finds the disk full: the journal and the nodes of a safety
-//! snapshot need some blocks before anything can be freed. It holds nothing and counts for no budget.
+//! snapshot need some blocks before anything can be freed. It holds nothing, but takes room like any other file: a store
+//! with a small limit has none.
 
 use std::os::fd::AsFd as _;
 
@@ -11,11 +12,15 @@ use crate::disk;
 pub(super) const NAME: &str = "reserve";
 /// Enough for the nodes of some thousand directories.
 pub(crate) const RESERVE: u64 = 1 << 20;
+/// Smallest limit of a store that has one.
+const SMALLEST_LIMIT: u64 = 64 << 20;
 
 impl Store {
     /// Take the room, unless it is taken. A filesystem that is full or cannot reserve has none.
     pub(crate) fn keep_reserve(&self) -> Result<(), StoreError> {
-        if self.root.stat(NAME)?.is_some() {
+        let limits = self.quota.iter().flat_map(|quota| [quota.total, quota.checkpoints]);
+        let small = limits.filter(|limit| *limit > 0).any(|limit| limit < SMALLEST_LIMIT);
+        if small || self.root.stat(NAME)?.is_some() {
             return Ok(());
         }
         let file = match self.root.create(NAME) {
@@ -25,7 +30,7 @@ impl Store {
         };
         let taken = disk::step().is_ok()
             && rustix::fs::fallocate(file.as_fd(), FallocateFlags::KEEP_SIZE, 0, RESERVE).is_ok();
-        if taken { Ok(()) } else { self.root.unlink(NAME) }
+        if taken { self.charge(RESERVE) } else { self.root.unlink(NAME) }
     }
 
     /// Give the room back to the filesystem.

@@ -199,7 +199,7 @@ impl Store {
         let asked = AtomicUsize::new(0);
         // An unanswered question is no reason to stop.
         let makes_way =
-            || asked.fetch_add(1, Ordering::Relaxed) % ASK == 0 && self.is_wanted().unwrap_or(false);
+            || asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK) && self.is_wanted().unwrap_or(false);
         let cancel: &dyn Fn() -> bool = &|| cancel() || makes_way();
         let fsyncs = Fsyncs::default();
         let view = self.view.refresh(self)?;

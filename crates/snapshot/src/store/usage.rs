@@ -40,8 +40,7 @@ impl Store {
             usage.other += allocated(&folder.own_stat()?);
         }
         each_file(&self.root, &mut |name, bytes| match name {
-            // The last one is room that is kept free, for a restore on a full disk.
-            "packs" | "large" | "tmp" | super::reserve::NAME => {}
+            "packs" | "large" | "tmp" => {}
             _ => usage.other += bytes,
         })?;
         for name in ["cache", "sessions"] {

@@ -76,8 +76,9 @@ impl Store {
 
     /// Remove what dead processes left, unless somebody writes now; how many files and folders that is.
     pub(crate) fn clear_debris(&self, dry_run: bool) -> Result<u64, StoreError> {
-        let count = self.count_debris()?;
+        // A process that settles now is not dead, nor is what it writes.
         let _one = self.maintain(true)?;
+        let count = self.count_debris()?;
         if !dry_run && let Some(_alone) = Lock::take(&self.root, LOCK, true, false)? {
             self.remove_debris(true)?;
         }
@@ -128,7 +129,7 @@ impl Store {
     fn verify_large(&self, large: &ListedLarge) -> Result<(), StoreError> {
         let folder = self.large.open_folder(&large.folder)?;
         if large.shape == Shape::Hashes {
-            return self.verify_hashes(&folder, large);
+            return Store::verify_hashes(&folder, large);
         }
         let open = OpenLarge::open(&folder, &large.name, &large.hash)?;
         let mut hasher = ContentHasher::new(open.size);
@@ -140,7 +141,7 @@ impl Store {
     }
 
     /// They are what the address was made from.
-    fn verify_hashes(&self, folder: &Folder, large: &ListedLarge) -> Result<(), StoreError> {
+    fn verify_hashes(folder: &Folder, large: &ListedLarge) -> Result<(), StoreError> {
         let (bytes, _) = read_all(folder, &large.name)?;
         match Trail::check(bytes, &ContentHash::from_bytes(large.hash)) {
             Some(_) => Ok(()),

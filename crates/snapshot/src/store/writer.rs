@@ -231,13 +231,16 @@ impl<'s> StoreWriter<'s> {
 
     /// Take on an object, unless another appender did. In one step with the budget: whoever is told that an object is
     /// there already must be able to rely on it.
-    fn take_on(&self, key: Key, cost: u64) -> Result<bool, StoreError> {
+    fn take_on(&self, key: Key, cost: u64, new_pack: bool) -> Result<bool, StoreError> {
         let mut shard = locked(self.shard(&key));
         if shard.contains(&key) {
             return Ok(false);
         }
         let class = if key.kind == ObjectKind::Blob { Class::Content } else { Class::Other };
         self.reserve_as(cost, class)?;
+        if let Some(account) = self.account.as_ref().filter(|_| new_pack) {
+            account.reserve(self.store, PACK_OVERHEAD, Class::Other)?;
+        }
         shard.insert(key);
         Ok(true)
     }
@@ -372,9 +375,8 @@ impl<'w> Appender<'w> {
         let raw = u32::try_from(size).map_err(|_| too_large())?;
         let packed = self.compressed(bytes)?;
         let (codec, payload) = packed.as_deref().map_or((Codec::Raw, bytes), |packed| (Codec::Zstd, packed));
-        let new_pack = if self.needs_pack() { PACK_OVERHEAD } else { 0 };
-        let cost = payload.len() as u64 + OVERHEAD + new_pack;
-        if !self.writer.take_on(key, cost)? {
+        let cost = payload.len() as u64 + OVERHEAD;
+        if !self.writer.take_on(key, cost, self.needs_pack())? {
             return Ok(Put::AlreadyThere);
         }
         // From here on others rely on it.

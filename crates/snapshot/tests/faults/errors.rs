@@ -38,7 +38,9 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
     lab.save("start");
     let mut quiet = Vec::new();
     let mut wrong = Vec::new();
-    for at in 0..5000 {
+    // A restore on a full disk is tried in several ways, each of them a capture: every ninth step of it is enough.
+    let stride = if operation == "restore" && errno == ENOSPC { 9 } else { 1 };
+    for at in (0..5000).step_by(stride) {
         lab.reset("start");
         failpoint::fail_from(at, errno);
         let result = child::operate(lab, operation);
@@ -335,9 +337,24 @@ fn really_full(mount: &Mount) {
             manager.gc().unwrap_or_else(|error| panic!("{when}: gc: {error}"));
         }
         assert_clean(&mut manager, &when);
-        // What cannot be captured cannot be restored over: the tree stays.
+        // What cannot be stored stays, and is named; the rest is restored.
         match manager.restore_to(0) {
-            Ok(_) => assert_same(&list(&lab.tree()), &old, &when),
+            Ok(restored) => {
+                let named = |path: &Path| {
+                    let path = lab.tree().join(path);
+                    restored
+                        .skipped
+                        .iter()
+                        .any(|one| path.starts_with(&one.path) || one.path.starts_with(&path))
+                        || restored.failed.iter().any(|one| path.starts_with(&one.path))
+                };
+                let is = list(&lab.tree());
+                let differs = is.iter().filter(|(name, item)| old.get(*name) != Some(item));
+                let unnamed: Vec<_> =
+                    differs.map(|(name, _)| name).filter(|name| !named(Path::new(name))).collect();
+                let gone = old.keys().find(|name| !is.contains_key(*name));
+                assert!(unnamed.is_empty() && gone.is_none(), "{when}: {unnamed:?} {gone:?}");
+            }
             Err(_) => assert_same(&list(&lab.tree()), &new, &when),
         }
         fs::remove_file(lab.tree().join("c")).ok();

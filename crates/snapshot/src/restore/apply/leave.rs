@@ -1,20 +1,55 @@
 //! Directories themselves: making them, and giving them the attributes they are left with.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Mode};
 
 use super::super::meta::{self, Handle, Has, Problems};
 use super::super::plan::{DirIndex, How, Leave, PlanDir};
-use super::super::put::NotDone;
-use super::super::{RestoreError, Why};
-use super::Work;
-use crate::diff::Aspects;
+use super::super::put::{NotDone, Place};
+use super::super::{RestoreError, RestoreOutcome, Why};
+use super::{Fd, Work};
+use crate::diff::{Aspects, EntryRef};
 use crate::dirs::open_dir;
 use crate::disk;
 
 impl Work<'_> {
+    /// It was emptied: it goes, and what belongs in its place comes.
+    pub(super) fn remove(
+        &self,
+        index: DirIndex,
+        old: &EntryRef,
+        then: Option<&EntryRef>,
+        parent: Option<&Fd>,
+        outcome: &mut RestoreOutcome,
+    ) -> Result<(), NotDone> {
+        let parent = if let Some(parent) = parent {
+            parent.clone()
+        } else {
+            let parent = self.plan.dirs[index].parent;
+            self.opened.get(parent, None).map_err(RestoreError::io("open its parent"))?
+        };
+        disk::step().map_err(RestoreError::io("remove it"))?;
+        match rustix::fs::unlinkat(&parent, old.name.as_bytes(), AtFlags::REMOVEDIR) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {
+                return Err(NotDone::Skipped(Why::HoldsOthers));
+            }
+            Err(errno) => return Err(RestoreError::io("remove it")(errno.into()).into()),
+        }
+        self.marks.own(self.plan, index);
+        if let Some(new) = then {
+            let mut problems = Vec::new();
+            let mut place = Place::new(parent.as_fd(), self.objects);
+            let created = self.create(new, &mut place, &mut problems);
+            self.report(index, None, problems, outcome);
+            created?;
+            self.marks.swapped(self.plan, index);
+        }
+        Ok(())
+    }
+
     /// Give a directory the attributes it is left with.
     pub(super) fn leave(
         &self,

@@ -130,7 +130,7 @@ impl World {
     }
 
     /// A refusal is right only where a count leaves no room beside what the writer `held` already.
-    fn judge(&self, error: &StoreError, held: u64, store: &Store) {
+    fn judge(error: &StoreError, held: u64, store: &Store) {
         let StoreError::OverBudget { needed, .. } = error else { panic!("{error}") };
         let balance = store.recount().unwrap().unwrap();
         let own = if store.quota.as_ref().unwrap().owner == Owner::Checkpoint { LIMIT / 2 } else { LIMIT };
@@ -174,7 +174,7 @@ proptest! {
                         Err(error) => {
                             let held = writer.spent();
                             drop(writer);
-                            world.judge(&error, held, &process.store);
+                            World::judge(&error, held, &process.store);
                         }
                     }
                 }

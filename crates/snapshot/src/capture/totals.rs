@@ -1,0 +1,47 @@
+//! What the roots of a capture add up to, and what it would take where it does not fit.
+
+use std::path::PathBuf;
+
+use super::CaptureError;
+use crate::cache::NewCache;
+use crate::coverage::{Cause, Coverage, Example};
+use crate::hash::ContentHash;
+use crate::scan::Counts;
+use crate::state::SnapshotState;
+
+/// What the roots add up to.
+#[derive(Default)]
+pub(super) struct Totals {
+    /// Bytes in files that did not fit.
+    pub(super) over_budget: u64,
+    /// Roots that are such a file.
+    pub(super) short_roots: Vec<Example>,
+    pub(super) state: SnapshotState,
+    pub(super) rules: Vec<Option<ContentHash>>,
+    pub(super) coverage: Coverage,
+    pub(super) counts: Counts,
+    pub(super) linked_outside: u64,
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+    /// New ones, to be saved when everything is stored.
+    pub(super) caches: Vec<(PathBuf, NewCache)>,
+}
+
+impl Totals {
+    /// An estimate of what all of it would take: what did not fit is taken to compress like what did.
+    pub(super) fn no_room(&self, spent: u64, more: u64) -> CaptureError {
+        let read = self.counts.read_bytes.max(1);
+        let missing = u128::from(self.over_budget) * u128::from(spent.min(read)) / u128::from(read);
+        // Where next to nothing was stored nothing is known of the rest.
+        let known = spent >= self.over_budget / 16;
+        let missing = if known { u64::try_from(missing).unwrap_or(u64::MAX) } else { self.over_budget };
+        let left_out = self.coverage.left_out.iter().find(|left_out| left_out.cause == Cause::OverBudget);
+        let examples = left_out.map(|left_out| left_out.examples.as_slice()).unwrap_or_default();
+        CaptureError::NoRoom {
+            needed: spent.saturating_add(missing).saturating_add(missing / 16).saturating_add(more),
+            files: left_out.map_or(0, |left_out| left_out.entries) + self.short_roots.len() as u64,
+            bytes: self.over_budget,
+            examples: self.short_roots.iter().chain(examples).map(|one| one.path.clone()).collect(),
+        }
+    }
+}
