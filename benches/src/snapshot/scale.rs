@@ -160,7 +160,9 @@ fn large_file_on(ground: &Ground, megabytes: usize, table: &mut Table) {
         _ => "constant memory",
     };
     table.push(Row::new(&what, time(copy), took, report.ms() / copy, goal));
-    changed.into_iter().for_each(|row| table.push(row));
+    for row in changed {
+        table.push(row);
+    }
 }
 
 /// What the next capture costs when four bytes of the file changed.

@@ -25,7 +25,7 @@ pub(crate) fn after(lab: &Lab, operation: &str, point: &Point) {
         }
     } else {
         goes_back(lab, &mut manager, 0, "old", &when);
-        for number in 1..u32::try_from(count).unwrap() {
+        for number in 1..count {
             is_whole_or_lost(lab, &mut manager, number, "new", &when);
         }
         // The history goes on, whatever was lost.
