@@ -209,13 +209,14 @@ fn the_oldest_of_each_go_until_it_fits() {
         std::fs::write(other.join("file"), noise(1 << 20, 100 + number)).unwrap();
         create(&mut manager, &other, &format!("other {number}"));
     }
-    let bound = Retention { max_bytes: 8 * MB, ..retention() };
+    // One megabyte of it is kept for restores on a full disk.
+    let bound = Retention { max_bytes: 9 * MB, ..retention() };
     let plan = manager.prune(&bound, true).unwrap();
-    assert!(plan.bytes_before > 12 * MB && plan.bytes_after <= 8 * MB && !plan.over_budget, "{plan:?}");
+    assert!(plan.bytes_before > 13 * MB && plan.bytes_after <= 9 * MB && !plan.over_budget, "{plan:?}");
     let pruned = manager.prune(&bound, false).unwrap();
     assert!(pruned.problems.is_empty() && !pruned.over_budget, "{pruned:?}");
     assert_eq!(pruned.removed, plan.removed);
-    assert!(disk(&world) <= 8 * MB, "{} of {}", disk(&world), 8 * MB);
+    assert!(disk(&world) <= 9 * MB, "{} of {}", disk(&world), 9 * MB);
     let reasons = |manager: &CheckpointManager, dir: &Path| -> Vec<String> {
         manager.list(dir).unwrap().into_iter().map(|one| one.reason).collect()
     };
@@ -252,9 +253,9 @@ fn sessions_and_checkpoints_share_one_store() {
     .unwrap();
     run.create_baseline().unwrap();
     create(&mut manager, &world.tree, "same");
-    let bound = Retention { max_bytes: MB, ..retention() };
+    let bound = Retention { max_bytes: 2 * MB, ..retention() };
     let pruned = manager.prune(&bound, false).unwrap();
-    assert!(!pruned.over_budget && pruned.bytes_after < MB, "{pruned:?}");
+    assert!(!pruned.over_budget && pruned.bytes_after < 2 * MB, "{pruned:?}");
     manager.clear(None, false).unwrap();
     assert!(run.verify().unwrap().is_clean());
     // The other way round.

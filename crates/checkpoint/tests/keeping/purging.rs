@@ -90,7 +90,8 @@ fn clearing_takes_what_is_named_too() {
     assert!(matches!(manager.clear(Some(&world.tree), false), Err(CheckpointError::NoProject { .. })));
     let cleared = manager.clear(None, false).unwrap();
     assert_eq!(cleared.projects_removed, [other]);
-    assert!(cleared.bytes_after < 1 << 18, "{cleared:?}");
+    // A megabyte is kept for restores on a full disk.
+    assert!(cleared.bytes_after < (1 << 20) + (1 << 18), "{cleared:?}");
 }
 
 /// One pack is damaged: what is in it is named by checkpoint and path, everything else comes back.

@@ -98,6 +98,7 @@ fn what_cannot_fit_is_refused_by_name_and_costs_nobody_anything() {
         std::fs::write(neighbour.join("file"), noise(100_000, number)).unwrap();
         taken(manager.create(&neighbour, "one", &Origin::default()));
     }
+    world.write("small", "text");
     world.write("huge", noise(20 << 20, 7));
     let Ensured::Failed { error, .. } = manager.create(&world.tree, "huge", &Origin::default()) else {
         panic!("it cannot fit");
