@@ -457,8 +457,16 @@ fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), StoreError> {
     let written = pwrite_all(temp.as_fd(), bytes, 0)
         .map_err(files::failed("write", &root.path_of(&name)))
         .and_then(|()| root.rename(&name, root, file));
-    if written.is_err() {
-        root.unlink(&name)?;
+    match written {
+        // Another process took it for debris while the store was made: that one has the file in place, or we do it again.
+        Err(error) if error.is_not_found() => match root.stat(file)? {
+            Some(_) => Ok(()),
+            None => put_file(root, file, bytes),
+        },
+        Err(error) => {
+            root.unlink(&name)?;
+            Err(error)
+        }
+        Ok(()) => Ok(()),
     }
-    written
 }
