@@ -27,7 +27,9 @@ pub(crate) fn prepared(name: &str, prepare: impl FnOnce(&Path), body: impl FnOnc
     let dir = tempfile::Builder::new().prefix("laws-user-").tempdir_in("/tmp").unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let (program, place) = (dir.path().join("laws"), dir.path().join("place"));
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // A link where that works: a copy may still be open for writing in a child of another thread, and cannot be run then.
+    let own = std::env::current_exe().unwrap();
+    std::fs::hard_link(&own, &program).or_else(|_| std::fs::copy(&own, &program).map(drop)).unwrap();
     std::fs::create_dir(&place).unwrap();
     chown(&place, Some(USER), Some(USER)).unwrap();
     prepare(&place);

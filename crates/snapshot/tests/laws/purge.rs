@@ -122,22 +122,24 @@ fn shared_room_is_counted_once() {
     other.create_baseline().unwrap();
     let mine = |dir: &Path| dir.starts_with(base.join("projects"));
     let empty = shares(other.store(), &mine, &|_, _| false).unwrap();
-    assert!(empty.others >= 1 << 20 && empty.mine < 1 << 17, "{empty:?}");
+    // One megabyte is kept for restores on a full disk, and belongs to no session.
+    let kept = 1 << 20;
+    assert!(empty.others >= 1 << 20 && empty.mine < kept + (1 << 17), "{empty:?}");
 
     let mut project = shared(&base.join("projects/one"), &store, &world.tree);
     project.create_baseline().unwrap();
     let same = shares(project.store(), &mine, &|_, _| false).unwrap();
-    assert!(same.mine < 1 << 17, "what the other has costs nothing: {same:?}");
+    assert!(same.mine < kept + (1 << 17), "what the other has costs nothing: {same:?}");
     world.write("mine", noise(2 << 20, 2));
     world.write("large", noise(6 << 20, 3));
     project.create_incremental().unwrap();
     let more = shares(project.store(), &mine, &|_, _| false).unwrap();
-    assert!((8 << 20..9 << 20).contains(&more.mine), "{more:?}");
+    assert!((kept + (8 << 20)..kept + (9 << 20)).contains(&more.mine), "{more:?}");
     assert_eq!(more.mine + more.others, project.store().usage().unwrap().total());
 
     // Without its second snapshot it would need nothing of its own.
     let less = shares(project.store(), &mine, &|_, id| *id == SnapshotId::Number(1)).unwrap();
-    assert!(less.live < 1 << 17 && more.live > 8 << 20, "{less:?} {more:?}");
+    assert!(less.live < kept + (1 << 17) && more.live > 8 << 20, "{less:?} {more:?}");
 
     // The other one goes: what it alone had is collected, what both had is the project's.
     drop(other);
