@@ -2,7 +2,7 @@
 //!
 //! The record is what publishes: a manifest that it does not name was never taken, whatever lies in the folder, and one
 //! that differs from what it names is refused. It is replaced as a whole, so a crash leaves the old or the new one.
-//! A record that is damaged all the same is rebuilt from the manifests ([`rebuild`]).
+//! A record that is damaged all the same is rebuilt from the manifests (`rebuild`).
 
 mod kept;
 pub(crate) mod rebuild;

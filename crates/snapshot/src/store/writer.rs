@@ -46,7 +46,7 @@ pub struct WriteOptions {
     /// How much of the budget is kept from large files.
     pub spare_large: u64,
     /// Large files on this device that do not fit are only hashed: they can be moved into the store later
-    /// ([`Store::take_in`]).
+    /// (`Store::take_in`).
     pub defer_on: Option<(u32, u32)>,
 }
 
