@@ -19,7 +19,7 @@ use super::large::{Shape, folder_name, name_of, parse_name};
 use super::spans::{Piece, span};
 use super::{Key, ObjectKind, Store};
 
-/// Chosen by measuring: half a megabyte on average makes the list of a large file as small as the chunk that changed.
+/// Half a megabyte on average makes the list of a large file as small as the chunk that changed.
 const LEAST: usize = 128 << 10;
 const AVERAGE: usize = 512 << 10;
 const MOST: usize = 2 << 20;
