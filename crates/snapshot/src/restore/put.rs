@@ -49,7 +49,7 @@ pub(super) struct Place<'a> {
 }
 
 /// From this many steps in one directory on, a temporary name costs more than making a file without a name. In a large
-/// directory of ext4 each name takes a search of its own: one file of 300,000 costs half of what it costs with a
+/// directory of ext4 each name takes a search of its own: one file of 300,000 costs less than with a
 /// temporary name in the same directory. In a small directory it is the other way round.
 const MANY: usize = 2048;
 
