@@ -93,6 +93,16 @@ pub(crate) fn sweep_temps(dir: &Path, prefix: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether there are temporary files in `dir`.
+pub(crate) fn has_temps(dir: &Path) -> io::Result<bool> {
+    for entry in std::fs::read_dir(dir)? {
+        if is_temp(entry?.file_name().as_encoded_bytes()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether [`replace`] gave this name to what it had not put in place yet.
 pub(crate) fn is_temp(name: &[u8]) -> bool {
     name.windows(TEMP_MARK.len()).any(|part| part == TEMP_MARK.as_bytes())

@@ -26,6 +26,8 @@ mod flips;
 mod forged;
 #[path = "faults/full.rs"]
 mod full;
+#[path = "faults/fuse.rs"]
+mod fuse;
 #[path = "faults/kill.rs"]
 mod kill;
 #[path = "faults/lab.rs"]

@@ -18,7 +18,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> World {
-        let dir = tempfile::Builder::new().prefix("checkpoint-").tempdir().unwrap();
+        World::within(&std::env::temp_dir())
+    }
+
+    /// In a temporary folder below another one.
+    pub(crate) fn within(base: &Path) -> World {
+        let dir = tempfile::Builder::new().prefix("checkpoint-").tempdir_in(base).unwrap();
         let mut world = World::at(&dir.path().canonicalize().unwrap());
         world.dir = Some(dir);
         world

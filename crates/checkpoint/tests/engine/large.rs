@@ -1,5 +1,7 @@
 //! Files beyond the limit, histories that were thinned out, projects that are months old.
 
+use std::path::Path;
+
 use nono_checkpoint::{Choice, Config, Ensured, Origin};
 use nono_snapshot::Cause;
 
@@ -108,10 +110,10 @@ fn pass(milliseconds: u64) {
 }
 
 /// A file that was changed after the project's first checkpoint is not read for ever. (The clock cannot be turned: the
-/// record is, which says when it began.)
+/// record is, which says when it began.) On the disk: in memory nothing tells of a write through a mapping.
 #[test]
 fn a_cost_that_follows_change_also_in_an_old_project() {
-    let world = World::new();
+    let world = World::within(Path::new(env!("CARGO_TARGET_TMPDIR")));
     world.write("a", "1");
     world.create();
     let folder = nono_checkpoint::project::folder_of(&world.host, &world.tree);

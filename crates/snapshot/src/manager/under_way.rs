@@ -118,9 +118,11 @@ impl SnapshotManager {
 
     /// Wait for restores of others that are running on our roots, and complete those that were cut off.
     pub(super) fn complete_others(&mut self) -> Result<(), SnapshotError> {
-        if !self.notes_dir().is_dir() {
+        let dir = self.notes_dir();
+        if !dir.is_dir() {
             return Ok(());
         }
+        sweep(&dir)?;
         for other in self.notes_of_others()? {
             let session = Session::new(&other.session);
             if !other.session.is_dir() {
@@ -195,6 +197,15 @@ fn resolve(store: &Path, session: &Path) -> PathBuf {
         (Some(Component::ParentDir), Some(state)) => state.join(parts.as_path()),
         _ => session.to_owned(),
     }
+}
+
+/// Remove what was left by those who were cut off while they wrote a note. Whoever writes one right now has the lock.
+fn sweep(dir: &Path) -> Result<(), SnapshotError> {
+    if file::has_temps(dir).map_err(io_error(dir))? {
+        let _alone = lock(&dir.join(LOCK))?;
+        file::sweep_temps(dir, "").map_err(io_error(dir))?;
+    }
+    Ok(())
 }
 
 /// Held for as long as a note is checked and written.

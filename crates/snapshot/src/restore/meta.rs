@@ -69,9 +69,19 @@ impl Handle<'_> {
 
     pub(super) fn set_mtime(self, time: Time) -> io::Result<()> {
         disk::step()?;
-        let mtime = Timespec { tv_sec: time.seconds, tv_nsec: i64::from(time.nanos) };
-        let times =
-            Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: mtime };
+        self.set_times(Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, time)?;
+        let stat = self.stat()?;
+        if is_mtime(&stat, time) {
+            return Ok(());
+        }
+        // FUSE file systems of libfuse 2 report success and do nothing, unless both times are given.
+        let atime = Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec.cast_signed() };
+        self.set_times(atime, time)
+    }
+
+    fn set_times(self, last_access: Timespec, time: Time) -> io::Result<()> {
+        let last_modification = Timespec { tv_sec: time.seconds, tv_nsec: i64::from(time.nanos) };
+        let times = Timestamps { last_access, last_modification };
         let done = match self {
             Handle::Open(fd) => rustix::fs::futimens(fd, &times),
             Handle::Path(fd) => rustix::fs::utimensat(CWD, proc_path(fd), &times, AtFlags::empty()),
@@ -110,6 +120,10 @@ impl Handle<'_> {
         };
         len.is_ok_and(|len| found.get(..len) == Some(value))
     }
+}
+
+pub(super) fn is_mtime(stat: &Stat, time: Time) -> bool {
+    stat.st_mtime == time.seconds && stat.st_mtime_nsec == u64::from(time.nanos)
 }
 
 /// Access control lists that a new file gets from its directory.

@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Stat};
 
 use super::displace;
+use super::meta::is_mtime;
 use super::open::{open_path, open_top};
 use super::plan::{DirIndex, How, Leave, RestorePlan, Step};
 use super::{Failed, RestoreError, RestoreOutcome};
@@ -90,9 +91,9 @@ fn is_as(stat: &Stat, entry: &Entry) -> bool {
     };
     let is_link = matches!(entry.kind, Kind::Symlink { .. });
     let mode = is_link || stat.st_mode & 0o7777 == u32::from(entry.meta.mode);
-    let time =
-        stat.st_mtime == entry.meta.mtime.seconds && stat.st_mtime_nsec == u64::from(entry.meta.mtime.nanos);
-    size && mode && time && displace::kind_of(stat) == displace::expected_kind(&entry.kind)
+    size && mode
+        && is_mtime(stat, entry.meta.mtime)
+        && displace::kind_of(stat) == displace::expected_kind(&entry.kind)
 }
 
 /// Every directory of a plan, opened beneath the one its root stands in.

@@ -74,6 +74,20 @@ impl Mount {
         Some(Mount { mounted: vec![at.clone()], at, _dir: dir })
     }
 
+    /// A folder seen through FUSE, by a program on libfuse 2: no flags for renames, times only in pairs.
+    pub(crate) fn fuse() -> Option<Mount> {
+        if !allowed() {
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (below, at) = (dir.path().join("below"), dir.path().join("mounted"));
+        fs::create_dir(&below).unwrap();
+        fs::create_dir(&at).unwrap();
+        mount(Command::new("bindfs").arg(&below).arg(&at))?;
+        let at = at.canonicalize().unwrap();
+        Some(Mount { mounted: vec![at.clone()], at, _dir: dir })
+    }
+
     /// An overlay on the disk's own filesystem; `lower` is filled before it is mounted.
     pub(crate) fn overlay(lower: impl FnOnce(&Path)) -> Option<Mount> {
         if !allowed() {
@@ -95,12 +109,13 @@ impl Mount {
 }
 
 fn mount(command: &mut Command) -> Option<()> {
-    let output = command.output().unwrap();
-    if !output.status.success() {
-        skip(&format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)));
-        return None;
-    }
-    Some(())
+    let why = match command.output() {
+        Ok(output) if output.status.success() => return Some(()),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    skip(&format!("{command:?}: {why}"));
+    None
 }
 
 /// The filesystem as the kernel has it, written to the disk.

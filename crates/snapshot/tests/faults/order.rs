@@ -1,12 +1,13 @@
 //! What survives a loss of power: every pack, index, large object and manifest was synced, with its name, before the
-//! record that calls its snapshot durable was put in place. A trace of the system calls tells.
+//! record that calls its snapshot durable was put in place; and so was everything written since, before a file that a
+//! durable snapshot needed was removed. A trace of the system calls tells.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::child;
-use crate::lab::{Lab, files, run, skip};
+use crate::lab::{Lab, run, skip};
 use crate::trees::make_old;
 
 /// What is known of the disk after some calls.
@@ -18,6 +19,7 @@ struct Disk {
     synced: BTreeSet<PathBuf>,
     /// Folders with names that are not on the disk, and such a name.
     names: BTreeMap<PathBuf, PathBuf>,
+    present: BTreeSet<PathBuf>,
 }
 
 impl Disk {
@@ -28,6 +30,7 @@ impl Disk {
 
     fn named(&mut self, path: &Path) {
         self.names.insert(path.parent().unwrap().to_owned(), path.to_owned());
+        self.present.insert(path.to_owned());
     }
 
     fn sync(&mut self, path: &Path) {
@@ -44,7 +47,23 @@ impl Disk {
                 set.remove(to);
             }
         }
+        self.present.remove(from);
         self.named(to);
+    }
+
+    fn link(&mut self, from: &Path, to: &Path) {
+        for set in [&mut self.unsynced, &mut self.synced] {
+            if set.contains(from) {
+                set.insert(to.to_owned());
+            }
+        }
+        self.named(to);
+    }
+
+    fn remove(&mut self, path: &Path) {
+        self.present.remove(path);
+        self.unsynced.remove(path);
+        self.synced.remove(path);
     }
 }
 
@@ -97,18 +116,18 @@ fn data_before_the_record_that_names_it() {
     let lab = Lab::at(dir.path());
     make_old(&lab.tree());
     let log = lab.base.join("log");
-    let trace = "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2,linkat,link,openat,mkdir,mkdirat,write,pwrite64,writev,pwritev,copy_file_range,ftruncate";
+    let trace = "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2,linkat,link,unlink,unlinkat,openat,mkdir,mkdirat,write,pwrite64,writev,pwritev,copy_file_range,ftruncate";
     let arguments = ["-f", "-y", "-qq", "-s", "4096", "-o", log.to_str().unwrap(), "-e", trace];
     run(&mut child::under("strace", &arguments, &lab, "baseline+settle"));
     assert!(lab.manager().unwrap().load_manifest(0).unwrap().durable, "settled, and not durable");
 
     let record = lab.session().join("record.json");
     let session = lab.session();
+    let stored = |path: &Path| path.extension().is_some_and(|kind| kind == "pack" || kind == "idx");
     let text = fs::read_to_string(&log).unwrap();
     let mut disk = Disk::default();
-    let mut published = 0;
-    let mut at_publication = Vec::new();
-    let mut syncs = 0;
+    let (mut published, mut removed, mut syncs) = (0, 0, 0);
+    let mut wrong = Vec::new();
     for line in calls(&text) {
         let Some((call, arguments)) = line.split_once('(') else { continue };
         if line.contains(" = -1 ") {
@@ -122,41 +141,49 @@ fn data_before_the_record_that_names_it() {
             }
             "write" | "pwrite64" | "writev" | "pwritev" | "ftruncate" => disk.written(paths[0].clone()),
             "copy_file_range" => disk.written(paths.last().unwrap().clone()),
-            "openat" if arguments.contains("O_CREAT") => disk.named(&paths[0]),
+            "openat" if arguments.contains("O_CREAT") && !disk.present.contains(&paths[0]) => {
+                disk.named(&paths[0])
+            }
             "mkdir" | "mkdirat" => disk.named(&paths[0]),
             "rename" | "renameat" | "renameat2" => {
                 if paths[1] == record {
                     published += 1;
-                    at_publication = not_durable(&disk, &session, &paths[0]);
+                    // The first one does not call anything durable.
+                    wrong = not_durable(&disk, &session, Some(&paths[0]));
                 }
                 disk.rename(&paths[0], &paths[1]);
+            }
+            "link" | "linkat" => disk.link(&paths[0], &paths[1]),
+            "unlink" | "unlinkat" => {
+                if published >= 2 && stored(&paths[0]) && paths[0].starts_with(session.join("store/packs")) {
+                    removed += 1;
+                    wrong.extend(not_durable(&disk, &session, None));
+                }
+                disk.remove(&paths[0]);
             }
             _ => {}
         }
     }
-    println!("{syncs} syncs, the record was published {published} times");
+    println!("{syncs} syncs, the record was published {published} times, {removed} files were replaced");
     assert!(
-        syncs > 5 && published >= 2,
-        "{syncs} syncs, {published} publications: the trace shows too little"
+        syncs > 5 && published >= 2 && removed >= 2,
+        "{syncs} syncs, {published} publications, {removed} removals: the trace shows too little"
     );
-    assert!(
-        at_publication.is_empty(),
-        "not on the disk when the record called it durable: {at_publication:#?}"
-    );
+    assert!(wrong.is_empty(), "not on the disk when something relied on it: {wrong:#?}");
     assert!(!disk.names.contains_key(&session), "the record's own name was not synced: {:?}", disk.names);
 }
 
-/// What of the store and the manifests is not safe when the record is put in place. All that is there at the end is
-/// looked at, since nothing of it is made later.
-fn not_durable(disk: &Disk, session: &Path, record: &Path) -> Vec<String> {
+/// What of the store and the manifests is not safe at this moment, when the record is put in place or a file is removed.
+fn not_durable(disk: &Disk, session: &Path, record: Option<&Path>) -> Vec<String> {
     let store = session.join("store");
     let mut wrong = Vec::new();
-    if !disk.synced.contains(record) {
+    if let Some(record) = record.filter(|record| !disk.synced.contains(*record)) {
         wrong.push(format!("{}: the record itself", record.display()));
     }
     let parts = [store.join("packs"), store.join("large"), session.join("snapshots")];
-    for path in parts.iter().flat_map(|part| files(part)) {
-        if !disk.synced.contains(&path) {
+    let within = |path: &&PathBuf| parts.iter().any(|part| path.starts_with(part) && *path != part);
+    for path in disk.present.iter().filter(within).filter(|path| !path.is_dir()) {
+        if !disk.synced.contains(path) {
             wrong.push(format!("{}: its bytes", path.display()));
         }
         let mut folder = path.parent().unwrap();

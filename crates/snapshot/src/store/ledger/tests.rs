@@ -135,11 +135,12 @@ impl World {
     fn judge(error: &StoreError, held: u64, store: &Store) {
         let StoreError::OverBudget { needed, .. } = error else { panic!("{error}") };
         let balance = store.recount().unwrap().unwrap();
-        let own = if store.quota.as_ref().unwrap().owner == Owner::Checkpoint { LIMIT / 2 } else { LIMIT };
-        let taken = if own == LIMIT { balance.committed } else { balance.checkpoints };
+        let short =
+            |taken: u64, limit: u64| taken + balance.reserved + held + needed + SLACK > limit - spare(limit);
+        let checkpoint = store.quota.as_ref().unwrap().owner == Owner::Checkpoint;
         assert!(
-            taken + balance.reserved + held + needed + SLACK > own - spare(own),
-            "refused {needed}: {balance:?} of {own}"
+            short(balance.committed, LIMIT) || checkpoint && short(balance.checkpoints, LIMIT / 2),
+            "refused {needed}, held {held}: {balance:?}"
         );
     }
 }

@@ -57,8 +57,12 @@ fn an_unpublished_writer_leaves_nothing() {
     let before = files(world.store.dir());
     let writer = world.store.writer(WriteOptions::default()).unwrap();
     let mut appender = writer.appender().unwrap();
-    appender.put(blob(b"one"), b"one").unwrap();
-    assert!(world.store.usage().unwrap().temporary > 0);
+    // More than waits in memory.
+    for at in 0..48_u8 {
+        let bytes = vec![at; 64 << 10];
+        appender.put(blob(&bytes), &bytes).unwrap();
+    }
+    assert!(world.store.usage().unwrap().temporary > 1 << 20);
     drop(appender);
     assert!(matches!(writer.publish(), Err(StoreError::Incomplete { .. })));
     let after: Vec<_> = files(world.store.dir()).into_iter().filter(|file| !file.ends_with("lock")).collect();
