@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use nono_snapshot::restore::Skipped;
-use nono_snapshot::{Change, Coverage, Observer, SnapshotId, SnapshotManager};
+use nono_snapshot::{Change, Changes, Coverage, Observer, SnapshotId, SnapshotManager};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -131,7 +131,7 @@ pub struct Choice {
 #[derive(Debug, Default)]
 pub struct Plan {
     pub project: PathBuf,
-    pub changes: Vec<Change>,
+    pub changes: Changes,
     /// Left as they are, with the reason.
     pub kept: Vec<Skipped>,
     pub merges: Vec<PathBuf>,
@@ -150,7 +150,7 @@ pub struct Plan {
 pub struct Outcome {
     pub project: PathBuf,
     pub checkpoint: Checkpoint,
-    pub changes: Vec<Change>,
+    pub changes: Changes,
     pub kept: Vec<Skipped>,
     pub failed: Vec<(PathBuf, String)>,
     pub merged: Vec<PathBuf>,

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::restore::Skipped;
-use nono_snapshot::{Change, ChangeCounts, ChangeType};
+use nono_snapshot::{ChangeCounts, ChangeType, Changes};
 use serde_json::{Value, json};
 
 use crate::rollback::changes::JsonText;
@@ -15,7 +15,7 @@ pub fn path(path: &Path) -> Value {
 }
 
 /// How many paths differ, by how they do.
-pub fn counts(changes: &[Change]) -> ChangeCounts {
+pub fn counts(changes: &Changes) -> ChangeCounts {
     changes.iter().fold(ChangeCounts::default(), |mut counts, change| {
         match change.change_type {
             ChangeType::Created => counts.created += 1,

@@ -171,21 +171,32 @@ fn same_content(a: &Kind, b: &Kind) -> bool {
 /// What changed from `a` to `b`, sorted by path. A directory that came or went is listed only when it was empty: its
 /// content says it otherwise. A directory that took the place of something else is a deletion and creations.
 pub fn diff(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Change>, ObjectError> {
+    let mut changes = Vec::new();
+    each_change(a, b, objects, &mut |change| changes.push(change))?;
+    sort(&mut changes);
+    Ok(changes)
+}
+
+/// The same, each change as it is found, in no order.
+pub fn each_change(
+    a: &SnapshotState,
+    b: &SnapshotState,
+    objects: &dyn Objects,
+    found: &mut dyn FnMut(Change),
+) -> Result<(), ObjectError> {
     let mut roots: Vec<(&RootState, &RootState)> =
         a.roots.iter().filter_map(|root| Some((root, b.root(&root.path)?))).collect();
     roots.sort_by(|x, y| x.0.path.cmp(&y.0.path));
-    let mut changes = Vec::new();
     for (a, b) in roots {
         let failed = |root: &RootState| matches!(root.content, RootContent::Failed(_));
         if failed(a) || failed(b) {
             continue;
         }
         let path = a.path.parent().unwrap_or(Path::new("/")).to_path_buf();
-        let mut list = Lister { path, frames: Vec::new(), changes: &mut changes };
+        let mut list = Lister { path, frames: Vec::new(), found };
         walk(a.content.entry(), b.content.entry(), Depth::Differences, objects, &mut list)?;
     }
-    sort(&mut changes);
-    Ok(changes)
+    Ok(())
 }
 
 /// By path; what went before what came in its place.
@@ -208,7 +219,7 @@ fn by_components(a: &Path, b: &Path) -> Ordering {
 struct Lister<'a> {
     path: PathBuf,
     frames: Vec<Below>,
-    changes: &'a mut Vec<Change>,
+    found: &'a mut dyn FnMut(Change),
 }
 
 /// A directory being looked into: the sides that it came or went on, as long as nothing was found in it.
@@ -220,7 +231,7 @@ struct Below {
 
 impl Lister<'_> {
     fn push(&mut self, change_type: ChangeType, old: Option<&Entry>, new: Option<&Entry>) {
-        self.changes.push(Change::between(self.path.clone(), change_type, old, new));
+        (self.found)(Change::between(self.path.clone(), change_type, old, new));
     }
 
     /// Both are there: what changed, and which of them is a directory that came or went.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use nono_snapshot::session::Recorded;
-use nono_snapshot::{Change, Next, RestoreOptions, SnapshotId};
+use nono_snapshot::{Change, Changes, Next, RestoreOptions, SnapshotId};
 
 use super::open::{Bounds, Open};
 use super::restore::random_id;
@@ -54,7 +54,7 @@ impl CheckpointManager {
         let mut outcome = Outcome {
             project: open.workdir().to_owned(),
             checkpoint: last.checkpoint.clone(),
-            changes: Vec::new(),
+            changes: Changes::default(),
             kept: Vec::new(),
             failed: Vec::new(),
             merged: Vec::new(),
@@ -91,7 +91,7 @@ impl CheckpointManager {
         if outcome.changes.is_empty() {
             return;
         }
-        let name = |change: &Change| {
+        let name = |change: Change| {
             let below = change.path.strip_prefix(&outcome.project).unwrap_or(&change.path);
             below.to_string_lossy().into_owned()
         };
@@ -205,7 +205,7 @@ impl Open {
     fn write_restore(
         &mut self,
         mut restore: Restore,
-        changes: &[Change],
+        changes: &Changes,
         counts: bool,
         whole: bool,
     ) -> Result<(), CheckpointError> {
@@ -224,7 +224,7 @@ impl Open {
     }
 
     /// What was restored is ours now, and neither the agent's doing nor somebody else's.
-    fn move_mark(&mut self, restore: &Restore, changes: &[Change]) -> Result<(), CheckpointError> {
+    fn move_mark(&mut self, restore: &Restore, changes: &Changes) -> Result<(), CheckpointError> {
         if !restore.marked {
             return Ok(());
         }
@@ -242,7 +242,7 @@ impl Open {
                 theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
             }
         }
-        for change in changes {
+        for change in changes.iter() {
             theirs.remove(&change.path);
         }
         if restore.undoes.is_some() {
@@ -325,7 +325,7 @@ impl Open {
             changed: changes.len(),
             kept,
         };
-        self.write_restore(restore, &changes, counts, true)?;
+        self.write_restore(restore, &changes.into(), counts, true)?;
         Ok(Some(completed))
     }
 }

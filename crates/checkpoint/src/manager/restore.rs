@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::restore::{ActionKind, RestorePlan, Skipped, Why};
-use nono_snapshot::{Change, RestoreOptions, Restored, SnapshotId};
+use nono_snapshot::{Changes, RestoreOptions, Restored, SnapshotId};
 
 use super::merging::Merging;
 use super::open::{Bounds, Open};
@@ -24,7 +24,7 @@ use crate::restores::{Restore, Scope, one_by_one};
 pub(super) struct Prepared {
     pub(super) line: Checkpoint,
     pub(super) options: RestoreOptions,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Changes,
     pub(super) kept: Vec<Skipped>,
     pub(super) merging: Merging,
     /// Changed by somebody else, and restored all the same.
@@ -125,7 +125,7 @@ impl Open {
             left_alone.extend(repositories.there.iter().cloned());
             options.except.extend(repositories.there);
         }
-        let changed: BTreeSet<PathBuf> = first.changes().into_iter().map(|change| change.path).collect();
+        let changed: BTreeSet<PathBuf> = first.changes().iter().map(|change| change.path).collect();
         if line.imported_from.is_some() {
             let removed = removed(&first);
             self.only_contents(&mut options, &changed, &removed);
@@ -304,7 +304,7 @@ fn outcome(open: &Open, prepared: &Prepared, restored: Restored, merged: Vec<Pat
     let mut outcome = Outcome {
         project: open.workdir().to_owned(),
         checkpoint: prepared.line.clone(),
-        changes: Vec::new(),
+        changes: Changes::default(),
         kept: prepared.merging.kept_after(&prepared.kept, &merged),
         failed: Vec::new(),
         merged,

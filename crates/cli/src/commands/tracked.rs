@@ -21,6 +21,8 @@ use crate::units::{bytes, count, seconds};
 pub(super) struct Told {
     silent: bool,
     everything: bool,
+    /// Somebody may look at what changed.
+    reviewed: bool,
     /// How far a snapshot is; gone when it is taken.
     bar: Mutex<Option<Bar>>,
 }
@@ -28,7 +30,8 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn new(common: &CommonArgs) -> Told {
         let bar = Mutex::new(if common.silent { None } else { Bar::new("snapshot of files") });
-        Told { silent: common.silent, everything: common.tracking.request().request.all, bar }
+        let everything = common.tracking.request().request.all;
+        Told { silent: common.silent, everything, reviewed: is_reviewed(common), bar }
     }
 }
 
@@ -40,6 +43,10 @@ impl RunObserver for Told {
         {
             bar.draw(files, 0);
         }
+    }
+
+    fn wants_list(&self) -> bool {
+        self.reviewed
     }
 
     fn baseline(&self, baseline: &Baseline<'_>) {
@@ -74,6 +81,10 @@ impl RunObserver for Told {
     }
 }
 
+fn is_reviewed(common: &CommonArgs) -> bool {
+    !common.silent && !common.tracking.no_rollback_prompt && message::can_ask()
+}
+
 /// The line after the run, and the review where somebody is there to look at it.
 pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs) {
     for warning in &report.warnings {
@@ -94,13 +105,13 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
             ));
         }
         Ok(_) if common.silent => {}
-        Ok(changes) if changes.items.is_empty() => {
+        Ok(changed) if changed.counts == ChangeCounts::default() => {
             message::line(&format!("session {}: nothing changed", report.id));
         }
-        Ok(changes) => {
-            let counts = counts(&changes.counts());
+        Ok(changed) => {
+            let counts = counts(&changed.counts);
             message::line(&format!("session {id}: {counts}; nono rollback show {id}", id = report.id));
-            if !common.tracking.no_rollback_prompt {
+            if let Some(changes) = changed.list.filter(|_| is_reviewed(common)) {
                 review(&report.id, changes, host, How { tui: !common.tracking.no_tui });
             }
         }
@@ -109,9 +120,6 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
 
 /// The command has run whatever comes of the review: what fails there is said, and changes no exit code.
 fn review(id: &str, changes: ChangeSet, host: &Host, how: How) {
-    if !message::can_ask() {
-        return;
-    }
     let catalogue = Catalogue::new(&host.context.state_dir);
     let opened = catalogue.find(id).and_then(|entry| {
         let author = author(&entry.metadata.command, host);

@@ -91,9 +91,9 @@ pub(super) fn plan(
     let name = |path: &Path| text::name(&set.shown(path));
     let hunks: BTreeMap<&Path, usize> =
         choice.hunks.iter().map(|(item, hunks)| (item.path.as_path(), hunks.len())).collect();
-    let change = |change: &Change| {
+    let change = |change: Change| {
         let part = hunks.get(change.path.as_path()).map(|count| format!(" ({})", several(*count, "hunk")));
-        Said::plain(format!("{} {}{}", deed(change), name(&change.path), part.unwrap_or_default()))
+        Said::plain(format!("{} {}{}", deed(&change), name(&change.path), part.unwrap_or_default()))
     };
     let mut said = vec![Said::title(format!("Restore to {}", point(&set.from)))];
     if plan.changes.is_empty() && plan.merges.is_empty() {

@@ -30,6 +30,14 @@ pub struct ChangeSet {
     pub items: Vec<Item>,
 }
 
+/// What a run changed.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    pub counts: ChangeCounts,
+    /// Where it was asked for.
+    pub list: Option<ChangeSet>,
+}
+
 /// One difference.
 #[derive(Clone, Debug, Serialize)]
 pub struct Item {
@@ -109,6 +117,35 @@ impl ChangeSet {
     /// The path below its root, for people; with several roots each begins with its root's name.
     pub fn shown(&self, path: &Path) -> PathBuf {
         names::below_root(&self.roots, path)
+    }
+}
+
+impl Changed {
+    /// Count what changed from one snapshot to another, and list it if that is wanted. Without a list a million changes
+    /// need no memory, unless renames have to be found among them.
+    pub(super) fn between(
+        manager: &SnapshotManager,
+        from: &SnapshotId,
+        to: &SnapshotId,
+        list: bool,
+    ) -> Result<Changed, RollbackError> {
+        if !list {
+            let mut counts = ChangeCounts::default();
+            manager.each_change(from, to, &mut |change| {
+                let count = match change.change_type {
+                    ChangeType::Created => &mut counts.created,
+                    ChangeType::Modified => &mut counts.modified,
+                    ChangeType::Deleted => &mut counts.deleted,
+                    ChangeType::PermissionsChanged => &mut counts.permissions_changed,
+                };
+                *count += 1;
+            })?;
+            if counts.created == 0 || counts.deleted == 0 {
+                return Ok(Changed { counts, list: None });
+            }
+        }
+        let set = ChangeSet::between(manager, from, to)?;
+        Ok(Changed { counts: set.counts(), list: list.then_some(set) })
     }
 }
 

@@ -93,7 +93,7 @@ impl RollbackSession {
     ) -> Result<HashMap<PathBuf, Change>, RollbackError> {
         let options = RestoreOptions { paths, force: true, ..RestoreOptions::default() };
         let plan = self.manager.plan_restore(&choice.snapshot, &options)?;
-        Ok(plan.changes().into_iter().map(|change| (change.path.clone(), change)).collect())
+        Ok(plan.changes().iter().map(|change| (change.path.clone(), change)).collect())
     }
 
     fn written(&self) -> Result<Written, RollbackError> {

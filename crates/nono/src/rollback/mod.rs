@@ -39,7 +39,7 @@ pub mod verify;
 pub(crate) mod watching;
 
 pub use catalogue::{Catalogue, RollbackSession, SessionEntry, SnapshotInfo, Status};
-pub use changes::{ChangeSet, Item, ItemKind};
+pub use changes::{ChangeSet, Changed, Item, ItemKind};
 pub use error::RollbackError;
 pub use later::Later;
 pub use nono_snapshot::{ChangeCounts, Checks};

@@ -47,7 +47,7 @@ impl RollbackSession {
         let paths = repositories.clone();
         let options =
             RestoreOptions { paths, except: scope.except.clone(), force: true, ..RestoreOptions::default() };
-        let mut changes = self.manager.plan_restore(target, &options)?.changes();
+        let mut changes = self.manager.plan_restore(target, &options)?.changes().to_vec();
         let mut others: Vec<PathBuf> = changes.iter().map(|change| change.path.clone()).collect();
         for base in bases {
             if others.is_empty() {
@@ -71,7 +71,7 @@ impl RollbackSession {
         paths: Vec<PathBuf>,
     ) -> Result<Vec<PathBuf>, RollbackError> {
         let plan = self.manager.plan_restore(base, options)?;
-        let changes = plan.changes();
+        let changes = plan.changes().to_vec();
         let changes: HashMap<&Path, &Change> =
             changes.iter().map(|change| (change.path.as_path(), change)).collect();
         let mut others = Vec::new();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nono_snapshot::node::Reason;
 use nono_snapshot::restore::{RestorePlan, Skipped};
-use nono_snapshot::{Cause, Change, RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager};
+use nono_snapshot::{Cause, Changes, RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager};
 
 use super::catalogue::RollbackSession;
 use super::changes::Item;
@@ -48,7 +48,7 @@ pub const CONTEXT: usize = 3;
 /// What a restore would do.
 #[derive(Debug, Default)]
 pub struct Plan {
-    pub changes: Vec<Change>,
+    pub changes: Changes,
     /// Everything that is done: also times and names of one file, which are no changes to people.
     pub steps: usize,
     /// Left as they are, with the reason.
@@ -72,7 +72,7 @@ pub struct Merge {
 pub struct Done {
     /// `nono rollback undo` takes it; none if nothing was changed.
     pub undo: Option<String>,
-    pub changes: Vec<Change>,
+    pub changes: Changes,
     pub kept: Vec<Skipped>,
     pub merged: Vec<Merge>,
     /// As in a [`Plan`].
@@ -170,7 +170,7 @@ impl RollbackSession {
         let Resolved { ours, hunks, merged, merges, kept, changes, notes } =
             self.resolve(choice, std::mem::take(&mut plan.kept))?;
         drop((ours, hunks, merged));
-        plan.changes.extend(changes);
+        plan.changes.extend(changes.into());
         plan.merges = merges;
         plan.still_executes = self.still_executing(&choice.snapshot, &kept)?;
         plan.kept = kept;

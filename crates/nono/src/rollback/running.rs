@@ -276,12 +276,12 @@ impl Work {
         self.manager.set_gaps(Gaps::Refuse);
         let how = Next { if_changed: true, first_rules: true, open_closed: false };
         let taken = self.manager.create_next(how);
-        if let Ok(Some((manifest, _))) = &taken {
+        if let Ok(Some(manifest)) = &taken {
             self.recorder.taken(manifest);
         }
         // Most of the time of a small snapshot is waiting for the disk to sync its record, which costs others little.
         let cost = cpu_time().saturating_sub(busy).max(began.elapsed() / 4);
-        (taken.map(|taken| taken.map(|(manifest, _)| manifest)), cost)
+        (taken, cost)
     }
 
     /// This snapshot may be given up one day; and the time of some may have come.

@@ -25,7 +25,7 @@ use nono_snapshot::{
 use nono_sys::{errno, process};
 
 use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
-use super::changes::ChangeSet;
+use super::changes::Changed;
 use super::error::RollbackError;
 use super::live::Live;
 use super::recorder::Recorder;
@@ -78,7 +78,7 @@ pub struct RollbackReport {
     pub made_uncovered: Vec<Example>,
     pub snapshots: u32,
     /// From the baseline to the end; an error where the final snapshot could not be taken.
-    pub changes: Result<ChangeSet, RollbackError>,
+    pub changes: Result<Changed, RollbackError>,
     /// What went wrong on the way and did not end the run.
     pub warnings: Vec<String>,
 }
@@ -303,9 +303,10 @@ impl Ending {
         watching: Watching,
         exit_code: Option<i32>,
         observer: SharedObserver,
+        list: bool,
     ) -> RollbackReport {
         self.metadata.end(exit_code);
-        let changes = self.last(watching, observer);
+        let changes = self.last(watching, observer, list);
         let Ending { catalogue, session_dir, metadata, settings, baseline, live, room, mut warnings, .. } =
             self;
         // While it is live, this session is not one of those that go.
@@ -328,7 +329,12 @@ impl Ending {
         }
     }
 
-    fn last(&mut self, watching: Watching, observer: SharedObserver) -> Result<ChangeSet, RollbackError> {
+    fn last(
+        &mut self,
+        watching: Watching,
+        observer: SharedObserver,
+        list: bool,
+    ) -> Result<Changed, RollbackError> {
         let mut manager = if let Some(Watched { manager, metadata, problems }) = watching.stop() {
             self.warnings.extend(problems);
             self.metadata.checkpoints = metadata.checkpoints;
@@ -343,12 +349,12 @@ impl Ending {
         let (room, warnings) = (&self.room, &mut self.warnings);
         let taken = room.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
         manager.observe(());
-        if let Ok(Some((manifest, _))) = &taken
+        if let Ok(Some(manifest)) = &taken
             && let Some(gaps) = room::gaps(&manifest.coverage)
         {
             self.warnings.push(format!("in the last snapshot: {gaps}"));
         }
-        if let Ok(Some((manifest, _))) = &taken {
+        if let Ok(Some(manifest)) = &taken {
             self.metadata.final_snapshot = Some(manifest.number);
             self.recorder.taken(manifest);
             // Whatever it comes to, the record is closed.
@@ -358,9 +364,8 @@ impl Ending {
                 Err(error) => self.warnings.push(error.to_string()),
             }
         }
-        let last = taken.as_ref().ok().and_then(Option::as_ref).map(|(manifest, _)| manifest);
-        self.take_in_log(last);
-        let changes = self.close(manager);
+        self.take_in_log(taken.as_ref().ok().and_then(Option::as_ref));
+        let changes = self.close(manager, list);
         taken?;
         changes
     }
@@ -383,7 +388,7 @@ impl Ending {
     }
 
     /// Write the record: with what changed, if that can be told.
-    fn close(&mut self, manager: SnapshotManager) -> Result<ChangeSet, RollbackError> {
+    fn close(&mut self, manager: SnapshotManager, list: bool) -> Result<Changed, RollbackError> {
         let record = manager.session().record().map_err(SnapshotError::from)?.unwrap_or_default();
         let numbered = record.snapshots.iter().filter(|one| matches!(one.snapshot(), SnapshotId::Number(_)));
         self.metadata.merkle_roots = numbered.map(|one| one.merkle_root).collect();
@@ -393,10 +398,10 @@ impl Ending {
         let catalogue = self.catalogue.clone();
         let session = RollbackSession { entry, manager, catalogue, recovered: None, running: true };
         let last = SnapshotId::Number(self.metadata.final_snapshot.unwrap_or(0));
-        let changes = session.changes(&SnapshotId::Number(0), &last);
+        let changes = Changed::between(&session.manager, &SnapshotId::Number(0), &last, list);
         // Without a last snapshot nothing is known of the end, which is not the same as nothing changed.
         let known = changes.as_ref().ok().filter(|_| self.metadata.final_snapshot.is_some());
-        self.metadata.changes = known.map(ChangeSet::counts);
+        self.metadata.changes = known.map(|changed| changed.counts);
         session.manager.save_session_metadata(&self.metadata)?;
         seals::seal(&self.catalogue, &self.metadata.session_id, &self.session_dir)?;
         changes

@@ -34,7 +34,7 @@ impl RollbackSession {
             let mut kept = std::mem::take(&mut plan.kept);
             plan.absorb(&self.manager.plan_restore(&step.safety, &options)?);
             let unchanged = self.take_unchanged(&step.safety, &scope, &since, &mut plan.kept)?;
-            plan.changes.extend(unchanged.changes);
+            plan.changes.extend(unchanged.changes.into());
             plan.kept.append(&mut kept);
         }
         plan.notes.extend(self.manager.take_completed().iter().map(ToString::to_string));

@@ -239,6 +239,10 @@ pub trait RunObserver: Send + Sync {
     fn capturing(&self, files: u64);
     /// The baseline is taken, and the command is about to start.
     fn baseline(&self, baseline: &Baseline<'_>);
+    /// Whether the report lists what changed; else it is only counted.
+    fn wants_list(&self) -> bool {
+        true
+    }
     /// Whether an end is wanted: of the first capture, and of the command of a [`Guest`]. Asked a few times a second.
     fn cancelled(&self) -> bool {
         false

@@ -44,7 +44,7 @@ fn edits_after_the_end_survive_and_when_forced_come_back_exactly() {
     let plan = session.plan(&RestoreChoice::everything()).unwrap();
     let conflicts = names(&world, plan.kept.iter().map(|skipped| &skipped.path));
     assert_eq!(conflicts, ["both", "made", "own", "removed", "untouched"]);
-    assert_eq!(names(&world, plan.changes.iter().map(|change| &change.path)), ["command"]);
+    assert_eq!(names(&world, plan.changes.to_vec().iter().map(|change| &change.path)), ["command"]);
     assert_eq!(world.tree(), edited);
 
     let done = session.restore(&RestoreChoice::everything()).unwrap();
@@ -167,7 +167,7 @@ fn texts_are_merged_and_what_does_not_merge_is_kept() {
     let again = session.restore(&RestoreChoice::everything()).unwrap();
     assert!(kept(&world, &again).contains(&"clean".to_owned()));
     let plan = session.plan_undo(None).unwrap();
-    assert_eq!(names(&world, plan.changes.iter().map(|change| &change.path)), ["clean"]);
+    assert_eq!(names(&world, plan.changes.to_vec().iter().map(|change| &change.path)), ["clean"]);
     assert!(plan.kept.is_empty(), "{plan:?}");
     let undone = session.undo(None).unwrap();
     assert!(undone.kept.is_empty(), "{undone:?}");
@@ -256,7 +256,7 @@ fn hunks_are_taken_back_one_by_one() {
     };
 
     let plan = session.plan(&hunk(1)).unwrap();
-    assert_eq!(names(&world, plan.changes.iter().map(|change| &change.path)), ["text"]);
+    assert_eq!(names(&world, plan.changes.to_vec().iter().map(|change| &change.path)), ["text"]);
     assert_eq!(world.tree(), after);
     let done = session.restore(&hunk(1)).unwrap();
     assert!(kept(&world, &done).is_empty());

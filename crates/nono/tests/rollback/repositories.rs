@@ -66,7 +66,7 @@ fn a_look_at_a_repository_does_not_make_it_somebody_elses() {
     let mut session = world.open(&id);
     let plan = session.plan(&RestoreChoice::everything()).unwrap();
     assert!(plan.kept.is_empty() && plan.still_executes.is_empty(), "{plan:?}");
-    let mut changed = names(&world, plan.changes.iter().map(|change| &change.path));
+    let mut changed = names(&world, plan.changes.to_vec().iter().map(|change| &change.path));
     changed.retain(|path| !path.contains("objects"));
     changed.sort();
     assert_eq!(changed, [".git/hooks/pre-commit", ".git/index", "notes", "readme", "src/main.rs"]);
@@ -172,7 +172,10 @@ fn of_a_repository_that_was_looked_at_only_what_is_chosen_is_restored() {
 
     let only = RestoreChoice { paths: vec![hook.clone()], ..RestoreChoice::everything() };
     let plan = session.plan(&only).unwrap();
-    assert_eq!(names(&world, plan.changes.iter().map(|change| &change.path)), [".git/hooks/pre-commit"]);
+    assert_eq!(
+        names(&world, plan.changes.to_vec().iter().map(|change| &change.path)),
+        [".git/hooks/pre-commit"]
+    );
     let done = session.restore(&only).unwrap();
     assert!(done.kept.is_empty(), "{done:?}");
     assert!(!hook.exists() && world.read(".git/config").contains("evil"));

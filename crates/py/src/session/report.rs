@@ -306,8 +306,8 @@ impl SessionReport {
     /// What it changed, where it was tracked and the final snapshot could be taken; else None.
     #[getter]
     fn changes(&self) -> Option<SessionChanges> {
-        let set = self.tracked()?.changes.as_ref().ok()?;
-        Some(SessionChanges { set: set.clone() })
+        let set = self.tracked()?.changes.as_ref().ok()?.list.clone()?;
+        Some(SessionChanges { set })
     }
 
     /// What the first snapshot holds and does not hold, where the run was tracked.

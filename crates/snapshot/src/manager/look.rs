@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Manifest, SnapshotError, SnapshotManager};
-use crate::diff::{Change, diff};
+use crate::diff::{Change, diff, each_change};
 use crate::hash::ContentHash;
 use crate::manifest::SnapshotId;
 use crate::node::Entry;
@@ -40,6 +40,19 @@ impl SnapshotManager {
         let from = self.whole(&record, from)?;
         let to = self.whole(&record, to)?;
         Ok(diff(&from.state, &to.state, &StoreObjects::new(&self.store))?)
+    }
+
+    /// The same, each change as it is found, in no order: a list of all may be larger than everything else.
+    pub fn each_change(
+        &self,
+        from: &SnapshotId,
+        to: &SnapshotId,
+        found: &mut dyn FnMut(Change),
+    ) -> Result<(), SnapshotError> {
+        let record = self.recorded()?;
+        let from = self.whole(&record, from)?;
+        let to = self.whole(&record, to)?;
+        Ok(each_change(&from.state, &to.state, &StoreObjects::new(&self.store), found)?)
     }
 
     /// What a snapshot holds at this path (absolute); nothing where it was not there or was left out.

@@ -74,13 +74,13 @@ impl SnapshotManager {
         self.publish_now(now)
     }
 
-    /// The same in another way. Nothing: none was taken, because nothing changed.
-    pub fn create_next(&mut self, how: Next) -> Result<Option<(Manifest, Vec<Change>)>, SnapshotError> {
+    /// The next snapshot in another way. Nothing: none was taken, because nothing changed.
+    pub fn create_next(&mut self, how: Next) -> Result<Option<Manifest>, SnapshotError> {
         let now = self.look_now(how)?;
         if how.if_changed && now.is_unchanged() {
             return Ok(None);
         }
-        self.publish_now(now).map(Some)
+        self.number_now(now).map(Some)
     }
 
     /// Capture what is there now, and decide later what becomes of it.

@@ -69,7 +69,7 @@ impl SnapshotManager {
 
     /// What a restore would change; nothing is touched.
     pub fn compute_restore_diff(&mut self, number: u32) -> Result<Vec<Change>, SnapshotError> {
-        Ok(self.plan_restore(&SnapshotId::Number(number), &RestoreOptions::default())?.changes())
+        Ok(self.plan_restore(&SnapshotId::Number(number), &RestoreOptions::default())?.changes().to_vec())
     }
 
     /// What a restore would do; nothing is touched.

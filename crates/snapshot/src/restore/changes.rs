@@ -1,4 +1,4 @@
-//! What a restore changed, as a list that is put together while it is read. A list of a million changes with their
+//! What a restore changes or changed, as a list that is put together while it is read. A list of a million changes with their
 //! paths and versions would be larger than the rest of the restore; the plan, which has it all, and one bit for each
 //! step that was done are enough.
 
@@ -7,17 +7,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use serde::{Serialize, Serializer};
+
 use super::plan::{DirIndex, How, Layout, Leave, Step};
 use crate::diff::{self, Change, ChangeType};
 
-/// The changes of a restore, in the order of their paths.
+/// The changes of a restore, in the order of their paths; those of several restores one after the other.
 #[derive(Clone, Default)]
 pub struct Changes {
     parts: Vec<Arc<Part>>,
 }
 
+enum Part {
+    Planned(Planned),
+    Listed(Vec<Change>),
+}
+
 /// The changes of one plan.
-struct Part {
+struct Planned {
     layout: Arc<Layout>,
     marks: Marks,
 }
@@ -46,6 +53,19 @@ impl Marks {
         let first = first.collect();
         let bits = std::iter::repeat_with(AtomicU64::default).take(next.div_ceil(64)).collect();
         Marks { first, bits, count: AtomicUsize::new(0) }
+    }
+
+    /// Everything in a plan.
+    fn all(layout: &Layout) -> Marks {
+        let marks = Marks::new(layout);
+        for (index, dir) in layout.dirs.iter().enumerate() {
+            marks.swapped(layout, index);
+            marks.own(layout, index);
+            for (at, step) in dir.steps.iter().enumerate() {
+                marks.step(index, at, &step);
+            }
+        }
+        marks
     }
 
     fn place(&self, dir: DirIndex, which: usize) -> Option<(&AtomicU64, u64)> {
@@ -86,11 +106,16 @@ impl Marks {
 
 impl Changes {
     pub(super) fn of(layout: Arc<Layout>, marks: Marks) -> Changes {
-        Changes { parts: vec![Arc::new(Part { layout, marks })] }
+        Changes { parts: vec![Arc::new(Part::Planned(Planned { layout, marks }))] }
+    }
+
+    /// Those of a plan that is carried out as a whole.
+    pub(super) fn planned(layout: &Arc<Layout>) -> Changes {
+        Changes::of(layout.clone(), Marks::all(layout))
     }
 
     pub fn len(&self) -> usize {
-        self.parts.iter().map(|part| part.marks.count.load(Ordering::Relaxed)).sum()
+        self.parts.iter().map(|part| part.len()).sum()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -109,6 +134,24 @@ impl Changes {
     /// Append those of a later restore.
     pub fn extend(&mut self, more: Changes) {
         self.parts.extend(more.parts);
+    }
+}
+
+impl From<Vec<Change>> for Changes {
+    fn from(list: Vec<Change>) -> Changes {
+        Changes { parts: vec![Arc::new(Part::Listed(list))] }
+    }
+}
+
+impl FromIterator<Change> for Changes {
+    fn from_iter<I: IntoIterator<Item = Change>>(list: I) -> Changes {
+        list.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+impl Serialize for Changes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }
 
@@ -146,6 +189,22 @@ impl PartialEq<Changes> for Vec<Change> {
 }
 
 impl Part {
+    fn len(&self) -> usize {
+        match self {
+            Part::Planned(planned) => planned.marks.count.load(Ordering::Relaxed),
+            Part::Listed(list) => list.len(),
+        }
+    }
+
+    fn iter(&self) -> Box<dyn Iterator<Item = Change> + '_> {
+        match self {
+            Part::Planned(planned) => planned.iter(),
+            Part::Listed(list) => Box::new(list.iter().cloned()),
+        }
+    }
+}
+
+impl Planned {
     fn iter(&self) -> Box<dyn Iterator<Item = Change> + '_> {
         let mut tops = self.layout.tops.clone();
         // Where a root stands in another, the one's paths are between the other's.
@@ -163,7 +222,7 @@ impl Part {
 
 /// Goes through a plan in the order of paths: at each directory, its steps and the directories in it by name.
 struct Walk<'a> {
-    part: &'a Part,
+    part: &'a Planned,
     tops: VecDeque<DirIndex>,
     frames: Vec<Frame>,
     ready: VecDeque<Change>,
@@ -209,7 +268,7 @@ impl Iterator for Walk<'_> {
     }
 }
 
-impl Part {
+impl Planned {
     /// What comes next in a directory.
     fn after(&self, frame: &mut Frame) -> Next {
         let dir = &self.layout.dirs[frame.dir];

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::changes::Changes;
 use super::steps::Steps;
 use super::{Note, Skipped};
 use crate::diff::{Aspects, Change, ChangeType, EntryRef, os_str};
@@ -243,15 +244,8 @@ impl RestorePlan {
     }
 
     /// What [`super::apply`] will change, as people see it, if nothing is in its way. Sorted by path.
-    pub fn changes(&self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        for (index, dir) in self.dirs.iter().enumerate() {
-            changes.extend(self.swap_change(index));
-            changes.extend(self.dir_change(index));
-            changes.extend(dir.steps.iter().filter_map(|step| self.step_change(index, &step)));
-        }
-        crate::diff::sort(&mut changes);
-        changes
+    pub fn changes(&self) -> Changes {
+        Changes::planned(&self.layout)
     }
 }
 

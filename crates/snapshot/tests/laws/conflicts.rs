@@ -28,7 +28,7 @@ fn restore(manager: &mut SnapshotManager, number: u32, options: &RestoreOptions)
     let (planned, changes) = (plan.skipped().to_vec(), plan.changes());
     let restored = manager.restore(&id, options).unwrap();
     assert!(restored.failed.is_empty(), "{:?}", restored.failed);
-    assert_eq!((&planned, &changes), (&restored.skipped, &restored.changes.to_vec()));
+    assert_eq!((&planned, &changes), (&restored.skipped, &restored.changes));
     restored
 }
 

@@ -89,7 +89,7 @@ fn closed_files_with_several_names() {
         for round in 0..8 {
             let how = nono_snapshot::Next { open_closed: true, if_changed: round > 0, first_rules: false };
             match manager.create_next(how).unwrap() {
-                Some((last, _)) => {
+                Some(last) => {
                     assert_eq!(left_out(&last, Cause::Unreadable), 0, "{:?}", last.coverage);
                     let files = last.files().unwrap();
                     let closed = files.values().filter(|file| file.permissions == 0).count();

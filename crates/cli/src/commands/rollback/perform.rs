@@ -99,6 +99,8 @@ pub(crate) fn perform(
         }
     }
     let done = if has_work(&plan) {
+        // A restore makes its own; two of a million files need not be in memory at once.
+        drop(plan);
         watched(&mut session, "restoring", |session| task.carry_out(session))?
     } else {
         crate::progress::Worked { value: nothing(plan), signal: None }

@@ -6,7 +6,7 @@ use nono::diagnostic::{escape, shown};
 use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan};
 use nono::shapes::counts;
 use nono::snapshot::restore::{Skipped, Why};
-use nono::snapshot::{Change, ChangeType};
+use nono::snapshot::{Change, ChangeType, Changes};
 
 use crate::units::grouped;
 
@@ -95,19 +95,15 @@ pub(super) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String
 }
 
 /// `bring back 3, change 1`, and each of them.
-pub(in crate::commands) fn would_change(
-    changes: &[Change],
-    below: &Below<'_>,
-    length: Length,
-) -> Vec<String> {
+pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let words = ["bring back", "change", "remove", "set permissions of"];
     let mut lines = vec![sentence(&counts(changes), &words)];
-    lines.extend(cut(changes, length, |change| change_line(change, below)));
+    lines.extend(cut_iter(changes.iter(), changes.len(), length, |change| change_line(&change, below)));
     lines
 }
 
 /// `brought back 3, changed 1`.
-pub(in crate::commands) fn did_change(changes: &[Change]) -> String {
+pub(in crate::commands) fn did_change(changes: &Changes) -> String {
     sentence(&counts(changes), &["brought back", "changed", "removed", "set permissions of"])
 }
 
@@ -194,11 +190,21 @@ with --merge text files are merged"
 }
 
 pub(in crate::commands) fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
+    cut_iter(list.iter(), list.len(), length, line)
+}
+
+/// The same of a list that is made while it is read.
+fn cut_iter<T>(
+    list: impl Iterator<Item = T>,
+    len: usize,
+    length: Length,
+    line: impl Fn(T) -> String,
+) -> Vec<String> {
     // One line more costs no more than the line that would stand for it.
-    let shown = if length == Length::All || list.len() <= SOME + 1 { list.len() } else { SOME };
-    let mut lines: Vec<String> = list[..shown].iter().map(|one| format!("  {}", line(one))).collect();
-    if shown < list.len() {
-        lines.push(format!("  ... and {} more (--dry-run shows all)", grouped((list.len() - shown) as u64)));
+    let shown = if length == Length::All || len <= SOME + 1 { len } else { SOME };
+    let mut lines: Vec<String> = list.take(shown).map(|one| format!("  {}", line(one))).collect();
+    if shown < len {
+        lines.push(format!("  ... and {} more (--dry-run shows all)", grouped((len - shown) as u64)));
     }
     lines
 }

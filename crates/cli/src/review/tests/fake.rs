@@ -10,7 +10,7 @@ use nono::rollback::{
     RollbackError, Segment, SnapshotInfo,
 };
 use nono::snapshot::diff::Version;
-use nono::snapshot::{Change, ChangeType, Coverage, SnapshotId};
+use nono::snapshot::{Change, ChangeType, Changes, Coverage, SnapshotId};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -192,7 +192,7 @@ impl Source for Fake {
         Ok(Done {
             still_executes: Vec::new(),
             undo: Some("undo-1".to_owned()),
-            changes: Vec::new(),
+            changes: Changes::default(),
             kept: Vec::new(),
             merged: Vec::new(),
             failed: Vec::new(),

@@ -89,7 +89,7 @@ impl Run {
     }
 
     fn finish(self) -> (tempfile::TempDir, RollbackReport) {
-        let report = self.ending.finish(self.watching, Some(0), Arc::new(()));
+        let report = self.ending.finish(self.watching, Some(0), Arc::new(()), true);
         assert!(report.warnings.is_empty(), "{:?}", report.warnings);
         (self.temp, report)
     }
@@ -120,7 +120,7 @@ fn what_joined_is_in_the_report_and_undone() {
         run.write(name, "by the command");
     }
     let (temp, report) = run.finish();
-    let changes = report.changes.unwrap().counts();
+    let changes = report.changes.unwrap().counts;
     assert_eq!((changes.modified, changes.created), (3, 1));
     assert_eq!(report.coverage.files, 3);
     let mut session = open(&temp);
@@ -158,7 +158,7 @@ fn many_join_at_once_and_while_snapshots_are_taken() {
         }
     });
     let (temp, report) = run.finish();
-    assert_eq!(report.changes.unwrap().counts().modified, 24);
+    assert_eq!(report.changes.unwrap().counts.modified, 24);
     open(&temp).restore(&RestoreChoice::everything()).unwrap();
     for name in &names {
         assert_eq!(fs::read_to_string(base(&temp).join(name)).unwrap(), "before", "{name}");
@@ -276,7 +276,7 @@ fn nothing_joins_what_somebody_restores() {
     let temp = prepared();
     let other = "20260101-000000-6";
     let (watching, ending) = tracking(&temp, other, "other", None).watch().unwrap();
-    ending.finish(watching, Some(0), Arc::new(()));
+    ending.finish(watching, Some(0), Arc::new(()), true);
     let (watching, ending) = tracking(&temp, ID, "project", None).watch().unwrap();
     let live = watching.live();
     let run = Run { temp, watching, ending, live };
