@@ -97,12 +97,8 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     sweeper.inspect(|sweeper| sweeper.sweep(trail.as_deref()));
     let rollback = tracked.map(|(watching, ending)| {
         let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
-        ending.finish(
-            watching,
-            ended,
-            Arc::new(Capturing::last(signals.clone(), observer.clone())),
-            observer.wants_list(),
-        )
+        let last = Arc::new(Capturing::last(signals.clone(), observer.clone()));
+        ending.finish(watching, ended, last, observer.wants_list())
     });
     let audit = trail.map(|trail| trail.report());
     let outcome = outcome?;
