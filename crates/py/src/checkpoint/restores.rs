@@ -50,7 +50,7 @@ impl From<Plan> for CheckpointPlan {
     fn from(plan: Plan) -> CheckpointPlan {
         CheckpointPlan {
             shape: shapes::plan(&plan),
-            changes: plan.changes.iter().map(CheckpointChange::of).collect(),
+            changes: plan.changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
             kept: kept(&plan.kept),
             merged: places(&plan.merges),
             turns_undone: plan.turns_undone,
@@ -131,7 +131,7 @@ impl From<Recorded> for RestoreOutcome {
             project: Place(project),
             not_covered: checkpoint.left_out,
             checkpoint: checkpoint.into(),
-            done: changes.iter().map(CheckpointChange::of).collect(),
+            done: changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
             kept: kept(&outcome.kept),
             failed: failed.into_iter().map(|(path, error)| (Place(path), error)).collect(),
             merged: places(&outcome.merged),
