@@ -142,7 +142,7 @@ fn data_before_the_record_that_names_it() {
             "write" | "pwrite64" | "writev" | "pwritev" | "ftruncate" => disk.written(paths[0].clone()),
             "copy_file_range" => disk.written(paths.last().unwrap().clone()),
             "openat" if arguments.contains("O_CREAT") && !disk.present.contains(&paths[0]) => {
-                disk.named(&paths[0])
+                disk.named(&paths[0]);
             }
             "mkdir" | "mkdirat" => disk.named(&paths[0]),
             "rename" | "renameat" | "renameat2" => {
