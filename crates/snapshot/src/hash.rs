@@ -9,8 +9,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
 
 /// Files larger than this are addressed by chunks.
 pub const CHUNKED_ABOVE: u64 = 1 << 30;
@@ -126,7 +126,7 @@ impl HashKind {
 
 /// SHA-256 of `bytes`, as the address of a small file.
 pub fn content_hash(bytes: &[u8]) -> ContentHash {
-    ContentHash(Sha256::digest(bytes).into())
+    ContentHash(digest(&ring::digest::digest(&SHA256, bytes)))
 }
 
 /// The address of a chunk of a large file: never that of a file, whatever the bytes are.
@@ -141,7 +141,31 @@ pub(crate) fn tagged(tag: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     for part in parts {
         hash.update(part);
     }
-    hash.finalize().into()
+    hash.finish()
+}
+
+/// SHA-256 in pieces.
+#[derive(Clone)]
+struct Sha256(Context);
+
+impl Sha256 {
+    fn new() -> Sha256 {
+        Sha256(Context::new(&SHA256))
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(self) -> [u8; 32] {
+        digest(&self.0.finish())
+    }
+}
+
+fn digest(digest: &ring::digest::Digest) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest.as_ref());
+    bytes
 }
 
 /// The address of content that comes in pieces. Its size must be known: it decides the kind.
@@ -318,7 +342,7 @@ impl ContentHasher {
             chunks.close_zeros(&mut self.plain);
         }
         let Outer { hash, trail } = self.plain;
-        Some((ContentHash(hash.finalize().into()), trail.map(Trail)))
+        Some((ContentHash(hash.finish()), trail.map(Trail)))
     }
 }
 
@@ -353,7 +377,7 @@ impl Chunks {
             }
             self.close_zeros(outer);
             outer.update([HASHED]);
-            outer.update(self.chunk.finalize_reset());
+            outer.update(std::mem::replace(&mut self.chunk, Sha256::new()).finish());
         }
         self.filled = 0;
         self.all_zero = true;
