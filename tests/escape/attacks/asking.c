@@ -52,14 +52,15 @@ static void *changer(void *of) {
     return NULL;
 }
 
-/* Until there were enough changes, and enough attempts ended either way; the last no is the verdict. */
+/* Until there were enough changes, and enough attempts ended either way, which takes seconds, and longer beside other work;
+ * the last no is the verdict. */
 _Noreturn static void run_race(struct race *race) {
     pthread_t thread;
     unsigned long got = 0, refused = 0;
     int last = EACCES;
     char line[128];
     need(-pthread_create(&thread, NULL, changer, race), "pthread_create");
-    for (double end = now() + 15; now() < end;) {
+    for (double end = now() + 60; now() < end;) {
         int fd = race->attempt(race);
         if (fd < 0) {
             last = errno, refused++;

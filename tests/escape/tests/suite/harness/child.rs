@@ -7,10 +7,10 @@ use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// `NONO_ESCAPE_LIMIT`, in seconds, is for those who want a long flood.
+/// Longer than an attack takes beside other work. `NONO_ESCAPE_LIMIT`, in seconds, is for those who want a long flood.
 fn limit() -> Duration {
     let wanted = std::env::var("NONO_ESCAPE_LIMIT").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(wanted.unwrap_or(20))
+    Duration::from_secs(wanted.unwrap_or(90))
 }
 const SIGSYS: i32 = 31;
 
