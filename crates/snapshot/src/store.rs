@@ -40,6 +40,7 @@ use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::hash::{ContentHash, TreeId};
 use error::StoreError as Error;
@@ -71,6 +72,11 @@ const LOCK: &str = "lock";
 const MAINTENANCE: &str = "maintenance";
 /// Locked, shared, by those who wait for the maintenance lock: settling makes way for them.
 const WANTED: &str = "wanted";
+/// Locked by a collection while it waits for those who write: whoever comes then lets it go first.
+const GATE: &str = "gate";
+/// How long that is at most: one who writes already and begins once more is himself waited for.
+const GATE_PATIENCE: Duration = Duration::from_secs(10);
+const GATE_POLL: Duration = Duration::from_millis(5);
 /// Locked by the process that settles after a run, and by the one that comes next.
 const SETTLER: &str = "settler";
 const NEXT_SETTLER: &str = "settler.next";
@@ -305,6 +311,26 @@ impl Store {
         let _wanted = if wait { Lock::take(&self.root, WANTED, false, true)? } else { None };
         Lock::take(&self.root, MAINTENANCE, true, wait)?
             .ok_or_else(|| Error::Busy { path: self.root.path_of(MAINTENANCE) })
+    }
+
+    /// Keep all writers out. Those who are there are waited for, and those who come meanwhile wait: a stream of them, each
+    /// sharing the lock with the one before, would never let go of it.
+    fn exclude_writers(&self, wait: bool) -> Result<Lock, StoreError> {
+        let _gate = if wait { Lock::take(&self.root, GATE, true, true)? } else { None };
+        Lock::take(&self.root, LOCK, true, wait)?.ok_or_else(|| Error::Busy { path: self.root.path_of(LOCK) })
+    }
+
+    /// The lock that all writers share.
+    fn share_with_writers(&self) -> Result<Lock, StoreError> {
+        let start = Instant::now();
+        while self.root.stat(GATE)?.is_some()
+            && Lock::take(&self.root, GATE, false, false)?.is_none()
+            && start.elapsed() < GATE_PATIENCE
+        {
+            std::thread::sleep(GATE_POLL);
+        }
+        Lock::take(&self.root, LOCK, false, true)?
+            .ok_or_else(|| Error::Busy { path: self.root.path_of(LOCK) })
     }
 
     /// Whether somebody waits for the maintenance lock.

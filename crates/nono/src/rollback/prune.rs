@@ -62,7 +62,7 @@ impl Catalogue {
             let over_budget = retention.max_bytes.is_some_and(|max| bytes > max);
             return Ok(Pruned { bytes_before: bytes, bytes_after: bytes, over_budget, ..Pruned::default() });
         }
-        let _alone = if dry_run { None } else { Some(self.lock(false)?) };
+        let alone = if dry_run { None } else { Some(self.lock(false)?) };
         let bytes = self.usage()?;
         let mut pruned = Pruned { bytes_before: bytes, bytes_after: bytes, ..Pruned::default() };
         let (mut sessions, _) = self.list()?;
@@ -75,6 +75,8 @@ impl Catalogue {
         for entry in now {
             self.remove(entry, &mut pruned);
         }
+        // Sessions may begin and end while a collection waits for those who write.
+        drop(alone);
         let over = |pruned: &Pruned| retention.max_bytes.is_some_and(|max| pruned.bytes_after > max);
         // A collection looks at all there is, so it is worth it only where something went, or room is needed.
         let mut freed = true;
@@ -87,7 +89,9 @@ impl Catalogue {
             if !freed || !over(&pruned) {
                 break;
             }
+            let alone = self.lock(false)?;
             self.remove(entry, &mut pruned);
+            drop(alone);
             freed = self.collect(&mut pruned)?;
         }
         pruned.over_budget = over(&pruned);

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use super::error::{Problem, StoreError};
-use super::files::{Fsyncs, Lock};
+use super::files::Fsyncs;
 use super::large::{Shape, parse_name};
 use super::pack::Pack;
 use super::rewrite::{How, Watch, remove_packs, rewrite};
-use super::{Key, LOCK, ObjectKind, Store};
+use super::{Key, ObjectKind, Store};
 
 /// Packs with less live bytes than this, in percent, are rewritten.
 const WORTH: u64 = 70;
@@ -75,8 +75,7 @@ impl Store {
         E: From<StoreError>,
     {
         let _one = self.maintain(wait)?;
-        let lock = Lock::take(&self.root, LOCK, true, wait)?;
-        let _alone = lock.ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })?;
+        let _alone = self.exclude_writers(wait)?;
         let live = mark(self)?;
         Ok(self.sweep(&live, worth)?)
     }

@@ -104,8 +104,7 @@ impl Store {
                 lock.share(&self.root, LOCK)?;
                 lock
             }
-            None => Lock::take(&self.root, LOCK, false, true)?
-                .ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })?,
+            None => self.share_with_writers()?,
         };
         if self.old_format.swap(false, Ordering::SeqCst) {
             super::write_format(&self.root)?;

@@ -1,5 +1,7 @@
 //! Packs: round trips, sharing, budgets, merging.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use proptest::prelude::*;
 
 use super::super::index::{About, Entry, Index, encode};
@@ -221,6 +223,35 @@ fn without_waiting_a_collection_is_busy() {
     assert!(matches!(busy, StoreError::Busy { .. }), "until what refers to it is written down");
     drop(published);
     other.gc_with(false, |_| Ok::<_, StoreError>(|_| false)).unwrap();
+}
+
+/// Each writer begins before the one before it ends, so that somebody always has the lock.
+#[test]
+fn a_collection_gets_its_turn_in_a_stream_of_writers() {
+    let world = World::new();
+    let (over, stores) = (AtomicBool::new(false), [world.again(), world.again(), world.again()]);
+    let (collected, done) = std::sync::mpsc::channel();
+    let collector = world.again();
+    std::thread::scope(|scope| {
+        for store in &stores {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    let writer = store.writer(WriteOptions::default()).unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    drop(writer.publish().unwrap());
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..3 {
+                collector.gc(&|_| true).unwrap();
+            }
+            collected.send(()).unwrap();
+        });
+        let done = done.recv_timeout(std::time::Duration::from_secs(60));
+        over.store(true, Ordering::SeqCst);
+        assert!(done.is_ok(), "it never gets the lock");
+    });
 }
 
 #[test]
