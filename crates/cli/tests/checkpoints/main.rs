@@ -18,6 +18,8 @@ mod repositories;
 mod round;
 #[path = "../world/said.rs"]
 mod said;
+#[path = "../world/settled.rs"]
+mod settled;
 mod sweeps;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../world/mod.rs"]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::kit::Kit;
 use crate::oracle::same;
+use crate::settled::settled;
 
 #[test]
 fn never_more_than_the_most() {
@@ -93,6 +94,11 @@ fn projects(kit: &Kit) -> std::path::PathBuf {
 #[test]
 fn damage_is_named_and_the_rest_is_served() {
     let kit = Kit::project();
+    kit.take();
+    settled(&kit.world);
+    // As long as this is held, packs stay as they are written.
+    let next = fs::File::open(kit.world.path("state/store/settler.next")).unwrap();
+    next.lock().unwrap();
     kit.bare("head -c 400000 /dev/urandom > first");
     let first = kit.take();
     kit.bare("rm first; head -c 400000 /dev/urandom > second");
@@ -101,7 +107,8 @@ fn damage_is_named_and_the_rest_is_served() {
     // A byte of what only the first has.
     let mut packs = Vec::new();
     files(&kit.world.path("state/store"), &mut packs);
-    packs.retain(|path| fs::metadata(path).unwrap().len() >= 400_000);
+    let is_pack = |path: &std::path::PathBuf| path.extension().is_some_and(|kind| kind == "pack");
+    packs.retain(|path| is_pack(path) && fs::metadata(path).unwrap().len() >= 400_000);
     packs.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
     let oldest = packs.first().expect("a pack of the first");
     let mut bytes = fs::read(oldest).unwrap();

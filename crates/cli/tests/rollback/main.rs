@@ -16,6 +16,8 @@ mod live;
 mod oracle;
 #[path = "../world/said.rs"]
 mod said;
+#[path = "../world/settled.rs"]
+mod settled;
 mod settles;
 mod shortage;
 mod stress;

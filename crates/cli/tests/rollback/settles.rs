@@ -1,16 +1,10 @@
 //! What a short run leaves to be done: a process of its own makes the store small and durable, and nobody notices it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::kit::{Kit, wait_for};
-
-/// Processes that run this world's program.
-fn processes(kit: &Kit) -> Vec<PathBuf> {
-    let program = kit.world.path("bin/nono");
-    let all = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    all.filter(|process| fs::read_link(process.join("exe")).is_ok_and(|exe| exe == program)).collect()
-}
+use crate::settled::settled;
 
 fn bytes(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -29,7 +23,7 @@ fn a_store_is_small_and_durable_soon_after_a_short_run() {
     kit.run("true").ok();
     let packs = kit.world.path("state/store/packs");
     wait_for("a small store", || (bytes(&packs) * 100 < size * 35).then_some(()));
-    wait_for("the end of what made it small", || processes(&kit).is_empty().then_some(()));
+    settled(&kit.world);
     let record = fs::read_to_string(kit.session().join("record.json")).unwrap();
     assert!(!record.contains("\"durable\":false"), "{record}");
     kit.bare("rm -r 1 2");
@@ -44,6 +38,6 @@ fn what_settles_ends_when_the_state_goes() {
     kit.run("true").ok();
     // Moved away, its names lead nowhere any more.
     fs::rename(kit.world.path("state/store"), kit.world.path("state/other")).unwrap();
-    wait_for("the end", || processes(&kit).is_empty().then_some(()));
+    settled(&kit.world);
     assert!(!kit.world.path("state/store").exists(), "nothing is made again");
 }

@@ -8,6 +8,9 @@ use nono_snapshot::failpoint::Cut;
 
 use crate::lab::{Lab, run, scratch, skip};
 
+/// The image that each cut begins with.
+const START: &str = "start";
+
 const JOB: &str = "NONO_POWER_JOB";
 const BASE: &str = "NONO_POWER_BASE";
 const SWEEP: &str = "NONO_POWER_SWEEP";
@@ -58,6 +61,7 @@ fn encode(check: bool, operation: &str, point: Point) -> String {
 
 pub(crate) struct Disk {
     dir: tempfile::TempDir,
+    copies: std::cell::Cell<u64>,
 }
 
 /// Unmounted when it goes.
@@ -80,9 +84,9 @@ impl Disk {
             skip("mounting needs root");
             return None;
         }
-        let disk = Disk { dir: scratch() };
+        let disk = Disk { dir: scratch(), copies: std::cell::Cell::new(0) };
         std::fs::create_dir(disk.at_path()).unwrap();
-        let image = disk.image("start");
+        let image = disk.image(START);
         std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
         let made = Command::new("mkfs.ext4").args(["-q", "-F", "-J", "size=4"]).arg(&image).output();
         match made {
@@ -92,7 +96,7 @@ impl Disk {
                 return None;
             }
         }
-        let tried = disk.mount_command("start").output().unwrap();
+        let tried = disk.mount_command(START).output().unwrap();
         if !tried.status.success() {
             skip(&format!("mount: {}", String::from_utf8_lossy(&tried.stderr)));
             return None;
@@ -109,6 +113,17 @@ impl Disk {
 
     fn image(&self, name: &str) -> PathBuf {
         self.dir.path().join(format!("{name}.img"))
+    }
+
+    /// A copy of an image, as a file of its own: a sandbox elsewhere on the machine may have the other one mounted still, as
+    /// it was when its namespace was made, and the kernel would give that one again for the same file.
+    fn copy(&self, of: &str) -> String {
+        let copy = format!("copy-{}", self.copies.replace(self.copies.get() + 1));
+        run(Command::new("cp").arg("--sparse=always").arg(self.image(of)).arg(self.image(&copy)));
+        if of != START {
+            std::fs::remove_file(self.image(of)).unwrap();
+        }
+        copy
     }
 
     fn mount_command(&self, image: &str) -> Command {
@@ -131,9 +146,8 @@ impl Disk {
 
     /// Do it, lose the power at this point, look after the reboot. Whether there was such a point, or what is wrong.
     pub(crate) fn cut(&self, operation: &str, point: Point) -> Result<bool, String> {
-        let (start, now) = (self.image("start"), self.image("now"));
-        run(Command::new("cp").arg("--sparse=always").arg(start).arg(now));
-        let mounted = self.mount("now");
+        let now = self.copy(START);
+        let mounted = self.mount(&now);
         let output = self.child(false, operation, point);
         if matches!(point, Point::Step(..)) && output.status.success() {
             // Threads share the work differently each time, and it was done in fewer steps.
@@ -143,8 +157,11 @@ impl Disk {
             return Err(format!("{operation}, {point:?}: the power was not cut: {}", text(&output)));
         }
         drop(mounted);
-        let _mounted = self.mount("now");
+        let now = self.copy(&now);
+        let mounted = self.mount(&now);
         let output = self.child(true, operation, point);
+        drop(mounted);
+        std::fs::remove_file(self.image(&now)).unwrap();
         let fine = output.status.success();
         if fine { Ok(true) } else { Err(format!("{operation}, {point:?}:\n{}", text(&output))) }
     }
@@ -158,8 +175,7 @@ impl Disk {
     }
 
     fn steps(&self, operation: &str) -> u64 {
-        run(Command::new("cp").arg("--sparse=always").arg(self.image("start")).arg(self.image("now")));
-        let _mounted = self.mount("now");
+        let _mounted = self.mount(&self.copy(START));
         let output = self.child(false, operation, Point::None);
         assert!(output.status.success(), "{operation}: {}", text(&output));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
