@@ -302,11 +302,11 @@ pub fn current_mask() -> libc::sigset_t {
     }
 }
 
-/// Let everything else go before the calling thread. On Linux a thread has a priority of its own, and so do those that
-/// it starts. Failing that, it stays as it was.
-pub fn lowest_priority() {
-    // SAFETY: 0 is the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+/// Give this thread a third of the share that others have. Not the lowest priority: whoever ends it waits for it, which on a
+/// busy machine would take most of a minute.
+pub fn low_priority() {
+    // SAFETY: it takes numbers.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
 }
 
 /// Give memory that was freed back to the system. Allocators keep it for the next time, which may be hours away.

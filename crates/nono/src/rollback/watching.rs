@@ -103,7 +103,7 @@ struct Watch {
 
 impl Watch {
     fn turn(&mut self, baseline: Manifest) -> Result<(), SnapshotError> {
-        process::lowest_priority();
+        process::low_priority();
         let failed = |source| SnapshotError::from(CaptureError::Io { path: "inotify".into(), source });
         let head_start = HEAD_START.min(self.interval);
         if wait::poll(&[Some((self.stops.as_fd(), false))], Some(head_start)).map_err(failed)?[0] {

@@ -1,4 +1,4 @@
-//! Syncing and then compressing after a snapshot, beside everything else and at the lowest priority. It can be ended
+//! Syncing and then compressing after a snapshot, beside everything else and at a low priority. It can be ended
 //! between any two files, and is when the manager goes: the next one goes on.
 
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl SnapshotManager {
         let (store, session) = (self.store.clone(), self.session.clone());
         let cancel = self.background.cancel.clone();
         let work = move || {
-            lowest_priority();
+            low_priority();
             settle(&store, &session, &|| cancel.load(Ordering::Relaxed), &())
         };
         // Without a thread it is settled by the next operation that can.
@@ -64,7 +64,11 @@ impl SnapshotManager {
     }
 }
 
+/// A third of the share that others have. Not the lowest: whoever ends it waits for it, and on a busy machine a thread of the
+/// lowest priority takes most of a minute to get to the place where it notices.
+const LOW: i32 = 5;
+
 /// On Linux a thread has a priority of its own.
-fn lowest_priority() {
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19);
+fn low_priority() {
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOW);
 }
