@@ -75,8 +75,9 @@ impl Catalogue {
         for entry in now {
             self.remove(entry, &mut pruned);
         }
-        // Sessions may begin and end while a collection waits for those who write.
-        drop(alone);
+        // By number all is decided now, and sessions may begin and end while a collection waits for those who write. By
+        // size nobody else may prune meanwhile: each would take one session more than is needed.
+        let _alone = alone.filter(|_| retention.max_bytes.is_some());
         let over = |pruned: &Pruned| retention.max_bytes.is_some_and(|max| pruned.bytes_after > max);
         // A collection looks at all there is, so it is worth it only where something went, or room is needed.
         let mut freed = true;
@@ -89,9 +90,7 @@ impl Catalogue {
             if !freed || !over(&pruned) {
                 break;
             }
-            let alone = self.lock(false)?;
             self.remove(entry, &mut pruned);
-            drop(alone);
             freed = self.collect(&mut pruned)?;
         }
         pruned.over_budget = over(&pruned);
