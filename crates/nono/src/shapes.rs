@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::restore::Skipped;
-use nono_snapshot::{ChangeCounts, ChangeType, Changes};
+use nono_snapshot::{ChangeCounts, Changes};
 use serde_json::{Value, json};
 
 use crate::rollback::changes::JsonText;
@@ -16,15 +16,9 @@ pub fn path(path: &Path) -> Value {
 
 /// How many paths differ, by how they do.
 pub fn counts(changes: &Changes) -> ChangeCounts {
-    changes.iter().fold(ChangeCounts::default(), |mut counts, change| {
-        match change.change_type {
-            ChangeType::Created => counts.created += 1,
-            ChangeType::Modified => counts.modified += 1,
-            ChangeType::Deleted => counts.deleted += 1,
-            ChangeType::PermissionsChanged => counts.permissions_changed += 1,
-        }
-        counts
-    })
+    let mut counts = ChangeCounts::default();
+    changes.iter().for_each(|change| counts.add(change.change_type));
+    counts
 }
 
 /// Left as they are.

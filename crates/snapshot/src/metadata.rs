@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, Example};
+use crate::diff::ChangeType;
 use crate::hash::{ContentHash, MerkleRoot};
 use crate::paths;
 use crate::time;
@@ -149,4 +150,16 @@ pub struct ChangeCounts {
     pub deleted: u64,
     pub permissions_changed: u64,
     pub renamed: u64,
+}
+
+impl ChangeCounts {
+    pub fn add(&mut self, change: ChangeType) {
+        let count = match change {
+            ChangeType::Created => &mut self.created,
+            ChangeType::Modified => &mut self.modified,
+            ChangeType::Deleted => &mut self.deleted,
+            ChangeType::PermissionsChanged => &mut self.permissions_changed,
+        };
+        *count += 1;
+    }
 }

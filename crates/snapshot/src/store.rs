@@ -72,9 +72,10 @@ const LOCK: &str = "lock";
 const MAINTENANCE: &str = "maintenance";
 /// Locked, shared, by those who wait for the maintenance lock: settling makes way for them.
 const WANTED: &str = "wanted";
-/// Locked by a collection while it waits for those who write: whoever comes then lets it go first.
+/// Locked by a collection while it waits for writers: those who come then let it go first.
 const GATE: &str = "gate";
-/// How long that is at most: one who writes already and begins once more is himself waited for.
+/// How long they do. Bounded, because a process that writes already and begins a second time would wait for a collection
+/// that waits for it.
 const GATE_PATIENCE: Duration = Duration::from_secs(10);
 const GATE_POLL: Duration = Duration::from_millis(5);
 /// Locked by the process that settles after a run, and by the one that comes next.

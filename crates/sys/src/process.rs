@@ -302,10 +302,12 @@ pub fn current_mask() -> libc::sigset_t {
     }
 }
 
-/// Give this thread a third of the share that others have. Not the lowest priority: whoever ends it waits for it, which on a
-/// busy machine would take most of a minute.
+/// Give the calling thread a third of the share of the processor that others have. On Linux a thread has a priority of its
+/// own, and so do those that it starts. Failing that, it stays as it was.
+///
+/// Not the lowest priority: the end of such a thread is waited for, and on a busy machine that took most of a minute.
 pub fn low_priority() {
-    // SAFETY: it takes numbers.
+    // SAFETY: 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
 }
 

@@ -131,15 +131,7 @@ impl Changed {
     ) -> Result<Changed, RollbackError> {
         if !list {
             let mut counts = ChangeCounts::default();
-            manager.each_change(from, to, &mut |change| {
-                let count = match change.change_type {
-                    ChangeType::Created => &mut counts.created,
-                    ChangeType::Modified => &mut counts.modified,
-                    ChangeType::Deleted => &mut counts.deleted,
-                    ChangeType::PermissionsChanged => &mut counts.permissions_changed,
-                };
-                *count += 1;
-            })?;
+            manager.each_change(from, to, &mut |change| counts.add(change.change_type))?;
             if counts.created == 0 || counts.deleted == 0 {
                 return Ok(Changed { counts, list: None });
             }

@@ -56,19 +56,10 @@ impl SnapshotManager {
         let (store, session) = (self.store.clone(), self.session.clone());
         let cancel = self.background.cancel.clone();
         let work = move || {
-            low_priority();
+            nono_sys::process::low_priority();
             settle(&store, &session, &|| cancel.load(Ordering::Relaxed), &())
         };
         // Without a thread it is settled by the next operation that can.
         self.background.thread = std::thread::Builder::new().name("nono-settle".to_owned()).spawn(work).ok();
     }
-}
-
-/// A third of the share that others have. Not the lowest: whoever ends it waits for it, and on a busy machine a thread of the
-/// lowest priority takes most of a minute to get to the place where it notices.
-const LOW: i32 = 5;
-
-/// On Linux a thread has a priority of its own.
-fn low_priority() {
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOW);
 }

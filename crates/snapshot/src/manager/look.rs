@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Manifest, SnapshotError, SnapshotManager};
-use crate::diff::{Change, diff, each_change};
+use crate::diff::{Change, each_change, sort};
 use crate::hash::ContentHash;
 use crate::manifest::SnapshotId;
 use crate::node::Entry;
@@ -36,10 +36,10 @@ impl SnapshotManager {
 
     /// What changed from one snapshot to another.
     pub fn diff(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
-        let record = self.recorded()?;
-        let from = self.whole(&record, from)?;
-        let to = self.whole(&record, to)?;
-        Ok(diff(&from.state, &to.state, &StoreObjects::new(&self.store))?)
+        let mut changes = Vec::new();
+        self.each_change(from, to, &mut |change| changes.push(change))?;
+        sort(&mut changes);
+        Ok(changes)
     }
 
     /// The same, each change as it is found, in no order: a list of all may be larger than everything else.

@@ -1,6 +1,6 @@
-//! What a restore changes or changed, as a list that is put together while it is read. A list of a million changes with their
-//! paths and versions would be larger than the rest of the restore; the plan, which has it all, and one bit for each
-//! step that was done are enough.
+//! What a restore changes or changed, as a list that is put together while it is read. A list of a million changes with
+//! their paths and versions would be larger than the rest of the restore; the plan, which has it all, and one bit for
+//! each step that was done are enough.
 
 use std::collections::VecDeque;
 use std::fmt;
