@@ -1,6 +1,7 @@
 //! Secrets on the command line are in no file of nono's.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use crate::kit::Kit;
@@ -28,18 +29,28 @@ GITHUB_TOKEN={5}|curl -H 'X-Api-Key: {6}' https://example.org|{7}",
 
 /// The files below a folder in which one of the secrets stands.
 fn found(dir: &Path, secrets: &[&str]) -> Vec<String> {
+    loop {
+        match search(dir, secrets) {
+            // A pack is replaced by a smaller one at any time: what was listed then has another name, and is looked at there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found.unwrap(),
+        }
+    }
+}
+
+fn search(dir: &Path, secrets: &[&str]) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let (path, kind) = (entry.as_ref().unwrap().path(), entry.unwrap().file_type().unwrap());
+    for entry in fs::read_dir(dir)? {
+        let (path, kind) = (entry.as_ref().unwrap().path(), entry?.file_type()?);
         if kind.is_dir() {
-            found.extend(self::found(&path, secrets));
+            found.extend(search(&path, secrets)?);
         } else if kind.is_file() {
-            let bytes = fs::read(&path).unwrap();
+            let bytes = fs::read(&path)?;
             let has = |secret: &&&str| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
             found.extend(secrets.iter().find(has).map(|secret| format!("{}: {secret}", path.display())));
         }
     }
-    found
+    Ok(found)
 }
 
 #[test]

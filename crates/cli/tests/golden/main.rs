@@ -15,6 +15,8 @@ mod audit_kit;
 mod checkpoints_kit;
 mod process;
 mod sessions;
+#[path = "../world/settled.rs"]
+mod settled;
 mod world;
 
 mod approval;

@@ -5,6 +5,7 @@ use std::fs;
 use snapbox::str;
 
 use crate::sessions::Sessions;
+use crate::settled::settled;
 
 #[test]
 fn good_ones() {
@@ -87,6 +88,8 @@ fn damaged_content() {
     let sessions = Sessions::new();
     sessions.world.file("work/file", "before\n");
     sessions.run("echo 1 > file");
+    // Later the pack would be replaced, and its damage with it.
+    settled(&sessions.world);
     let packs = fs::read_dir(sessions.world.path("state/store/packs")).unwrap();
     let packs =
         packs.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "pack"));
