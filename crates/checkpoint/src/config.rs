@@ -17,6 +17,10 @@ pub struct Config {
     pub max_total_size_mb: u64,
     /// Larger files are taken only where the file system can share their data.
     pub max_file_size_mb: u64,
+    /// What becomes of files that git ignores: nothing else keeps them.
+    pub ignored: Ignored,
+    /// A folder that git ignores is left out, by name, if it holds more than this.
+    pub max_ignored_folder_mb: u64,
     /// Of a project; 0 is no limit.
     pub max_files: u64,
     pub auto_prune: bool,
@@ -24,6 +28,15 @@ pub struct Config {
     pub retention_days: u32,
     pub delete_orphans: bool,
     pub min_interval_hours: u32,
+}
+
+/// Whether files that git ignores are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ignored {
+    #[default]
+    Capture,
+    LeaveOut,
 }
 
 impl Default for Config {
@@ -34,6 +47,8 @@ impl Default for Config {
             max_snapshots: 20,
             max_total_size_mb: 500,
             max_file_size_mb: 10,
+            ignored: Ignored::Capture,
+            max_ignored_folder_mb: 100,
             max_files: 0,
             auto_prune: true,
             retention_days: 7,

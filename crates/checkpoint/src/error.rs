@@ -27,6 +27,8 @@ pub enum CheckpointError {
     NoTurn { turn: String, project: PathBuf },
     #[error("{} is not below {}", path.display(), project.display())]
     Outside { path: PathBuf, project: PathBuf },
+    #[error("{} is a part of a git repository, which is restored as a whole", path.display())]
+    PartOfRepository { path: PathBuf, git: PathBuf },
     #[error("{} has more than max_files = {max} files", project.display())]
     TooManyFiles { project: PathBuf, max: u64 },
     #[error("{name:?} cannot be a checkpoint's name: {why}")]

@@ -37,7 +37,7 @@ pub mod unprotected;
 pub mod usage;
 pub mod verify;
 
-pub use config::Config;
+pub use config::{Config, Ignored};
 pub use error::CheckpointError;
 pub use history::{Checkpoint, CheckpointId, Stats};
 pub use manager::{

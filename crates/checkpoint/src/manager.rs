@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use nono_snapshot::restore::Skipped;
-use nono_snapshot::{Change, Changes, Coverage, Observer, SnapshotId, SnapshotManager};
+use nono_snapshot::{Change, Changes, Coverage, Lost, Observer, SnapshotId, SnapshotManager};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -44,6 +44,8 @@ pub struct CheckpointManager {
     who: Origin,
     /// No project is found outside of these, where there are any.
     within: Option<Vec<PathBuf>>,
+    /// What stands in projects for a while and is nono's own.
+    own: Vec<PathBuf>,
     watcher: Option<Watcher>,
     /// Restores of killed processes that were completed on the way, until somebody asks.
     completed: Mutex<Vec<Completed>>,
@@ -143,6 +145,8 @@ pub struct Plan {
     pub repositories: Vec<PathBuf>,
     /// How much the checkpoint does not hold, and a restore does not touch.
     pub not_covered: u64,
+    /// What it does not hold and is gone or changed: no restore brings it back.
+    pub lost: Vec<Lost>,
 }
 
 /// What a restore did. Machine-readable as it is.
@@ -153,6 +157,8 @@ pub struct Outcome {
     pub changes: Changes,
     pub kept: Vec<Skipped>,
     pub failed: Vec<(PathBuf, String)>,
+    /// What the checkpoint does not hold and is gone or changed: no restore brings it back.
+    pub lost: Vec<Lost>,
     pub merged: Vec<PathBuf>,
     pub turns_undone: Vec<String>,
     /// Nothing told the agent's changes from a person's: all of them went back.
@@ -240,6 +246,7 @@ impl CheckpointManager {
             taken,
             who,
             within: None,
+            own: Vec::new(),
             watcher: None,
             completed: Mutex::default(),
             pruned: Mutex::default(),
@@ -276,6 +283,13 @@ impl CheckpointManager {
     #[must_use]
     pub fn within(mut self, folders: Vec<PathBuf>) -> CheckpointManager {
         self.within = Some(folders);
+        self
+    }
+
+    /// Leave these out of every checkpoint: they are nono's own, wherever they stand.
+    #[must_use]
+    pub fn without(mut self, own: Vec<PathBuf>) -> CheckpointManager {
+        self.own = own;
         self
     }
 

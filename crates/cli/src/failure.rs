@@ -223,6 +223,10 @@ impl From<RollbackError> for Failure {
             RollbackError::NothingToUndo { .. }
             | RollbackError::NoRestores
             | RollbackError::UndoneAlready { .. } => Failure::refused(text),
+            RollbackError::PartOfRepository { git, .. } => {
+                let hint = format!("restore all of it: {}", nono::diagnostic::shown(&git));
+                Failure::refused(text).hint(hint)
+            }
             RollbackError::Pattern { .. } => Failure::usage(text),
             RollbackError::NoSuchPath { .. } => {
                 Failure::new(text).hint("`nono rollback show ID` lists what the session changed")
@@ -264,6 +268,10 @@ impl From<CheckpointError> for Failure {
                 .hint(format!("cd to {}, or use --path", nono::diagnostic::shown(&other))),
             CheckpointError::Damaged { .. } => Failure::new(text)
                 .hint("`nono checkpoints verify` names everything that is missing or altered"),
+            CheckpointError::PartOfRepository { git, .. } => {
+                let hint = format!("restore all of it: {} --with-git", nono::diagnostic::shown(&git));
+                Failure::refused(text).hint(hint)
+            }
             CheckpointError::BadName { .. } => Failure::usage(text),
             CheckpointError::NothingToUndo { .. } => Failure::refused(text),
             CheckpointError::Io { .. }

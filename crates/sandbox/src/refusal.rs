@@ -19,6 +19,8 @@ pub enum Refusal {
     CannotMask { path: PathBuf, grant: PathBuf, reason: String },
     #[error("{path} is not there, so nothing can keep it from being made", path = .path.display())]
     CannotHold { path: PathBuf },
+    #[error("{path} cannot be granted: the sandbox has {own} of its own", path = .path.display(), own = .own.display())]
+    CannotGive { path: PathBuf, own: PathBuf },
     #[error("a limit on processes needs a user namespace, and {reason}")]
     CannotLimitProcesses { reason: String },
     #[error("unix sockets can only be opened one by one with a mount namespace ({reason})")]
@@ -56,6 +58,7 @@ impl Refusal {
             Refusal::CannotHold { path } => {
                 format!("make {} first, or grant less than its folder", path.display())
             }
+            Refusal::CannotGive { .. } => "use a folder elsewhere".to_owned(),
             Refusal::CannotLimitProcesses { .. } => {
                 "leave --max-procs out, or run as an ordinary user".to_owned()
             }

@@ -131,7 +131,8 @@ fn node(dir: &NewDir, links: &Links, done: &mut [Option<Done>]) -> Result<Node, 
         let kind = child.as_ref().map(|child| Kind::Dir { tree: child.tree, merkle: child.merkle });
         let mut entry = known.entry(links, |_: DirId| kind.clone())?;
         if let Some(reason) = reason {
-            node.omitted.push(Omitted { name: entry.name, is_dir: true, reason });
+            let stamp = known.stat().stamp(&reason);
+            node.omitted.push(Omitted { name: entry.name, is_dir: true, reason, stamp });
             continue;
         }
         if let Some(child) = child {

@@ -123,7 +123,9 @@ impl Reason {
             Reason::Unstable | Reason::Unit(_) => Cause::Unstable,
             Reason::OverBudget { .. } => Cause::OverBudget,
             Reason::LargePack { .. } => Cause::LargePack,
-            Reason::TooLarge { .. } => Cause::TooLarge,
+            Reason::TooLarge { .. } | Reason::LargeFolder { .. } | Reason::LargeRepository { .. } => {
+                Cause::TooLarge
+            }
             Reason::OtherFilesystem => Cause::OtherFilesystem,
             Reason::OwnState => Cause::OwnState,
             Reason::OtherRoot => Cause::OtherRoot,
@@ -148,6 +150,8 @@ impl fmt::Display for Reason {
             Reason::TooLarge { size, limit } => {
                 write!(f, "larger than {limit} bytes ({size} bytes), not copied")
             }
+            Reason::LargeFolder { limit } => write!(f, "an ignored folder of more than {limit} bytes"),
+            Reason::LargeRepository { limit } => write!(f, "a git repository of more than {limit} bytes"),
             Reason::OtherFilesystem => f.write_str("another filesystem is mounted there"),
             Reason::OwnState => f.write_str("nono's own state"),
             Reason::OtherRoot => f.write_str("tracked by itself"),

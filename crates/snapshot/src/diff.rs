@@ -4,6 +4,7 @@
 //! round trip must put back. Only subtrees with different addresses are looked into. What was left out of either state
 //! is never a change, because nobody knows what it was.
 
+mod lost;
 mod walk;
 
 use std::cmp::Ordering;
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::lost::is_same_but_left_out;
+pub use self::lost::{Loss, Lost, lost};
 pub(crate) use self::walk::{Depth, EntryRef, Pair, Slot, Visit, walk};
 use crate::hash::ContentHash;
 use crate::node::{Entry, Kind};
@@ -184,19 +187,21 @@ pub fn each_change(
     objects: &dyn Objects,
     found: &mut dyn FnMut(Change),
 ) -> Result<(), ObjectError> {
-    let mut roots: Vec<(&RootState, &RootState)> =
-        a.roots.iter().filter_map(|root| Some((root, b.root(&root.path)?))).collect();
-    roots.sort_by(|x, y| x.0.path.cmp(&y.0.path));
-    for (a, b) in roots {
-        let failed = |root: &RootState| matches!(root.content, RootContent::Failed(_));
-        if failed(a) || failed(b) {
-            continue;
-        }
+    for (a, b) in both_known(a, b) {
         let path = a.path.parent().unwrap_or(Path::new("/")).to_path_buf();
         let mut list = Lister { path, frames: Vec::new(), found };
         walk(a.content.entry(), b.content.entry(), Depth::Differences, objects, &mut list)?;
     }
     Ok(())
+}
+
+/// The roots that both states know, by path.
+fn both_known<'a>(a: &'a SnapshotState, b: &'a SnapshotState) -> Vec<(&'a RootState, &'a RootState)> {
+    let failed = |root: &RootState| matches!(root.content, RootContent::Failed(_));
+    let pairs = a.roots.iter().filter_map(|root| Some((root, b.root(&root.path)?)));
+    let mut known: Vec<_> = pairs.filter(|(a, b)| !failed(a) && !failed(b)).collect();
+    known.sort_by(|x, y| x.0.path.cmp(&y.0.path));
+    known
 }
 
 /// By path; what went before what came in its place.

@@ -56,6 +56,11 @@ pub struct ExclusionConfig {
     pub force_include: Vec<String>,
     /// Whether to leave out what tools make and can make again.
     pub artifacts: bool,
+    /// Leave out folders that git ignores and that hold more bytes than this, where git's ignore files do not count
+    /// otherwise.
+    pub max_ignored_folder: Option<u64>,
+    /// Leave out a repository of git's that holds more bytes than this: it is taken as a whole or not at all.
+    pub max_repository: Option<u64>,
     /// What to do with git packs that are costly to copy.
     pub large_git_packs: LargePacks,
 }
@@ -77,6 +82,8 @@ impl Default for ExclusionConfig {
             exclude_globs: Vec::new(),
             force_include: Vec::new(),
             artifacts: false,
+            max_ignored_folder: None,
+            max_repository: None,
             large_git_packs: LargePacks::LeaveOut,
         }
     }
@@ -100,6 +107,33 @@ pub enum Verdict {
     Leave(Reason),
     /// A directory that is left out, but something inside may be forced or is tracked: enter it, searching.
     Search(Reason),
+}
+
+/// What stands around an entry that is judged.
+pub trait Around {
+    /// A name beside the entry, or `name/marker` inside it.
+    fn exists(&self, path: &[u8]) -> bool;
+
+    /// Whether any name beside the entry ends with this.
+    fn any_ends_with(&self, _end: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether the file at `path`, inside the entry, begins with these bytes.
+    fn begins_with(&self, _path: &[u8], _bytes: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether all files in the directory of this name have more bytes than `limit`.
+    fn is_larger(&self, _name: &[u8], _limit: u64) -> bool {
+        false
+    }
+}
+
+impl<F: Fn(&[u8]) -> bool> Around for F {
+    fn exists(&self, path: &[u8]) -> bool {
+        self(path)
+    }
 }
 
 /// Which of the names that matter for rules a directory's listing contains.
@@ -205,6 +239,13 @@ impl Rules {
         notes.dedup();
         notes
     }
+}
+
+/// Whether a path is inside a repository's folder.
+pub fn is_in_git(path: &[u8]) -> bool {
+    let mut above = path.split(|byte| *byte == b'/');
+    above.next_back();
+    above.any(|part| part == b".git")
 }
 
 /// Whether a path is that of a pack in a repository's folder, a submodule's too.

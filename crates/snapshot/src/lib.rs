@@ -85,7 +85,7 @@ mod unlock;
 pub use bytes::Malformed;
 pub use capture::{CaptureError, CaptureOptions, Gaps};
 pub use coverage::{Cause, Coverage, Example, LeftOut, Note, Protection};
-pub use diff::{Change, ChangeType};
+pub use diff::{Change, ChangeType, Loss, Lost};
 #[cfg(feature = "failpoints")]
 pub use disk::failpoint;
 pub use exclusion::ExclusionConfig;
@@ -104,3 +104,4 @@ pub use metadata::{
 pub use restore::{Changes, RestoreOutcome};
 pub use scan::Counts;
 pub use state::{ObjectError, Observer, RootContent, RootState, SnapshotState};
+pub use units::repository_of;

@@ -22,6 +22,17 @@ pub struct Omitted {
     pub name: Name,
     pub is_dir: bool,
     pub reason: Reason,
+    /// Where a change of it is worth telling.
+    pub stamp: Option<Stamp>,
+}
+
+/// What tells whether something that is not in a snapshot was changed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    /// Bytes of a file, or of all files in a directory whose size was measured.
+    pub size: u64,
+    pub mtime: Time,
+    pub ctime: Time,
 }
 
 /// Why something is not in a snapshot.
@@ -45,6 +56,10 @@ pub enum Reason {
     LargePack { size: u64 },
     /// Larger than the caller wants, on a filesystem that cannot share its data.
     TooLarge { size: u64, limit: u64 },
+    /// A folder that git ignores and that holds more bytes than the caller wants.
+    LargeFolder { limit: u64 },
+    /// A repository of git's that holds more bytes than the caller wants.
+    LargeRepository { limit: u64 },
     /// Another filesystem is mounted there.
     OtherFilesystem,
     /// nono's own state.
@@ -342,18 +357,31 @@ impl Meta {
 impl Omitted {
     pub(crate) fn encode(&self, out: &mut Writer) {
         out.bytes(self.name.as_bytes());
-        out.byte(u8::from(self.is_dir));
+        out.byte(u8::from(self.is_dir) | u8::from(self.stamp.is_some()) << 1);
         self.reason.encode(out);
+        if let Some(stamp) = &self.stamp {
+            out.number(stamp.size);
+            out.time(stamp.mtime);
+            out.time(stamp.ctime);
+        }
     }
 
     pub(crate) fn decode(from: &mut Reader<'_>) -> Result<Omitted, Malformed> {
         let name = from.name()?;
-        let is_dir = match from.byte()? {
-            0 => false,
-            1 => true,
-            _ => return Err(Malformed("the kind of what was left out")),
-        };
-        Ok(Omitted { name, is_dir, reason: Reason::decode(from)? })
+        let flags = from.byte()?;
+        if flags > 3 {
+            return Err(Malformed("the kind of what was left out"));
+        }
+        let reason = Reason::decode(from)?;
+        // Nodes of earlier versions have none.
+        let stamp = (flags & 2 != 0).then(|| Stamp::decode(from)).transpose()?;
+        Ok(Omitted { name, is_dir: flags & 1 != 0, reason, stamp })
+    }
+}
+
+impl Stamp {
+    fn decode(from: &mut Reader<'_>) -> Result<Stamp, Malformed> {
+        Ok(Stamp { size: from.number()?, mtime: from.time()?, ctime: from.time()? })
     }
 }
 
@@ -379,6 +407,8 @@ impl Reason {
             Reason::NotHeld(text) => out.tagged_text(14, text),
             Reason::RestoreTemp => out.byte(15),
             Reason::Unit(text) => out.tagged_text(16, text),
+            Reason::LargeFolder { limit } => out.tagged_number(17, *limit),
+            Reason::LargeRepository { limit } => out.tagged_number(18, *limit),
             Reason::TooLarge { size, limit } => {
                 out.tagged_number(12, *size);
                 out.number(*limit);
@@ -403,6 +433,8 @@ impl Reason {
             14 => Reason::NotHeld(from.text()?),
             15 => Reason::RestoreTemp,
             16 => Reason::Unit(from.text()?),
+            17 => Reason::LargeFolder { limit: from.number()? },
+            18 => Reason::LargeRepository { limit: from.number()? },
             12 => Reason::TooLarge { size: from.number()?, limit: from.number()? },
             _ => return Err(Malformed("the reason why something was left out")),
         })

@@ -54,6 +54,7 @@ pub use self::plan::{Action, ActionKind, RestorePlan};
 pub use self::preflight::{PreflightError, preflight};
 pub use self::sweep::{Swept, sweep};
 pub use self::verify::verify;
+use crate::diff::Lost;
 use crate::hash::ContentHash;
 use crate::node::Reason;
 use crate::state::{ObjectError, SnapshotState};
@@ -108,6 +109,8 @@ pub enum Why {
     ChangedMeanwhile,
     /// It is a repository of git's, or in one, and was not asked for.
     Repository,
+    /// A repository of git's that the snapshot does not hold all of; what is missing.
+    IncompleteRepository(Reason),
     /// A running program has it open for writing: what it saves would be lost with the file.
     OpenForWriting,
     /// The file that was replaced, under a new name: a running program opened it for writing in that moment.
@@ -120,6 +123,9 @@ impl fmt::Display for Why {
             Why::RootFailed(reason) => return write!(f, "the root was not captured ({reason})"),
             Why::NotStored(reason) => return write!(f, "its present content is not stored ({reason})"),
             Why::NotCaptured(reason) => return write!(f, "the snapshot does not hold it ({reason})"),
+            Why::IncompleteRepository(reason) => {
+                return write!(f, "the snapshot does not hold all of this repository ({reason})");
+            }
             Why::RootUnknown => "its root is not in both snapshots",
             Why::NotFound => "it is neither in the snapshot nor in the tree",
             Why::ChangedSince => "somebody else changed it",
@@ -222,6 +228,8 @@ pub struct RestoreOutcome {
     pub done: u64,
     pub skipped: Vec<Skipped>,
     pub failed: Vec<Failed>,
+    /// What the target had left out and is gone or changed: it stays so.
+    pub lost: Vec<Lost>,
     /// In the order of paths, too; made when they are read.
     pub changes: Changes,
     pub kept: Vec<Kept>,

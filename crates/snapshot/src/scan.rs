@@ -5,6 +5,7 @@
 
 mod database;
 mod directory;
+mod measure;
 mod names;
 mod old;
 mod unfinished;

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 
-use crate::node::Time;
+use crate::node::{Reason, Stamp, Time};
 
 /// Size of a packed [`Stat`].
 pub(crate) const PACKED: usize = 56;
@@ -46,6 +46,21 @@ impl Stat {
 
     pub(crate) fn is_dir(&self) -> bool {
         self.kind() == FileType::Directory
+    }
+
+    /// For what is left out for this reason. Output that can be made again changes all the time, and what is nono's own or
+    /// elsewhere is nobody's loss.
+    pub(crate) fn stamp(&self, reason: &Reason) -> Option<Stamp> {
+        let untold = matches!(
+            reason,
+            Reason::Artifact(_)
+                | Reason::OwnState
+                | Reason::OtherRoot
+                | Reason::OtherFilesystem
+                | Reason::RestoreTemp
+        );
+        let size = if self.is_dir() { 0 } else { self.size };
+        (!untold).then_some(Stamp { size, mtime: self.mtime, ctime: self.ctime })
     }
 
     /// The 12 permission bits.

@@ -1,6 +1,8 @@
 //! Files that mean nothing one by one: a database of SQLite's with its log or journal, and a repository of git's. They
 //! are captured together, or left out together.
 
+use std::path::{Component, Path, PathBuf};
+
 use crate::node::Reason;
 
 /// What a database of SQLite's begins with.
@@ -31,9 +33,44 @@ pub(crate) fn database_reason(database: &[u8], why: &Reason) -> Reason {
     Reason::Unit(format!("a file of the database {name}, which is taken as a whole or not at all: {why}"))
 }
 
+/// What stands in a repository's folder and means something by itself: nothing of its history refers to it.
+const BESIDE_HISTORY: [&str; 5] = ["hooks", "config", "config.worktree", "info", "description"];
+
+/// The `.git` that a path is a part of, if it means nothing without the rest: an object, a ref, the index.
+pub fn repository_of(path: &Path) -> Option<PathBuf> {
+    let mut git = PathBuf::new();
+    let mut components = path.components();
+    loop {
+        let component = components.next()?;
+        git.push(component);
+        if component == Component::Normal(".git".as_ref()) {
+            break;
+        }
+    }
+    let first = components.next()?;
+    let beside = BESIDE_HISTORY.iter().any(|name| first == Component::Normal(name.as_ref()));
+    (!beside).then_some(git)
+}
+
 /// Why a repository of git's is left out.
 pub(crate) fn repository_reason() -> Reason {
     Reason::Unit(
         "a git repository, taken as a whole or not at all: it changed each time it was read".to_owned(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_paths_are_parts_of_a_repository() {
+        let of = |path: &str| repository_of(Path::new(path));
+        for part in ["objects/ab/cd", "refs/heads/main", "index", "HEAD", "modules/x/config"] {
+            assert_eq!(of(&format!("/p/.git/{part}")), Some("/p/.git".into()), "{part}");
+        }
+        for whole in ["/p/.git", "/p", "/p/.git/hooks/pre-commit", "/p/.git/config", "/p/.gitignore"] {
+            assert_eq!(of(whole), None, "{whole}");
+        }
+    }
 }

@@ -197,15 +197,17 @@ static void addressed(char **a) {
     need(listen(door, 4096), "listen");
     pid_t server = need(fork(), "fork");
     if (server == 0)
-        for (prctl(PR_SET_PDEATHSIG, SIGKILL);;) close(accept(door, NULL, NULL));
-    need(setgroups(0, NULL), "setgroups"), need(setgid(user), "setgid"), need(setuid(user), "setuid");
+        for (;;) close(accept(door, NULL, NULL));
     pid_t pid = need(fork(), "fork");
     if (pid == 0) {
+        need(setgroups(0, NULL), "setgroups"), need(setgid(user), "setgid"), need(setuid(user), "setuid");
         execv(a[3], a + 3);
         _exit(127);
     }
     close(0);
     waitpid(pid, &status, 0);
+    /* A death signal from the user's process would not reach root's. */
+    kill(server, SIGKILL);
     exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 /* Prepares the ground before an attack: a private file with its folders, an attribute to lose. */

@@ -28,6 +28,7 @@ impl CheckpointManager {
             project: open.workdir().to_owned(),
             changes: plan.changes(),
             kept: plan.skipped().to_vec(),
+            lost: plan.lost().to_vec(),
             ..Plan::default()
         })
     }
@@ -57,6 +58,7 @@ impl CheckpointManager {
             changes: Changes::default(),
             kept: Vec::new(),
             failed: Vec::new(),
+            lost: Vec::new(),
             merged: Vec::new(),
             turns_undone: Vec::new(),
             unattributed: false,

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use nono_snapshot::exclusion::LargePacks;
 use nono_snapshot::session::{Record, SessionError};
 use nono_snapshot::{
     CaptureOptions, Coverage, ExclusionConfig, Limits, ManagerOptions, SnapshotError, SnapshotManager,
 };
 
 use super::CheckpointManager;
+use crate::config::Ignored;
 use crate::error::CheckpointError;
 use crate::folder::Folder;
 use crate::history::History;
@@ -97,6 +99,20 @@ impl CheckpointManager {
         self.open_folder(folder, bounds)
     }
 
+    /// What checkpoints leave out: output that can be made again, and what is larger than they are meant for.
+    fn exclusion(&self) -> ExclusionConfig {
+        let megabytes = |number: u64| number.saturating_mul(1 << 20);
+        ExclusionConfig {
+            use_gitignore: self.config.ignored == Ignored::LeaveOut,
+            artifacts: true,
+            max_ignored_folder: Some(megabytes(self.config.max_ignored_folder_mb)),
+            // Half of the room of all projects.
+            max_repository: Some(megabytes(self.config.max_total_size_mb) / 2).filter(|limit| *limit > 0),
+            large_git_packs: LargePacks::Take,
+            ..ExclusionConfig::default()
+        }
+    }
+
     /// A project that is held, with whatever is in its folder. What a killed process left is put in order.
     pub(crate) fn open_folder(&self, folder: Folder, bounds: Bounds) -> Result<Open, CheckpointError> {
         let limited = bounds == Bounds::Settings;
@@ -109,12 +125,12 @@ impl CheckpointManager {
             store: Some(self.host.state_dir.join("store")),
             quota: Some(quota),
             capture: CaptureOptions { max_file, young: Some(YOUNG), ..CaptureOptions::default() },
-            own: vec![self.host.state_dir.clone()],
+            own: std::iter::once(&self.host.state_dir).chain(&self.own).cloned().collect(),
             give_up_any: true,
             settle_by_hand: true,
             ..ManagerOptions::default()
         };
-        let exclusion = ExclusionConfig { artifacts: true, ..ExclusionConfig::default() };
+        let exclusion = self.exclusion();
         let limits = Limits { max_entries, max_bytes: 0 };
         // A project that has snapshots is what its record says, whatever stands at its path now. One of which nothing can
         // be read begins anew.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::restore::{ActionKind, RestorePlan, Skipped, Why};
-use nono_snapshot::{Changes, RestoreOptions, Restored, SnapshotId};
+use nono_snapshot::{Changes, Lost, RestoreOptions, Restored, SnapshotId};
 
 use super::merging::Merging;
 use super::open::{Bounds, Open};
@@ -26,6 +26,7 @@ pub(super) struct Prepared {
     pub(super) options: RestoreOptions,
     pub(super) changes: Changes,
     pub(super) kept: Vec<Skipped>,
+    lost: Vec<Lost>,
     pub(super) merging: Merging,
     /// Changed by somebody else, and restored all the same.
     forced: Vec<PathBuf>,
@@ -50,6 +51,7 @@ impl CheckpointManager {
             unattributed: prepared.unattributed,
             repositories: prepared.repositories,
             not_covered: prepared.line.left_out,
+            lost: prepared.lost,
         })
     }
 
@@ -164,6 +166,7 @@ impl Open {
             options,
             changes: plan.changes(),
             kept,
+            lost: plan.lost().to_vec(),
             merging,
             forced,
             turns,
@@ -229,6 +232,9 @@ impl Open {
             if !place.starts_with(self.workdir()) {
                 let project = self.workdir().to_owned();
                 return Err(CheckpointError::Outside { path: path.clone(), project });
+            }
+            if let Some(git) = nono_snapshot::repository_of(&place) {
+                return Err(CheckpointError::PartOfRepository { path: place, git });
             }
             chosen.push(place);
         }
@@ -307,6 +313,7 @@ fn outcome(open: &Open, prepared: &Prepared, restored: Restored, merged: Vec<Pat
         changes: Changes::default(),
         kept: prepared.merging.kept_after(&prepared.kept, &merged),
         failed: Vec::new(),
+        lost: Vec::new(),
         merged,
         turns_undone: names(&prepared.turns),
         unattributed: prepared.unattributed,
@@ -320,9 +327,17 @@ fn outcome(open: &Open, prepared: &Prepared, restored: Restored, merged: Vec<Pat
 }
 
 impl Outcome {
+    /// Everything is as it was: nothing was kept, lost or failed.
+    pub fn is_whole(&self) -> bool {
+        self.kept.is_empty() && self.lost.is_empty() && self.failed.is_empty() && !self.interrupted
+    }
+
     pub(super) fn absorb(&mut self, restored: Restored) {
         let done = restored.outcome;
         self.interrupted |= done.cancelled;
+        let news = done.lost.into_iter().filter(|lost| !self.lost.iter().any(|one| one.path == lost.path));
+        let news: Vec<Lost> = news.collect();
+        self.lost.extend(news);
         self.changes.extend(done.changes);
         let news = done.skipped.into_iter().filter(|skipped| !self.merged.contains(&skipped.path));
         self.kept.extend(news);

@@ -122,7 +122,8 @@ pub(super) fn manager(home: PathBuf) -> Result<CheckpointManager, Trouble> {
     if config.enabled {
         state_dir::ensure(&state_dir).map_err(|error| error.to_string())?;
     }
-    Ok(CheckpointManager::new(Host { state_dir, home }, config))
+    let placeholders = nono::session::placeholders(&state_dir);
+    Ok(CheckpointManager::new(Host { state_dir, home }, config).without(placeholders))
 }
 
 /// The sandbox around this process, where the agent is to hear of it.

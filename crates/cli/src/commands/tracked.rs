@@ -10,6 +10,7 @@ use nono::rollback::{Baseline, Catalogue, ChangeSet, RollbackReport};
 use nono::session::{Host, RunObserver};
 use nono::snapshot::{Cause, ChangeCounts, Coverage, Example};
 
+use super::rollback::text::{self, Below, Length};
 use super::upkeep;
 use crate::args::CommonArgs;
 use crate::message;
@@ -95,6 +96,11 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
     {
         message::line(&line);
     }
+    // Whoever wants no words wants to know this.
+    let nowhere = Below::new(&[]);
+    for line in text::lost(&report.lost, &nowhere, Length::Cut) {
+        message::line(&format!("warning: {line}"));
+    }
     match report.changes {
         Err(error) => {
             let why = escape(&error.to_string());
@@ -106,7 +112,8 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
         }
         Ok(_) if common.silent => {}
         Ok(changed) if changed.counts == ChangeCounts::default() => {
-            message::line(&format!("session {}: nothing changed", report.id));
+            let what = if report.lost.is_empty() { "nothing changed" } else { "nothing else changed" };
+            message::line(&format!("session {}: {what}", report.id));
         }
         Ok(changed) => {
             let counts = counts(&changed.counts);
@@ -144,7 +151,7 @@ fn author(command: &[String], host: &Host) -> Author {
 
 /// Whether `--rollback-all` would take it.
 fn is_included_by_all(cause: Cause) -> bool {
-    matches!(cause, Cause::Ignored | Cause::Artifact | Cause::LargePack)
+    matches!(cause, Cause::Ignored | Cause::Artifact | Cause::LargePack | Cause::TooLarge)
 }
 
 /// What the command made and no snapshot holds.

@@ -84,6 +84,5 @@ fn report(set: &ChangeSet, done: &Done) {
 }
 
 fn end(done: &[Done]) -> u8 {
-    let is_whole = |done: &Done| done.failed.is_empty() && done.kept.is_empty() && !done.interrupted;
-    u8::from(!done.iter().all(is_whole))
+    u8::from(!done.iter().all(Done::is_whole))
 }

@@ -172,6 +172,7 @@ fn notes(set: &ChangeSet, item: &Item) -> Vec<String> {
     if let ItemKind::Renamed { from } = &item.kind {
         notes.push(format!("renamed from {}", text::name(&set.shown(from))));
     }
+    notes.extend(item.history.iter().flatten().map(|line| nono::diagnostic::escape(line)));
     if let Some(later) = &item.executes_later {
         notes.push(format!("! {}: {}", later.what, later.why));
     }

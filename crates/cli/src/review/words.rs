@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nono::rollback::{ChangeCounts, ChangeSet, Done, Plan, RestoreChoice};
-use nono::snapshot::{Change, ChangeType, Coverage, SnapshotId};
+use nono::snapshot::{Change, ChangeType, Coverage, Lost, SnapshotId};
 
 use super::text;
 use crate::message;
@@ -115,6 +115,7 @@ pub(super) fn plan(
             plan.kept.iter().map(|kept| Said::warning(format!("{}: {}", name(&kept.path), kept.why))),
         );
     }
+    said.extend(lost(&plan.lost));
     said.extend(plan.notes.iter().map(|note| Said::warning(nono::diagnostic::escape(note))));
     said.extend(coverage.into_iter().flat_map(not_covered));
     said
@@ -140,6 +141,11 @@ fn not_covered(coverage: &Coverage) -> Vec<Said> {
     said
 }
 
+/// What no restore brings back.
+fn lost(lost: &[Lost]) -> impl Iterator<Item = Said> + '_ {
+    lost.iter().map(|lost| Said::warning(nono::diagnostic::escape(&lost.to_string())))
+}
+
 pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<Said> {
     let name = |path| text::name(&set.shown(path));
     let count = done.changes.len() + done.merged.len();
@@ -153,6 +159,7 @@ pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<Said> {
     said.extend(
         done.kept.iter().map(|kept| Said::warning(format!("kept: {}: {}", name(&kept.path), kept.why))),
     );
+    said.extend(lost(&done.lost));
     if done.interrupted {
         said.push(Said::warning("interrupted: `nono rollback recover` completes it"));
     }

@@ -22,6 +22,7 @@ mod settles;
 mod shortage;
 mod stress;
 mod trees;
+mod uncopied;
 mod watching;
 #[path = "../world/mod.rs"]
 mod world;

@@ -154,6 +154,7 @@ pub fn plan(plan: &Plan) -> Value {
         "unattributed": plan.unattributed,
         "left_alone": plan.repositories.iter().map(|git| path(git)).collect::<Vec<_>>(),
         "not_covered": plan.not_covered,
+        "lost": plan.lost,
     })
 }
 
@@ -166,6 +167,7 @@ pub fn outcome(done: &Outcome) -> Value {
         "files": done.changes.iter().map(|change| path(&change.path)).collect::<Vec<_>>(),
         "merged": done.merged.iter().map(|merged| path(merged)).collect::<Vec<_>>(),
         "kept": kept(&done.kept),
+        "lost": done.lost,
         "failed": failed(&done.failed),
         "interrupted": done.interrupted,
         "unattributed": done.unattributed,

@@ -10,6 +10,7 @@ mod paths;
 mod recorded;
 pub mod settings;
 
+pub use nono_checkpoint::Ignored;
 pub use nono_checkpoint::forget::{Holding, Purged};
 pub use nono_checkpoint::legacy::Legacy;
 pub use nono_checkpoint::manager::{Compared, Completed, Note};

@@ -9,6 +9,7 @@ use thiserror::Error;
 use toml::{Table, Value};
 
 use crate::config_file::{self, Unusable};
+use crate::rollback::Settings;
 
 /// Why the settings cannot be used.
 #[derive(Debug, Error)]
@@ -22,12 +23,17 @@ pub enum SettingsError {
 /// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
 pub fn load(file: &Path) -> Result<Config, SettingsError> {
     let wrong = |what: String| SettingsError::Wrong { path: file.to_owned(), what };
-    match config_file::section(file, "checkpoints") {
-        Ok(None) => Ok(Config::default()),
-        Ok(Some(checkpoints)) => parse(&checkpoints).map_err(wrong),
-        Err(Unusable::Io(source)) => Err(SettingsError::Io { path: file.to_owned(), source }),
-        Err(Unusable::Wrong(what)) => Err(wrong(what)),
+    let mut config = match config_file::section(file, "checkpoints") {
+        Ok(None) => Config::default(),
+        Ok(Some(checkpoints)) => parse(&checkpoints).map_err(wrong)?,
+        Err(Unusable::Io(source)) => return Err(SettingsError::Io { path: file.to_owned(), source }),
+        Err(Unusable::Wrong(what)) => return Err(wrong(what)),
+    };
+    // One setting for both: what has no other copy is the same in a run and beside it.
+    if let Ok(rollback) = Settings::load(file) {
+        config.ignored = rollback.ignored;
     }
+    Ok(config)
 }
 
 /// A setting that somebody gives besides the file.
@@ -61,6 +67,7 @@ fn apply(mut config: Config, table: &Table) -> Result<Config, String> {
             "max_snapshots" => config.max_snapshots = number(key, value, 1, u32::MAX)?,
             "max_total_size_mb" => config.max_total_size_mb = number(key, value, 1, MEGABYTES)?,
             "max_file_size_mb" => config.max_file_size_mb = number(key, value, 1, MEGABYTES)?,
+            "max_ignored_folder_mb" => config.max_ignored_folder_mb = number(key, value, 1, MEGABYTES)?,
             "max_files" => config.max_files = number(key, value, 0, u64::MAX)?,
             "retention_days" => config.retention_days = number(key, value, 1, u32::MAX)?,
             "min_interval_hours" => config.min_interval_hours = number(key, value, 0, u32::MAX)?,
@@ -103,8 +110,9 @@ mod tests {
         assert_eq!(load(Path::new("/nowhere/config.toml")).unwrap(), Config::default());
         assert_eq!(loaded(""), Ok(Config::default()));
         assert_eq!(loaded("[rollback]\nmax_sessions = 1\n"), Ok(Config::default()));
-        let all = "[checkpoints]\nenabled = true\nalways = true\nmax_snapshots = 3\nmax_total_size_mb = 4\n\
-                   max_file_size_mb = 5\nmax_files = 6\nauto_prune = false\nretention_days = 8\n\
+        let all = "[rollback]\nignored = \"leave-out\"\n[checkpoints]\nenabled = true\nalways = true\nmax_snapshots = 3\nmax_total_size_mb = 4\n\
+                   max_file_size_mb = 5\nmax_ignored_folder_mb = 9\nmax_files = 6\n\
+                   auto_prune = false\nretention_days = 8\n\
                    delete_orphans = false\nmin_interval_hours = 0\n";
         let expected = Config {
             enabled: true,
@@ -112,6 +120,8 @@ mod tests {
             max_snapshots: 3,
             max_total_size_mb: 4,
             max_file_size_mb: 5,
+            max_ignored_folder_mb: 9,
+            ignored: nono_checkpoint::Ignored::LeaveOut,
             max_files: 6,
             auto_prune: false,
             retention_days: 8,

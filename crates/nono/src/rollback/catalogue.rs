@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::session::SessionError;
-use nono_snapshot::{Coverage, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager};
+use nono_snapshot::{
+    Coverage, Lost, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
+};
 
 use super::error::RollbackError;
 use super::live::is_live;
@@ -341,6 +343,11 @@ impl RollbackSession {
     pub fn coverage(&self, id: &SnapshotId) -> Result<Coverage, RollbackError> {
         let manifest = self.manager.load_whole(id).map_err(|error| self.no_snapshot(error))?;
         Ok(manifest.coverage)
+    }
+
+    /// What one snapshot had left out and is gone or changed in another.
+    pub fn losses(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Lost>, RollbackError> {
+        self.manager.losses(from, to).map_err(|error| self.no_snapshot(error))
     }
 
     pub(super) fn record(&self) -> Result<nono_snapshot::session::Record, RollbackError> {

@@ -1,5 +1,6 @@
 //! What changed between two snapshots, as people see it: renames found, what will execute later marked and listed first.
 
+mod history;
 mod json;
 mod names;
 mod renames;
@@ -53,6 +54,9 @@ pub struct Item {
     pub size_delta: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executes_later: Option<Later>,
+    /// Of a repository, which is one item: what became of its branches, in a few words each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -87,8 +91,9 @@ impl ChangeSet {
         to: &SnapshotId,
         changes: Vec<Change>,
     ) -> ChangeSet {
-        let items = changes.into_iter().map(Item::from).collect();
+        let (items, repositories) = history::fold(manager, from, to, changes);
         let mut items = renames::find(manager, items);
+        items.extend(repositories);
         for item in &mut items {
             item.executes_later = runs_later(manager, item);
         }
@@ -166,6 +171,7 @@ impl From<Change> for Item {
             new: change.new,
             size_delta: change.size_delta,
             executes_later: None,
+            history: None,
         }
     }
 }

@@ -30,6 +30,8 @@ pub enum RollbackError {
     UndoneAlready { undo: String },
     #[error("{} is neither in the session nor in its roots", path.display())]
     NoSuchPath { path: PathBuf },
+    #[error("{} is a part of a git repository, which is restored as a whole", path.display())]
+    PartOfRepository { path: PathBuf, git: PathBuf },
     #[error("the pattern {pattern} cannot be used: {what}")]
     Pattern { pattern: String, what: &'static str },
     #[error("session {id} has no snapshot {snapshot}")]

@@ -111,6 +111,7 @@ pub fn plan(id: &str, plan: &Plan) -> Value {
         "kept": kept(&plan.kept),
         "merges": merges(&plan.merges),
         "still_executes": still_executes(&plan.still_executes),
+        "lost": plan.lost,
         "cannot_tell_conflicts": plan.cannot_tell_conflicts,
         "notes": plan.notes,
     })
@@ -127,6 +128,7 @@ pub fn done(id: &str, done: &Done) -> Value {
         "kept": kept(&done.kept),
         "merges": merges(&done.merged),
         "still_executes": still_executes(&done.still_executes),
+        "lost": done.lost,
         "failed": failed(&done.failed),
         "interrupted": done.interrupted,
     })

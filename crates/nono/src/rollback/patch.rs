@@ -169,6 +169,9 @@ fn body(manager: &SnapshotManager, item: &Item, context: usize) -> Result<Body, 
     {
         return Ok(Body::Other(format!("was {}, is {} now", what(old), what(new))));
     }
+    if let Some(history) = &item.history {
+        return Ok(Body::Other(format!("history: {}", history.join("; "))));
+    }
     match new.or(old).map(|version| version.kind) {
         Some(_) if item.kind == ItemKind::PermissionsChanged => Ok(Body::Other(permissions(old, new).into())),
         Some(FileKind::File) => file_body(manager, old, new, context),

@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::node::Reason;
 use nono_snapshot::restore::{RestorePlan, Skipped};
-use nono_snapshot::{Cause, Changes, RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager};
+use nono_snapshot::{
+    Changes, Lost, RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager, repository_of,
+};
 
 use super::catalogue::RollbackSession;
 use super::changes::Item;
@@ -54,6 +55,8 @@ pub struct Plan {
     /// Left as they are, with the reason.
     pub kept: Vec<Skipped>,
     pub merges: Vec<Merge>,
+    /// What the snapshot had left out and is gone or changed: no restore brings it back.
+    pub lost: Vec<Lost>,
     /// Nothing tells the command's changes from later ones: the session has no final snapshot.
     pub cannot_tell_conflicts: bool,
     /// What the session changed, what is kept, and what will run later; with the reason.
@@ -76,6 +79,8 @@ pub struct Done {
     pub kept: Vec<Skipped>,
     pub merged: Vec<Merge>,
     /// As in a [`Plan`].
+    pub lost: Vec<Lost>,
+    /// As in a [`Plan`].
     pub still_executes: Vec<(PathBuf, Later)>,
     pub failed: Vec<(PathBuf, String)>,
     /// It was interrupted: `nono rollback recover` completes it.
@@ -94,6 +99,14 @@ impl RestoreChoice {
             hunks: Vec::new(),
             conflicts: Conflicts::Keep,
         }
+    }
+
+    /// A part of a repository is neither restored nor spared by itself: its files mean nothing one by one.
+    fn refuse_parts(&self) -> Result<(), RollbackError> {
+        let hunks = self.hunks.iter().map(|(item, _)| &item.path);
+        let mut all = self.paths.iter().chain(&self.except).chain(hunks);
+        let part = all.find_map(|path| Some((path.clone(), repository_of(path)?)));
+        part.map_or(Ok(()), |(path, git)| Err(RollbackError::PartOfRepository { path, git }))
     }
 
     /// Whether more than hunks is wanted.
@@ -117,6 +130,7 @@ impl Plan {
         self.changes.extend(plan.changes());
         self.steps += plan.len();
         self.kept.extend_from_slice(plan.skipped());
+        add_lost(&mut self.lost, plan.lost());
         let linked = plan.notes().iter().map(|note| {
             format!("{} has other names outside: those keep the present file", note.path.display())
         });
@@ -125,13 +139,28 @@ impl Plan {
 }
 
 impl Done {
+    /// Everything is as it was: nothing was kept, lost or failed.
+    pub fn is_whole(&self) -> bool {
+        self.kept.is_empty() && self.lost.is_empty() && self.failed.is_empty() && !self.interrupted
+    }
+
     pub(super) fn absorb(&mut self, restored: Restored) {
         let outcome = restored.outcome;
         self.interrupted |= outcome.cancelled;
         self.changes.extend(outcome.changes);
         self.kept.extend(outcome.skipped);
+        add_lost(&mut self.lost, &outcome.lost);
         let failed = outcome.failed.into_iter().map(|failed| (failed.path, plain(&failed.error.to_string())));
         self.failed.extend(failed);
+    }
+}
+
+/// Each path once, however many steps met it.
+fn add_lost(all: &mut Vec<Lost>, more: &[Lost]) {
+    for one in more {
+        if !all.iter().any(|known| known.path == one.path) {
+            all.push(one.clone());
+        }
     }
 }
 
@@ -159,6 +188,7 @@ impl Under {
 impl RollbackSession {
     /// What a restore would do; nothing is touched, except that one that was cut off is completed first.
     pub fn plan(&mut self, choice: &RestoreChoice) -> Result<Plan, RollbackError> {
+        choice.refuse_parts()?;
         self.ready(&choice.snapshot)?;
         let since = self.since()?;
         let mut plan = Plan { cannot_tell_conflicts: since.is_none(), ..Plan::default() };
@@ -181,6 +211,7 @@ impl RollbackSession {
 
     /// Refused while a session is live on one of these roots.
     pub fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
+        choice.refuse_parts()?;
         self.ready(&choice.snapshot)?;
         self.recorded(self.chosen(choice), |session| session.put_back(choice))
     }
@@ -205,34 +236,7 @@ impl RollbackSession {
         }
         done.undo = self.finish(&mut under, !done.interrupted)?;
         self.warn(&choice.snapshot, &mut done);
-        if choice.has_whole() && !done.interrupted {
-            done.failed.extend(self.lost(choice)?);
-        }
         Ok(done)
-    }
-
-    /// What the snapshot had no room for and is gone or another file now: no restore brings it back.
-    fn lost(&self, choice: &RestoreChoice) -> Result<Vec<(PathBuf, String)>, RollbackError> {
-        let manifest = self.manager.load_whole(&choice.snapshot)?;
-        if !manifest.coverage.left_out.iter().any(|left_out| left_out.cause == Cause::OverBudget) {
-            return Ok(Vec::new());
-        }
-        let chosen =
-            |path: &Path| choice.paths.is_empty() || choice.paths.iter().any(|one| path.starts_with(one));
-        let mut lost = Vec::new();
-        for (path, reason) in manifest.left_out().map_err(SnapshotError::from)? {
-            let Reason::OverBudget { size } = reason else { continue };
-            let what = match path.symlink_metadata() {
-                Ok(meta) if meta.len() == size => continue,
-                Ok(_) => "it changed",
-                Err(_) => "it is gone",
-            };
-            if chosen(&path) {
-                let why = format!("{what}, and the store had no room for it: it cannot be restored");
-                lost.push((path, why));
-            }
-        }
-        Ok(lost)
     }
 
     /// Say what is kept and will run. What was done must be told even if this cannot be.

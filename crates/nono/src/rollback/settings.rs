@@ -2,21 +2,31 @@
 
 use std::path::Path;
 
-use toml::Table;
+use nono_checkpoint::Ignored;
+use toml::{Table, Value};
 
 use super::error::RollbackError;
 use crate::config_file::{self, Unusable};
 
-/// `[rollback] max_sessions = 10, max_storage_gb = 5`.
+/// `[rollback] max_sessions = 10, max_storage_gb = 5, ignored = "capture", max_ignored_folder_gb = 2`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub max_sessions: usize,
     pub max_storage_gb: f64,
+    /// What becomes of files that git ignores: nothing else keeps them.
+    pub ignored: Ignored,
+    /// A folder that git ignores is left out, by name, if it holds more than this.
+    pub max_ignored_folder_gb: f64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { max_sessions: 10, max_storage_gb: 5.0 }
+        Settings {
+            max_sessions: 10,
+            max_storage_gb: 5.0,
+            ignored: Ignored::Capture,
+            max_ignored_folder_gb: 2.0,
+        }
     }
 }
 
@@ -34,14 +44,30 @@ impl Settings {
 
     /// `max_storage_gb` in bytes.
     pub fn max_bytes(&self) -> u64 {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive; a cast ends at the largest"
-        )]
-        let bytes = (self.max_storage_gb * f64::from(1 << 30)) as u64;
-        bytes
+        bytes(self.max_storage_gb)
     }
+
+    /// `max_ignored_folder_gb` in bytes.
+    pub fn max_ignored_folder(&self) -> u64 {
+        bytes(self.max_ignored_folder_gb)
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive; a cast ends at the largest"
+)]
+fn bytes(gigabytes: f64) -> u64 {
+    (gigabytes * f64::from(1 << 30)) as u64
+}
+
+/// A number of gigabytes.
+fn gigabytes(key: &str, value: &Value) -> Result<f64, String> {
+    #[allow(clippy::cast_precision_loss, reason = "nobody has that many gigabytes")]
+    let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+    let number = number.filter(|number| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("`rollback.{key}` should be a number above 0"))
 }
 
 fn parse(table: &Table) -> Result<Settings, String> {
@@ -54,12 +80,14 @@ fn parse(table: &Table) -> Result<Settings, String> {
                 settings.max_sessions =
                     number.ok_or("`rollback.max_sessions` should be a whole number from 1 on")?;
             }
-            "max_storage_gb" => {
-                #[allow(clippy::cast_precision_loss, reason = "nobody has that many gigabytes")]
-                let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
-                let number = number.filter(|number| number.is_finite() && *number > 0.0);
-                settings.max_storage_gb =
-                    number.ok_or("`rollback.max_storage_gb` should be a number above 0")?;
+            "max_storage_gb" => settings.max_storage_gb = gigabytes(key, value)?,
+            "max_ignored_folder_gb" => settings.max_ignored_folder_gb = gigabytes(key, value)?,
+            "ignored" => {
+                settings.ignored = match value.as_str() {
+                    Some("capture") => Ignored::Capture,
+                    Some("leave-out") => Ignored::LeaveOut,
+                    _ => return Err("`rollback.ignored` should be \"capture\" or \"leave-out\"".to_owned()),
+                };
             }
             _ => return Err(format!("`rollback.{key}` is not known")),
         }

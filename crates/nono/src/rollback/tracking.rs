@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nono_checkpoint::Ignored;
 use nono_policy::profile::RollbackSection;
-use nono_policy::{ResolvedPolicy, is_within};
+use nono_policy::resolved::FsCapability;
+use nono_policy::{CapabilitySource, ResolvedPolicy, is_within};
 use nono_snapshot::exclusion::LargePacks;
 use nono_snapshot::node::Reason;
 use nono_snapshot::{
-    CaptureOptions, Coverage, Example, ExclusionConfig, Gaps, Limits, ManagerOptions, Manifest, Next,
+    CaptureOptions, Coverage, Example, ExclusionConfig, Gaps, Limits, Lost, ManagerOptions, Manifest, Next,
     Observer, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
 };
 
@@ -76,6 +78,8 @@ pub struct RollbackReport {
     pub coverage: Coverage,
     /// What was made since then and is in no snapshot: the first of them.
     pub made_uncovered: Vec<Example>,
+    /// What the baseline had left out and is gone or changed: no restore brings it back.
+    pub lost: Vec<Lost>,
     pub snapshots: u32,
     /// From the baseline to the end; an error where the final snapshot could not be taken.
     pub changes: Result<Changed, RollbackError>,
@@ -90,7 +94,8 @@ pub(crate) struct Plan {
     pub(crate) name: Option<String>,
     pub(crate) command: Vec<String>,
     pub(crate) roots: Vec<PathBuf>,
-    pub(crate) exclusion: ExclusionConfig,
+    /// What the profile says about coverage.
+    pub(crate) profile: RollbackSection,
     pub(crate) request: RollbackRequest,
     /// Folders of nono's own.
     pub(crate) own: Vec<PathBuf>,
@@ -125,12 +130,26 @@ pub struct Baseline<'a> {
 }
 
 /// The grants that are tracked: everything that can be written, files and directories. Devices and what the kernel
-/// shows as files have no state to come back to; nono's own folder for this session goes with it.
-pub(crate) fn roots(policy: &ResolvedPolicy, session_dir: &Path) -> Vec<PathBuf> {
+/// shows as files have no state to come back to; nono's own folder for this session goes with it. What a group of the
+/// policy opens is the state of tools (an agent's transcripts, a package manager's cache), which nobody wants to go back
+/// with a project: only where `all` is asked for, or a path in it is included by name.
+pub(crate) fn roots(
+    policy: &ResolvedPolicy,
+    session_dir: &Path,
+    request: Option<&RollbackRequest>,
+) -> Vec<PathBuf> {
+    let all = request.is_some_and(|request| request.all);
+    let included = |path: &Path| {
+        let names = request.into_iter().flat_map(|request| &request.include).map(Path::new);
+        names.filter(|name| name.is_absolute()).any(|name| is_within(path, name) || is_within(name, path))
+    };
+    let is_tools_own = |grant: &FsCapability| {
+        matches!(grant.source, CapabilitySource::Group(_)) && !all && !included(&grant.resolved)
+    };
     let mut roots: Vec<PathBuf> = policy
         .grants
         .iter()
-        .filter(|grant| grant.access.writes())
+        .filter(|grant| grant.access.writes() && !is_tools_own(grant))
         .map(|grant| grant.resolved.clone())
         .filter(|path| !is_within(path, session_dir) && has_state(path))
         .collect();
@@ -150,19 +169,28 @@ fn is_device(kind: fs::FileType) -> bool {
     kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket()
 }
 
-/// The rules of a run: flags, then what the profile adds.
-pub(crate) fn exclusion(request: &RollbackRequest, profile: &RollbackSection) -> ExclusionConfig {
+/// The rules of a run: flags, then what the profile adds, then the settings.
+fn exclusion(request: &RollbackRequest, profile: &RollbackSection, settings: &Settings) -> ExclusionConfig {
     let is_glob = |pattern: &&String| pattern.contains(['*', '?', '[']);
     let (globs, patterns): (Vec<&String>, Vec<&String>) = request.exclude.iter().partition(is_glob);
     let both = |from: &[String], more: Vec<&String>| from.iter().chain(more).cloned().collect();
+    let leaves_ignored = leaves_ignored(request, profile, settings);
+    let limited = !request.all && !leaves_ignored;
     ExclusionConfig {
-        use_gitignore: !request.all && profile.use_gitignore.unwrap_or(true),
+        use_gitignore: leaves_ignored,
         exclude_patterns: both(&profile.exclude_patterns, patterns),
         exclude_globs: both(&profile.exclude_globs, globs),
         force_include: both(&profile.force_include, request.include.iter().collect()),
         artifacts: !request.all,
-        large_git_packs: if request.all { LargePacks::Take } else { LargePacks::LeaveOut },
+        max_repository: None,
+        max_ignored_folder: limited.then(|| settings.max_ignored_folder()),
+        large_git_packs: LargePacks::Take,
     }
+}
+
+/// Whether what git ignores is not captured.
+fn leaves_ignored(request: &RollbackRequest, profile: &RollbackSection, settings: &Settings) -> bool {
+    !request.all && profile.use_gitignore.unwrap_or(settings.ignored == Ignored::LeaveOut)
 }
 
 impl Tracking {
@@ -208,13 +236,13 @@ impl Tracking {
             own: plan.own.clone(),
             ..ManagerOptions::default()
         };
-        let mut manager = SnapshotManager::with_options(
-            &session_dir,
-            &plan.roots,
-            plan.exclusion.clone(),
-            Limits::NONE,
-            options,
-        )?;
+        let rules = exclusion(&plan.request, &plan.profile, &settings);
+        if rules.use_gitignore {
+            let who = if plan.profile.use_gitignore.is_some() { "the profile" } else { "config.toml" };
+            warnings.push(format!("what git ignores is not covered and cannot be undone: {who} says so"));
+        }
+        let mut manager =
+            SnapshotManager::with_options(&session_dir, &plan.roots, rules, Limits::NONE, options)?;
         manager.observe(Shared(observer));
         let last = if plan.request.best_effort { Gaps::Allow } else { Gaps::Refuse };
         let baseline = room.with_room(&mut manager, last, warnings, SnapshotManager::create_baseline)?;
@@ -275,6 +303,7 @@ impl Tracking {
             live: self.live,
             room: self.room,
             recorder: self.recorder,
+            lost: Vec::new(),
             warnings: self.warnings,
         };
         Ok((watching, ending))
@@ -292,6 +321,7 @@ pub(crate) struct Ending {
     live: Live,
     room: Room,
     recorder: Arc<dyn Recorder>,
+    lost: Vec<Lost>,
     warnings: Vec<String>,
 }
 
@@ -307,8 +337,8 @@ impl Ending {
     ) -> RollbackReport {
         self.metadata.end(exit_code);
         let changes = self.last(watching, observer, list);
-        let Ending { catalogue, session_dir, metadata, settings, baseline, live, room, mut warnings, .. } =
-            self;
+        let Ending { catalogue, session_dir, metadata, settings, baseline, live, room, lost, .. } = self;
+        let mut warnings = self.warnings;
         // While it is live, this session is not one of those that go.
         if !room.is_elsewhere()
             && let Err(error) = room::prune_by_number(&catalogue, &settings)
@@ -323,6 +353,7 @@ impl Ending {
             dir: session_dir,
             coverage: baseline.coverage,
             made_uncovered: metadata.made_uncovered,
+            lost,
             snapshots: metadata.snapshot_count,
             changes,
             warnings,
@@ -361,6 +392,10 @@ impl Ending {
             let first = manager.load_whole(&SnapshotId::Number(0)).map_err(RollbackError::from);
             match first.and_then(|first| made_uncovered(&first, manifest)) {
                 Ok(made) => self.metadata.made_uncovered = made,
+                Err(error) => self.warnings.push(error.to_string()),
+            }
+            match manager.losses(&SnapshotId::Number(0), &SnapshotId::Number(manifest.number)) {
+                Ok(lost) => self.lost = lost,
                 Err(error) => self.warnings.push(error.to_string()),
             }
         }

@@ -18,9 +18,9 @@ use nono_supervisor::approval::ApprovalBackend;
 use nono_supervisor::mediate::History;
 use nono_sys::time::now_ms;
 
-use super::SessionError;
 use super::auditing::Trail;
 use super::histories::Inside;
+use super::{SessionError, stand_ins};
 use crate::audit::Author;
 use crate::checkpoints::settings;
 use crate::rollback::recorder::Recorder;
@@ -157,7 +157,8 @@ impl Protecting {
     }
 
     pub(super) fn manager(&self) -> CheckpointManager {
-        CheckpointManager::new(self.host.clone(), self.config.clone()).within(self.writable.clone())
+        let manager = CheckpointManager::new(self.host.clone(), self.config.clone());
+        manager.within(self.writable.clone()).without(stand_ins::on_record(&self.host.state_dir))
     }
 
     fn report(&self) -> MutexGuard<'_, CheckpointsReport> {

@@ -66,8 +66,8 @@ use learning::Watched;
 pub use learning::{Learned, Learning};
 pub use plan::{find_program, plan};
 pub use running::{replace, run};
-pub use stand_ins::HoldError;
 use stand_ins::StandIns;
+pub use stand_ins::{HoldError, on_record as placeholders};
 pub use tracked::Rollback;
 pub(crate) use tracked::resolved;
 pub use words::{

@@ -84,11 +84,11 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let book = book.transpose()?;
     let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
     let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
-    let roots = tracking::roots(tracked, &folder.dir);
+    let roots = tracking::roots(tracked, &folder.dir, wanted.as_ref());
     let nothing_to_track = wanted.is_some() && roots.is_empty();
     // Opened for watching, the machine's temporary folder is not what the next run will have.
     let own_tmp = !writes_tmp(tracked);
-    let tracking = wanted.filter(|_| !nothing_to_track).map(|wanted| {
+    let mut tracking = wanted.filter(|_| !nothing_to_track).map(|wanted| {
         let (id, name) = (folder.id.clone(), policy.name.clone());
         tracking_plan(id, name, shown.clone(), roots, wanted, &profile, host)
     });
@@ -97,6 +97,9 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         Some(_) => (None, None),
     };
     let stand_ins = stand_ins::place(&mut resolved, &host.context.state_dir, strategy)?;
+    if let Some(tracking) = &mut tracking {
+        tracking.own.extend(stand_ins::on_record(&host.context.state_dir));
+    }
     let stage = asks.stage(&asking, checkpoints.is_some() && !resolved.interactive)?;
     let secrets = network.files().into_iter().chain(auditing.file());
     let wish =
@@ -224,7 +227,7 @@ fn tracking_plan(
         name,
         command,
         roots,
-        exclusion: tracking::exclusion(&request, &profile.rollback),
+        profile: profile.rollback.clone(),
         own: vec![host.context.state_dir.clone(), host.session_base.clone()],
         state_dir: host.context.state_dir.clone(),
         request,

@@ -154,6 +154,12 @@ fn read(state_dir: &Path) -> io::Result<Record> {
     }
 }
 
+/// Everything that stands for something absent now, in whatever session: it is in no snapshot and no checkpoint.
+pub fn on_record(state_dir: &Path) -> Vec<PathBuf> {
+    // Without a record nothing is known to be ours, and is captured like everything else.
+    read(state_dir).unwrap_or_default().made.into_iter().map(|made| made.path).collect()
+}
+
 fn write(state_dir: &Path, record: &Record) -> io::Result<()> {
     fs::write_atomic(&state_dir.join(RECORD), &serde_json::to_vec(record)?)
 }

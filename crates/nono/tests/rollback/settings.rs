@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use nono::checkpoints::Ignored;
 use nono::rollback::{RollbackError, Settings};
 
 #[test]
@@ -18,8 +19,12 @@ fn settings_are_read_and_mistakes_named() {
     ] {
         fs::write(&file, text).unwrap();
         let settings = Settings::load(&file).unwrap();
-        assert_eq!(settings, Settings { max_sessions: sessions, max_storage_gb: storage }, "{text}");
+        let expected = Settings { max_sessions: sessions, max_storage_gb: storage, ..Settings::default() };
+        assert_eq!(settings, expected, "{text}");
     }
+    fs::write(&file, "[rollback]\nignored = \"leave-out\"\nmax_ignored_folder_gb = 0.5\n").unwrap();
+    let settings = Settings::load(&file).unwrap();
+    assert_eq!((settings.ignored, settings.max_ignored_folder()), (Ignored::LeaveOut, 1 << 29));
     fs::write(&file, "[rollback]\nmax_storage_gb = 0.5\n").unwrap();
     assert_eq!(Settings::load(&file).unwrap().max_bytes(), 1 << 29);
     for (text, named) in [
@@ -29,6 +34,9 @@ fn settings_are_read_and_mistakes_named() {
         ("[rollback]\nmax_sessions = -1\n", "rollback.max_sessions"),
         ("[rollback]\nmax_storage_gb = 'much'\n", "rollback.max_storage_gb"),
         ("[rollback]\nmax_storage_gb = nan\n", "rollback.max_storage_gb"),
+        ("[rollback]\nignored = true\n", "rollback.ignored"),
+        ("[rollback]\nignored = \"maybe\"\n", "rollback.ignored"),
+        ("[rollback]\nmax_ignored_folder_gb = 0\n", "rollback.max_ignored_folder_gb"),
         ("rollback = 1\n", "rollback"),
         ("[rollback\n", "config.toml"),
     ] {

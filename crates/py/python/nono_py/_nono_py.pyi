@@ -710,6 +710,7 @@ class ExclusionConfig:
         *,
         artifacts: bool = False,
         large_git_packs: bool = False,
+        max_ignored_folder: int | None = None,
     ) -> ExclusionConfig: ...
     @property
     def use_gitignore(self) -> bool: ...
@@ -725,6 +726,9 @@ class ExclusionConfig:
     @property
     def large_git_packs(self) -> bool:
         """Whether large packs of git are taken where copying them is costly."""
+    @property
+    def max_ignored_folder(self) -> int | None:
+        """The size in bytes beyond which a folder that git ignores is left out, where `use_gitignore` is off."""
     def to_dict(self) -> dict[str, Any]:
         """As a plain dict."""
 
@@ -792,6 +796,9 @@ class RestoreReport:
     @property
     def kept(self) -> list[str]:
         """What somebody wrote while the restore worked; it went to the store before it was displaced."""
+    @property
+    def lost(self) -> list[tuple[str, str]]:
+        """What the snapshot had left out and is gone or changed, as pairs of path and what became of it."""
     @property
     def safety(self) -> str:
         """The id of the snapshot that was taken before."""
@@ -1180,6 +1187,9 @@ class RestoreOutcome:
     def failed(self) -> list[tuple[str, str]]:
         """What could not be put back, as (path, error)."""
     @property
+    def lost(self) -> list[tuple[str, str]]:
+        """What the checkpoint does not hold and is gone or changed, as (path, what became of it)."""
+    @property
     def merged(self) -> list[str]:
         """Files that were merged with what somebody else changed."""
     @property
@@ -1462,6 +1472,7 @@ class CheckpointManager:
         max_snapshots: int | None = None,
         max_total_size_mb: int | None = None,
         max_file_size_mb: int | None = None,
+        max_ignored_folder_mb: int | None = None,
         max_files: int | None = None,
         auto_prune: bool | None = None,
         retention_days: int | None = None,

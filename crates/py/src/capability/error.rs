@@ -63,6 +63,7 @@ fn refusal_error(refusal: &Refusal) -> PyErr {
         Refusal::LandlockTooOld { .. } => ("landlock_too_old", None),
         Refusal::CannotMask { path, .. } => ("cannot_mask", Some(path)),
         Refusal::CannotHold { path } => ("cannot_hold", Some(path)),
+        Refusal::CannotGive { path, .. } => ("cannot_give", Some(path)),
         Refusal::CannotLimitProcesses { .. } => ("cannot_limit_processes", None),
         Refusal::CannotOpenSocket { .. } => ("cannot_open_socket", None),
         Refusal::CannotMediate { .. } => ("cannot_mediate", None),

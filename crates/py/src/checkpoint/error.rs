@@ -45,6 +45,9 @@ pub(super) fn failed(error: &Failed) -> PyErr {
         Failed::OtherProject { project, .. } => about("other_project", error, project),
         Failed::NoTurn { project, .. } => about("no_such_turn", error, project),
         Failed::Outside { path, .. } => Raise::new("outside", error).about(path).value_error(),
+        Failed::PartOfRepository { path, .. } => {
+            Raise::new("part_of_repository", error).about(path).value_error()
+        }
         Failed::TooManyFiles { project, .. } => about("too_many_files", error, project),
         Failed::BadName { .. } => Raise::new("bad_name", error).value_error(),
         Failed::NothingToUndo { project } => about("nothing_to_undo", error, project),

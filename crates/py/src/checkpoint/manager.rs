@@ -29,7 +29,7 @@ type Callback = Option<Py<PyAny>>;
 impl CheckpointManager {
     #[new]
     #[pyo3(signature = (state_dir=None, home=None, *, agent=None, session=None, enabled=true, always=None,
-        max_snapshots=None, max_total_size_mb=None, max_file_size_mb=None, max_files=None, auto_prune=None,
+        max_snapshots=None, max_total_size_mb=None, max_file_size_mb=None, max_ignored_folder_mb=None, max_files=None, auto_prune=None,
         retention_days=None, delete_orphans=None, min_interval_hours=None))]
     fn new(
         state_dir: Option<PathArg>,
@@ -41,6 +41,7 @@ impl CheckpointManager {
         max_snapshots: Option<i64>,
         max_total_size_mb: Option<i64>,
         max_file_size_mb: Option<i64>,
+        max_ignored_folder_mb: Option<i64>,
         max_files: Option<i64>,
         auto_prune: Option<bool>,
         retention_days: Option<i64>,
@@ -58,6 +59,7 @@ impl CheckpointManager {
             ("max_snapshots", max_snapshots),
             ("max_total_size_mb", max_total_size_mb),
             ("max_file_size_mb", max_file_size_mb),
+            ("max_ignored_folder_mb", max_ignored_folder_mb),
             ("max_files", max_files),
             ("retention_days", retention_days),
             ("min_interval_hours", min_interval_hours),

@@ -98,6 +98,9 @@ pub(super) struct RestoreOutcome {
     /// What could not be put back, as (path, error).
     #[pyo3(get)]
     failed: Vec<(Place, String)>,
+    /// What the checkpoint does not hold and is gone or changed, as (path, what became of it).
+    #[pyo3(get)]
+    lost: Vec<(Place, String)>,
     /// Files that were merged with what somebody else changed.
     #[pyo3(get)]
     merged: Vec<Place>,
@@ -134,6 +137,7 @@ impl From<Recorded> for RestoreOutcome {
             done: changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
             kept: kept(&outcome.kept),
             failed: failed.into_iter().map(|(path, error)| (Place(path), error)).collect(),
+            lost: outcome.lost.iter().map(|lost| (Place(lost.path.clone()), lost.to_string())).collect(),
             merged: places(&outcome.merged),
             turns_undone: outcome.turns_undone,
             unattributed: outcome.unattributed,
@@ -146,10 +150,10 @@ impl From<Recorded> for RestoreOutcome {
 
 #[pymethods]
 impl RestoreOutcome {
-    /// Whether all of it was done: nothing was kept, nothing failed.
+    /// Whether all of it was done: nothing was kept or lost, nothing failed.
     #[getter]
     fn is_complete(&self) -> bool {
-        self.kept.is_empty() && self.failed.is_empty()
+        self.kept.is_empty() && self.lost.is_empty() && self.failed.is_empty()
     }
 
     /// As `nono checkpoints restore --json` has it.

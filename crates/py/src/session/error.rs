@@ -135,6 +135,7 @@ pub(super) fn rollback(error: &RollbackError) -> PyErr {
         RollbackError::NoSuchRestore { .. } => failed("no_such_restore"),
         RollbackError::UndoneAlready { .. } => failed("undone_already"),
         RollbackError::NoSuchPath { path } => missing(raise("no_such_path").about(path)),
+        RollbackError::PartOfRepository { path, .. } => raise("part_of_repository").about(path).value_error(),
         RollbackError::Pattern { .. } => raise("pattern").value_error(),
         RollbackError::NoSnapshot { .. } => raise("no_such_snapshot").value_error(),
         RollbackError::Io { path, source } => raise("io").about(path).os_error(source),

@@ -47,7 +47,7 @@ impl RollbackReport {
     fn ok(&self) -> bool {
         match &self.outcome {
             Outcome::Plan(plan) => plan.kept.is_empty(),
-            Outcome::Done(done) => done.kept.is_empty() && done.failed.is_empty() && !done.interrupted,
+            Outcome::Done(done) => done.is_whole(),
         }
     }
 

@@ -22,9 +22,9 @@ pub(crate) struct ExclusionConfig {
 impl ExclusionConfig {
     #[new]
     #[pyo3(signature = (use_gitignore=true, exclude_patterns=vec![], exclude_globs=vec![], force_include=vec![], *,
-        artifacts=false, large_git_packs=false),
+        artifacts=false, large_git_packs=false, max_ignored_folder=None),
         text_signature = "(use_gitignore=True, exclude_patterns=[], exclude_globs=[], force_include=[], *, \
-        artifacts=False, large_git_packs=False)")]
+        artifacts=False, large_git_packs=False, max_ignored_folder=None)")]
     fn new(
         use_gitignore: bool,
         #[pyo3(from_py_with = many)] exclude_patterns: Vec<String>,
@@ -32,6 +32,7 @@ impl ExclusionConfig {
         #[pyo3(from_py_with = many)] force_include: Vec<String>,
         artifacts: bool,
         large_git_packs: bool,
+        max_ignored_folder: Option<u64>,
     ) -> ExclusionConfig {
         let large_git_packs = if large_git_packs { LargePacks::Take } else { LargePacks::LeaveOut };
         let config = engine::ExclusionConfig {
@@ -40,6 +41,8 @@ impl ExclusionConfig {
             exclude_globs,
             force_include,
             artifacts,
+            max_ignored_folder,
+            max_repository: None,
             large_git_packs,
         };
         ExclusionConfig { config }
@@ -81,6 +84,12 @@ impl ExclusionConfig {
         self.config.large_git_packs == LargePacks::Take
     }
 
+    /// The size in bytes beyond which a folder that git ignores is left out, where `use_gitignore` is off.
+    #[getter]
+    fn max_ignored_folder(&self) -> Option<u64> {
+        self.config.max_ignored_folder
+    }
+
     /// As a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -90,6 +99,7 @@ impl ExclusionConfig {
         dict.set_item("force_include", &self.config.force_include)?;
         dict.set_item("artifacts", self.config.artifacts)?;
         dict.set_item("large_git_packs", self.large_git_packs())?;
+        dict.set_item("max_ignored_folder", self.config.max_ignored_folder)?;
         Ok(dict)
     }
 

@@ -26,6 +26,7 @@ struct Done {
     skipped: Vec<(PathBuf, String)>,
     failed: Vec<(PathBuf, String)>,
     kept: Vec<PathBuf>,
+    lost: Vec<(PathBuf, String)>,
     safety: engine::SnapshotId,
     complete: bool,
     names: Arc<Names>,
@@ -49,6 +50,7 @@ impl RestoreReport {
             skipped: outcome.skipped.into_iter().map(|one| (given(one.path), one.why.to_string())).collect(),
             failed: outcome.failed.into_iter().map(|one| (given(one.path), one.error.to_string())).collect(),
             kept: outcome.kept.into_iter().map(|kept| given(kept.path)).collect(),
+            lost: outcome.lost.into_iter().map(|lost| (given(lost.path.clone()), lost.to_string())).collect(),
             safety,
             names: Arc::clone(names),
         };
@@ -107,6 +109,12 @@ impl RestoreReport {
         self.done.kept.iter().map(|path| paths::to_python(py, path)).collect()
     }
 
+    /// What the snapshot had left out and is gone or changed, as pairs of path and what became of it.
+    #[getter]
+    fn lost<'py>(&self, py: Python<'py>) -> Pairs<'py> {
+        pairs(py, &self.done.lost)
+    }
+
     /// The id of the snapshot that was taken before: `undo_restore` goes back to it.
     #[getter]
     fn safety(&self) -> String {
@@ -123,7 +131,8 @@ impl RestoreReport {
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("applied", self.changes(py)?.call_method0("to_dict")?)?;
-        for (name, list) in [("skipped", &self.done.skipped), ("failed", &self.done.failed)] {
+        let Done { skipped, failed, lost, .. } = &*self.done;
+        for (name, list) in [("skipped", skipped), ("failed", failed), ("lost", lost)] {
             let list: Vec<_> = pairs(py, list)
                 .into_iter()
                 .map(|(path, reason)| {

@@ -1,12 +1,15 @@
 //! What tools make and can make again: one table, each line with its reason and its evidence.
 //!
 //! A directory is an artifact by its name only together with evidence, so that `src/build/` with sources in it is not
-//! lost: a marker beside it (`Cargo.toml` beside `target`) or inside it (`pyvenv.cfg` inside `.venv`). Where a name alone
-//! proves nothing (`dist`, `out`, `bin`) it is not here: it is left out only when the ignore rules say so. Files have no
-//! evidence but their name, so their verdict depends on nothing else in their directory.
+//! lost. Where people use the name for other things too (`target`, `build`), the evidence is what the tool itself puts
+//! inside; where the name is the tool's own (`.next`, `node_modules`), something beside it from which it can be made again
+//! is enough. Where nothing proves anything (`dist`, `out`, `bin`) the name is not here. A directory of any name is a
+//! cache if it says so itself, by the tag of the Cache Directory Tagging Specification. Files are never artifacts: what
+//! one file holds is not proven by its name, and it costs little.
 
 use std::sync::LazyLock;
 
+use super::Around;
 use super::glob::Glob;
 
 /// One line of the table.
@@ -40,13 +43,13 @@ static DIRECTORIES: &[Artifact] = &[
     dir(
         "node_modules",
         "packages installed by npm",
-        &["package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"],
+        &["package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"],
         &[".package-lock.json", ".yarn-integrity", ".modules.yaml"],
     ),
     dir("bower_components", "packages installed by Bower", &["bower.json"], &[]),
-    dir("target", "build output of cargo", &["Cargo.toml"], &[".rustc_info.json"]),
-    dir("target", "build output of Maven", &["pom.xml"], &[]),
-    dir("target", "build output of sbt", &["build.sbt"], &[]),
+    dir("target", "build output of cargo", &[], &[".rustc_info.json", "CACHEDIR.TAG"]),
+    dir("target", "build output of Maven", &[], &["maven-status", "maven-archiver"]),
+    dir("target", "build output of sbt", &[], &["global-logging", "streams"]),
     dir(
         ".next",
         "build output of Next.js",
@@ -59,8 +62,7 @@ static DIRECTORIES: &[Artifact] = &[
     dir(".parcel-cache", "cache of Parcel", PACKAGE, &[]),
     dir(".turbo", "cache of Turborepo", &["turbo.json", "package.json"], &[]),
     dir(".nyc_output", "coverage data of nyc", PACKAGE, &[]),
-    // Made by Python alone, and only for this.
-    dir("__pycache__", "compiled Python", &[], &["."]),
+    dir("__pycache__", "compiled Python", &["*.py"], &[]),
     dir(".venv", "Python virtual environment", &[], &["pyvenv.cfg"]),
     dir("venv", "Python virtual environment", &[], &["pyvenv.cfg"]),
     dir("env", "Python virtual environment", &[], &["pyvenv.cfg"]),
@@ -71,17 +73,16 @@ static DIRECTORIES: &[Artifact] = &[
     dir(".mypy_cache", "cache of mypy", &["mypy.ini"], TAG),
     dir(".pytest_cache", "cache of pytest", &["pytest.ini"], TAG),
     dir(".ruff_cache", "cache of ruff", &["ruff.toml"], TAG),
-    dir(".cache", "a cache", &[], TAG),
     dir(".gradle", "cache of Gradle", GRADLE, &[]),
     dir("build", "build output of CMake", &[], &["CMakeCache.txt"]),
     dir("cmake-build-*", "build output of CMake", &[], &["CMakeCache.txt"]),
     dir("obj", "build output of .NET", &[], &["project.assets.json"]),
     dir(".build", "build output of Swift", &["Package.swift"], &[]),
-    dir("Pods", "packages installed by CocoaPods", &["Podfile"], &["Manifest.lock"]),
+    dir("Pods", "packages installed by CocoaPods", &[], &["Manifest.lock"]),
     dir(".dart_tool", "cache of Dart", &["pubspec.yaml"], &[]),
     dir(".terraform", "providers fetched by Terraform", &[".terraform.lock.hcl"], &[]),
-    dir("_build", "build output of Mix", &["mix.exs"], &[]),
-    dir("_build", "build output of Dune", &["dune-project"], &[]),
+    dir("_build", "build output of Mix", &[], &["dev/lib", "test/lib", "prod/lib"]),
+    dir("_build", "build output of Dune", &[], &[".db", ".lock"]),
     dir("elm-stuff", "build output of Elm", &["elm.json"], &[]),
     dir(".stack-work", "build output of Stack", &["stack.yaml"], &[]),
     dir("dist-newstyle", "build output of Cabal", &["cabal.project"], &[]),
@@ -90,49 +91,41 @@ static DIRECTORIES: &[Artifact] = &[
     dir("zig-out", "build output of Zig", &["build.zig"], &[]),
 ];
 
-static FILES: &[(&str, &str)] = &[
-    ("*.pyc", "compiled Python"),
-    ("*.pyo", "compiled Python"),
-    ("*.tmp.[0-9]*.[0-9]*", "temporary file of an unfinished write"),
-];
-
-struct Table {
-    directories: Vec<(Glob, &'static Artifact)>,
-    files: Vec<(Glob, &'static str)>,
-}
+/// What a file `CACHEDIR.TAG` begins with, if it is one.
+const SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
 /// A line that does not parse is a mistake in the table; a test sees to it that there is none.
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
-    directories: DIRECTORIES.iter().filter_map(|line| Some((Glob::parse(line.name).ok()?, line))).collect(),
-    files: FILES.iter().filter_map(|(name, what)| Some((Glob::parse(name).ok()?, *what))).collect(),
+static TABLE: LazyLock<Vec<(Glob, &'static Artifact)>> = LazyLock::new(|| {
+    DIRECTORIES.iter().filter_map(|line| Some((Glob::parse(line.name).ok()?, line))).collect()
 });
-
-/// The artifact a file is, by its name.
-pub(super) fn file(name: &[u8]) -> Option<&'static str> {
-    TABLE.files.iter().find(|(glob, _)| glob.matches(name)).map(|(_, what)| *what)
-}
 
 /// Whether a directory of this name may be an artifact.
 pub(super) fn is_candidate(name: &[u8]) -> bool {
-    TABLE.directories.iter().any(|(glob, _)| glob.matches(name))
+    TABLE.iter().any(|(glob, _)| glob.matches(name))
 }
 
-/// The artifact a directory is. `exists` is asked for `marker` beside it and for `name/marker` inside it.
-pub(super) fn directory(name: &[u8], exists: &dyn Fn(&[u8]) -> bool) -> Option<&'static str> {
-    let proven = |artifact: &Artifact| {
-        artifact.beside.iter().any(|marker| exists(marker.as_bytes()))
-            || artifact.inside.iter().any(|marker| {
-                // The name alone says it.
-                *marker == "." || exists(&[name, b"/", marker.as_bytes()].concat())
-            })
+/// The artifact a directory is, by its name and by what is found around it.
+pub(super) fn directory(name: &[u8], around: &dyn Around) -> Option<&'static str> {
+    let inside = |marker: &&str| around.exists(&[name, b"/", marker.as_bytes()].concat());
+    let beside = |marker: &&str| match marker.strip_prefix('*') {
+        Some(end) => around.any_ends_with(end.as_bytes()),
+        None => around.exists(marker.as_bytes()),
     };
-    let lines = TABLE.directories.iter().filter(|(glob, _)| glob.matches(name));
+    let proven =
+        |artifact: &Artifact| artifact.beside.iter().any(beside) || artifact.inside.iter().any(inside);
+    let lines = TABLE.iter().filter(|(glob, _)| glob.matches(name));
     lines.map(|(_, artifact)| *artifact).find(|artifact| proven(artifact)).map(|artifact| artifact.what)
+}
+
+/// Whether a directory of any name says of itself that it is a cache.
+pub(super) fn tagged(name: &[u8], around: &dyn Around) -> Option<&'static str> {
+    let tag = [name, b"/CACHEDIR.TAG"].concat();
+    around.begins_with(&tag, SIGNATURE).then_some("a cache, by its CACHEDIR.TAG")
 }
 
 /// What an artifact of this name is called when its evidence is gone.
 pub(super) fn presumed(name: &[u8]) -> Option<&'static str> {
-    directory(name, &|_| true)
+    directory(name, &super::freeze::Anything)
 }
 
 /// Lines that are not globs, or say nothing about why.
@@ -143,7 +136,5 @@ pub(super) fn broken_lines() -> Vec<&'static str> {
             || line.what.is_empty()
             || line.beside.is_empty() && line.inside.is_empty()
     };
-    let directories = DIRECTORIES.iter().filter(no_evidence).map(|line| line.name);
-    let files = FILES.iter().filter(|(name, what)| Glob::parse(name).is_err() || what.is_empty());
-    directories.chain(files.map(|(name, _)| *name)).collect()
+    DIRECTORIES.iter().filter(no_evidence).map(|line| line.name).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::list::{List, Rule, Subject};
 use super::repository::{Place, Repository, Standing};
 use super::shared::Shared;
-use super::{Verdict, artifacts};
+use super::{Around, Verdict, artifacts};
 use crate::hash::tagged;
 use crate::node::Reason;
 
@@ -69,7 +69,8 @@ impl DirRules {
     /// No rule of any kind can apply here: [`DirRules::judge`] always says [`Verdict::Take`].
     pub fn is_trivial(&self) -> bool {
         let ignore = self.ignore.is_none() && !matches!(self.mode, Mode::Searching(_));
-        ignore && self.shared.words.excludes_nothing() && (self.mode == Mode::InGit || !self.shared.artifacts)
+        let limited = self.shared.artifacts || self.shared.config.max_repository.is_some();
+        ignore && self.shared.words.excludes_nothing() && (self.mode == Mode::InGit || !limited)
     }
 
     pub(super) fn with_mode(&self, mode: Mode) -> DirRules {
@@ -106,9 +107,8 @@ impl DirRules {
         self.digest = tagged(b"nono rules v1\0", &[&self.digest, what, part]);
     }
 
-    /// What is done with an entry. `path` is below the root, `name` its last component. `beside` is asked whether
-    /// something exists: a name in the same directory, or `name/marker` inside the entry itself.
-    pub fn judge(&self, path: &[u8], name: &[u8], is_dir: bool, beside: &dyn Fn(&[u8]) -> bool) -> Verdict {
+    /// What is done with an entry. `path` is below the root, `name` its last component.
+    pub fn judge(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> Verdict {
         if self.is_trivial() {
             return Verdict::Take;
         }
@@ -122,13 +122,14 @@ impl DirRules {
         match &self.mode {
             Mode::InGit => Verdict::Take,
             Mode::Searching(reason) => self.search(reason, path, is_dir),
-            Mode::Plain if name == b".git" => Verdict::Take,
-            Mode::Plain => self.judge_plain(path, name, is_dir, beside),
+            Mode::Plain if name == b".git" => self.judge_repository(path, name, is_dir, around),
+            Mode::Plain => self.judge_plain(path, name, is_dir, around),
         }
     }
 
-    fn judge_plain(&self, path: &[u8], name: &[u8], is_dir: bool, beside: &dyn Fn(&[u8]) -> bool) -> Verdict {
-        if let Some((link, rule)) = self.ignored(path, name, is_dir) {
+    fn judge_plain(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> Verdict {
+        if let Some((link, rule)) = self.ignored(path, name, is_dir).filter(|_| self.shared.leaves_ignored())
+        {
             let reason = Reason::Ignored { rule: link.list.line(rule), file: link.file.clone() };
             return match self.standing(path, is_dir) {
                 // Capture more rather than less: the index might hold it.
@@ -137,12 +138,35 @@ impl DirRules {
                 Standing::Unknown => self.leave(reason, is_dir, false),
             };
         }
-        let Some(what) = self.artifact(path, name, is_dir, beside) else { return Verdict::Take };
+        if !is_dir {
+            return Verdict::Take;
+        }
+        let artifact = || self.shared.artifact_dir(path, name, around).map(Reason::Artifact);
+        let Some(reason) = artifact().or_else(|| self.too_large(path, name, around)) else {
+            return Verdict::Take;
+        };
         let standing = self.standing(path, is_dir);
         match standing {
             Standing::Tracked => Verdict::TakeAnyway,
-            _ => self.leave(Reason::Artifact(what), is_dir, standing == Standing::HoldsTracked),
+            _ => self.leave(reason, is_dir, standing == Standing::HoldsTracked),
         }
+    }
+
+    fn judge_repository(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> Verdict {
+        let limit = self.shared.config.max_repository.filter(|_| is_dir);
+        let is_large = |limit: &u64| self.shared.is_large_folder(path, &|| around.is_larger(name, *limit));
+        match limit.filter(is_large) {
+            Some(limit) => self.leave(Reason::LargeRepository { limit }, is_dir, false),
+            None => Verdict::Take,
+        }
+    }
+
+    /// Why an ignored folder is left out where ignored files are taken.
+    fn too_large(&self, path: &[u8], name: &[u8], around: &dyn Around) -> Option<Reason> {
+        let limit = self.shared.config.max_ignored_folder?;
+        self.ignored(path, name, true)?;
+        let large = self.shared.is_large_folder(path, &|| around.is_larger(name, limit));
+        large.then_some(Reason::LargeFolder { limit })
     }
 
     /// The rule that leaves `path` out, if one does.
@@ -160,24 +184,11 @@ impl DirRules {
         None
     }
 
-    fn artifact(
-        &self,
-        path: &[u8],
-        name: &[u8],
-        is_dir: bool,
-        beside: &dyn Fn(&[u8]) -> bool,
-    ) -> Option<String> {
-        match (self.shared.artifacts, is_dir) {
-            (false, _) => None,
-            (true, false) => artifacts::file(name).map(str::to_owned),
-            (true, true) => self.shared.artifact_dir(path, name, beside),
-        }
-    }
-
     /// In a directory that is left out.
     fn search(&self, reason: &Reason, path: &[u8], is_dir: bool) -> Verdict {
         // What the caller excluded by name stays out even if git tracks it.
-        let rescued = matches!(reason, Reason::Ignored { .. } | Reason::Artifact(_));
+        let rescued =
+            matches!(reason, Reason::Ignored { .. } | Reason::Artifact(_) | Reason::LargeFolder { .. });
         match if rescued { self.standing(path, is_dir) } else { Standing::Unknown } {
             Standing::Tracked => Verdict::TakeAnyway,
             Standing::HoldsTracked => Verdict::Search(reason.clone()),
@@ -201,10 +212,19 @@ impl DirRules {
         if let Some(reason) = self.shared.words.excludes(path, name) {
             return Some(reason);
         }
-        if let Some((link, rule)) = self.ignored(path, name, true) {
+        let ignored = self.ignored(path, name, true);
+        if let Some((link, rule)) = ignored.filter(|_| self.shared.leaves_ignored()) {
             return Some(Reason::Ignored { rule: link.list.line(rule), file: link.file.clone() });
         }
-        let presumed = || artifacts::presumed(name).map(str::to_owned);
-        self.shared.decided_artifact(path).or_else(presumed).map(Reason::Artifact)
+        if let Some(what) = self.shared.decided_artifact(path) {
+            return Some(Reason::Artifact(what));
+        }
+        if let Some(limit) = self.shared.config.max_repository.filter(|_| name == b".git") {
+            return Some(Reason::LargeRepository { limit });
+        }
+        if let Some(limit) = ignored.and(self.shared.config.max_ignored_folder) {
+            return Some(Reason::LargeFolder { limit });
+        }
+        artifacts::presumed(name).map(str::to_owned).map(Reason::Artifact)
     }
 }

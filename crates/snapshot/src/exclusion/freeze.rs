@@ -3,6 +3,7 @@
 //! The one part with work in it is git's index. A tracked path that a rule matches may be missing on disk and come back
 //! later, so the whole index is put to the rules once, not only what the scan met.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::dir_rules::DirRules;
@@ -12,7 +13,7 @@ use super::index::Tracked;
 use super::paths::{PathSet, last_component};
 use super::repository::Place;
 use super::shared::{Record, RepositoryRecord, Shared, Source};
-use super::{Rules, Verdict};
+use super::{Around, Rules, Verdict};
 
 impl Rules {
     /// Everything that was read and decided since these rules were made, to be called after the scan.
@@ -59,6 +60,7 @@ fn draft(shared: &Shared, record: &Record) -> FrozenRules {
             .map(|(top, found)| (top.clone(), repository(found)))
             .collect(),
         artifacts: record.artifacts.clone(),
+        large: record.large.clone(),
     }
 }
 
@@ -77,7 +79,7 @@ impl Judge {
             return None;
         }
         // Without the decisions on artifacts every name counts as one: what is kept is too much rather than too little.
-        let rules = FrozenRules { artifacts: std::collections::BTreeMap::new(), ..draft.clone() };
+        let rules = FrozenRules { artifacts: BTreeMap::new(), large: BTreeMap::new(), ..draft.clone() };
         let source = Source::Frozen(Box::new(rules));
         Some(Judge { shared: Arc::new(shared.with_source(shared.set_aside, source)) })
     }
@@ -161,8 +163,29 @@ fn enter(outer: &Arc<DirRules>, path: &[u8]) -> Option<Arc<DirRules>> {
     Some(outer.enter_with(path, false, || frozen.look(path)))
 }
 
+/// Every name counts as what it may be.
+pub(super) struct Anything;
+
+impl Around for Anything {
+    fn exists(&self, _path: &[u8]) -> bool {
+        true
+    }
+
+    fn any_ends_with(&self, _end: &[u8]) -> bool {
+        true
+    }
+
+    fn begins_with(&self, _path: &[u8], _bytes: &[u8]) -> bool {
+        true
+    }
+
+    fn is_larger(&self, _name: &[u8], _limit: u64) -> bool {
+        true
+    }
+}
+
 fn leaves_out(rules: &DirRules, path: &[u8], is_dir: bool) -> bool {
-    let verdict = rules.judge(path, last_component(path), is_dir, &|_| true);
+    let verdict = rules.judge(path, last_component(path), is_dir, &Anything);
     matches!(verdict, Verdict::Leave(_) | Verdict::Search(_))
 }
 

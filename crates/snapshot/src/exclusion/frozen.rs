@@ -27,6 +27,8 @@ pub struct FrozenRules {
     /// Each repository at or below the root, by its top.
     pub(super) repositories: BTreeMap<Vec<u8>, FrozenRepository>,
     pub(super) artifacts: BTreeMap<Vec<u8>, Option<String>>,
+    /// Whether ignored folders were too large.
+    pub(super) large: BTreeMap<Vec<u8>, bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +86,7 @@ impl FrozenRules {
         let mut out = Writer::new();
         out.byte(VERSION);
         encode_config(&self.config, &mut out);
-        let flags = [self.set_aside, self.inside_git, self.above.is_some()];
+        let flags = [self.set_aside, self.inside_git, self.above.is_some(), !self.large.is_empty()];
         out.byte(bits(&flags));
         if let Some(above) = &self.above {
             out.bytes(above.prefix.strip_suffix(b"/").unwrap_or(&above.prefix));
@@ -98,6 +100,9 @@ impl FrozenRules {
         encode_map(&self.files, &mut out, |text, out| out.bytes(text));
         encode_map(&self.repositories, &mut out, FrozenRepository::encode);
         encode_map(&self.artifacts, &mut out, |what, out| encode_option(what.as_deref(), out, str::as_bytes));
+        if !self.large.is_empty() {
+            encode_map(&self.large, &mut out, |large, out| out.byte(u8::from(*large)));
+        }
         out.finish()
     }
 
@@ -107,13 +112,23 @@ impl FrozenRules {
             return Err(Malformed("the version of frozen rules"));
         }
         let config = decode_config(&mut from)?;
-        let [set_aside, inside_git, has_above] = flags(&mut from)?;
+        let [set_aside, inside_git, has_above, has_large] = flags(&mut from)?;
         let above = has_above.then(|| FrozenAbove::decode(&mut from)).transpose()?;
         let files = decode_map(&mut from, |from| from.bytes().map(Arc::from))?;
         let repositories = decode_map(&mut from, FrozenRepository::decode)?;
         let artifacts = decode_map(&mut from, |from| decode_option(from, Reader::text))?;
+        let large = has_large.then(|| {
+            decode_map(&mut from, |from| {
+                let [large] = flags(from)?;
+                Ok(large)
+            })
+        });
+        let large = large.transpose()?.unwrap_or_default();
+        if has_large && large.is_empty() {
+            return Err(Malformed("the folders of frozen rules"));
+        }
         from.end()?;
-        Ok(FrozenRules { config, set_aside, inside_git, above, files, repositories, artifacts })
+        Ok(FrozenRules { config, set_aside, inside_git, above, files, repositories, artifacts, large })
     }
 }
 
@@ -173,7 +188,10 @@ impl FrozenAbove {
 
 pub(super) fn encode_config(config: &ExclusionConfig, out: &mut Writer) {
     let all_packs = config.large_git_packs == LargePacks::Take;
-    out.byte(bits(&[config.use_gitignore, config.artifacts, all_packs]));
+    let limits = [config.max_ignored_folder, config.max_repository];
+    let limited = limits.map(|limit| limit.is_some());
+    out.byte(bits(&[config.use_gitignore, config.artifacts, all_packs, limited[0], limited[1]]));
+    limits.into_iter().flatten().for_each(|limit| out.number(limit));
     for list in [&config.exclude_patterns, &config.exclude_globs, &config.force_include] {
         out.number(list.len() as u64);
         for text in list {
@@ -183,8 +201,10 @@ pub(super) fn encode_config(config: &ExclusionConfig, out: &mut Writer) {
 }
 
 fn decode_config(from: &mut Reader<'_>) -> Result<ExclusionConfig, Malformed> {
-    let [use_gitignore, artifacts, all_packs] = flags(from)?;
+    let [use_gitignore, artifacts, all_packs, folders, repositories] = flags(from)?;
     Ok(ExclusionConfig {
+        max_ignored_folder: folders.then(|| from.number()).transpose()?,
+        max_repository: repositories.then(|| from.number()).transpose()?,
         use_gitignore,
         artifacts,
         large_git_packs: if all_packs { LargePacks::Take } else { LargePacks::LeaveOut },

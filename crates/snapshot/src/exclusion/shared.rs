@@ -14,7 +14,7 @@ use super::frozen::FrozenRules;
 use super::git_dir::{self, Found, GitDir};
 use super::repository::{Place, Repository};
 use super::words::Words;
-use super::{ExclusionConfig, Has, Note, RulesError, artifacts};
+use super::{Around, ExclusionConfig, Has, Note, RulesError, artifacts};
 use crate::bytes::Writer;
 use crate::hash::tagged;
 
@@ -52,6 +52,8 @@ pub(super) struct Record {
     pub(super) inside_git: bool,
     /// What was said about directories that might be artifacts.
     pub(super) artifacts: BTreeMap<Vec<u8>, Option<String>>,
+    /// Whether ignored folders were too large.
+    pub(super) large: BTreeMap<Vec<u8>, bool>,
     pub(super) notes: Vec<Note>,
 }
 
@@ -94,8 +96,26 @@ impl Shared {
         Shared { config: self.config.clone(), words, artifacts: self.artifacts, set_aside, source }
     }
 
+    /// Whether ignore files are read at all.
     pub(super) fn ignore_in_force(&self) -> bool {
+        self.leaves_ignored() || self.config.max_ignored_folder.is_some() && !self.set_aside
+    }
+
+    /// Whether what git ignores is left out.
+    pub(super) fn leaves_ignored(&self) -> bool {
         self.config.use_gitignore && !self.set_aside
+    }
+
+    /// Whether the ignored folder at `path` is too large. What was said once holds, however it grows.
+    pub(super) fn is_large_folder(&self, path: &[u8], measure: &dyn Fn() -> bool) -> bool {
+        match &self.source {
+            Source::Frozen(frozen) => frozen.large.get(path).copied().unwrap_or_else(measure),
+            Source::Live(live) => {
+                let large = measure();
+                live.record().large.insert(path.to_vec(), large);
+                large
+            }
+        }
     }
 
     pub(super) fn config_digest(&self) -> [u8; 32] {
@@ -122,25 +142,25 @@ impl Shared {
     }
 
     /// The artifact the directory at `path` is. Decisions that depend on what lies around it are kept.
-    pub(super) fn artifact_dir(
-        &self,
-        path: &[u8],
-        name: &[u8],
-        beside: &dyn Fn(&[u8]) -> bool,
-    ) -> Option<String> {
-        if let Source::Frozen(frozen) = &self.source
-            && let Some(decided) = frozen.artifacts.get(path)
-        {
-            return decided.clone();
-        }
-        if !artifacts::is_candidate(name) {
+    pub(super) fn artifact_dir(&self, path: &[u8], name: &[u8], around: &dyn Around) -> Option<String> {
+        if !self.artifacts {
             return None;
         }
-        let what = artifacts::directory(name, beside).map(str::to_owned);
-        if let Source::Live(live) = &self.source {
-            live.record().artifacts.insert(path.to_vec(), what.clone());
+        match &self.source {
+            // A tag that somebody puts into a directory later hides nothing: a name that proves nothing is taken.
+            Source::Frozen(frozen) => match frozen.artifacts.get(path) {
+                Some(decided) => decided.clone(),
+                None => artifacts::directory(name, around).map(str::to_owned),
+            },
+            Source::Live(live) => {
+                let what = artifacts::directory(name, around).or_else(|| artifacts::tagged(name, around));
+                let what = what.map(str::to_owned);
+                if what.is_some() || artifacts::is_candidate(name) {
+                    live.record().artifacts.insert(path.to_vec(), what.clone());
+                }
+                what
+            }
         }
-        what
     }
 }
 

@@ -5,6 +5,7 @@ mod caller;
 mod hostile;
 mod index;
 mod layout;
+mod limits;
 
 use std::fs::{self, File};
 use std::os::fd::AsFd as _;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use super::{DirRules, ExclusionConfig, Has, Rules, Verdict};
+use super::{Around, DirRules, ExclusionConfig, Has, Rules, Verdict};
 use crate::node::Reason;
 
 /// A folder for one test: `tree` in it is the root.
@@ -80,6 +81,36 @@ impl Place {
     }
 }
 
+/// What stands in a directory.
+struct OnDisk<'a>(&'a Path);
+
+impl OnDisk<'_> {
+    fn at(&self, path: &[u8]) -> PathBuf {
+        self.0.join(str::from_utf8(path).unwrap())
+    }
+}
+
+impl Around for OnDisk<'_> {
+    fn exists(&self, path: &[u8]) -> bool {
+        fs::symlink_metadata(self.at(path)).is_ok()
+    }
+
+    fn any_ends_with(&self, end: &[u8]) -> bool {
+        let mut names = fs::read_dir(self.0).unwrap().map(|entry| entry.unwrap().file_name());
+        names.any(|name| name.as_encoded_bytes().ends_with(end))
+    }
+
+    fn begins_with(&self, path: &[u8], bytes: &[u8]) -> bool {
+        fs::read(self.at(path)).is_ok_and(|found| found.starts_with(bytes))
+    }
+
+    fn is_larger(&self, name: &[u8], limit: u64) -> bool {
+        let files =
+            fs::read_dir(self.at(name)).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+        files.sum::<u64>() > limit
+    }
+}
+
 /// The verdict on a path, or on the directory on the way to it that is left out.
 fn ask(rules: &Rules, root: &Path, path: &str) -> Verdict {
     go(rules, root, path).0
@@ -93,10 +124,7 @@ fn go(rules: &Rules, root: &Path, path: &str) -> (Verdict, Arc<DirRules>) {
         let at = root.join(&path[..end]);
         let is_dir = fs::symlink_metadata(&at).is_ok_and(|meta| meta.is_dir());
         let name = at.file_name().unwrap().as_encoded_bytes();
-        let beside = |name: &[u8]| {
-            fs::symlink_metadata(at.parent().unwrap().join(str::from_utf8(name).unwrap())).is_ok()
-        };
-        let verdict = here.judge(&path.as_bytes()[..end], name, is_dir, &beside);
+        let verdict = here.judge(&path.as_bytes()[..end], name, is_dir, &OnDisk(at.parent().unwrap()));
         if end == path.len() || matches!(verdict, Verdict::Leave(_)) {
             return (verdict, here);
         }

@@ -226,7 +226,8 @@ impl Folders {
             for (name, slot) in slots {
                 let (meta, kind) = match slot {
                     Slot::Omitted { is_dir, why } => {
-                        node.omitted.push(Omitted { name, is_dir, reason: Reason::NotHeld(why) });
+                        let reason = Reason::NotHeld(why);
+                        node.omitted.push(Omitted { name, is_dir, reason, stamp: None });
                         continue;
                     }
                     Slot::Entry(meta, kind) => (meta, kind),

@@ -1,7 +1,7 @@
 //! Snapshots aside: without a number, neither the parent of another one nor compared with the next. They say how a tree
 //! was at some moment, and go when nobody needs that any more.
 
-use super::next::Now;
+use super::next::{Now, last_of};
 use super::restore::random_id;
 use super::{Limits, Manifest, SnapshotError, SnapshotManager};
 use crate::capture::RulesFrom;
@@ -21,7 +21,8 @@ impl SnapshotManager {
         let frozen = self.frozen_rules(&sheet)?;
         let (roots, rules) = (sheet.state.paths(), RulesFrom::Frozen(&frozen));
         let captured = self.capture(&roots, rules, Some(&sheet.state), Limits::NONE, false)?;
-        Now::new(held, record, captured, &self.session)
+        let before = last_of(&record, &self.session)?;
+        Ok(Now::new(held, record, captured, before, &self.store))
     }
 
     /// What changed from a snapshot to now.

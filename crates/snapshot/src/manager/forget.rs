@@ -111,7 +111,8 @@ impl Purge<'_> {
         let mut node = Node::clone(&*self.objects.node(tree)?);
         let Some(gone) = node.entry(last).cloned() else { return Ok(None) };
         self.count(&gone, path, &mut sheet.coverage)?;
-        let omitted = Omitted { name: gone.name.clone(), is_dir: gone.is_dir(), reason: Reason::Forgotten };
+        let (name, is_dir, reason) = (gone.name.clone(), gone.is_dir(), Reason::Forgotten);
+        let omitted = Omitted { name, is_dir, reason, stamp: None };
         node.entries.retain(|entry| entry.name != gone.name);
         sheet.coverage.leave_out(path.parent().unwrap_or(path), std::slice::from_ref(&omitted));
         let at = node.omitted.partition_point(|other| other.name < omitted.name);

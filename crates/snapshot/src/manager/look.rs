@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Manifest, SnapshotError, SnapshotManager};
-use crate::diff::{Change, each_change, sort};
+use crate::diff::{Change, Lost, each_change, lost, sort};
 use crate::hash::ContentHash;
 use crate::manifest::SnapshotId;
 use crate::node::Entry;
@@ -53,6 +53,13 @@ impl SnapshotManager {
         let from = self.whole(&record, from)?;
         let to = self.whole(&record, to)?;
         Ok(each_change(&from.state, &to.state, &StoreObjects::new(&self.store), found)?)
+    }
+
+    /// What one snapshot had left out and is gone or changed in another.
+    pub fn losses(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Lost>, SnapshotError> {
+        let record = self.recorded()?;
+        let (from, to) = (self.whole(&record, from)?, self.whole(&record, to)?);
+        Ok(lost(&from.state, &to.state, &StoreObjects::new(&self.store))?)
     }
 
     /// What a snapshot holds at this path (absolute); nothing where it was not there or was left out.

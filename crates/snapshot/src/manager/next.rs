@@ -3,13 +3,14 @@
 use super::{Captured, Manifest, SnapshotError, SnapshotManager};
 use crate::capture::{CaptureError, RulesFrom};
 use crate::coverage::Protection;
-use crate::diff::{Change, diff};
+use crate::diff::{Change, diff, is_same_but_left_out};
 use crate::file::Sync;
 use crate::hash::ContentHash;
 use crate::manifest::{Sheet, SnapshotId};
 use crate::objects::StoreObjects;
 use crate::session::{Held, Record, Session, SessionError};
 use crate::state::SnapshotState;
+use crate::store::Store;
 
 /// How the next snapshot is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,7 @@ pub struct Now {
     /// The last numbered snapshot, unless it was given up.
     before: Option<Sheet>,
     pub(super) captured: Captured,
+    unchanged: bool,
 }
 
 impl std::fmt::Debug for Now {
@@ -46,15 +48,24 @@ impl Now {
         held: Held,
         record: Record,
         captured: Captured,
-        session: &Session,
-    ) -> Result<Now, SnapshotError> {
-        let (last, before) = last_of(&record, session)?;
-        Ok(Now { held, record, last, before, captured })
+        (last, before): (u32, Option<Sheet>),
+        store: &Store,
+    ) -> Now {
+        let unchanged = match &before {
+            Some(before) if before.state == captured.state => true,
+            Some(before) => {
+                is_same_but_left_out(&before.state, &captured.state, &StoreObjects::new(store))
+                    // One that cannot be read is not the same.
+                    .unwrap_or(false)
+            }
+            None => false,
+        };
+        Now { held, record, last, before, captured, unchanged }
     }
 
-    /// Everything that a restore would put back is as in the last numbered snapshot, and what is left out.
+    /// Everything that a restore would put back is as in the last numbered snapshot, and the same is left out.
     pub fn is_unchanged(&self) -> bool {
-        self.before.as_ref().is_some_and(|before| before.state == self.captured.state)
+        self.unchanged
     }
 
     /// The number of the last snapshot.
@@ -103,7 +114,7 @@ impl SnapshotManager {
             Some(before) => self.ensure_not_hidden(before, &captured)?,
             None => self.ensure_something(&captured)?,
         }
-        Ok(Now { held, record, last, before, captured })
+        Ok(Now::new(held, record, captured, (last, before), &self.store))
     }
 
     /// Make it the next snapshot; and what changed since the last one.
@@ -172,7 +183,7 @@ impl SnapshotManager {
 }
 
 /// The number of the last snapshot, and the snapshot itself unless it was given up or its manifest is damaged.
-fn last_of(record: &Record, session: &Session) -> Result<(u32, Option<Sheet>), SnapshotError> {
+pub(super) fn last_of(record: &Record, session: &Session) -> Result<(u32, Option<Sheet>), SnapshotError> {
     let none = || SnapshotError::NoBaseline { dir: session.dir().to_owned() };
     let last = record.last_number().ok_or_else(none)?;
     Ok((last, session.sheet_if_readable(record, &SnapshotId::Number(last))?))

@@ -186,7 +186,7 @@ impl Frame {
         node.entries.retain(|entry| match entry.kind {
             Kind::File { hash, size, .. } if missing.contains(&hash) => {
                 let reason = Reason::OverBudget { size };
-                omitted.push(Omitted { name: entry.name.clone(), is_dir: false, reason });
+                omitted.push(Omitted { name: entry.name.clone(), is_dir: false, reason, stamp: None });
                 false
             }
             _ => true,

@@ -54,7 +54,11 @@ pub fn apply(
         cancelled: AtomicBool::new(false),
         marks: Marks::new(plan),
     };
-    let mut outcome = RestoreOutcome { skipped: plan.skipped.clone(), ..RestoreOutcome::default() };
+    let mut outcome = RestoreOutcome {
+        skipped: plan.skipped.clone(),
+        lost: plan.lost.clone(),
+        ..RestoreOutcome::default()
+    };
     // Root by root: where one stands in another, they must not work on the same names at once.
     for top in &plan.tops {
         let dir = &plan.dirs[*top];

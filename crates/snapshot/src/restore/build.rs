@@ -12,7 +12,7 @@ use super::select::{Choice, Chosen};
 use super::steps::Steps;
 use super::unit::{self, Base};
 use super::{Note, NoteKind, RestoreRequest, Selection, Skipped, Why};
-use crate::diff::{Aspects, Depth, EntryRef, Pair, Slot, Visit, os_str, walk};
+use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, Slot, Visit, os_str, walk};
 use crate::node::{Entry, Kind, Name, Node, Reason};
 use crate::state::{ObjectError, Objects, RootContent, RootState};
 
@@ -63,6 +63,7 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
     let missing = found.iter().zip(choice.paths()).filter(|(found, _)| !**found);
     plan.skipped.extend(missing.map(|(_, path)| Skipped { path: path.clone(), why: Why::NotFound }));
     plan.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    plan.lost.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(plan.finish())
 }
 
@@ -179,7 +180,10 @@ impl<'a> Builder<'a> {
 
     fn omitted(&mut self, pair: &Pair<'_>) {
         match (&pair.a, &pair.b) {
-            (Slot::Omitted(_), _) => {}
+            (Slot::Omitted(then), now) => {
+                let lost = Lost::of(then, now, || self.path(pair.name));
+                self.plan.lost.extend(lost);
+            }
             (Slot::Entry(_), Slot::Omitted(current)) => {
                 self.skip(pair.name, Why::NotStored(current.reason.clone()));
             }
@@ -264,6 +268,20 @@ impl<'a> Builder<'a> {
             Some(now) => unit::is_changed(now, bases, self.objects),
             None => Ok(false),
         }
+    }
+
+    /// Why a `.git` that is there must stay as it is: the target does not hold all of it, so that it would be half of each.
+    fn is_incomplete_unit(
+        &self,
+        name: &Name,
+        new: Option<&EntryRef>,
+        old: Option<&EntryRef>,
+    ) -> Result<Option<Reason>, ObjectError> {
+        let (Some(new), Some(_)) = (new, old.filter(|old| old.is_dir())) else { return Ok(None) };
+        if name.as_bytes() != b".git" {
+            return Ok(None);
+        }
+        unit::missing(new, self.objects)
     }
 
     /// Of a database's files, one that is chosen brings the others with it.
@@ -451,6 +469,10 @@ impl Visit for Builder<'_> {
         }
         if self.is_changed_unit(pair.name, old)? {
             self.skip(pair.name, Why::ChangedSince);
+            return Ok(false);
+        }
+        if let Some(reason) = self.is_incomplete_unit(pair.name, new, old)? {
+            self.skip(pair.name, Why::IncompleteRepository(reason));
             return Ok(false);
         }
         let is_dir = |entry: Option<&EntryRef>| entry.is_some_and(|entry| entry.is_dir());

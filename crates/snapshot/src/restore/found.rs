@@ -77,6 +77,8 @@ pub(super) fn by_rule(reason: &Reason) -> bool {
         | Reason::OverBudget { .. }
         | Reason::LargePack { .. }
         | Reason::TooLarge { .. }
+        | Reason::LargeFolder { .. }
+        | Reason::LargeRepository { .. }
         | Reason::OtherFilesystem => false,
     }
 }

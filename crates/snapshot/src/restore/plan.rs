@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::changes::Changes;
 use super::steps::Steps;
 use super::{Note, Skipped};
-use crate::diff::{Aspects, Change, ChangeType, EntryRef, os_str};
+use crate::diff::{Aspects, Change, ChangeType, EntryRef, Lost, os_str};
 use crate::node::{Entry, Kind, Name};
 
 /// A directory's number in its plan.
@@ -19,6 +19,7 @@ pub struct RestorePlan {
     pub(super) layout: Arc<Layout>,
     pub(super) skipped: Vec<Skipped>,
     pub(super) notes: Vec<Note>,
+    pub(super) lost: Vec<Lost>,
 }
 
 impl std::ops::Deref for RestorePlan {
@@ -35,11 +36,13 @@ pub(super) struct Draft {
     pub(super) layout: Layout,
     pub(super) skipped: Vec<Skipped>,
     pub(super) notes: Vec<Note>,
+    pub(super) lost: Vec<Lost>,
 }
 
 impl Draft {
     pub(super) fn finish(self) -> RestorePlan {
-        RestorePlan { layout: Arc::new(self.layout), skipped: self.skipped, notes: self.notes }
+        let Draft { layout, skipped, notes, lost } = self;
+        RestorePlan { layout: Arc::new(layout), skipped, notes, lost }
     }
 }
 
@@ -211,6 +214,11 @@ impl RestorePlan {
 
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// What the target had left out, among what was chosen, and is gone or changed: it stays so.
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
     }
 
     pub fn is_empty(&self) -> bool {

@@ -24,7 +24,7 @@ pub(super) fn base(state: &SnapshotState, path: &Path) -> Node {
 /// A directory of which only this is known: nobody knows what was in it.
 fn unknown(path: &Path, reason: Reason) -> Node {
     let name = path.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
-    let omitted = name.map(|name| Omitted { name, is_dir: true, reason });
+    let omitted = name.map(|name| Omitted { name, is_dir: true, reason, stamp: None });
     Node { entries: Vec::new(), omitted: omitted.into_iter().collect() }
 }
 
@@ -65,6 +65,24 @@ pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> 
         }
     }
     Ok(false)
+}
+
+/// Why something in a directory was not captured.
+pub(super) fn missing(dir: &Entry, objects: &dyn Objects) -> Result<Option<Reason>, ObjectError> {
+    let tree_of = |entry: &Entry| match entry.kind {
+        Kind::Dir { tree, .. } => Some(tree),
+        _ => None,
+    };
+    let mut waiting: Vec<TreeId> = tree_of(dir).into_iter().collect();
+    while let Some(tree) = waiting.pop() {
+        let node = objects.node(tree)?;
+        // What the rules leave out everywhere, and what is nono's own, is not part of the repository.
+        if let Some(omitted) = node.omitted.iter().find(|omitted| !super::found::by_rule(&omitted.reason)) {
+            return Ok(Some(omitted.reason.clone()));
+        }
+        waiting.extend(node.entries.iter().filter_map(tree_of));
+    }
+    Ok(None)
 }
 
 /// Whether a name that all states have is not there now.

@@ -10,11 +10,11 @@ use super::database::Databases;
 use super::names::{Names, list};
 use super::old::OldEntries;
 use super::unfinished::{Dirty, Draft, Unfinished, is_same_entry};
-use super::{DirTask, Ignored, Listing, Scan, ScanError, Task, Worker};
+use super::{DirTask, Ignored, Listing, Scan, ScanError, Task, Worker, measure};
 use crate::bytes::Writer;
 use crate::cache::{CachedDir, Piece};
 use crate::dirs::{Dir, DirId, open_dir};
-use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack};
+use crate::exclusion::{Around, DirRules, Has, LargePacks, Verdict, is_git_pack, is_in_git};
 use crate::hash::ContentHash;
 use crate::node::{Name, Omitted, Reason, Time, Xattr};
 use crate::pool::Queue;
@@ -163,24 +163,11 @@ impl<'a, 'b> Directory<'a, 'b> {
                 self.same = false;
                 return;
             }
-            Err(error) => return self.leave(name, false, unreadable(&error)),
+            Err(error) => return self.leave(fd, name, None, unreadable(&error)),
         };
         let is_dir = found.stat.is_dir();
-        if self.scan.own.contains(&(found.dev, found.stat.ino)) {
-            return self.leave(name, is_dir, Reason::OwnState);
-        }
-        if self.others.contains(&name) {
-            return self.leave(name, is_dir, Reason::OtherRoot);
-        }
-        if self.unstable.contains(&name) {
-            return self.leave(name, is_dir, repository_reason());
-        }
-        if found.mount != self.scan.mount && !self.scan.cross_mounts {
-            return self.leave(name, is_dir, Reason::OtherFilesystem);
-        }
-        // A directory by such a name was made or moved there by somebody else.
-        if !is_dir && is_temporary(name) {
-            return self.leave(name, false, Reason::RestoreTemp);
+        if let Some(reason) = self.set_apart(name, &found) {
+            return self.leave(fd, name, Some(&found), reason);
         }
         let packed = found.stat.pack();
         let known = known.filter(|known| known.stat().kind() == found.stat.kind());
@@ -192,7 +179,7 @@ impl<'a, 'b> Directory<'a, 'b> {
                 if matches!(reason, Reason::Ignored { .. }) {
                     worker.ignored.push(Ignored { dir: self.id, name: name.into(), is_dir });
                 }
-                return self.leave(name, is_dir, reason);
+                return self.leave(fd, name, Some(&found), reason);
             }
         };
         if is_dir {
@@ -209,7 +196,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         let trusted = known.filter(|known| self.is_trusted(known, &found));
         if found.stat.is_file() && trusted.is_none() && !self.is_wanted(name) {
             self.entries -= 1;
-            return self.leave(name, false, Reason::NotHeld(NOT_WANTED.to_owned()));
+            return self.leave(fd, name, Some(&found), Reason::NotHeld(NOT_WANTED.to_owned()));
         }
         if found.stat.is_file() {
             self.bytes += found.stat.size;
@@ -227,6 +214,25 @@ impl<'a, 'b> Directory<'a, 'b> {
                 None => self.other(fd, name, &found, flags, known),
             }
         }
+    }
+
+    /// Why a name is not looked at, whatever the rules say.
+    fn set_apart(&self, name: &[u8], found: &Found) -> Option<Reason> {
+        let is_dir = found.stat.is_dir();
+        if self.scan.own.contains(&(found.dev, found.stat.ino)) {
+            return Some(Reason::OwnState);
+        }
+        if self.others.contains(&name) {
+            return Some(Reason::OtherRoot);
+        }
+        if self.unstable.contains(&name) {
+            return Some(repository_reason());
+        }
+        if found.mount != self.scan.mount && !self.scan.cross_mounts {
+            return Some(Reason::OtherFilesystem);
+        }
+        // A directory by such a name was made or moved there by somebody else.
+        (!is_dir && is_temporary(name)).then_some(Reason::RestoreTemp)
     }
 
     /// Whether it is to be read at all: on a full disk only what a restore may displace is.
@@ -262,19 +268,23 @@ impl<'a, 'b> Directory<'a, 'b> {
             return Verdict::Take;
         }
         let path = if dir.is_empty() { name.to_vec() } else { [&dir[..], name].join(&b'/') };
-        // Evidence may stand beside a name, or in the directory of that name.
-        let inside = |path: &[u8]| stat_at(fd, path).is_ok();
-        let there = |path: &[u8]| if path.contains(&b'/') { inside(path) } else { names.contains(path) };
-        self.rules.judge(&path, name, is_dir, &there)
+        self.rules.judge(&path, name, is_dir, &InDirectory { fd, names })
     }
 
-    fn leave(&mut self, name: &[u8], is_dir: bool, reason: Reason) {
+    /// `found`: what is there, if that is known.
+    fn leave(&mut self, fd: BorrowedFd<'_>, name: &[u8], found: Option<&Found>, reason: Reason) {
         if let Some(database) = self.databases.of(name).filter(|_| !name.ends_with(LOG_INDEX)) {
             database.leave_out(&reason);
         }
         // A name that is not one cannot come from the kernel.
         if let Some(name) = Name::new(name) {
-            self.omitted.push(Omitted { name, is_dir, reason });
+            let is_dir = found.is_some_and(|found| found.stat.is_dir());
+            let mut stamp = found.and_then(|found| found.stat.stamp(&reason));
+            let measured = matches!(reason, Reason::LargeFolder { .. } | Reason::LargeRepository { .. });
+            if let Some(stamp) = stamp.as_mut().filter(|_| measured) {
+                measure::stamp(fd, name.as_bytes(), stamp);
+            }
+            self.omitted.push(Omitted { name, is_dir, reason, stamp });
         }
     }
 
@@ -331,11 +341,14 @@ impl<'a, 'b> Directory<'a, 'b> {
         let of_database = database.map(|database| database.add(number)).is_some();
         let mapped = self.scan.mapped.contains(found);
         let leave_packs = self.scan.rules.config().large_git_packs == LargePacks::LeaveOut;
-        let large_pack = leave_packs && found.stat.size > LARGE_PACK && {
+        let path = || {
             let dir = self.path.clone().unwrap_or_else(|| Arc::new(self.scan.dirs.path(self.id)));
-            is_git_pack(&[&dir[..], name].join(&b'/'))
+            [&dir[..], name].join(&b'/')
         };
-        let over = self.scan.max_file.filter(|limit| found.stat.size > *limit).map(OnlyClone::Over);
+        let large_pack = leave_packs && found.stat.size > LARGE_PACK && is_git_pack(&path());
+        // A repository is taken as a whole: without one of its packs the others are worth nothing.
+        let over = self.scan.max_file.filter(|limit| found.stat.size > *limit && !is_in_git(&path()));
+        let over = over.map(OnlyClone::Over);
         let only_clone = if large_pack { Some(OnlyClone::LargePack) } else { over };
         self.dirty.push(Dirty {
             name: name.into(),
@@ -367,7 +380,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         let all = payload.and_then(|payload| Ok((payload, read::xattrs_at(fd, name)?)));
         let (payload, xattrs) = match all {
             Ok(all) => all,
-            Err(errno) => return self.leave(name, false, unreadable(&errno.into())),
+            Err(errno) => return self.leave(fd, name, Some(found), unreadable(&errno.into())),
         };
         let trusted = if is_settled(found.stat.ctime, coarse) { TRUSTED } else { 0 };
         let start = self.out.len();
@@ -425,6 +438,30 @@ impl<'a, 'b> Directory<'a, 'b> {
         let first = parts.next().unwrap_or_default();
         queue.push_all(parts.map(|part| Task::Files(unfinished.clone(), part)));
         unfinished.read(self.scan, worker, first)
+    }
+}
+
+/// What stands around a name in a directory.
+struct InDirectory<'a> {
+    fd: BorrowedFd<'a>,
+    names: &'a Names,
+}
+
+impl Around for InDirectory<'_> {
+    fn exists(&self, path: &[u8]) -> bool {
+        if path.contains(&b'/') { stat_at(self.fd, path).is_ok() } else { self.names.contains(path) }
+    }
+
+    fn any_ends_with(&self, end: &[u8]) -> bool {
+        self.names.iter().any(|name| name.ends_with(end))
+    }
+
+    fn begins_with(&self, path: &[u8], bytes: &[u8]) -> bool {
+        measure::begins_with(self.fd, path, bytes)
+    }
+
+    fn is_larger(&self, name: &[u8], limit: u64) -> bool {
+        measure::is_larger(self.fd, name, limit)
     }
 }
 

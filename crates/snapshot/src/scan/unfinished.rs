@@ -139,7 +139,8 @@ impl Draft {
                     // Whether that is news is told by what was left out before.
                     Taken::LeftOut(reason) => {
                         let name = Name::new(&dirty.name);
-                        self.omitted.extend(name.map(|name| Omitted { name, is_dir: false, reason }));
+                        let stamp = dirty.found.stat.stamp(&reason);
+                        self.omitted.extend(name.map(|name| Omitted { name, is_dir: false, reason, stamp }));
                     }
                     Taken::Gone => listing.same = false,
                 }

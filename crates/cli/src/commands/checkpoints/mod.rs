@@ -78,7 +78,9 @@ fn place(context: HostContext) -> Result<Place, Failure> {
     let config = settings::load(&state_dir.join("config.toml"))?;
     let home = home.ok_or_else(Failure::no_home)?;
     let author = author(cwd.clone());
-    Ok(Place { manager: CheckpointManager::new(Host { state_dir, home }, config), cwd, author })
+    let placeholders = nono::session::placeholders(&state_dir);
+    let manager = CheckpointManager::new(Host { state_dir, home }, config).without(placeholders);
+    Ok(Place { manager, cwd, author })
 }
 
 impl Place {

@@ -134,24 +134,26 @@ fn plan_lines(title: &str, plan: &Plan, length: Length) -> Vec<String> {
     }
     lines.extend(merges("merge with what somebody else changed", &plan.merges, &below, length));
     lines.extend(words::kept(&plan.kept, &[], &below, length));
+    lines.extend(words::lost(&plan.lost, &below, length));
     if plan.unattributed && !plan.changes.is_empty() {
         lines
             .push("nothing tells what people changed from what an agent did: all of it goes back".to_owned());
     }
     lines.extend(turns("undo", &plan.turns_undone));
-    lines.extend(left_alone(&plan.repositories, plan.not_covered, &below));
+    lines.extend(left_alone(&plan.repositories, plan.not_covered, plan.lost.len(), &below));
     lines.extend(words::hint(&plan.kept, UNDO));
     lines
 }
 
 /// What a restore does not touch, and nobody asked about.
-fn left_alone(repositories: &[PathBuf], not_covered: u64, below: &Below<'_>) -> Vec<String> {
+fn left_alone(repositories: &[PathBuf], not_covered: u64, lost: usize, below: &Below<'_>) -> Vec<String> {
     let mut lines: Vec<String> = repositories
         .iter()
         .map(|git| format!("{} differs and is left alone; --with-git restores it too", below.show(git)))
         .collect();
-    if not_covered > 0 {
-        let paths = words::some(usize::try_from(not_covered).unwrap_or(usize::MAX), "path");
+    let rest = usize::try_from(not_covered).unwrap_or(usize::MAX).saturating_sub(lost);
+    if rest > 0 {
+        let paths = words::some(rest, "path");
         lines.push(format!("not covered by this checkpoint, and left as they are: {paths}"));
     }
     lines
@@ -186,6 +188,7 @@ fn report(done: &Recorded, consent: ConsentArgs) -> Result<u8, Failure> {
         lines.push("there is nothing to restore".to_owned());
     }
     lines.extend(words::kept(&outcome.kept, &[], &below, Length::Cut));
+    lines.extend(words::lost(&outcome.lost, &below, Length::Cut));
     lines.extend(words::failed(&outcome.failed, &below, Length::Cut));
     lines.extend(turns("undid", &outcome.turns_undone));
     // Where an agent took it, people expect their own changes to be told from its.
@@ -193,7 +196,7 @@ fn report(done: &Recorded, consent: ConsentArgs) -> Result<u8, Failure> {
         lines
             .push("nothing told what people changed from what the agent did: all of it went back".to_owned());
     }
-    lines.extend(left_alone(&outcome.repositories, outcome.checkpoint.left_out, &below));
+    lines.extend(left_alone(&outcome.repositories, outcome.checkpoint.left_out, outcome.lost.len(), &below));
     if consent.json {
         message::answer_json(&json::outcome(outcome))?;
     } else {
@@ -215,6 +218,5 @@ fn report(done: &Recorded, consent: ConsentArgs) -> Result<u8, Failure> {
     if let Some(why) = &done.unrecorded {
         message::line(&message::unrecorded(why));
     }
-    let whole = outcome.kept.is_empty() && outcome.failed.is_empty() && !outcome.interrupted;
-    Ok(if whole { 0 } else { NOT_DONE })
+    Ok(if outcome.is_whole() { 0 } else { NOT_DONE })
 }

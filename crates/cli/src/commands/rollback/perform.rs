@@ -124,11 +124,12 @@ fn has_work(plan: &Plan) -> bool {
 
 /// The outcome of a plan that changes nothing.
 fn nothing(plan: Plan) -> Done {
-    Done { kept: plan.kept, merged: plan.merges, still_executes: plan.still_executes, ..Done::default() }
+    let Plan { kept, merges: merged, lost, still_executes, .. } = plan;
+    Done { kept, merged, lost, still_executes, ..Done::default() }
 }
 
 pub(super) fn verdict(done: &Done) -> u8 {
-    if done.kept.is_empty() && done.failed.is_empty() && !done.interrupted { 0 } else { NOT_DONE }
+    if done.is_whole() { 0 } else { NOT_DONE }
 }
 
 fn plan_lines(session: &RollbackSession, task: &Task, plan: &Plan, length: Length) -> Vec<String> {

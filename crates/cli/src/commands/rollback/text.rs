@@ -6,7 +6,7 @@ use nono::diagnostic::{escape, shown};
 use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan};
 use nono::shapes::counts;
 use nono::snapshot::restore::{Skipped, Why};
-use nono::snapshot::{Change, ChangeType, Changes};
+use nono::snapshot::{Change, ChangeType, Changes, Loss, Lost};
 
 use crate::units::grouped;
 
@@ -54,6 +54,7 @@ pub(super) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String
     let what = "merge with what somebody else changed";
     lines.extend(merges(&written(&plan.merges, &plan.kept), below, length, what));
     lines.extend(kept(&plan.kept, &plan.merges, below, length));
+    lines.extend(lost(&plan.lost, below, length));
     lines.extend(still_executes(&plan.still_executes, below));
     lines.extend(notes(plan));
     lines
@@ -89,6 +90,7 @@ pub(super) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String
     let what = "merged with what somebody else changed";
     lines.extend(merges(&written(&done.merged, &done.kept), below, length, what));
     lines.extend(kept(&done.kept, &done.merged, below, length));
+    lines.extend(lost(&done.lost, below, length));
     lines.extend(still_executes(&done.still_executes, below));
     lines.extend(failed(&done.failed, below, length));
     lines
@@ -167,6 +169,20 @@ pub(in crate::commands) fn kept(
     let mut lines = vec![format!("kept as it is: {}", some(kept.len(), "path"))];
     lines.extend(cut(kept, length, line));
     lines
+}
+
+/// What no restore brings back.
+pub(in crate::commands) fn lost(lost: &[Lost], below: &Below<'_>, length: Length) -> Vec<String> {
+    let line = |one: &Lost| {
+        let what = match one.how {
+            Loss::Gone => "gone",
+            Loss::Changed => "changed",
+        };
+        let slash = if one.is_dir { "/" } else { "" };
+        let reason = escape(&one.reason);
+        format!("{what}, cannot be restored: {}{slash} ({reason})", below.show(&one.path))
+    };
+    cut(lost, length, line)
 }
 
 /// One line each, however many there are: none of them may be overlooked.

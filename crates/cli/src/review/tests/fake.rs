@@ -51,6 +51,7 @@ pub(super) fn item(text: &str) -> Item {
         kind,
         size_delta: 0,
         executes_later: later,
+        history: None,
     }
 }
 
@@ -179,6 +180,7 @@ impl Source for Fake {
         Ok(Plan {
             steps: 0,
             still_executes: Vec::new(),
+            lost: Vec::new(),
             changes: choice.paths.iter().map(change).collect(),
             kept: Vec::new(),
             merges: Vec::new(),
@@ -191,6 +193,7 @@ impl Source for Fake {
         self.asked.borrow_mut().restored.push(choice.clone());
         Ok(Done {
             still_executes: Vec::new(),
+            lost: Vec::new(),
             undo: Some("undo-1".to_owned()),
             changes: Changes::default(),
             kept: Vec::new(),

@@ -3,8 +3,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nono_policy::profile::RollbackSection;
+use nono_snapshot::Observer;
 use nono_snapshot::session::Session;
-use nono_snapshot::{ExclusionConfig, Observer};
 
 use super::super::catalogue::{RollbackSession, Status};
 use super::super::history::{History, Lock};
@@ -33,7 +34,7 @@ fn tracking(temp: &tempfile::TempDir, id: &str, root: &str, interval: Option<Dur
         name: None,
         command: vec!["make".to_owned()],
         roots: vec![base.join(root)],
-        exclusion: ExclusionConfig::default(),
+        profile: RollbackSection::default(),
         request: RollbackRequest { interval, ..RollbackRequest::default() },
         own: vec![base.join("state")],
         state_dir: base.join("state"),

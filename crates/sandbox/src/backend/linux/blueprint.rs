@@ -13,7 +13,7 @@ use nono_policy::resolved::{
 use nono_sys::landlock::{fs, net, scope};
 
 use super::filter::{FilterSpec, Mediated, SocketRule};
-use super::mounts::{copies, mounts};
+use super::mounts::{copies, mounts, refuse_hidden};
 use super::support::{Namespaces, Support};
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
@@ -205,6 +205,7 @@ pub fn compile(
         return Err(Refusal::CannotHold { path: closed.resolved.clone() });
     }
     if layers.mount {
+        refuse_hidden(policy)?;
         mounts(&mut blueprint, policy, session);
     } else {
         refuse_masks(policy, support)?;

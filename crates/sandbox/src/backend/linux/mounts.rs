@@ -11,6 +11,7 @@ use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, PathKind, ResolvedP
 use super::aliases::aliases;
 use super::blueprint::{Blueprint, Layers, MountStep, SessionPaths, WatchedName};
 use super::sockets::bound_sockets;
+use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
 
 /// The mount steps, in order.
@@ -77,6 +78,24 @@ pub(super) fn copies(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<(Pa
         .filter(|dir| granted(dir) && filled(dir))
         .map(|dir| (dir.to_owned(), session.dir.join(dir.file_name().unwrap_or_default())))
         .collect()
+}
+
+/// What somebody asked for and a private file system would hide. Which processes and terminals there are is the
+/// sandbox's own matter; what lies in `/dev/shm` is not there inside.
+const HIDDEN: [&str; 2] = ["/dev/shm", "/dev/pts"];
+
+/// A grant that is not there inside is no grant.
+pub(super) fn refuse_hidden(policy: &ResolvedPolicy) -> Result<(), Refusal> {
+    for grant in &policy.grants {
+        let own = HIDDEN
+            .iter()
+            .map(Path::new)
+            .find(|own| is_within(&grant.resolved, own) && grant.resolved != *own);
+        if let Some(own) = own.filter(|own| own.is_dir()) {
+            return Err(Refusal::CannotGive { path: grant.original.clone(), own: own.to_owned() });
+        }
+    }
+    Ok(())
 }
 
 fn private_file_systems(layers: Layers, memory: Option<u64>) -> Vec<MountStep> {

@@ -16,19 +16,17 @@ fn place(files: &[&str]) -> Place {
 #[test]
 fn artifacts_are_known_by_evidence() {
     let place = place(&[
-        "Cargo.toml",
-        "target/debug/x",
-        "web/package.json",
+        "target/.rustc_info.json",
+        "web/package-lock.json",
         "web/node_modules/a",
         "web/.next/x",
         "py/.venv/pyvenv.cfg",
+        "py/m/m.py",
         "py/m/__pycache__/m.pyc",
-        "py/m.pyc",
-        "a.tmp.12.34",
         "c/build/CMakeCache.txt",
-        "java/pom.xml",
-        "java/target/x",
+        "java/target/maven-status/x",
     ]);
+    place.write("web/package.json", "");
     for (path, what) in [
         ("target", "build output of cargo"),
         ("java/target", "build output of Maven"),
@@ -36,8 +34,6 @@ fn artifacts_are_known_by_evidence() {
         ("web/.next", "build output of Next.js"),
         ("py/.venv", "Python virtual environment"),
         ("py/m/__pycache__", "compiled Python"),
-        ("py/m.pyc", "compiled Python"),
-        ("a.tmp.12.34", "temporary file of an unfinished write"),
         ("c/build", "build output of CMake"),
     ] {
         assert_eq!(place.ask(path), artifact(what), "{path}");
@@ -53,19 +49,27 @@ fn a_name_alone_is_no_evidence() {
         "dist/x",
         "venv/x",
         "node_modules/own.js",
-        "a.tmp.x",
+        "package.json",
+        "Cargo.toml",
+        "target/data",
+        "pom.xml",
+        "__pycache__/only.pyc",
+        "orphan.pyc",
+        "a.tmp.12.34",
+        // A tag is known by what it says.
+        "cache/CACHEDIR.TAG",
     ];
     let place = place(&files);
     for path in files {
         assert_eq!(place.ask(path), Verdict::Take, "{path}");
     }
     // A file is not a directory.
-    assert_eq!(self::place(&["Cargo.toml", "target"]).ask("target"), Verdict::Take);
+    assert_eq!(self::place(&["package-lock.json", "node_modules"]).ask("node_modules"), Verdict::Take);
 }
 
 #[test]
 fn what_git_tracks_among_artifacts_is_taken() {
-    let place = place(&["Cargo.toml", "target/kept/a", "target/other/b"]);
+    let place = place(&["target/.rustc_info.json", "target/kept/a", "target/other/b"]);
     place.git("", &["init", "-q"]);
     place.git("", &["add", "target/kept"]);
     assert_eq!(place.ask("target"), Verdict::Search(Reason::Artifact("build output of cargo".into())));
@@ -84,12 +88,12 @@ fn nothing_in_gits_own_folder_is_an_artifact() {
 /// The decision is kept with the snapshot, in both directions, when the evidence goes or comes.
 #[test]
 fn frozen_decisions_outlive_their_evidence() {
-    let place = place(&["Cargo.toml", "target/x", "lib/target/x"]);
+    let place = place(&["target/.rustc_info.json", "target/x", "lib/target/x"]);
     let rules = place.rules();
     let before = ["target", "lib/target"].map(|path| ask(&rules, &place.root(), path));
     let frozen = Rules::frozen(&rules.freeze()).unwrap();
-    fs::remove_file(place.root().join("Cargo.toml")).unwrap();
-    place.write("lib/Cargo.toml", "");
+    fs::remove_file(place.root().join("target/.rustc_info.json")).unwrap();
+    place.write("lib/target/.rustc_info.json", "");
     assert_eq!(["target", "lib/target"].map(|path| ask(&frozen, &place.root(), path)), before);
     assert_eq!(before, [artifact("build output of cargo"), Verdict::Take]);
 }
@@ -101,7 +105,7 @@ fn files_need_no_evidence() {
     let rules = place.rules();
     let root = rules.root(File::open(place.root()).unwrap().as_fd());
     for name in [&b"x.pyc"[..], b"x.pyo", b"a.tmp.1.2", b"target", b"node_modules"] {
-        root.judge(name, name, false, &|_| panic!("asked for evidence"));
+        root.judge(name, name, false, &|_: &[u8]| panic!("asked for evidence"));
     }
 }
 

@@ -32,6 +32,9 @@ pub(super) fn overview(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Fail
         view.page.line(&[Span::new(title, Style::Title)], out)?;
         changes(view, out)?;
     }
+    for one in view.session.losses(&set.from, &set.to)? {
+        view.page.line(&[Span::new(escape(&one.to_string()), Style::Warning)], out)?;
+    }
     view.page.line(&[], out)?;
     if let Some(left_out) = not_covered(&view.session.coverage(&set.from)?) {
         view.page.line(&[Span::plain(format!("not covered: {left_out}; --coverage lists all"))], out)?;
@@ -143,7 +146,7 @@ fn line(view: &Shown<'_>, item: &Item, title: &str, width: usize, out: &mut dyn 
 
 /// Sizes and permissions, where they differ.
 fn detail(item: &Item) -> String {
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> = item.history.iter().flatten().map(|line| escape(line)).collect();
     if item.size_delta != 0 {
         let sign = if item.size_delta < 0 { '-' } else { '+' };
         parts.push(format!("{sign}{}", bytes(item.size_delta.unsigned_abs())));

@@ -1,0 +1,158 @@
+//! What a snapshot had left out and is gone or changed now: no restore brings it back, and nobody may find that out later.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::walk::{Depth, Pair, Slot, Visit, walk};
+use super::{both_known, os_str};
+use crate::node::{Kind, Omitted, Reason, Stamp};
+use crate::paths;
+use crate::state::{ObjectError, Objects, SnapshotState};
+
+/// Something that was left out, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Absolute.
+    #[serde(with = "paths")]
+    pub path: PathBuf,
+    pub is_dir: bool,
+    pub how: Loss,
+    /// Why it is not in the snapshot.
+    pub reason: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    Gone,
+    Changed,
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match self.how {
+            Loss::Gone => "gone",
+            Loss::Changed => "changed",
+        };
+        let slash = if self.is_dir { "/" } else { "" };
+        write!(f, "{what}, cannot be restored: {}{slash} ({})", self.path.display(), self.reason)
+    }
+}
+
+impl Lost {
+    /// What became of something that was left out, if it is worth telling; `path` is asked only then.
+    pub(crate) fn of(then: &Omitted, now: &Slot<'_>, path: impl FnOnce() -> PathBuf) -> Option<Lost> {
+        let how = loss(then, now)?;
+        Some(Lost { path: path(), is_dir: then.is_dir, how, reason: then.reason.to_string() })
+    }
+}
+
+fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
+    match then.reason {
+        // It was never the snapshot's to hold, or somebody wanted it to be gone.
+        Reason::OwnState
+        | Reason::OtherRoot
+        | Reason::OtherFilesystem
+        | Reason::RestoreTemp
+        | Reason::Forgotten
+        | Reason::NotHeld(_) => return None,
+        _ => {}
+    }
+    let changed = match now {
+        Slot::Nothing => return Some(Loss::Gone),
+        Slot::Omitted(now) => {
+            let differ = |then: Stamp, now: Stamp| then != now;
+            now.is_dir != then.is_dir || then.stamp.zip(now.stamp).is_some_and(|(a, b)| differ(a, b))
+        }
+        Slot::Entry(now) => match (&now.kind, then.stamp) {
+            (Kind::Dir { .. }, _) => !then.is_dir,
+            (Kind::File { size, .. }, Some(then)) => (*size, now.meta.mtime) != (then.size, then.mtime),
+            _ => then.is_dir,
+        },
+    };
+    changed.then_some(Loss::Changed)
+}
+
+/// What `a` had left out and is gone or changed in `b`, sorted by path.
+pub fn lost(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Lost>, ObjectError> {
+    let mut lost = Vec::new();
+    for (a, b) in both_known(a, b) {
+        let path = a.path.parent().unwrap_or(Path::new("/")).to_path_buf();
+        let mut search = Search { path, lost: &mut lost };
+        walk(a.content.entry(), b.content.entry(), Depth::Differences, objects, &mut search)?;
+    }
+    lost.sort_by(|a: &Lost, b| super::by_components(&a.path, &b.path));
+    Ok(lost)
+}
+
+struct Search<'a> {
+    path: PathBuf,
+    lost: &'a mut Vec<Lost>,
+}
+
+impl Visit for Search<'_> {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+        if let Slot::Omitted(then) = &pair.a {
+            let path = || self.path.join(os_str(pair.name.as_bytes()));
+            self.lost.extend(Lost::of(then, &pair.b, path));
+            return Ok(false);
+        }
+        // What was not there then is nobody's loss.
+        let descend = pair.a.entry().is_some_and(|entry| entry.is_dir());
+        if descend {
+            self.path.push(os_str(pair.name.as_bytes()));
+        }
+        Ok(descend)
+    }
+
+    fn leave(&mut self) -> Result<(), ObjectError> {
+        self.path.pop();
+        Ok(())
+    }
+}
+
+/// Whether two states differ in anything but the stamps and sizes of what both left out.
+pub(crate) fn is_same_but_left_out(
+    a: &SnapshotState,
+    b: &SnapshotState,
+    objects: &dyn Objects,
+) -> Result<bool, ObjectError> {
+    let known = both_known(a, b);
+    if a.roots.len() != b.roots.len() || known.len() != a.roots.len() {
+        return Ok(a == b);
+    }
+    let mut compare = Compare { same: true };
+    for (a, b) in known {
+        walk(a.content.entry(), b.content.entry(), Depth::Differences, objects, &mut compare)?;
+        if !compare.same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+struct Compare {
+    same: bool,
+}
+
+impl Visit for Compare {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+        let same = match (&pair.a, &pair.b) {
+            (Slot::Omitted(a), Slot::Omitted(b)) => {
+                a.is_dir == b.is_dir && a.reason.cause() == b.reason.cause()
+            }
+            // Only what is in it may differ.
+            (Slot::Entry(a), Slot::Entry(b)) => {
+                a.is_dir() && b.is_dir() && a.name == b.name && a.meta == b.meta
+            }
+            _ => false,
+        };
+        self.same &= same;
+        Ok(self.same && pair.a.entry().is_some())
+    }
+
+    fn leave(&mut self) -> Result<(), ObjectError> {
+        Ok(())
+    }
+}
