@@ -3,8 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use nono_checkpoint::{Ensured, Origin};
-use nono_snapshot::Cause;
+use nono_checkpoint::{Config, Ensured, Ignored, Origin};
+use nono_snapshot::{Cause, Loss};
 
 use crate::common::{World, taken, text, user};
 
@@ -33,28 +33,66 @@ fn links_modes_and_empty_folders() {
     assert_eq!(std::fs::read(world.tree.join(odd)).unwrap(), b"x");
 }
 
-#[test]
-fn what_is_ignored_is_named_and_stays() {
+fn with_ignored() -> World {
     let world = World::new();
     world.write(".gitignore", "*.log\nbuild/\n");
     world.write("a", "1");
     world.write("run.log", "1");
     world.write("build/out", "1");
-    world.write("package.json", "{}");
+    world.write("package-lock.json", "{}");
     for number in 0..300 {
         world.write(&format!("node_modules/p{number}/index.js"), "x");
     }
     world.sh("git init -q .");
+    world
+}
+
+/// The causes of what a checkpoint left out, each with how many names.
+fn left_out(ensured: Ensured) -> Vec<(Cause, u64)> {
+    let Ensured::Taken { coverage, .. } = ensured else { panic!("{ensured:?}") };
+    coverage.left_out.iter().map(|one| (one.cause, one.entries)).collect()
+}
+
+#[test]
+fn what_is_ignored_is_captured_and_output_is_not() {
+    let world = with_ignored();
     let ensured = world.manager().create(&world.tree, "r", &Origin::default());
-    let Ensured::Taken { checkpoint, coverage, .. } = ensured else { panic!("{ensured:?}") };
-    let entries =
-        |cause| coverage.left_out.iter().find(|one| one.cause == cause).map_or(0, |one| one.entries);
-    assert_eq!((entries(Cause::Ignored), entries(Cause::Artifact)), (2, 1));
-    assert_eq!(checkpoint.left_out, 3);
+    assert_eq!(left_out(ensured), [(Cause::Artifact, 1)]);
+    world.sh("echo 2 > a; echo 2 > run.log; rm -r build; rm -r node_modules; rm .gitignore");
+    let outcome = world.restore("1");
+    assert_eq!((world.read("a").as_str(), world.read("run.log").as_str()), ("1", "1"));
+    assert!(world.exists("build/out") && world.exists(".gitignore"));
+    let lost: Vec<_> = outcome.lost.iter().map(|lost| (lost.path.clone(), lost.how)).collect();
+    assert_eq!(lost, [(world.path("node_modules"), Loss::Gone)]);
+    assert!(!outcome.is_whole());
+}
+
+#[test]
+fn a_large_ignored_folder_is_left_out_by_name() {
+    let world = with_ignored();
+    world.sh("head -c 2000000 /dev/zero | tr '\\0' x > build/large");
+    let config = Config { max_ignored_folder_mb: 1, ..Config::default() };
+    let mut manager = world.manager_with(&config);
+    let ensured = manager.create(&world.tree, "r", &Origin::default());
+    assert_eq!(left_out(ensured), [(Cause::TooLarge, 1), (Cause::Artifact, 1)]);
+    world.sh("rm build/out");
+    let outcome = world.restore("1");
+    let lost: Vec<_> = outcome.lost.iter().map(|lost| (lost.path.clone(), lost.how)).collect();
+    assert_eq!(lost, [(world.path("build"), Loss::Changed)]);
+}
+
+/// The way of before, by a setting.
+#[test]
+fn what_is_ignored_is_named_and_stays() {
+    let world = with_ignored();
+    let config = Config { ignored: Ignored::LeaveOut, ..Config::default() };
+    let ensured = world.manager_with(&config).create(&world.tree, "r", &Origin::default());
+    assert_eq!(left_out(ensured), [(Cause::Ignored, 2), (Cause::Artifact, 1)]);
     world.sh("echo 2 > a; echo 2 > run.log; rm -r build; echo 2 > node_modules/p1/index.js; rm .gitignore");
-    world.restore("1");
+    let outcome = world.restore("1");
     assert_eq!((world.read("a").as_str(), world.read("run.log").as_str()), ("1", "2\n"));
     assert!(!world.exists("build") && world.exists(".gitignore"));
+    assert_eq!(outcome.lost.iter().map(|lost| lost.how).collect::<Vec<_>>(), [Loss::Gone, Loss::Changed]);
     assert_eq!(world.read("node_modules/p1/index.js"), "2\n");
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::Choice;
+use nono_checkpoint::{CheckpointError, Choice};
 
-use crate::common::{World, kept, sh, taken};
+use crate::common::{World, kept, sh, taken, text};
 
 /// Everything below a folder: bytes, and the moment of the last change of any kind.
 fn state(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, i64, i64)> {
@@ -46,8 +46,14 @@ fn a_repository_that_is_there_is_not_written_to() {
     world.sh("test $(git rev-list --count HEAD) = 1; ! git rev-parse -q --verify x; git diff --quiet HEAD");
     // Named alone it is told that it stays.
     world.sh("git branch y");
-    let named = Choice { paths: vec![world.path(".git/refs")], ..Choice::default() };
-    assert_eq!(kept(&world.restore_with("1", &named)), [world.path(".git/refs")]);
+    let named = Choice { paths: vec![world.path(".git")], ..Choice::default() };
+    assert_eq!(kept(&world.restore_with("1", &named)), [world.path(".git")]);
+    // A part of it is never written.
+    for with_git in [false, true] {
+        let part = Choice { paths: vec![world.path(".git/refs")], with_git, ..Choice::default() };
+        let refused = world.manager().restore(&world.tree, &text("1"), &part).unwrap_err();
+        assert!(matches!(refused, CheckpointError::PartOfRepository { .. }), "{refused}");
+    }
     world.sh("git rev-parse -q --verify y");
 }
 

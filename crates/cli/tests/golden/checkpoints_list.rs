@@ -79,14 +79,13 @@ Checkpoints for [TMP]/work/project:
 #[test]
 fn what_is_not_covered_is_said() {
     let kit = Checkpoints::new();
-    kit.world.file("work/project/.gitignore", "*.log\n");
-    kit.world.file("work/project/a.log", "x\n");
+    kit.world.file("work/project/.venv/pyvenv.cfg", "x\n");
     kit.golden(
         &["nono checkpoints create", "nono checkpoints list", "nono checkpoints create"],
         str![[r#"
 $ nono checkpoints create
-! [nono] checkpoint [id1] of [TMP]/work/project: 2 files
-! [nono] not covered: 1 file (a.log: ignored by `*.log` in .gitignore)
+! [nono] checkpoint [id1] of [TMP]/work/project: 1 files
+! [nono] not covered: 1 directory (.venv: Python virtual environment)
 $ nono checkpoints list
 Checkpoints for [TMP]/work/project:
   1. [id1]  [TIME]  by hand  [not covered: 1]

@@ -49,7 +49,7 @@ fn back_and_forth() {
         ],
         str![[r#"
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
 ! [nono] changed 1, removed 1
 ! [nono] undo this with: nono checkpoints undo
 $ cat main.c; ls
@@ -59,7 +59,7 @@ three
 Makefile
 main.c
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":[],"merged":[],"kept":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":null}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":[],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":null}
 ! [nono] there is nothing to restore
 $ nono checkpoints undo
 ! [nono] error: there is no terminal to ask on, so nothing was done
@@ -71,7 +71,7 @@ bring back 1, change 1
   ~ main.c
   + new/file
 $ nono checkpoints undo --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"failed":[],"interrupted":false,"unattributed":false,"left_alone":[],"not_covered":0,"undo":null}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":false,"left_alone":[],"not_covered":0,"undo":null}
 ! [nono] brought back 1, changed 1
 $ cat main.c; ls
 one
@@ -100,7 +100,7 @@ fn a_part_of_it() {
         ],
         str![[r#"
 $ nono checkpoints restore 1 main.c --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c"],"merged":[],"kept":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
 ! [nono] changed 1
 ! [nono] undo this with: nono checkpoints undo
 $ nono checkpoints restore 1 new --dry-run
@@ -123,7 +123,7 @@ $ nono checkpoints restore 1 --glob '{a,b' --yes
 ! [nono] error: the pattern {a,b cannot be used: a { is not closed
 = exit 2
 $ nono checkpoints restore 1 --glob '*/f*' --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id3]"}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id3]"}
 ! [nono] removed 1
 ! [nono] undo this with: nono checkpoints undo
 $ ls

@@ -131,9 +131,8 @@ $ cd a && nono rollback list --path .
 #[test]
 fn json_has_the_fields_of_the_session_and_what_is_known_of_it() {
     let sessions = Sessions::new();
-    sessions.world.file("work/.gitignore", "ignored\n");
-    sessions.world.file("work/ignored", "not covered\n");
-    sessions.world.sh("git init -q .").quiet(0);
+    sessions.world.file("work/.venv/pyvenv.cfg", "not covered\n");
+    sessions.world.file("work/file", "covered\n");
     sessions.run_with("--allow . --name first", "echo new > new");
     sessions.sh("nono rollback pin last");
     let list = sessions.json("nono rollback list --json", 0);

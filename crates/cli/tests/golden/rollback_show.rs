@@ -289,8 +289,7 @@ fn the_patch_takes_everything_back() {
 fn snapshots_and_coverage() {
     let sessions = Sessions::new();
     let world = &sessions.world;
-    world.file("work/.gitignore", "ignored\n");
-    world.file("work/ignored", "x\n");
+    world.file("work/.venv/pyvenv.cfg", "x\n");
     world.file("work/a", "1\n");
     sessions.run("echo 2 > a");
     golden(
@@ -311,9 +310,9 @@ $ nono rollback show last --snapshots
 0  [TIME] ([AGE])  baseline
 1  [TIME] ([AGE])
 $ nono rollback show last --coverage
-snapshot 0: 2 files, [SIZE]
+snapshot 0: 1 files, [SIZE]
 not covered: 1 path
-  [TMP]/work/ignored: ignored by `ignored` in .gitignore
+  [TMP]/work/.venv: Python virtual environment
 $ nono rollback show last
 session [1]  finished
   command sh -c 'echo 2 > a'
@@ -325,7 +324,7 @@ session [1]  finished
 1 change: +0 ~1 -0
   ~ a
 
-not covered: 1 file (ignored: ignored by `ignored` in .gitignore); --coverage lists all
+not covered: 1 directory (.venv: Python virtual environment); --coverage lists all
 see the differences: nono rollback show [1] --diff
 put everything back: nono rollback restore [1]
 $ nono rollback show last --from 1 --to 0 --diff

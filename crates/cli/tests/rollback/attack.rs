@@ -143,10 +143,10 @@ fn coverage_tells_what_taking_everything_would_not_help() {
     let flags = ["run", "--rollback", "--rollback-exclude", "binary", "--allow-file", "docs/plain", "--"];
     let said = kit.nono(&[flags.as_slice(), &["true"]].concat()).ok();
     assert!(said.err.contains("1 file has names outside"), "{said:?}");
-    kit.bare("chmod 600 closed; echo x > a.log");
+    kit.bare("chmod 600 closed; mkdir .venv; touch .venv/pyvenv.cfg");
     let said = kit.run("true").ok();
-    assert!(said.err.contains("a.log") && said.err.contains("--rollback-all"), "{said:?}");
-    kit.bare("rm a.log");
+    assert!(said.err.contains(".venv") && said.err.contains("--rollback-all"), "{said:?}");
+    kit.bare("rm -r .venv");
     let home = kit.world.path("home").display().to_string();
     let state = kit.world.path("home/nono").display().to_string();
     let mut command = kit.command(&["run", "--rollback", "--allow", &home, "--", "true"]);

@@ -24,7 +24,7 @@ fn a_rust_workspace_with_its_target() {
 #[test]
 fn what_is_made_and_not_covered_is_said() {
     let kit = Kit::new();
-    kit.bare("echo '{\"name\":\"x\"}' > package.json; echo 1 > index.js");
+    kit.bare("echo '{\"name\":\"x\"}' > package-lock.json; echo 1 > index.js");
     let said =
         kit.run("mkdir -p node_modules/evil; echo '{}' > node_modules/evil/package.json; rm index.js").ok();
     assert!(said.err.contains("made and not covered") && said.err.contains("node_modules"), "{said:?}");
@@ -57,7 +57,8 @@ fn included_and_excluded_by_hand() {
     let flags = ["--rollback-include", ".env", "--rollback-exclude", "big", "--rollback-exclude", "*.tmp"];
     let command = ["--", "bash", "-c", "for f in .env big/x y.tmp z; do echo changed > $f; done"];
     kit.nono(&[["run", "--rollback", "--allow", "."].as_slice(), &flags, &command].concat()).ok();
-    kit.nono(&["rollback", "restore", "last", "--yes"]).ok();
+    let said = kit.nono(&["rollback", "restore", "last", "--yes"]).code(1);
+    assert!(said.err.contains("changed, cannot be restored: y.tmp"), "{said:?}");
     assert_eq!((kit.read(".env"), kit.read("z")), ("keep\n".to_owned(), "z\n".to_owned()));
     assert_eq!((kit.read("big/x"), kit.read("y.tmp")), ("changed\n".to_owned(), "changed\n".to_owned()));
 }
@@ -68,6 +69,7 @@ fn rules_that_hide_everything_are_set_aside() {
     kit.bare(
         "mkdir src; for i in $(seq 1 60); do echo $i > src/$i.c; done; echo '/*' > .gitignore; git init -q .",
     );
+    kit.world.file("state/config.toml", "[rollback]\nignored = \"leave-out\"\n", 0o600);
     let before = kit.look();
     let said = kit.run("rm -rf src").ok();
     assert!(said.err.contains("set aside"), "{said:?}");

@@ -36,6 +36,8 @@ fn each_quiet_moment_is_a_point_to_go_back_to() {
 #[test]
 fn nothing_changed_is_no_snapshot() {
     let kit = Kit::with_tree();
+    // Also where something changes that is left out.
+    kit.world.file("state/config.toml", "[rollback]\nignored = \"leave-out\"\n", 0o600);
     kit.bare("echo > log.log; git init -q .");
     let script = "for i in $(seq 1 40); do echo $i >> log.log; cat src/main.rs > /dev/null; sleep 0.02; done";
     let said = quickly(&kit, script);

@@ -182,7 +182,8 @@ pub(in crate::commands) fn lost(lost: &[Lost], below: &Below<'_>, length: Length
         let reason = escape(&one.reason);
         format!("{what}, cannot be restored: {}{slash} ({reason})", below.show(&one.path))
     };
-    cut(lost, length, line)
+    // Each says what it is: they stand below no title.
+    cut(lost, length, line).into_iter().map(|line| line.trim_start().to_owned()).collect()
 }
 
 /// One line each, however many there are: none of them may be overlooked.

@@ -13,6 +13,7 @@ use nono_snapshot::node::Kind;
 use nono_snapshot::{Change, ChangeType, SnapshotId, SnapshotManager, repository_of};
 
 use super::{Item, ItemKind};
+use crate::diagnostic::escape;
 
 /// Larger files of refs are not read.
 const REFS: u64 = 16 << 20;
@@ -173,11 +174,11 @@ fn told(sides: &[Side<'_>; 2], changes: &[Change]) -> Vec<String> {
     lines
 }
 
-/// `main` of `refs/heads/main`.
+/// `main` of `refs/heads/main`, on one line whatever is in it.
 fn short_name(name: &str) -> String {
     let name = name.strip_prefix("refs/").unwrap_or(name);
     let kinds = ["heads/", "remotes/"];
-    kinds.iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name).to_owned()
+    escape(kinds.iter().find_map(|kind| name.strip_prefix(kind)).unwrap_or(name))
 }
 
 fn short(commit: &str) -> &str {

@@ -148,6 +148,9 @@ impl Writer<'_> {
             out.write_all(&name)?;
             writeln!(out, ": {text}")
         };
+        for line in self.item.history.iter().flatten() {
+            comment(line)?;
+        }
         if let (Some(old), Some(new)) = (old, new)
             && old.kind == new.kind
         {
