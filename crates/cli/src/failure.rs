@@ -220,7 +220,18 @@ impl From<RollbackError> for Failure {
             }
             RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it has ended"),
             RollbackError::Live { .. } => Failure::refused(text).hint("wait until it has ended, or end it"),
+            RollbackError::NoneHere { last: Some(last), .. } => Failure::refused(text).hint(format!(
+                "the last one, {id}, worked in {}: nono undo --to {id}",
+                nono::diagnostic::shown(&last.project),
+                id = last.id
+            )),
+            RollbackError::AllUndone { .. } => Failure::refused(text)
+                .hint("`nono redo` takes the last undo back, `nono rollback list` shows all"),
+            RollbackError::NoneHere { last: None, .. } => {
+                Failure::refused(text).hint("`nono run --rollback -- command` makes one")
+            }
             RollbackError::NothingToUndo { .. }
+            | RollbackError::NoRestoresHere { .. }
             | RollbackError::NoRestores
             | RollbackError::UndoneAlready { .. } => Failure::refused(text),
             RollbackError::PartOfRepository { git, .. } => {

@@ -54,12 +54,20 @@ pub struct SessionMetadata {
     /// What was made since the baseline and is in no snapshot, so that a restore leaves it: the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_uncovered: Vec<Example>,
+    /// How much the baseline had left out that was gone or changed at the end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
     /// The snapshots that were asked for while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Checkpoint>,
     /// What differs between the baseline and the end, in numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangeCounts>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl SessionMetadata {
@@ -88,6 +96,7 @@ impl SessionMetadata {
             name: None,
             coverage: None,
             made_uncovered: Vec::new(),
+            lost: 0,
             checkpoints: Vec::new(),
             changes: None,
         }

@@ -223,9 +223,13 @@ pub(crate) struct RecoverArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
-    /// A session; the last one that worked in this directory if none is given
-    #[arg(value_name = "ID")]
-    pub(crate) session: Option<String>,
+    /// Only these files, directories or globs
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+    /// Back to before this session: its id, the beginning of one, its name, or `last`; the newest one in this directory that
+    /// was not undone if none is given
+    #[arg(long, value_name = "ID")]
+    pub(crate) to: Option<String>,
     #[command(flatten)]
     pub(crate) conflicts: ConflictArgs,
     #[command(flatten)]

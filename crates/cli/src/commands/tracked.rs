@@ -58,6 +58,9 @@ impl RunObserver for Told {
         if self.silent {
             return;
         }
+        for note in baseline.notes {
+            message::line(&escape(note));
+        }
         let coverage = baseline.coverage;
         let mut line = format!(
             "snapshot 0: {}, {} in {}",

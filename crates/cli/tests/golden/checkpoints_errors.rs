@@ -217,6 +217,8 @@ Checkpoints for [TMP]/work/project:
 $ nono checkpoints restore 1 --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
 ! [nono] changed 1, removed 1
+! [nono]  ~ main.c
+! [nono]  - new/file
 ! [nono] undo this with: nono checkpoints undo
 $ ls
 Makefile

@@ -51,6 +51,8 @@ fn back_and_forth() {
 $ nono checkpoints restore 1 --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
 ! [nono] changed 1, removed 1
+! [nono]  ~ main.c
+! [nono]  - new/file
 ! [nono] undo this with: nono checkpoints undo
 $ cat main.c; ls
 one
@@ -73,6 +75,8 @@ bring back 1, change 1
 $ nono checkpoints undo --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":false,"left_alone":[],"not_covered":0,"undo":null}
 ! [nono] brought back 1, changed 1
+! [nono]  ~ main.c
+! [nono]  + new/file
 $ cat main.c; ls
 one
 2
@@ -102,6 +106,7 @@ fn a_part_of_it() {
 $ nono checkpoints restore 1 main.c --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
 ! [nono] changed 1
+! [nono]  ~ main.c
 ! [nono] undo this with: nono checkpoints undo
 $ nono checkpoints restore 1 new --dry-run
 back to checkpoint [id1]  [TIME]  the beginning:
@@ -125,6 +130,7 @@ $ nono checkpoints restore 1 --glob '{a,b' --yes
 $ nono checkpoints restore 1 --glob '*/f*' --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id3]"}
 ! [nono] removed 1
+! [nono]  - new/file
 ! [nono] undo this with: nono checkpoints undo
 $ ls
 Makefile

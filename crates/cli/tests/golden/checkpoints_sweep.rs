@@ -264,6 +264,7 @@ four
 $ nono checkpoints restore 1 --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":1,"undo":"[id2]"}
 ! [nono] removed 1
+! [nono]  - new/file
 ! [nono] not covered by this checkpoint, and left as they are: 1 path
 ! [nono] undo this with: nono checkpoints undo
 $ cat main.c; ls

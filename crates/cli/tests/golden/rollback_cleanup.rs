@@ -133,11 +133,13 @@ no sessions; `nono run --rollback -- command` makes one
 #[test]
 fn the_configured_limits_hold_where_none_is_given() {
     let sessions = three();
+    sessions.run_with("--allow 1", "echo again > 1/file");
     sessions.world.file("state/config.toml", "[rollback]\nmax_sessions = 1\n");
+    // Of each project.
     let plan = sessions.json("nono rollback cleanup --dry-run --json", 0);
-    assert_eq!(ids(&plan["removed"]).len(), 2, "{plan}");
+    assert_eq!(ids(&plan["removed"]), [sessions.id(1)], "{plan}");
     assert_eq!(plan["dry_run"], true);
-    assert_eq!(sessions.json("nono rollback list --json", 0).as_array().unwrap().len(), 3);
+    assert_eq!(sessions.json("nono rollback list --json", 0).as_array().unwrap().len(), 4);
     sessions.world.file("state/config.toml", "[rollback]\nmax_session = 1\n");
     sessions.golden(
         &["nono rollback cleanup --dry-run"],

@@ -51,11 +51,11 @@ there is nothing to remove
 $ nono rollback cleanup --all --yes
 ! [nono] there is nothing to remove
 $ nono undo --yes
-! [nono] error: there are no sessions yet
+! [nono] error: no session worked in [TMP]/work
 ! [nono] hint: `nono run --rollback -- command` makes one
-= exit 125
+= exit 1
 $ nono redo --yes
-! [nono] error: there is no restore that was not undone
+! [nono] error: there is no restore in [TMP]/work that was not undone
 = exit 1
 $ nono rollback undo --yes
 ! [nono] error: there is no restore that was not undone
@@ -206,8 +206,10 @@ $ nono rollback cleanup --all --yes
     assert_eq!(sessions.json("nono rollback list --json", 0)[0]["status"], "interrupted");
     sessions.golden_while_running(&["nono rollback restore last --yes", "cat kept"], str![[r#"
 $ nono rollback restore last --yes
+! [nono] back to before session [1] (sh -c 'echo after > kept; echo ready; exec sleep 1000', [AGE]) in [TMP]/work:
 ! [nono] the session has no final snapshot: what somebody else changed after it cannot be told apart, and is restored too
 ! [nono] changed 1
+! [nono]  ~ kept
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat kept
 before

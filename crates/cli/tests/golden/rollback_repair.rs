@@ -5,6 +5,7 @@ use std::fs;
 use snapbox::str;
 
 use crate::sessions::Sessions;
+use crate::settled::settled;
 
 #[test]
 fn nothing_to_do() {
@@ -34,6 +35,8 @@ fn records_are_made_anew_and_what_is_lost_is_named() {
     sessions.world.file("work/file", "before\n");
     sessions.run("echo 1 > file");
     sessions.run("echo 2 > file");
+    // Whoever settles would make it anew.
+    settled(&sessions.world);
     fs::write(sessions.folder(1).join("record.json"), "").unwrap();
     fs::write(sessions.folder(1).join("snapshots/001.json"), "").unwrap();
     fs::write(sessions.folder(2).join("session.json"), "").unwrap();
@@ -52,8 +55,10 @@ $ nono rollback repair
 $ nono rollback repair
 ! [nono] nothing is damaged
 $ nono undo --yes [1]
+! [nono] back to before session [1] (sh -c 'echo 1 > file', [AGE]) in [TMP]/work:
 ! [nono] the session has no final snapshot: what somebody else changed after it cannot be told apart, and is restored too
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat file
 before

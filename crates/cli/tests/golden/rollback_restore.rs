@@ -25,7 +25,7 @@ fn a_dry_run_shows_everything_and_does_nothing() {
         &["nono rollback restore last --dry-run", "cat changed; ls", "nono undo --dry-run"],
         str![[r#"
 $ nono rollback restore last --dry-run
-back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]):
+back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 bring back 1, change 1, remove 1, set permissions of 1
   ~ changed
   M dir/mode
@@ -37,7 +37,7 @@ changed
 dir
 new
 $ nono undo --dry-run
-back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]):
+back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 bring back 1, change 1, remove 1, set permissions of 1
   ~ changed
   M dir/mode
@@ -85,7 +85,12 @@ $ nono undo
 $ cat changed
 after
 $ nono rollback restore last --yes
+! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono]  ~ changed
+! [nono]  M dir/mode
+! [nono]  - new/file
+! [nono]  + removed
 ! [nono] undo this with: nono rollback undo [1].1
 $ nono rollback undo
 ! [nono] error: there is no terminal to ask on, so nothing was done
@@ -116,7 +121,12 @@ fn everything_back_and_forth() {
         ],
         str![[r#"
 $ nono rollback restore last --yes
+! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono]  ~ changed
+! [nono]  M dir/mode
+! [nono]  - new/file
+! [nono]  + removed
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat changed removed; stat -c %a dir/mode; ls
 before
@@ -128,7 +138,12 @@ removed
 $ nono rollback restore last --yes
 ! [nono] there is nothing to restore
 $ nono rollback undo --yes
+! [nono] take back the restore of session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono]  ~ changed
+! [nono]  M dir/mode
+! [nono]  + new/file
+! [nono]  - removed
 ! [nono] undo this with: nono rollback undo [1].2
 $ cat changed; stat -c %a dir/mode; ls
 after
@@ -175,7 +190,9 @@ fn parts_of_it() {
         ],
         str![[r#"
 $ nono rollback restore last changed --yes
+! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ changed
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat changed; ls
 before
@@ -183,7 +200,10 @@ changed
 dir
 new
 $ cd dir && nono rollback restore last ../re* mode --yes
+! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, set permissions of 1
+! [nono]  M dir/mode
+! [nono]  + removed
 ! [nono] undo this with: nono rollback undo [1].2
 $ ls; stat -c %a dir/mode
 changed
@@ -192,11 +212,13 @@ new
 removed
 644
 $ nono rollback restore last new --dry-run
-back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]):
+back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 remove 1
   - new/file
 $ nono rollback restore last new --yes
+! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] removed 1
+! [nono]  - new/file
 ! [nono] undo this with: nono rollback undo [1].3
 $ ls
 changed
@@ -246,7 +268,7 @@ fn what_somebody_else_changed_is_kept_forced_or_merged() {
         ],
         str![[r#"
 $ nono rollback restore last --dry-run
-back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]):
+back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 there is nothing to restore
 kept as it is: 3 paths
   apart: somebody else changed it
@@ -261,7 +283,9 @@ $ nono rollback restore last --yes
 ! [nono] hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
 = exit 1
 $ nono rollback restore last --merge --yes
+! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ apart
 ! [nono] merged with what somebody else changed: 1 file
 ! [nono]  apart
 ! [nono] kept as it is: 2 paths
@@ -281,7 +305,9 @@ $ cat apart same
 mine
 mine
 $ nono rollback undo --yes
+! [nono] take back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ apart
 ! [nono] undo this with: nono rollback undo [1].2
 $ cat apart same
 agent
@@ -294,7 +320,9 @@ agent
 mine
 mine
 $ nono rollback restore last --merge --conflict-markers --yes same
+! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ same
 ! [nono] merged with what somebody else changed: 1 file
 ! [nono]  same: with conflict markers
 ! [nono] undo this with: nono rollback undo [1].3
@@ -307,10 +335,16 @@ agent
 one
 >>>>>>> snapshot 0
 $ nono rollback undo --yes
+! [nono] take back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ same
 ! [nono] undo this with: nono rollback undo [1].4
 $ nono rollback restore last --force --yes
+! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 2, removed 1
+! [nono]  ~ apart
+! [nono]  - mine
+! [nono]  ~ same
 ! [nono] undo this with: nono rollback undo [1].5
 $ cat apart same; ls
 1
@@ -325,7 +359,11 @@ one
 apart
 same
 $ nono rollback undo --yes
+! [nono] take back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 2
+! [nono]  ~ apart
+! [nono]  + mine
+! [nono]  ~ same
 ! [nono] undo this with: nono rollback undo [1].6
 $ cat apart same
 agent
@@ -371,10 +409,20 @@ fn a_snapshot_that_there_is_and_one_that_there_is_not() {
         ],
         str![[r#"
 $ nono rollback restore last --yes > /dev/null
+! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono]  ~ changed
+! [nono]  M dir/mode
+! [nono]  - new/file
+! [nono]  + removed
 ! [nono] undo this with: nono rollback undo [1].1
 $ nono rollback restore last --snapshot 1 --yes
+! [nono] back to snapshot 1 of session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
+! [nono]  ~ changed
+! [nono]  M dir/mode
+! [nono]  + new/file
+! [nono]  - removed
 ! [nono] undo this with: nono rollback undo [1].2
 $ cat changed; ls
 after
@@ -443,11 +491,13 @@ fn names_of_any_bytes() {
         &["nono rollback restore last --dry-run", "nono rollback restore last --yes"],
         str![[r#"
 $ nono rollback restore last --dry-run
-back to before session [1] (sh -c 'rm a*', [AGE]):
+back to before session [1] (sh -c 'rm a*', [AGE]) in [TMP]/work:
 bring back 1
   + a�\u{a}\u{1b}[31m
 $ nono rollback restore last --yes
+! [nono] back to before session [1] (sh -c 'rm a*', [AGE]) in [TMP]/work:
 ! [nono] brought back 1
+! [nono]  + a�\u{a}\u{1b}[31m
 ! [nono] undo this with: nono rollback undo [1].1
 
 "#]],

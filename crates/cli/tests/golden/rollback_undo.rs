@@ -23,48 +23,60 @@ fn what_the_last_session_here_did() {
             "cat a/file b/file",
             "nono redo --dry-run",
             "nono redo --yes",
-            "nono undo [1] --yes",
+            "nono undo --to [1] --yes",
             "cat a/file b/file",
             "cd ../home && nono undo --yes",
             "cat b/file",
         ],
         str![[r#"
 $ cd a && nono undo --yes
+! [nono] back to before session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat a/file b/file
 before
 second
 $ cd a && nono undo --yes
-! [nono] there is nothing to restore
+! [nono] error: there is nothing left to undo in [TMP]/work/a
+! [nono] hint: `nono redo` takes the last undo back, `nono rollback list` shows all
+= exit 1
 $ nono redo --yes
+! [nono] take back the restore of session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].2
 $ cat a/file b/file
 first
 second
 $ nono undo --yes
+! [nono] back to before session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [2].1
 $ cat a/file b/file
 first
 before
 $ nono redo --dry-run
-take back the restore of session [2] (sh -c 'echo second > b/file', [AGE]):
+take back the restore of session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
 change 1
   ~ file
 $ nono redo --yes
+! [nono] take back the restore of session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [2].2
-$ nono undo [1] --yes
+$ nono undo --to [1] --yes
+! [nono] back to before session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].3
 $ cat a/file b/file
 before
 second
 $ cd ../home && nono undo --yes
 ! [nono] error: no session worked in [TMP]/home
-! [nono] hint: the last one, [2], worked in [TMP]/work/b: nono undo [2]
+! [nono] hint: the last one, [2], worked in [TMP]/work/b: nono undo --to [2]
 = exit 1
 $ cat b/file
 second
@@ -103,17 +115,23 @@ $ nono rollback undo [1] --yes
 ! [nono] error: there is no restore to undo in session [1]
 = exit 1
 $ nono rollback restore last file --yes
+! [nono] back to before session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].1
 $ nono rollback restore last other --yes
+! [nono] back to before session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ other
 ! [nono] undo this with: nono rollback undo [1].2
 $ nono rollback undo [1].1 --dry-run
-take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]):
+take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 change 1
   ~ file
 $ nono rollback undo [1].1 --yes
+! [nono] take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].3
 $ cat file other
 after
@@ -122,7 +140,9 @@ $ nono rollback undo [1].1 --yes
 ! [nono] error: restore [1].1 was undone already
 = exit 1
 $ nono rollback undo last --yes
+! [nono] take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ other
 ! [nono] undo this with: nono rollback undo [1].4
 $ cat file other
 after
@@ -155,7 +175,9 @@ fn edits_after_a_restore_survive_its_undo() {
         &["nono redo --yes", "cat file other"],
         str![[r#"
 $ nono redo --yes
+! [nono] take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ other
 ! [nono] kept as it is: 1 path
 ! [nono]  file: somebody else changed it
 ! [nono] undo this with: nono rollback undo [1].2

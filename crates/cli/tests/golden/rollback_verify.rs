@@ -22,7 +22,9 @@ $ nono rollback verify
 $ nono rollback verify last
 [2]: good (2 snapshots, [N] objects, [SIZE], sealed)
 $ nono undo --yes
+! [nono] back to before session [2] (sh -c 'echo 2 > file', [AGE]) in [TMP]/work:
 ! [nono] changed 1
+! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [2].1
 $ nono rollback verify
 [2]: good (3 snapshots, [N] objects, [SIZE], sealed)

@@ -1,6 +1,6 @@
 //! What the person does after a session is theirs: kept as conflicts, stored when forced, brought back by undo.
 
-use crate::kit::Kit;
+use crate::kit::{Kit, end};
 use crate::oracle::same;
 
 /// A session that changed some files, and then the person did.
@@ -153,7 +153,7 @@ fn what_is_kept_and_will_run_is_said() {
         assert!(still[0]["path"].as_str().unwrap().ends_with(".git/hooks/pre-commit"), "{said}");
         assert_eq!(still[0]["executes_later"]["what"], "git hook", "{said}");
     }
-    let said = kit.nono(&["undo", "--yes"]).code(1);
+    let said = kit.nono(&["undo", "--to", "last", "--yes"]).code(1);
     assert!(said.err.contains(&format!("[nono] {warning}")), "{said:?}");
     let hints: Vec<&str> = said.err.lines().filter(|line| line.starts_with("[nono] hint: ")).collect();
     assert!(
@@ -175,4 +175,49 @@ fn merging() {
     let list = kit.read("list");
     assert!(list.contains("\n5\n") && list.contains("thirty-five"), "{list}");
     assert!(kit.read("clash").contains("FIVE") && !kit.read("clash").contains("<<<<"), "{said:?}");
+}
+
+/// Each undo goes one session further back, here and nowhere else; redo comes forward again.
+#[test]
+fn undo_goes_further_back_each_time_and_redo_comes_back() {
+    let kit = Kit::new();
+    kit.bare("mkdir here there; echo 0 > here/file; echo 0 > there/file; echo 0 > here/other");
+    let run = |dir: &str, script: &str| {
+        kit.nono(&["run", "--rollback", "--allow", dir, "--", "bash", "-c", script]).ok();
+    };
+    run("here", "echo 1 > here/file");
+    run("here", "echo 2 > here/file; echo 2 > here/other");
+    run("here", "true");
+    run("there", "echo 3 > there/file");
+    let inside = |dir: &str, args: &[&str]| {
+        let mut command = kit.command(args);
+        end(command.current_dir(kit.tree().join(dir)).stderr(std::process::Stdio::piped()).spawn().unwrap())
+    };
+    let files = || ["here/file", "here/other", "there/file"].map(|name| kit.read(name).trim().to_owned());
+    let said = inside("here", &["undo", "--yes"]).ok();
+    assert!(
+        said.err.contains("/here") && said.err.contains("~ file") && said.err.contains("session"),
+        "{said:?}"
+    );
+    assert_eq!(files(), ["1", "0", "3"]);
+    inside("here", &["undo", "--yes"]).ok();
+    assert_eq!(files(), ["0", "0", "3"]);
+    let said = inside("here", &["undo", "--yes"]).code(1);
+    assert!(said.err.contains("nothing left to undo"), "{said:?}");
+    inside("there", &["undo", "--yes"]).ok();
+    assert_eq!(files(), ["0", "0", "0"]);
+    // The last undo of all was elsewhere: only those here come back.
+    inside("here", &["redo", "--yes"]).ok();
+    assert_eq!(files(), ["1", "0", "0"]);
+    inside("here", &["redo", "--yes"]).ok();
+    assert_eq!(files(), ["2", "2", "0"]);
+    inside("here", &["redo", "--yes"]).code(1);
+    // By path: only that file, and only sessions that changed it.
+    inside("here", &["undo", "other", "--yes"]).ok();
+    assert_eq!(files(), ["2", "0", "0"]);
+    let said = inside("here", &["undo", "other", "--yes"]).code(1);
+    assert!(said.err.contains("nothing left to undo"), "{said:?}");
+    inside("here", &["undo", "file", "--yes"]).ok();
+    inside("here", &["undo", "file", "--yes"]).ok();
+    assert_eq!(files(), ["0", "0", "0"]);
 }

@@ -46,7 +46,7 @@ fn what_is_left_out_is_named_when_it_is_gone() {
     assert!(show.out.contains("gone, cannot be restored") && show.out.contains("/.env"), "{show:?}");
     let undo = kit.nono(&["undo", "--yes"]).code(1);
     assert!(undo.err.contains("gone, cannot be restored: .env") && undo.err.contains("data/"), "{undo:?}");
-    let json = kit.nono(&["undo", "--yes", "--json"]).code(1).json();
+    let json = kit.nono(&["undo", "--to", "last", "--yes", "--json"]).code(1).json();
     assert_eq!(json["lost"].as_array().map(Vec::len), Some(2), "{json}");
 }
 

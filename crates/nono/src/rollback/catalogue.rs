@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nono_snapshot::session::SessionError;
 use nono_snapshot::{
-    Coverage, Lost, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
+    ChangeCounts, Coverage, Lost, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
 };
 
 use super::error::RollbackError;
@@ -45,7 +45,7 @@ pub struct SessionEntry {
     pub metadata: SessionMetadata,
     /// The project it belongs to: the first tracked path that is a folder.
     pub project: PathBuf,
-    /// Made by the library or by Python: not below nono's state folder, never pruned.
+    /// Made by the library, by Python or by somebody else, wherever it is: never pruned.
     pub foreign: bool,
 }
 
@@ -61,6 +61,12 @@ impl SessionEntry {
             project: PathBuf::new(),
             foreign: false,
         }
+    }
+
+    /// It ended, and nothing of what it tracked is other than before.
+    pub fn is_empty(&self) -> bool {
+        let unchanged = self.metadata.changes == Some(ChangeCounts::default()) && self.metadata.lost == 0;
+        self.status == Status::Finished && unchanged
     }
 
     /// It ended, and its last snapshot could not be taken: what it changed is not known.
@@ -196,6 +202,17 @@ impl Catalogue {
             folder::follow(place).is_ok_and(|there| there.canonicalize().ok().as_ref() == Some(&dir))
         });
         known.map_or_else(|| folder::read_session(&dir, None), |place| read_place(&place))
+    }
+
+    /// Sessions that tracked something around or below `dir`, newest first. One of another format has nothing to restore.
+    pub fn here(&self, dir: &Path) -> Result<Vec<SessionEntry>, RollbackError> {
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        let (mut sessions, _) = self.list()?;
+        sessions.retain(|entry| {
+            entry.metadata.tracked_paths.iter().any(|path| overlap(path, &dir))
+                && entry.dir.join(folder::RECORD).is_file()
+        });
+        Ok(sessions)
     }
 
     /// The last session that tracked something around or below `dir`; without one, the last of all.

@@ -8,6 +8,8 @@ use nono_snapshot::{SnapshotError, SnapshotId};
 use nono_sys::errno;
 use thiserror::Error;
 
+use super::catalogue::SessionEntry;
+
 #[derive(Debug, Error)]
 pub enum RollbackError {
     #[error("there is no session {text}")]
@@ -24,6 +26,12 @@ pub enum RollbackError {
     NothingToUndo { id: String },
     #[error("there is no restore that was not undone")]
     NoRestores,
+    #[error("no session worked in {}", dir.display())]
+    NoneHere { dir: PathBuf, last: Option<Box<SessionEntry>> },
+    #[error("there is nothing left to undo in {}", dir.display())]
+    AllUndone { dir: PathBuf },
+    #[error("there is no restore in {} that was not undone", dir.display())]
+    NoRestoresHere { dir: PathBuf },
     #[error("there is no restore {undo}")]
     NoSuchRestore { undo: String },
     #[error("restore {undo} was undone already")]

@@ -81,9 +81,12 @@ pub(crate) fn read_session(dir: &Path, id: Option<&str>) -> Result<SessionEntry,
         // What cannot be read is told by the record, as if nobody had described it; where that says nothing, it is damaged.
         Err(damaged) => made_up(dir, id).map_err(|_| damaged)?,
     };
-    let foreign = id.is_none();
+    // Ours has its contents in the store of all of them, and a record of snapshots.
+    let theirs = || dir.join("store").is_dir() || dir.join(RECORD).symlink_metadata().is_err();
+    let foreign = id.is_none() || metadata.sequence.is_none() && theirs();
     let id = match id {
-        Some(id) if metadata.session_id == id => id.to_owned(),
+        // The name of the folder is the one that commands take, whatever its maker called it.
+        Some(id) if foreign || metadata.session_id == id => id.to_owned(),
         Some(_) => {
             let what = format!("it is of session {}", metadata.session_id);
             return Err(RollbackError::damaged(path, what));

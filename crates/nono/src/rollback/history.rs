@@ -52,6 +52,9 @@ pub(super) struct Restore {
     pub(super) undoes: Option<String>,
     /// All steps were taken.
     pub(super) complete: bool,
+    /// Something that somebody else had changed was kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) kept: bool,
 }
 
 /// One restore, or edit, of the engine.
@@ -183,6 +186,7 @@ impl History {
             pending: None,
             undoes,
             complete: false,
+            kept: false,
         }
     }
 
@@ -196,6 +200,24 @@ impl History {
         // Only later ones can undo it, whatever the file says: so this ends.
         let mut later = self.restores.iter().skip(at + 1);
         later.any(|undo| undo.undoes.as_deref() == Some(id) && undo.complete && !self.is_undone(&undo.id))
+    }
+
+    /// Whether a restore brought all of these paths back to the first snapshot, and was not undone; everything if none.
+    pub(super) fn has_brought_back(&self, paths: &[PathBuf]) -> bool {
+        let first = SnapshotId::Number(0);
+        let covers = |scope: &Scope| {
+            let holds = |path: &PathBuf| {
+                (scope.paths.is_empty() || scope.paths.iter().any(|above| path.starts_with(above)))
+                    && !scope.except.iter().any(|except| path.starts_with(except))
+            };
+            if paths.is_empty() { scope.paths.is_empty() } else { paths.iter().all(holds) }
+        };
+        let mut restores =
+            self.restores.iter().filter(|restore| restore.complete && restore.undoes.is_none());
+        restores.any(|restore| {
+            let brought = |step: &Step| step.target == first && covers(&step.scope);
+            restore.steps.iter().any(brought) && !self.is_undone(&restore.id)
+        })
     }
 
     /// Take out the restore that was cut off, if there is one.

@@ -4,8 +4,10 @@
 //! A session goes in one rename, so that it is there as a whole or not at all; what a killed process left of that is
 //! finished by the next one. Its objects go with a collection of the store, as far as no other session needs them.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
+use std::hash::Hash;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -30,8 +32,10 @@ pub(super) const ASIDE: &str = ".removing-";
 /// What may stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Pinned sessions are not counted.
+    /// Of all projects. Pinned sessions are not counted.
     pub max_sessions: Option<usize>,
+    /// Of each project. Those that changed nothing are counted by themselves.
+    pub max_per_project: Option<usize>,
     pub max_bytes: Option<u64>,
     pub older_than: Option<Duration>,
     /// Everything that may be removed goes.
@@ -103,19 +107,43 @@ impl Catalogue {
         sessions: Vec<SessionEntry>,
         retention: &Retention,
     ) -> (Vec<SessionEntry>, Vec<SessionEntry>) {
-        // Of those that run one is counted, the one that asks: they cannot go, and for their sake one that has just
-        // ended would.
-        let counts = |entry: &&SessionEntry| !entry.pinned && self.is_home(&entry.dir);
-        let (live, ended): (Vec<_>, Vec<_>) =
-            sessions.iter().filter(counts).partition(|entry| entry.status == Status::Live);
-        let counted = ended.len() + live.len().min(1);
-        let mut excess = retention.max_sessions.map_or(0, |max| counted.saturating_sub(max));
+        let all = |_: &SessionEntry| ();
+        let project = |entry: &SessionEntry| (entry.project.clone(), entry.is_empty());
+        let mut too_many = self.excess(&sessions, retention.max_sessions, all);
+        let mut in_project = self.excess(&sessions, retention.max_per_project, project);
         let may_go = sessions.into_iter().filter(|entry| self.may_go(entry));
         may_go.partition(|entry| {
-            let goes = retention.all || excess > 0 || is_older(entry, retention.older_than);
-            excess = excess.saturating_sub(usize::from(goes));
+            let too_many = too_many.entry(all(entry)).or_default();
+            let in_project = in_project.entry(project(entry)).or_default();
+            let excess = *too_many > 0 || *in_project > 0;
+            let goes = retention.all || excess || is_older(entry, retention.older_than);
+            for excess in [too_many, in_project] {
+                *excess = excess.saturating_sub(usize::from(goes));
+            }
             goes
         })
+    }
+
+    /// How many are too many of those that belong together.
+    fn excess<T: Eq + Hash + Clone>(
+        &self,
+        sessions: &[SessionEntry],
+        max: Option<usize>,
+        together: impl Fn(&SessionEntry) -> T,
+    ) -> HashMap<T, usize> {
+        let mut counted: HashMap<T, usize> = HashMap::new();
+        let mut running: HashSet<T> = HashSet::new();
+        let counts = |entry: &&SessionEntry| !entry.pinned && !entry.foreign && self.is_home(&entry.dir);
+        for entry in sessions.iter().filter(counts) {
+            let key = together(entry);
+            // Of those that run one is counted, the one that asks: they cannot go, and for their sake one that has just
+            // ended would.
+            if entry.status != Status::Live || running.insert(key.clone()) {
+                *counted.entry(key).or_default() += 1;
+            }
+        }
+        counted.values_mut().for_each(|count| *count = count.saturating_sub(max.unwrap_or(usize::MAX)));
+        counted
     }
 
     pub(super) fn may_go(&self, entry: &SessionEntry) -> bool {

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::restore::{RestorePlan, Skipped};
+use nono_snapshot::restore::{RestorePlan, Skipped, Why};
 use nono_snapshot::{
     Changes, Lost, RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager, repository_of,
 };
@@ -234,6 +234,7 @@ impl RollbackSession {
             let resolved = self.resolve(choice, std::mem::take(&mut done.kept))?;
             self.settle_conflicts(&mut under, choice, resolved, &mut done);
         }
+        under.restore.kept = done.kept.iter().any(|kept| kept.why == Why::ChangedSince);
         done.undo = self.finish(&mut under, !done.interrupted)?;
         self.warn(&choice.snapshot, &mut done);
         Ok(done)

@@ -1,6 +1,7 @@
 //! Room for the snapshots of a run: the store's quota, and older sessions that go when a snapshot does not fit.
 //!
-//! What goes is decided before anything is removed: the oldest sessions first, the newest of each project last, never one
+//! What goes is decided before anything is removed: those that changed nothing first, then the oldest, the newest of each
+//! project last, never one
 //! that is live, pinned, foreign or ended in the last minutes. If all of them together would not be enough, none goes.
 
 use std::collections::HashSet;
@@ -118,7 +119,7 @@ impl Room {
         purge(&store)?;
         store.recount().map_err(SnapshotError::from)?;
         warnings.extend(pruned.problems.iter().map(ToString::to_string));
-        warnings.extend(removed(&pruned.removed));
+        warnings.extend(removed(&pruned.removed, "to make room"));
         Ok(true)
     }
 
@@ -127,16 +128,20 @@ impl Room {
         let (sessions, _) = self.catalogue.list()?;
         let mut projects = HashSet::new();
         // From the newest on, the first of each project is its newest.
-        let (mut newest, mut older) = (Vec::new(), Vec::new());
+        let [mut empty, mut older, mut newest] = [Vec::new(), Vec::new(), Vec::new()];
         for entry in sessions {
-            let first = projects.insert(entry.project.clone());
+            let is_empty = entry.is_empty();
+            let first = !is_empty && projects.insert(entry.project.clone());
             if self.catalogue.may_go(&entry) && !is_recent(&entry) {
-                if first { newest.push(entry) } else { older.push(entry) }
+                match (is_empty, first) {
+                    (true, _) => empty.push(entry),
+                    (false, true) => newest.push(entry),
+                    (false, false) => older.push(entry),
+                }
             }
         }
-        older.reverse();
-        newest.reverse();
-        Ok(older.into_iter().chain(newest).collect())
+        let in_order = [empty, older, newest].into_iter().flat_map(|group| group.into_iter().rev());
+        Ok(in_order.collect())
     }
 }
 
@@ -165,24 +170,31 @@ fn resolved(dir: &std::path::Path) -> PathBuf {
     dir.canonicalize().unwrap_or_else(|_| dir.to_owned())
 }
 
-fn removed(sessions: &[SessionEntry]) -> Option<String> {
+/// What went, and why.
+fn removed(sessions: &[SessionEntry], why: &str) -> Option<String> {
     let first = sessions.first()?;
     let last = sessions.last()?;
     Some(match sessions.len() {
-        1 => format!("removed the oldest session, {}, to make room", first.id),
-        many => format!("removed the {many} oldest sessions, {} to {}, to make room", first.id, last.id),
+        1 => format!("removed the oldest session, {}, {why}", first.id),
+        many => format!("removed the {many} oldest sessions, {} to {}, {why}", first.id, last.id),
     })
 }
 
-/// Give up sessions beyond the number that the settings allow.
-pub(super) fn prune_by_number(catalogue: &Catalogue, settings: &Settings) -> Result<(), RollbackError> {
+/// Give up sessions beyond the number that the settings allow; what to say about it, unless they had changed nothing.
+pub(super) fn prune_by_number(
+    catalogue: &Catalogue,
+    settings: &Settings,
+) -> Result<Option<String>, RollbackError> {
     let retention = Retention {
-        max_sessions: Some(settings.max_sessions),
+        max_per_project: Some(settings.max_sessions),
         max_bytes: None,
         lazy: Some(settings.max_bytes() / 2),
         ..Retention::default()
     };
-    catalogue.prune(&retention, false).map(drop)
+    let mut pruned = catalogue.prune(&retention, false)?;
+    pruned.removed.retain(|entry| !entry.is_empty());
+    let why = format!("beyond the {} that are kept of a project", settings.max_sessions);
+    Ok(removed(&pruned.removed, &why))
 }
 
 /// What a snapshot does not hold for want of room, as a warning.

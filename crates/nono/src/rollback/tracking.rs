@@ -117,6 +117,7 @@ pub(crate) struct Tracking {
     room: Room,
     recorder: Arc<dyn Recorder>,
     warnings: Vec<String>,
+    notes: Vec<String>,
 }
 
 /// The baseline, as it is told before the command starts.
@@ -125,8 +126,10 @@ pub struct Baseline<'a> {
     pub id: &'a str,
     pub coverage: &'a Coverage,
     pub took: Duration,
-    /// What was pruned to stay within bounds, or could not be.
+    /// What was pruned to make room, or could not be.
     pub warnings: &'a [String],
+    /// What else a person may want to know.
+    pub notes: &'a [String],
 }
 
 /// The grants that are tracked: everything that can be written, files and directories. Devices and what the kernel
@@ -198,16 +201,16 @@ impl Tracking {
     pub(crate) fn begin(plan: &Plan, observer: SharedObserver) -> Result<Tracking, RollbackError> {
         let catalogue = Catalogue::new(&plan.state_dir);
         let settings = Settings::load(&plan.state_dir.join("config.toml"))?;
-        let mut warnings = Vec::new();
+        let (mut warnings, mut notes) = (Vec::new(), Vec::new());
         if plan.request.dest.is_none() {
-            room::prune_by_number(&catalogue, &settings)?;
+            notes.extend(room::prune_by_number(&catalogue, &settings)?);
         }
         warnings.extend(catalogue.complete_restores(&plan.roots, &*plan.recorder)?);
         let (session_dir, live) = place(&catalogue, plan)?;
         let made = (session_dir.clone(), live);
         let began = Tracking::baseline(plan, catalogue.clone(), settings, made, observer, &mut warnings);
         match began {
-            Ok(tracking) => Ok(Tracking { warnings, ..tracking }),
+            Ok(tracking) => Ok(Tracking { warnings, notes, ..tracking }),
             Err(error) => {
                 // Whatever cannot be removed is no session without its session.json, and goes with the next prune.
                 let _ = fs::remove_dir_all(&session_dir);
@@ -269,6 +272,7 @@ impl Tracking {
             room,
             recorder: plan.recorder.clone(),
             warnings: Vec::new(),
+            notes: Vec::new(),
         })
     }
 
@@ -278,6 +282,7 @@ impl Tracking {
             coverage: &self.baseline.coverage,
             took,
             warnings: &self.warnings,
+            notes: &self.notes,
         }
     }
 
@@ -395,7 +400,10 @@ impl Ending {
                 Err(error) => self.warnings.push(error.to_string()),
             }
             match manager.losses(&SnapshotId::Number(0), &SnapshotId::Number(manifest.number)) {
-                Ok(lost) => self.lost = lost,
+                Ok(lost) => {
+                    self.metadata.lost = lost.len() as u64;
+                    self.lost = lost;
+                }
                 Err(error) => self.warnings.push(error.to_string()),
             }
         }

@@ -3,11 +3,11 @@
 //! The steps of a restore are undone from the last to the first, each by going to the safety snapshot that it had taken.
 //! What somebody changed after it is a conflict, and kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nono_snapshot::{SnapshotId, SnapshotManager};
 
-use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
+use super::catalogue::{Catalogue, RollbackSession, SessionEntry, Status};
 use super::error::RollbackError;
 use super::history::{History, Restore, Scope, Step};
 use super::restore::{Done, Plan, Under, left_open};
@@ -219,20 +219,57 @@ fn rest_of_undo(under: &Under) -> Vec<Back> {
 }
 
 impl Catalogue {
-    /// The session whose restore is the last one that was not undone.
-    pub fn last_restored(&self) -> Result<SessionEntry, RollbackError> {
-        let (sessions, _) = self.list()?;
-        let mut last: Option<((Option<u64>, u64), SessionEntry)> = None;
-        for entry in sessions {
-            let history = History::load(&entry.dir)?;
-            let Some(at) = history.last_to_undo().map(|restore| (restore.sequence, restore.at)) else {
+    /// The session to undo next in a directory: the newest one that changed something there, or at these paths, and was not
+    /// undone. Each undo goes one further back.
+    pub fn next_to_undo(&self, dir: &Path, paths: &[PathBuf]) -> Result<SessionEntry, RollbackError> {
+        let here = self.here(dir)?;
+        if here.is_empty() {
+            let last = self.list()?.0.into_iter().next().map(Box::new);
+            return Err(RollbackError::NoneHere { dir: dir.to_owned(), last });
+        }
+        for entry in here {
+            // What runs is refused by name, not passed over.
+            if entry.status == Status::Live {
+                return Ok(entry);
+            }
+            if entry.is_empty() || History::load(&entry.dir)?.has_brought_back(paths) {
                 continue;
-            };
-            if last.as_ref().is_none_or(|(then, _)| *then < at) {
-                last = Some((at, entry));
+            }
+            if paths.is_empty() || self.has_changed(&entry, paths)? {
+                return Ok(entry);
             }
         }
-        last.map(|(_, entry)| entry).ok_or(RollbackError::NoRestores)
+        Err(RollbackError::AllUndone { dir: dir.to_owned() })
+    }
+
+    /// The session whose restore is the last one in a directory that was not undone, if that kept something: whoever now
+    /// forces or merges means that one.
+    pub fn last_kept_in(&self, dir: &Path) -> Result<Option<SessionEntry>, RollbackError> {
+        let Some(entry) = last_restored(self.here(dir)?)? else { return Ok(None) };
+        let kept = History::load(&entry.dir)?.last_to_undo().is_some_and(|restore| restore.kept);
+        Ok(kept.then_some(entry))
+    }
+
+    /// Whether a session changed anything at these paths; one that is not known to have ended may have.
+    fn has_changed(&self, entry: &SessionEntry, paths: &[PathBuf]) -> Result<bool, RollbackError> {
+        let session = self.open(entry.clone())?;
+        let Some(last) = session.final_snapshot()? else { return Ok(true) };
+        let mut changed = false;
+        session.manager.each_change(&SnapshotId::Number(0), &last, &mut |change| {
+            changed |=
+                paths.iter().any(|path| change.path.starts_with(path) || path.starts_with(&change.path));
+        })?;
+        Ok(changed)
+    }
+
+    /// The session whose restore is the last one that was not undone.
+    pub fn last_restored(&self) -> Result<SessionEntry, RollbackError> {
+        last_restored(self.list()?.0)?.ok_or(RollbackError::NoRestores)
+    }
+
+    /// The same of those that worked in a directory.
+    pub fn last_restored_in(&self, dir: &Path) -> Result<SessionEntry, RollbackError> {
+        last_restored(self.here(dir)?)?.ok_or_else(|| RollbackError::NoRestoresHere { dir: dir.to_owned() })
     }
 
     /// The session of a restore, by the id that undoes it.
@@ -244,4 +281,18 @@ impl Catalogue {
         let there = History::load(&entry.dir)?.find(undo).is_some();
         if there { Ok(entry) } else { Err(missing()) }
     }
+}
+
+fn last_restored(sessions: Vec<SessionEntry>) -> Result<Option<SessionEntry>, RollbackError> {
+    let mut last: Option<((Option<u64>, u64), SessionEntry)> = None;
+    for entry in sessions {
+        let history = History::load(&entry.dir)?;
+        let Some(at) = history.last_to_undo().map(|restore| (restore.sequence, restore.at)) else {
+            continue;
+        };
+        if last.as_ref().is_none_or(|(then, _)| *then < at) {
+            last = Some((at, entry));
+        }
+    }
+    Ok(last.map(|(_, entry)| entry))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nono::rollback::{Catalogue, Pruned, RestoreChoice, Retention, RollbackError};
+use nono::snapshot::{ExclusionConfig, Limits, SessionMetadata, SnapshotManager};
 
 use crate::world::{World, id};
 
@@ -233,4 +234,66 @@ fn prunes_and_new_sessions_do_not_hurt_each_other() {
         let verified = world.open(&id).verify().unwrap();
         assert!(verified.sealed && verified.problems.is_empty(), "{verified:?}");
     }
+}
+
+/// Each project has its own, and a session that changed nothing takes the place of none that did.
+#[test]
+fn of_each_project_so_many_with_changes() {
+    let world = World::new();
+    let other = world.base.join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("file"), "x").unwrap();
+    world.write("file", "x");
+    world.begin_on(1, &[&other]).end();
+    for second in 2..=4 {
+        world.session(second, || world.write("file", format!("{second}")));
+    }
+    for second in 5..=9 {
+        let mut running = world.begin(second);
+        running.metadata.changes = Some(nono::rollback::ChangeCounts::default());
+        running.end();
+    }
+    let of_each = |max| Retention { max_per_project: Some(max), ..Retention::default() };
+    assert_eq!(removed(&prune(&world, of_each(3))), [id(5), id(6)], "empty ones are counted by themselves");
+    assert_eq!(removed(&prune(&world, of_each(2))), [id(2), id(7)]);
+    assert!(left(&world).contains(&id(1)), "the only one of its project");
+}
+
+/// Sessions that the library or somebody else made are nobody's to remove, and no damage.
+#[test]
+fn sessions_of_others_stay() {
+    let world = World::new();
+    world.write("file", "before");
+    let place = world.catalogue.sessions_dir().join("session-001");
+    fs::create_dir_all(&place).unwrap();
+    let mut manager =
+        SnapshotManager::new(&place, [&world.project], ExclusionConfig::default(), Limits::default())
+            .unwrap();
+    manager.create_baseline().unwrap();
+    let mut metadata =
+        SessionMetadata::new("an id of its own", vec!["make".to_owned()], manager.roots().to_vec());
+    metadata.end(Some(0));
+    manager.save_session_metadata(&metadata).unwrap();
+    drop(manager);
+    // Of another format: no record of snapshots.
+    let old = world.catalogue.sessions_dir().join("20200101-000000-1");
+    fs::create_dir_all(old.join("snapshots")).unwrap();
+    let mut metadata = SessionMetadata::new("20200101-000000-1", Vec::new(), vec![world.project.clone()]);
+    metadata.end(Some(0));
+    fs::write(old.join("session.json"), serde_json::to_vec(&metadata).unwrap()).unwrap();
+    for second in 1..=3 {
+        world.session(second, || world.write("file", format!("{second}")));
+    }
+    let all = Retention { all: true, max_sessions: Some(1), max_bytes: Some(1), ..Retention::default() };
+    assert_eq!(removed(&prune(&world, all)).len(), 3);
+    assert_eq!(left(&world).len(), 2);
+    let mut session = world.open("session-001");
+    assert!(session.entry().foreign && session.verify().unwrap().problems.is_empty());
+    session
+        .restore(&RestoreChoice {
+            conflicts: nono::rollback::Conflicts::Force,
+            ..RestoreChoice::everything()
+        })
+        .unwrap();
+    assert_eq!(world.read("file"), "before");
 }

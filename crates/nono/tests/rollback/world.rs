@@ -113,7 +113,8 @@ impl Running {
     /// The same without the last snapshot: it failed.
     pub(crate) fn close(mut self) -> String {
         self.metadata.ended = Some(self.metadata.started.replace("2026-01-01", "2026-01-02"));
-        self.metadata.changes = Some(ChangeCounts::default());
+        self.metadata.changes =
+            self.metadata.changes.or(Some(ChangeCounts { modified: 1, ..ChangeCounts::default() }));
         self.metadata.exit_code = Some(0);
         self.write_end();
         seals::seal(&self.catalogue, &self.id, &self.dir).unwrap();

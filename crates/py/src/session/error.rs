@@ -131,7 +131,11 @@ pub(super) fn rollback(error: &RollbackError) -> PyErr {
         RollbackError::Ambiguous { .. } => raise("ambiguous").value_error(),
         RollbackError::Live { root, .. } => raise("live").about(root).as_a::<SessionError>(),
         RollbackError::Restoring { root, .. } => raise("restoring").about(root).as_a::<SessionError>(),
-        RollbackError::NothingToUndo { .. } | RollbackError::NoRestores => failed("nothing_to_undo"),
+        RollbackError::NothingToUndo { .. }
+        | RollbackError::NoRestores
+        | RollbackError::NoRestoresHere { .. }
+        | RollbackError::NoneHere { .. }
+        | RollbackError::AllUndone { .. } => failed("nothing_to_undo"),
         RollbackError::NoSuchRestore { .. } => failed("no_such_restore"),
         RollbackError::UndoneAlready { .. } => failed("undone_already"),
         RollbackError::NoSuchPath { path } => missing(raise("no_such_path").about(path)),

@@ -412,6 +412,7 @@ pub(super) fn cleanup_sessions(
 ) -> PyResult<Bound<'_, PyDict>> {
     let retention = nono::rollback::Retention {
         max_sessions: keep,
+        max_per_project: None,
         max_bytes,
         older_than: older_than_days.map(|days| std::time::Duration::from_secs(u64::from(days) * 86_400)),
         all: remove_all,

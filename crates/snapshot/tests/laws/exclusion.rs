@@ -40,7 +40,7 @@ fn a_plain_config_leaves_out_ignored_files_only() {
 #[test]
 fn artifacts_need_evidence() {
     let world = World::new();
-    world.write("app/package.json", "{}");
+    world.write("app/package-lock.json", "{}");
     world.write("app/node_modules/a/index.js", "x");
     world.write("lib/src/build/builder.rs", "fn build() {}");
     world.write("src/target/aim.rs", "fn aim() {}");
@@ -48,7 +48,7 @@ fn artifacts_need_evidence() {
     let baseline = world.manager_with(config).create_baseline().unwrap();
     assert_eq!(
         captured(&world, &baseline),
-        ["app/package.json", "lib/src/build/builder.rs", "src/target/aim.rs"]
+        ["app/package-lock.json", "lib/src/build/builder.rs", "src/target/aim.rs"]
     );
 }
 

@@ -182,6 +182,7 @@ fn report(done: &Recorded, consent: ConsentArgs) -> Result<u8, Failure> {
     let mut lines = Vec::new();
     if !outcome.changes.is_empty() {
         lines.push(words::did_change(&outcome.changes));
+        lines.extend(words::change_lines(&outcome.changes, &below, Length::Cut));
     }
     lines.extend(merges("merged with what somebody else changed", &outcome.merged, &below, Length::Cut));
     if lines.is_empty() {

@@ -42,6 +42,7 @@ pub(super) fn cleanup(args: &CleanupArgs, place: &Place) -> Result<u8, Failure> 
 fn retention(args: &CleanupArgs, place: &Place) -> Result<Retention, Failure> {
     let given = Retention {
         max_sessions: args.keep,
+        max_per_project: None,
         max_bytes: args.max_size,
         older_than: args.older_than.map(|days| Duration::from_secs(u64::from(days) * 86_400)),
         all: args.all,
@@ -52,7 +53,7 @@ fn retention(args: &CleanupArgs, place: &Place) -> Result<Retention, Failure> {
     }
     let settings = Settings::load(&place.state_dir.join("config.toml"))?;
     Ok(Retention {
-        max_sessions: Some(settings.max_sessions),
+        max_per_project: Some(settings.max_sessions),
         max_bytes: Some(settings.max_bytes()),
         ..given
     })

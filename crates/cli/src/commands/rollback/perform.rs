@@ -1,6 +1,6 @@
 //! One change to the user's tree, from the plan to the report: shown, agreed to, done.
 
-use nono::diagnostic::quote_all;
+use nono::diagnostic::{quote_all, shown};
 use nono::rollback::{Done, Plan, RestoreChoice, RollbackError, RollbackSession, json};
 use nono::snapshot::restore::Skipped;
 
@@ -39,10 +39,11 @@ impl Task {
     fn title(&self, session: &RollbackSession) -> String {
         let entry = session.entry();
         let of = format!(
-            "session {} ({}, {})",
+            "session {} ({}, {}) in {}",
             entry.id,
             quote_all(&entry.metadata.command),
-            ago(&entry.metadata.started)
+            ago(&entry.metadata.started),
+            shown(&entry.project)
         );
         match self {
             Task::Restore(choice) if choice.snapshot == 0.into() => format!("back to before {of}:"),
@@ -94,6 +95,9 @@ pub(crate) fn perform(
         }
     }
     if !asks {
+        if has_work(&plan) && !consent.json {
+            message::line(&task.title(&session));
+        }
         for note in text::notes(&plan) {
             message::line(&note);
         }

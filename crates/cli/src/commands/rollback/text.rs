@@ -84,6 +84,7 @@ pub(super) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String
     let mut lines = Vec::new();
     if !done.changes.is_empty() {
         lines.push(did_change(&done.changes));
+        lines.extend(change_lines(&done.changes, below, length));
     } else if done.undo.is_some() && !done.interrupted && written(&done.merged, &done.kept).is_empty() {
         lines.push("set back times or links".to_owned());
     }
@@ -100,8 +101,12 @@ pub(super) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String
 pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let words = ["bring back", "change", "remove", "set permissions of"];
     let mut lines = vec![sentence(&counts(changes), &words)];
-    lines.extend(cut_iter(changes.iter(), changes.len(), length, |change| change_line(&change, below)));
+    lines.extend(change_lines(changes, below, length));
     lines
+}
+
+pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
+    cut_iter(changes.iter(), changes.len(), length, |change| change_line(&change, below))
 }
 
 /// `brought back 3, changed 1`.
