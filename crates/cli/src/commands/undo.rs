@@ -1,25 +1,33 @@
 //! `nono undo` and `nono redo`: the short way back from what sessions did in this directory, and the way back from there.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use nono::rollback::{Conflicts, RestoreChoice, SessionEntry};
+use nono::rollback::{Conflicts, RestoreChoice, RollbackError, SessionEntry};
 
-use super::rollback::{Place, Task, conflicts, perform, place, resolved};
+use super::rollback::{Place, Task, conflicts, perform, perform_if_needed, place, resolved};
 use crate::args::{RedoArgs, UndoArgs};
 use crate::failure::Failure;
 
 pub(crate) fn undo(args: &UndoArgs) -> Result<u8, Failure> {
     let place = place()?;
     let conflicts = conflicts(args.conflicts);
-    let (entry, typed) = chosen(args, &place, conflicts)?;
-    let session = place.catalogue.open(entry)?;
-    let snapshot = 0.into();
-    let paths = match typed {
-        [] => Vec::new(),
-        typed => session.resolve_paths(&snapshot, typed, &place.cwd)?,
-    };
-    let choice = RestoreChoice { snapshot, paths, conflicts, ..RestoreChoice::everything() };
-    perform(session, &Task::Restore(choice), args.consent)
+    if let Some((entry, typed)) = named(args, &place, conflicts)? {
+        let session = place.catalogue.open(entry)?;
+        let choice = choice(&session, typed, &place, conflicts)?;
+        return perform(session, &Task::Restore(choice), args.consent);
+    }
+    let here = here(&place)?;
+    let paths: Vec<PathBuf> = args.paths.iter().map(|path| resolved(&place.cwd.join(path))).collect();
+    for entry in place.catalogue.to_undo_in(&here, &paths)? {
+        let session = place.catalogue.open(entry)?;
+        let choice = choice(&session, &args.paths, &place, conflicts)?;
+        // What somebody took back by hand is passed over.
+        if let Some(code) = perform_if_needed(session, &Task::Restore(choice), args.consent)? {
+            return Ok(code);
+        }
+    }
+    Err(RollbackError::AllUndone { dir: here }.into())
 }
 
 pub(crate) fn redo(args: &RedoArgs) -> Result<u8, Failure> {
@@ -28,14 +36,14 @@ pub(crate) fn redo(args: &RedoArgs) -> Result<u8, Failure> {
     perform(place.catalogue.open(entry)?, &Task::TakeBack(None), args.consent)
 }
 
-/// The session that is meant, and the paths in it.
-fn chosen<'a>(
+/// The session that was named, and the paths in it.
+fn named<'a>(
     args: &'a UndoArgs,
     place: &Place,
     conflicts: Conflicts,
-) -> Result<(SessionEntry, &'a [std::ffi::OsString]), Failure> {
+) -> Result<Option<(SessionEntry, &'a [OsString])>, Failure> {
     if let Some(to) = &args.to {
-        return Ok((place.catalogue.find(to)?, &args.paths));
+        return Ok(Some((place.catalogue.find(to)?, &args.paths)));
     }
     // A session can be named alone, too, as long as no file is called like it.
     if let [only] = args.paths.as_slice()
@@ -43,17 +51,28 @@ fn chosen<'a>(
         && place.cwd.join(only).symlink_metadata().is_err()
         && let Ok(entry) = place.catalogue.find(text)
     {
-        return Ok((entry, &[]));
+        return Ok(Some((entry, &[])));
     }
-    let here = here(place)?;
-    // What somebody else changed was kept the first time: it is still to be done.
-    if conflicts != Conflicts::Keep
-        && let Some(entry) = place.catalogue.last_kept_in(&here)?
-    {
-        return Ok((entry, &args.paths));
+    // What somebody else changed was kept the first time: that is still to be done.
+    if conflicts == Conflicts::Keep {
+        return Ok(None);
     }
-    let paths: Vec<PathBuf> = args.paths.iter().map(|path| resolved(&place.cwd.join(path))).collect();
-    Ok((place.catalogue.next_to_undo(&here, &paths)?, &args.paths))
+    let kept = place.catalogue.last_kept_in(&here(place)?)?;
+    Ok(kept.map(|entry| (entry, args.paths.as_slice())))
+}
+
+fn choice(
+    session: &nono::rollback::RollbackSession,
+    typed: &[OsString],
+    place: &Place,
+    conflicts: Conflicts,
+) -> Result<RestoreChoice, Failure> {
+    let everything = RestoreChoice { conflicts, ..RestoreChoice::everything() };
+    if typed.is_empty() {
+        return Ok(everything);
+    }
+    let paths = session.resolve_paths(&everything.snapshot, typed, &place.cwd)?;
+    Ok(RestoreChoice { paths, ..everything })
 }
 
 fn here(place: &Place) -> Result<PathBuf, Failure> {

@@ -219,27 +219,26 @@ fn rest_of_undo(under: &Under) -> Vec<Back> {
 }
 
 impl Catalogue {
-    /// The session to undo next in a directory: the newest one that changed something there, or at these paths, and was not
-    /// undone. Each undo goes one further back.
-    pub fn next_to_undo(&self, dir: &Path, paths: &[PathBuf]) -> Result<SessionEntry, RollbackError> {
+    /// The sessions to undo in a directory, newest first: those that changed something there, or at these paths, and were
+    /// not undone. Each undo goes one further back.
+    pub fn to_undo_in(&self, dir: &Path, paths: &[PathBuf]) -> Result<Vec<SessionEntry>, RollbackError> {
         let here = self.here(dir)?;
         if here.is_empty() {
             let last = self.list()?.0.into_iter().next().map(Box::new);
             return Err(RollbackError::NoneHere { dir: dir.to_owned(), last });
         }
+        let mut to_undo = Vec::new();
         for entry in here {
             // What runs is refused by name, not passed over.
-            if entry.status == Status::Live {
-                return Ok(entry);
-            }
-            if entry.is_empty() || History::load(&entry.dir)?.has_brought_back(paths) {
+            let running = entry.status == Status::Live;
+            if !running && (entry.is_empty() || History::load(&entry.dir)?.has_brought_back(paths)) {
                 continue;
             }
-            if paths.is_empty() || self.has_changed(&entry, paths)? {
-                return Ok(entry);
+            if running || paths.is_empty() || self.has_changed(&entry, paths)? {
+                to_undo.push(entry);
             }
         }
-        Err(RollbackError::AllUndone { dir: dir.to_owned() })
+        Ok(to_undo)
     }
 
     /// The session whose restore is the last one in a directory that was not undone, if that kept something: whoever now

@@ -460,7 +460,10 @@ impl Visit for Builder<'_> {
         }
         let (new, old) = (pair.a.entry(), pair.b.entry());
         if self.is_conflict(pair.name, new, old) && !is_same(new, old) {
-            self.skip(pair.name, Why::ChangedSince);
+            // Whoever made it what it is to be, later, is not contradicted.
+            if !is_same_but_time(new, old) {
+                self.skip(pair.name, Why::ChangedSince);
+            }
             return Ok(false);
         }
         if let Some(why) = self.keeps_database(&others).filter(|_| !is_same(new, old)) {
@@ -506,6 +509,13 @@ impl Visit for Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// Only the time would be set.
+fn is_same_but_time(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
+    let (Some(new), Some(old)) = (new, old) else { return false };
+    let aspects = Aspects::between(old, new);
+    !new.is_dir() && !old.is_dir() && !aspects.content && !aspects.permissions()
 }
 
 /// Nothing would be done, so there is nothing to report either.

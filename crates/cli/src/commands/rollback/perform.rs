@@ -69,29 +69,47 @@ impl Task {
 }
 
 /// Plan, ask, do, report. 0: all of it was done; 1: something was kept or failed, or nobody agreed.
-pub(crate) fn perform(
+pub(crate) fn perform(session: RollbackSession, task: &Task, consent: ConsentArgs) -> Result<u8, Failure> {
+    Ok(perform_unless(session, task, consent, |_| false)?.unwrap_or_default())
+}
+
+/// The same for a task that may have been done in another way: nothing is said or done if there is nothing to do.
+pub(crate) fn perform_if_needed(
+    session: RollbackSession,
+    task: &Task,
+    consent: ConsentArgs,
+) -> Result<Option<u8>, Failure> {
+    let is_done = |plan: &Plan| !has_work(plan) && plan.kept.is_empty() && plan.lost.is_empty();
+    perform_unless(session, task, consent, is_done)
+}
+
+fn perform_unless(
     mut session: RollbackSession,
     task: &Task,
     consent: ConsentArgs,
-) -> Result<u8, Failure> {
+    is_done: impl Fn(&Plan) -> bool,
+) -> Result<Option<u8>, Failure> {
     let asks = consent::asks(consent, consent::DO)?;
     if let Some(code) = recover::first(&mut session)? {
-        return Ok(code);
+        return Ok(Some(code));
     }
     let plan = watched(&mut session, "looking at the tree", |session| task.plan(session))?;
     if let Some(signal) = plan.signal {
         return Err(Failure::interrupted(signal));
     }
     let plan = plan.value;
+    if is_done(&plan) {
+        return Ok(None);
+    }
     if consent.dry_run {
         show_plan(&session, task, &plan, consent.json)?;
-        return Ok(0);
+        return Ok(Some(0));
     }
     if asks && has_work(&plan) {
         say_plan(&session, task, &plan);
         if !message::confirm(task.question()) {
             message::line("nothing was done");
-            return Ok(NOT_DONE);
+            return Ok(Some(NOT_DONE));
         }
     }
     if !asks {
@@ -117,8 +135,8 @@ pub(crate) fn perform(
         message::line(&hint);
     }
     match done.signal {
-        Some(signal) if done.value.interrupted => Ok(by_signal(signal)),
-        _ => Ok(verdict(&done.value)),
+        Some(signal) if done.value.interrupted => Ok(Some(by_signal(signal))),
+        _ => Ok(Some(verdict(&done.value))),
     }
 }
 
