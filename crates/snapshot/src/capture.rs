@@ -28,7 +28,7 @@ use crate::build::Built;
 use crate::cache::{self, About, Cache, NewCache};
 use crate::census;
 use crate::coverage::{Coverage, Example, Note};
-use crate::dirs::{Dirs, open_dir, place_of};
+use crate::dirs::{DirId, Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
 use crate::hash::{ContentHash, content_hash};
 use crate::mapped::Mapped;
@@ -193,6 +193,7 @@ struct Scanned {
     links: Links,
     counts: Counts,
     ignored: Vec<Ignored>,
+    growing: Vec<(DirId, Box<[u8]>, u64)>,
 }
 
 type Workers<'s> = Vec<Worker<'s>>;
@@ -275,6 +276,9 @@ impl OneRoot<'_> {
                 return Ok(workers);
             }
         };
+        let growing = worker.growing.drain(..);
+        let notes = growing.map(|(_, _, size)| Note::Growing { path: self.path.to_owned(), size });
+        all.coverage.notes.extend(notes);
         let mut counts = Counts::default();
         if let Kind::File { size, .. } = entry.kind {
             counts = Counts { files: 1, bytes: size, read: 1, read_bytes: size, ..counts };
@@ -444,12 +448,14 @@ impl OneRoot<'_> {
             links: Links::default(),
             counts: Counts::default(),
             ignored: Vec::new(),
+            growing: Vec::new(),
         };
         for worker in &mut workers {
             scanned.listings.append(&mut worker.listings);
             scanned.links.merge(std::mem::take(&mut worker.links));
             scanned.counts += std::mem::take(&mut worker.counts);
             scanned.ignored.append(&mut worker.ignored);
+            scanned.growing.append(&mut worker.growing);
         }
         scanned.listings.sort_unstable_by_key(|listing| listing.id);
         Ok((workers, scanned))

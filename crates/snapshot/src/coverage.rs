@@ -94,6 +94,12 @@ pub enum Note {
         root: PathBuf,
         reason: String,
     },
+    /// A file that something kept appending to: what it held at one moment is captured.
+    Growing {
+        #[serde(with = "paths")]
+        path: PathBuf,
+        size: u64,
+    },
     /// It was not captured, but made from what another tool kept: what it does not hold is nobody's word.
     Foreign { from: String },
     /// A root that could not be captured at all.
@@ -192,6 +198,9 @@ impl fmt::Display for Note {
                     f,
                     "the next snapshot reads all of {root}: its stat cache cannot be written ({reason})"
                 )
+            }
+            Note::Growing { path, size } => {
+                write!(f, "{} grows while it is read: its first {size} bytes are captured", path.display())
             }
             Note::Foreign { from } => write!(f, "taken over from {from}, which may not have kept everything"),
             Note::RootFailed { root, reason } => write!(f, "{} is not covered: {reason}", root.display()),

@@ -1,8 +1,8 @@
 //! Reading one entry of a tree: content, link target, extended attributes.
 //!
 //! A file's content counts only when the kernel says the same about it before and after it was read; otherwise it is
-//! read again, and after a few times left out as unstable: bytes that never existed together are never stored. Nothing
-//! but regular files is opened, and nothing blocks: a FIFO in place of a file is opened without waiting and then noticed.
+//! read again, and after a few times left out as unstable: bytes that never existed together are never stored. A file that
+//! only grows, as a log does, is taken as long as it was at one moment. Nothing but regular files is opened, and nothing blocks: a FIFO in place of a file is opened without waiting and then noticed.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -35,6 +35,8 @@ pub(crate) struct Content {
     pub(crate) read: u64,
     /// It is a database of SQLite's.
     pub(crate) database: bool,
+    /// It grew all the while: this is what it held at one moment.
+    pub(crate) growing: bool,
 }
 
 /// What came of reading.
@@ -103,6 +105,7 @@ pub(crate) fn file(
         Err(errno) => return Ok(left_out(errno)),
     };
     let final_attempt = store.compresses();
+    let mut only_grows = true;
     for attempt in 0..ATTEMPTS {
         if how.mapped {
             // Dirty pages of a mapping do not change the times; written back, the next store does.
@@ -145,16 +148,86 @@ pub(crate) fn file(
             }
             let trusted = is_settled(after.ctime, coarse) && !how.mapped;
             let database = is_database(&file, after.size, buffer);
-            let content = Content { stat: after, hash, sparse, trusted, xattrs, read, database };
+            let growing = false;
+            let content = Content { stat: after, hash, sparse, trusted, xattrs, read, database, growing };
             return Ok(Outcome::Content(content));
         }
         if attempt == 0 && after.ino != before.ino || !after.is_file() {
             return Ok(Outcome::Replaced);
         }
+        only_grows &= after.size > before.size && is_same_file(&after, &before);
         before = after;
         coarse = now();
     }
-    Ok(Outcome::LeftOut(Reason::Unstable))
+    let taken =
+        if only_grows && how.only_clone.is_none() { start(&file, before, how, buffer, store)? } else { None };
+    Ok(taken.map_or(Outcome::LeftOut(Reason::Unstable), Outcome::Content))
+}
+
+/// All but size and times is the same.
+fn is_same_file(a: &Stat, b: &Stat) -> bool {
+    let Stat { size, mtime, ctime, blocks, .. } = *b;
+    Stat { size, mtime, ctime, blocks, ..*a } == *b
+}
+
+/// What a file that grows held when it was `stat`: nothing where the same bytes are not read twice.
+fn start(
+    file: &OwnedFd,
+    stat: Stat,
+    how: How,
+    buffer: &mut Vec<u8>,
+    store: &mut Appender<'_>,
+) -> Result<Option<Content>, StoreError> {
+    let again = |hash: ContentHash| {
+        let same = matches!(hash_file(file.as_fd(), stat.size), Ok(Some(other)) if other == hash);
+        let after = stat_fd(file.as_fd()).map(|found| found.stat);
+        same && after.is_ok_and(|after| after.size >= stat.size && is_same_file(&after, &stat))
+    };
+    let Ok(xattrs) = xattrs(file.as_fd()) else { return Ok(None) };
+    let sparse = has_holes(file, &stat);
+    let hash = if stat.size >= LARGE {
+        let known = LargeSource { size: stat.size, sparse, before: how.before };
+        let staged = match store.put_start(file.as_fd(), &known) {
+            Err(StoreError::SourceChanged | StoreError::Source(_)) => return Ok(None),
+            staged => staged?,
+        };
+        let hash = staged.hash();
+        if !again(hash) {
+            return Ok(None);
+        }
+        staged.commit()?;
+        hash
+    } else {
+        if !exactly(file, stat.size, buffer) {
+            return Ok(None);
+        }
+        let hash = content_hash(buffer);
+        if !again(hash) {
+            return Ok(None);
+        }
+        store.put(Key::from(hash), buffer)?;
+        hash
+    };
+    // A database that grows is one that is written to, which is another matter.
+    if is_database(file, stat.size, buffer) {
+        return Ok(None);
+    }
+    let (trusted, database, growing) = (false, false, true);
+    Ok(Some(Content { stat, hash, sparse, trusted, xattrs, read: stat.size, database, growing }))
+}
+
+/// The first `size` bytes of a file, if it has as many.
+fn exactly(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> bool {
+    buffer.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
+    let mut at = 0;
+    while at < buffer.len() {
+        match rustix::io::pread(file, &mut buffer[at..], at as u64) {
+            Err(Os::INTR) => {}
+            Ok(read) if read > 0 => at += read,
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// A `write` changes the times when it begins, not when it ends, so one that began before `before` was taken may still

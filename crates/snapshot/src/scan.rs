@@ -164,6 +164,8 @@ pub(crate) struct Worker<'s> {
     pub(crate) links: Links,
     pub(crate) counts: Counts,
     pub(crate) ignored: Vec<Ignored>,
+    /// Files that grew while they were read: their directories, names and the sizes that were taken.
+    pub(crate) growing: Vec<(DirId, Box<[u8]>, u64)>,
 }
 
 impl<'s> Worker<'s> {
@@ -176,6 +178,7 @@ impl<'s> Worker<'s> {
             links: Links::default(),
             counts: Counts::default(),
             ignored: Vec::new(),
+            growing: Vec::new(),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::coverage::Note;
 use crate::dirs::Dirs;
 use crate::exclusion::Rules;
 use crate::node::Time;
+use crate::paths;
 use crate::scan::Counts;
 use crate::stat::Found;
 
@@ -60,11 +61,17 @@ impl OneRoot<'_> {
                 all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: None });
                 noted = true;
             }
+            let growing = scanned.growing.iter().map(|(dir, name, size)| {
+                let path = self.path.join(paths::from_bytes(&dirs.path(*dir))).join(paths::from_bytes(name));
+                Note::Growing { path, size: *size }
+            });
+            let growing: Vec<Note> = growing.collect();
             let changed = repositories::changed(&dirs, &scanned.listings);
             let Some(worker) = workers.first_mut() else { break };
             let built = build::build(scanned.listings, &scanned.links, known, worker.store())?;
             if changed.is_empty() {
                 let (scanned, again) = (scanned.counts, last.is_some());
+                all.coverage.notes.extend(growing);
                 return Ok(Settled { workers, dirs, rules, frozen, scanned, built, again });
             }
             if attempt >= repositories::ATTEMPTS {

@@ -35,6 +35,9 @@ pub(super) fn single_entry(
     if found.stat.is_file() {
         return Ok(match worker.read(dir, bytes, found, How::default(), unlock)? {
             Outcome::Content(content) => {
+                if content.growing {
+                    worker.growing.push((0, Box::default(), content.stat.size));
+                }
                 let found = Found { stat: content.stat, ..*found };
                 let kind = Kind::File { hash: content.hash, size: content.stat.size, sparse: content.sparse };
                 Ok(Entry { name: name.clone(), meta: meta(&found, &content.xattrs), kind })

@@ -261,6 +261,9 @@ impl Dirty {
                     database = true;
                 }
                 Outcome::Content(content) => {
+                    if content.growing {
+                        worker.growing.push((place.id, self.name.clone(), content.stat.size));
+                    }
                     let sparse = if content.sparse { SPARSE } else { 0 };
                     let trusted = if content.trusted { TRUSTED } else { 0 };
                     let mut out = Writer::new();

@@ -75,6 +75,15 @@ pub(super) fn stage<'a, 'w>(
     if let Some((clone, hash, read)) = clone_from(appender, source, known)? {
         return Ok(LargeStaged { form: Form::Clone(clone), hash, read });
     }
+    stage_chunks(appender, source, known)
+}
+
+/// In chunks, whether its data could be shared or not.
+pub(super) fn stage_chunks<'a, 'w>(
+    appender: &'a mut Appender<'w>,
+    source: BorrowedFd<'_>,
+    known: &LargeSource,
+) -> Result<LargeStaged<'a, 'w>, StoreError> {
     let mark = refused::check(appender, source, known)?;
     let (chunks, hash) = chunked::stage(appender, source, known, mark)?;
     Ok(LargeStaged { form: Form::Chunks(chunks), hash, read: known.size })

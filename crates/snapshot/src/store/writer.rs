@@ -449,6 +449,15 @@ impl<'w> Appender<'w> {
         staged::stage(self, source, known)
     }
 
+    /// The same of the first bytes of a file that goes on, which cannot be shared with it.
+    pub(crate) fn put_start(
+        &mut self,
+        source: BorrowedFd<'_>,
+        known: &LargeSource,
+    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
+        staged::stage_chunks(self, source, known)
+    }
+
     /// The writer, where a large file of this device may be left where it is until it is moved into the store.
     pub(crate) fn deferring(&self, device: (u32, u32)) -> Option<&'w StoreWriter<'w>> {
         (self.writer.options.defer_on == Some(device)).then_some(self.writer)

@@ -159,3 +159,49 @@ fn large_packs_of_git_are_named() {
     let (baseline, _) = world.manager_with(take).create_incremental().unwrap();
     assert_eq!(left_out(&baseline, Cause::LargePack), 0);
 }
+
+/// A log that something keeps appending to is taken as it was at one moment, and that is said.
+#[test]
+fn a_log_that_grows_is_taken_at_a_size() {
+    use std::io::Write as _;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let world = World::new();
+    for (name, size) in [("small.log", 1000), ("large.log", 5 << 20)] {
+        world.write(name, vec![b'x'; size]);
+        let done = AtomicBool::new(false);
+        let mut manager = world.manager_with(ExclusionConfig::default());
+        let baseline = std::thread::scope(|scope| {
+            let mut log = std::fs::OpenOptions::new().append(true).open(world.path(name)).unwrap();
+            let done = &done;
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    log.write_all(b"one more line\n").unwrap();
+                }
+            });
+            // It has begun.
+            while std::fs::metadata(world.path(name)).unwrap().len() == size as u64 {
+                std::thread::yield_now();
+            }
+            let baseline = if manager.snapshot_count().unwrap() == 0 {
+                manager.create_baseline().unwrap()
+            } else {
+                manager.create_incremental().unwrap().0
+            };
+            done.store(true, Ordering::Relaxed);
+            baseline
+        });
+        assert_eq!(baseline.coverage.entries_left_out(), 0, "{:?}", baseline.coverage);
+        let taken = baseline.coverage.notes.iter().find_map(|note| match note {
+            Note::Growing { path, size } if *path == world.path(name) => Some(*size),
+            _ => None,
+        });
+        let files = baseline.files().unwrap();
+        let held = &files[&world.path(name)];
+        // Where nothing was appended in that moment, it is like any other file.
+        assert!(taken.is_none_or(|taken| taken == held.size), "{name}: {taken:?}, {held:?}");
+        let now = std::fs::read(world.path(name)).unwrap();
+        let start = &now[..usize::try_from(held.size).unwrap()];
+        assert_eq!(manager.content(held.hash, u64::MAX).unwrap().unwrap(), start, "{name}");
+        std::fs::remove_file(world.path(name)).unwrap();
+    }
+}
