@@ -193,7 +193,7 @@ impl Rules {
     pub fn live(config: &ExclusionConfig, root: &Path) -> Result<Rules, RulesError> {
         let error = |source| RulesError::Root { path: root.to_owned(), source };
         let root = std::fs::canonicalize(root).map_err(error)?;
-        Rules::new(config, false, Source::Live(Live::new(root)))
+        Rules::new(config, false, Source::Live(Box::new(Live::new(root))))
     }
 
     /// The rules as they were when they were frozen, whatever is on disk now.
@@ -210,7 +210,7 @@ impl Rules {
     #[must_use]
     pub fn set_aside(&self) -> Rules {
         let source = match &self.shared.source {
-            Source::Live(live) => Source::Live(Live::new(live.root.clone())),
+            Source::Live(live) => Source::Live(Box::new(Live::new(live.root.clone()))),
             Source::Frozen(frozen) => Source::Frozen(Box::new(frozen.without_ignore_files())),
         };
         Rules { shared: Arc::new(self.shared.with_source(true, source)) }

@@ -28,15 +28,23 @@ pub(crate) struct Content {
     pub(crate) stat: Stat,
     pub(crate) hash: ContentHash,
     pub(crate) sparse: bool,
-    /// From now on every change shows in `ctime`.
-    pub(crate) trusted: bool,
+    pub(crate) moment: Moment,
     pub(crate) xattrs: Vec<Xattr>,
     /// How many bytes of it were read.
     pub(crate) read: u64,
     /// It is a database of SQLite's.
     pub(crate) database: bool,
+}
+
+/// What is known of the moment in which a file was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// From then on every change shows in `ctime`.
+    Settled,
+    /// A later change may not show.
+    Recent,
     /// It grew all the while: this is what it held at one moment.
-    pub(crate) growing: bool,
+    Growing,
 }
 
 /// What came of reading.
@@ -146,10 +154,10 @@ pub(crate) fn file(
             if let Some(staged) = staged {
                 staged.commit()?;
             }
-            let trusted = is_settled(after.ctime, coarse) && !how.mapped;
+            let settled = is_settled(after.ctime, coarse) && !how.mapped;
+            let moment = if settled { Moment::Settled } else { Moment::Recent };
             let database = is_database(&file, after.size, buffer);
-            let growing = false;
-            let content = Content { stat: after, hash, sparse, trusted, xattrs, read, database, growing };
+            let content = Content { stat: after, hash, sparse, moment, xattrs, read, database };
             return Ok(Outcome::Content(content));
         }
         if attempt == 0 && after.ino != before.ino || !after.is_file() {
@@ -212,8 +220,8 @@ fn start(
     if is_database(file, stat.size, buffer) {
         return Ok(None);
     }
-    let (trusted, database, growing) = (false, false, true);
-    Ok(Some(Content { stat, hash, sparse, trusted, xattrs, read: stat.size, database, growing }))
+    let (moment, database) = (Moment::Growing, false);
+    Ok(Some(Content { stat, hash, sparse, moment, xattrs, read: stat.size, database }))
 }
 
 /// The first `size` bytes of a file, if it has as many.

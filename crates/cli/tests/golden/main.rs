@@ -53,6 +53,7 @@ mod request;
 mod rollback_cleanup;
 mod rollback_errors;
 mod rollback_list;
+mod rollback_names;
 mod rollback_recover;
 mod rollback_repair;
 mod rollback_restore;

@@ -28,6 +28,7 @@ mod repositories;
 pub mod restore;
 pub(crate) mod room;
 pub(crate) mod running;
+pub(crate) mod scope;
 pub mod seals;
 mod sequence;
 pub mod settings;

@@ -107,7 +107,7 @@ impl Catalogue {
         sessions: Vec<SessionEntry>,
         retention: &Retention,
     ) -> (Vec<SessionEntry>, Vec<SessionEntry>) {
-        let all = |_: &SessionEntry| ();
+        let all = |_: &SessionEntry| "all";
         let project = |entry: &SessionEntry| (entry.project.clone(), entry.is_empty());
         let mut too_many = self.excess(&sessions, retention.max_sessions, all);
         let mut in_project = self.excess(&sessions, retention.max_per_project, project);
@@ -142,7 +142,9 @@ impl Catalogue {
                 *counted.entry(key).or_default() += 1;
             }
         }
-        counted.values_mut().for_each(|count| *count = count.saturating_sub(max.unwrap_or(usize::MAX)));
+        for count in counted.values_mut() {
+            *count = count.saturating_sub(max.unwrap_or(usize::MAX));
+        }
         counted
     }
 

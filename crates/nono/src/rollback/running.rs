@@ -21,7 +21,7 @@ use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
 use super::error::RollbackError;
 use super::recorder::Recorder;
 use super::restore::{Done, RestoreChoice};
-use super::{thinning, tracking};
+use super::{scope, thinning};
 
 /// So many snapshots that were asked for are never given up while the session runs; more are like all others.
 const CHECKPOINTS: usize = 64;
@@ -37,7 +37,7 @@ impl Live {
     /// the session is undone. `path` is absolute and resolved. An error means that it is not, and must not be written.
     /// Devices and what the kernel shows as files have no state to come back to.
     pub fn add_root(&self, path: &Path) -> Result<(), RollbackError> {
-        if !tracking::has_state(path) {
+        if !scope::has_state(path) {
             return Ok(());
         }
         let joined = self.0.hurried(|work| work.join(path))?;

@@ -8,20 +8,16 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nono_checkpoint::Ignored;
 use nono_policy::profile::RollbackSection;
-use nono_policy::resolved::FsCapability;
-use nono_policy::{CapabilitySource, ResolvedPolicy, is_within};
-use nono_snapshot::exclusion::LargePacks;
 use nono_snapshot::node::Reason;
 use nono_snapshot::{
-    CaptureOptions, Coverage, Example, ExclusionConfig, Gaps, Limits, Lost, ManagerOptions, Manifest, Next,
-    Observer, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
+    CaptureOptions, Coverage, Example, Gaps, Limits, Lost, ManagerOptions, Manifest, Next, Observer,
+    SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
 };
 
 use nono_sys::{errno, process};
@@ -35,7 +31,7 @@ use super::room::{self, Room};
 use super::running::Work;
 use super::settings::Settings;
 use super::watching::{Watched, Watching};
-use super::{folder, seals};
+use super::{folder, scope, seals};
 use crate::state_dir;
 
 /// How a run is tracked.
@@ -103,6 +99,14 @@ pub(crate) struct Plan {
     pub(crate) recorder: Arc<dyn Recorder>,
 }
 
+impl Plan {
+    /// Leave these out of every snapshot, too: they are nono's own.
+    pub(crate) fn without(mut self, own: Vec<PathBuf>) -> Plan {
+        self.own.extend(own);
+        self
+    }
+}
+
 /// A run whose baseline is taken.
 #[derive(Debug)]
 pub(crate) struct Tracking {
@@ -130,70 +134,6 @@ pub struct Baseline<'a> {
     pub warnings: &'a [String],
     /// What else a person may want to know.
     pub notes: &'a [String],
-}
-
-/// The grants that are tracked: everything that can be written, files and directories. Devices and what the kernel
-/// shows as files have no state to come back to; nono's own folder for this session goes with it. What a group of the
-/// policy opens is the state of tools (an agent's transcripts, a package manager's cache), which nobody wants to go back
-/// with a project: only where `all` is asked for, or a path in it is included by name.
-pub(crate) fn roots(
-    policy: &ResolvedPolicy,
-    session_dir: &Path,
-    request: Option<&RollbackRequest>,
-) -> Vec<PathBuf> {
-    let all = request.is_some_and(|request| request.all);
-    let included = |path: &Path| {
-        let names = request.into_iter().flat_map(|request| &request.include).map(Path::new);
-        names.filter(|name| name.is_absolute()).any(|name| is_within(path, name) || is_within(name, path))
-    };
-    let is_tools_own = |grant: &FsCapability| {
-        matches!(grant.source, CapabilitySource::Group(_)) && !all && !included(&grant.resolved)
-    };
-    let mut roots: Vec<PathBuf> = policy
-        .grants
-        .iter()
-        .filter(|grant| grant.access.writes() && !is_tools_own(grant))
-        .map(|grant| grant.resolved.clone())
-        .filter(|path| !is_within(path, session_dir) && has_state(path))
-        .collect();
-    roots.sort();
-    roots.dedup();
-    roots
-}
-
-/// Whether there is anything to come back to.
-pub(super) fn has_state(path: &Path) -> bool {
-    let kernel = [Path::new("/dev"), Path::new("/proc"), Path::new("/sys")];
-    !kernel.iter().any(|dir| is_within(path, dir))
-        && !fs::symlink_metadata(path).is_ok_and(|meta| is_device(meta.file_type()))
-}
-
-fn is_device(kind: fs::FileType) -> bool {
-    kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket()
-}
-
-/// The rules of a run: flags, then what the profile adds, then the settings.
-fn exclusion(request: &RollbackRequest, profile: &RollbackSection, settings: &Settings) -> ExclusionConfig {
-    let is_glob = |pattern: &&String| pattern.contains(['*', '?', '[']);
-    let (globs, patterns): (Vec<&String>, Vec<&String>) = request.exclude.iter().partition(is_glob);
-    let both = |from: &[String], more: Vec<&String>| from.iter().chain(more).cloned().collect();
-    let leaves_ignored = leaves_ignored(request, profile, settings);
-    let limited = !request.all && !leaves_ignored;
-    ExclusionConfig {
-        use_gitignore: leaves_ignored,
-        exclude_patterns: both(&profile.exclude_patterns, patterns),
-        exclude_globs: both(&profile.exclude_globs, globs),
-        force_include: both(&profile.force_include, request.include.iter().collect()),
-        artifacts: !request.all,
-        max_repository: None,
-        max_ignored_folder: limited.then(|| settings.max_ignored_folder()),
-        large_git_packs: LargePacks::Take,
-    }
-}
-
-/// Whether what git ignores is not captured.
-fn leaves_ignored(request: &RollbackRequest, profile: &RollbackSection, settings: &Settings) -> bool {
-    !request.all && profile.use_gitignore.unwrap_or(settings.ignored == Ignored::LeaveOut)
 }
 
 impl Tracking {
@@ -239,7 +179,7 @@ impl Tracking {
             own: plan.own.clone(),
             ..ManagerOptions::default()
         };
-        let rules = exclusion(&plan.request, &plan.profile, &settings);
+        let rules = scope::exclusion(&plan.request, &plan.profile, &settings);
         if rules.use_gitignore {
             let who = if plan.profile.use_gitignore.is_some() { "the profile" } else { "config.toml" };
             warnings.push(format!("what git ignores is not covered and cannot be undone: {who} says so"));

@@ -22,6 +22,7 @@ use super::{
     channels, check, is_confined, resolve, stand_ins, tracked,
 };
 use crate::program::{self, ProgramError};
+use crate::rollback::scope;
 use crate::rollback::tracking::{self, RollbackRequest};
 use crate::state_dir;
 
@@ -84,11 +85,11 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let book = book.transpose()?;
     let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
     let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
-    let roots = tracking::roots(tracked, &folder.dir, wanted.as_ref());
+    let roots = scope::roots(tracked, &folder.dir, wanted.as_ref());
     let nothing_to_track = wanted.is_some() && roots.is_empty();
     // Opened for watching, the machine's temporary folder is not what the next run will have.
     let own_tmp = !writes_tmp(tracked);
-    let mut tracking = wanted.filter(|_| !nothing_to_track).map(|wanted| {
+    let tracking = wanted.filter(|_| !nothing_to_track).map(|wanted| {
         let (id, name) = (folder.id.clone(), policy.name.clone());
         tracking_plan(id, name, shown.clone(), roots, wanted, &profile, host)
     });
@@ -97,9 +98,6 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         Some(_) => (None, None),
     };
     let stand_ins = stand_ins::place(&mut resolved, &host.context.state_dir, strategy)?;
-    if let Some(tracking) = &mut tracking {
-        tracking.own.extend(stand_ins::on_record(&host.context.state_dir));
-    }
     let stage = asks.stage(&asking, checkpoints.is_some() && !resolved.interactive)?;
     let secrets = network.files().into_iter().chain(auditing.file());
     let wish =
@@ -147,7 +145,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
             .collect(),
         folder,
         prepared,
-        tracking,
+        tracking: tracking.map(|plan| plan.without(stand_ins::on_record(&host.context.state_dir))),
         book,
         connection,
         sockets,

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::FileType;
 
 use crate::node::{Entry, Errno, Kind, Meta, Name, Reason, Xattr};
-use crate::read::{self, How, Outcome};
+use crate::read::{self, How, Moment, Outcome};
 use crate::scan::Worker;
 use crate::stat::Found;
 use crate::store::StoreError;
@@ -35,7 +35,7 @@ pub(super) fn single_entry(
     if found.stat.is_file() {
         return Ok(match worker.read(dir, bytes, found, How::default(), unlock)? {
             Outcome::Content(content) => {
-                if content.growing {
+                if content.moment == Moment::Growing {
                     worker.growing.push((0, Box::default(), content.stat.size));
                 }
                 let found = Found { stat: content.stat, ..*found };

@@ -30,7 +30,7 @@ pub(super) struct Shared {
 
 #[derive(Debug)]
 pub(super) enum Source {
-    Live(Live),
+    Live(Box<Live>),
     Frozen(Box<FrozenRules>),
 }
 

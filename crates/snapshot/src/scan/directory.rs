@@ -7,14 +7,15 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use super::database::Databases;
+use super::measure::{self, InDirectory};
 use super::names::{Names, list};
 use super::old::OldEntries;
 use super::unfinished::{Dirty, Draft, Unfinished, is_same_entry};
-use super::{DirTask, Ignored, Listing, Scan, ScanError, Task, Worker, measure};
+use super::{DirTask, Ignored, Listing, Scan, ScanError, Task, Worker};
 use crate::bytes::Writer;
 use crate::cache::{CachedDir, Piece};
 use crate::dirs::{Dir, DirId, open_dir};
-use crate::exclusion::{Around, DirRules, Has, LargePacks, Verdict, is_git_pack, is_in_git};
+use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack, is_in_git};
 use crate::hash::ContentHash;
 use crate::node::{Name, Omitted, Reason, Time, Xattr};
 use crate::pool::Queue;
@@ -438,30 +439,6 @@ impl<'a, 'b> Directory<'a, 'b> {
         let first = parts.next().unwrap_or_default();
         queue.push_all(parts.map(|part| Task::Files(unfinished.clone(), part)));
         unfinished.read(self.scan, worker, first)
-    }
-}
-
-/// What stands around a name in a directory.
-struct InDirectory<'a> {
-    fd: BorrowedFd<'a>,
-    names: &'a Names,
-}
-
-impl Around for InDirectory<'_> {
-    fn exists(&self, path: &[u8]) -> bool {
-        if path.contains(&b'/') { stat_at(self.fd, path).is_ok() } else { self.names.contains(path) }
-    }
-
-    fn any_ends_with(&self, end: &[u8]) -> bool {
-        self.names.iter().any(|name| name.ends_with(end))
-    }
-
-    fn begins_with(&self, path: &[u8], bytes: &[u8]) -> bool {
-        measure::begins_with(self.fd, path, bytes)
-    }
-
-    fn is_larger(&self, name: &[u8], limit: u64) -> bool {
-        measure::is_larger(self.fd, name, limit)
     }
 }
 

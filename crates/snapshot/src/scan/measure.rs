@@ -1,16 +1,42 @@
-//! How much a directory holds, and whether anything in it changed, without taking any of it.
+//! What stands around a name in a directory: evidence, how much a directory holds, and whether anything in it changed,
+//! without taking any of it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::names::list;
+use super::names::{Names, list};
+use crate::exclusion::Around;
 use crate::node::Stamp;
 use crate::stat::{Stat, stat_at};
 
+/// What stands around a name in a directory.
+pub(super) struct InDirectory<'a> {
+    pub(super) fd: BorrowedFd<'a>,
+    pub(super) names: &'a Names,
+}
+
+impl Around for InDirectory<'_> {
+    fn exists(&self, path: &[u8]) -> bool {
+        if path.contains(&b'/') { stat_at(self.fd, path).is_ok() } else { self.names.contains(path) }
+    }
+
+    fn any_ends_with(&self, end: &[u8]) -> bool {
+        self.names.iter().any(|name| name.ends_with(end))
+    }
+
+    fn begins_with(&self, path: &[u8], bytes: &[u8]) -> bool {
+        begins_with(self.fd, path, bytes)
+    }
+
+    fn is_larger(&self, name: &[u8], limit: u64) -> bool {
+        is_larger(self.fd, name, limit)
+    }
+}
+
 /// Whether the files in the directory `name` have more bytes than `limit`.
-pub(super) fn is_larger(dir: BorrowedFd<'_>, name: &[u8], limit: u64) -> bool {
+fn is_larger(dir: BorrowedFd<'_>, name: &[u8], limit: u64) -> bool {
     let mut bytes = 0u64;
     each(dir, name, |stat| {
         // As far as it takes room: holes do not.
@@ -59,7 +85,7 @@ fn open(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// Whether the regular file at `path` begins with these bytes.
-pub(super) fn begins_with(dir: BorrowedFd<'_>, path: &[u8], bytes: &[u8]) -> bool {
+fn begins_with(dir: BorrowedFd<'_>, path: &[u8], bytes: &[u8]) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // Most directories have none: one call says so.
     if !stat_at(dir, path).is_ok_and(|found| found.stat.is_file()) {

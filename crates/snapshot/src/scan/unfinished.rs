@@ -12,7 +12,7 @@ use crate::bytes::Writer;
 use crate::cache::{Cache, Piece};
 use crate::dirs::Dir;
 use crate::node::{Name, Omitted, Reason};
-use crate::read::{How, Outcome, unreadable};
+use crate::read::{How, Moment, Outcome, unreadable};
 use crate::record::{self, Payload, SPARSE, TRUSTED};
 use crate::stat::{Found, stat_at};
 use crate::units::database_reason;
@@ -261,11 +261,11 @@ impl Dirty {
                     database = true;
                 }
                 Outcome::Content(content) => {
-                    if content.growing {
+                    if content.moment == Moment::Growing {
                         worker.growing.push((place.id, self.name.clone(), content.stat.size));
                     }
                     let sparse = if content.sparse { SPARSE } else { 0 };
-                    let trusted = if content.trusted { TRUSTED } else { 0 };
+                    let trusted = if content.moment == Moment::Settled { TRUSTED } else { 0 };
                     let mut out = Writer::new();
                     let flags = self.flags | sparse | trusted;
                     let payload = Payload::File(content.hash);

@@ -263,7 +263,7 @@ fn entry(path: &Path, objects: &Files, omit: Omit<'_>, names: &HashMap<u64, u64>
             let name = Name::new(child.file_name().unwrap().as_bytes()).unwrap();
             match omit(&child) {
                 Some(reason) => {
-                    node.omitted.push(Omitted { name, is_dir: child.is_dir(), reason, stamp: None })
+                    node.omitted.push(Omitted { name, is_dir: child.is_dir(), reason, stamp: None });
                 }
                 None => node.entries.push(entry(&child, objects, omit, names)),
             }

@@ -1,0 +1,95 @@
+//! What must stay as it is: what somebody else changed, and repositories that would be half of each state.
+
+use super::super::found::is_torn;
+use super::super::unit::{self, Base};
+use super::{Builder, Frame};
+use crate::diff::{Aspects, EntryRef};
+use crate::node::{Entry, Name, Node, Reason};
+use crate::state::ObjectError;
+
+impl Builder<'_> {
+    /// Whether somebody else changed what is there now: it is in none of the states that were named.
+    pub(super) fn is_conflict(&self, name: &Name, new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
+        let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return false };
+        if self.resuming && is_torn(new, old) {
+            return false;
+        }
+        let name = name.as_bytes();
+        let before = resumed.as_ref().and_then(|node| node.entry(name));
+        !bases.is_empty() && bases.iter().all(|base| self.is_other(base.as_deref(), name, before, new, old))
+    }
+
+    /// Whether what is there now is something else than one of these states has. `before`: what was there when the
+    /// restore began that is being completed.
+    pub(super) fn is_other(
+        &self,
+        base: Option<&Node>,
+        name: &[u8],
+        before: Option<&Entry>,
+        new: Option<&EntryRef>,
+        old: Option<&EntryRef>,
+    ) -> bool {
+        match base.and_then(|node| node.omitted(name)).map(|omitted| &omitted.reason) {
+            // It was there, and nothing tells whether it was the same.
+            Some(Reason::TooLarge { .. } | Reason::Unreadable(_)) => return false,
+            Some(_) => return true,
+            None => {}
+        }
+        let both_dirs = new.is_some_and(|new| new.is_dir()) && old.is_some_and(|old| old.is_dir());
+        match (old, base.and_then(|node| node.entry(name))) {
+            (None, None) => false,
+            // What is in it decides, whoever made it.
+            _ if both_dirs => false,
+            // It may also have been about to put something else there.
+            (None, Some(_)) => !(self.resuming && before.is_some()),
+            (Some(_), None) => true,
+            (Some(old), Some(base)) if old.is_dir() && base.is_dir() => false,
+            (Some(old), Some(base)) => {
+                let aspects = Aspects::between(old, base);
+                let half_done = before.is_some_and(|before| !Aspects::between(old, before).content);
+                aspects.content || (aspects.permissions() && !half_done)
+            }
+        }
+    }
+
+    pub(super) fn is_dir_conflict(&self, old: &EntryRef) -> bool {
+        let Some(Frame { bases, .. }) = self.frames.last() else { return false };
+        let differs = |base: &Base| {
+            let base = base.as_ref().and_then(|node| node.entry(old.name.as_bytes()));
+            base.is_some_and(|base| Aspects::between(old, base).permissions())
+        };
+        !self.resuming && !bases.is_empty() && bases.iter().all(differs)
+    }
+
+    /// Whether somebody else changed anything in a `.git`: it is restored as a whole or kept as a whole. When a restore
+    /// is completed, what counts is what it found when it began.
+    pub(super) fn is_changed_unit(&self, name: &Name, old: Option<&EntryRef>) -> Result<bool, ObjectError> {
+        let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return Ok(false) };
+        if name.as_bytes() != b".git" || bases.is_empty() {
+            return Ok(false);
+        }
+        let now = if self.resuming {
+            resumed.as_ref().and_then(|before| before.entry(name.as_bytes()))
+        } else {
+            old.map(|old| &**old)
+        };
+        match now.filter(|now| now.is_dir()) {
+            Some(now) => unit::is_changed(now, bases, self.objects),
+            None => Ok(false),
+        }
+    }
+
+    /// Why a `.git` that is there must stay as it is: the target does not hold all of it, so that it would be half of each.
+    pub(super) fn is_incomplete_unit(
+        &self,
+        name: &Name,
+        new: Option<&EntryRef>,
+        old: Option<&EntryRef>,
+    ) -> Result<Option<Reason>, ObjectError> {
+        let (Some(new), Some(_)) = (new, old.filter(|old| old.is_dir())) else { return Ok(None) };
+        if name.as_bytes() != b".git" {
+            return Ok(None);
+        }
+        unit::missing(new, self.objects)
+    }
+}
