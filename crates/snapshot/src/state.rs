@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::hash::{ContentHash, TreeId};
@@ -78,8 +78,13 @@ pub enum ObjectError {
     Missing { what: ObjectName },
     #[error("{what} is damaged in the store")]
     Damaged { what: ObjectName },
-    #[error("{}: {source}", path.display())]
+    /// The path is empty where the error says what it is about.
+    #[error("{}{source}", about(path))]
     Io { path: PathBuf, source: io::Error },
+}
+
+fn about(path: &Path) -> String {
+    if path.as_os_str().is_empty() { String::new() } else { format!("{}: ", path.display()) }
 }
 
 /// Where nodes and contents come from. Whatever is given was checked against its address.

@@ -1149,6 +1149,9 @@ class CheckpointPlan:
     def kept(self) -> list[tuple[str, str]]:
         """What would stay as it is, as (path, reason)."""
     @property
+    def lost(self) -> list[tuple[str, str]]:
+        """What the checkpoint does not hold and is gone or changed, as (path, what became of it)."""
+    @property
     def merged(self) -> list[str]:
         """Files that would be merged with what somebody else changed."""
     @property
@@ -1959,6 +1962,9 @@ class SessionReport:
     def made_uncovered(self) -> list[dict[str, Any]]:
         """What it made that is in no snapshot, so that a restore leaves it: the first of it, with the reasons."""
     @property
+    def lost(self) -> list[dict[str, Any]]:
+        """What the first snapshot had left out and was gone or changed at the end: no restore brings it back."""
+    @property
     def snapshot_count(self) -> int:
         """How many snapshots were taken."""
     @property
@@ -2016,6 +2022,9 @@ class RollbackReport:
     @property
     def kept(self) -> list[dict[str, Any]]:
         """What was left as it is, each with the reason."""
+    @property
+    def lost(self) -> list[dict[str, Any]]:
+        """What the snapshot had left out and is gone or changed, each with `how` and the reason."""
     @property
     def failed(self) -> list[dict[str, Any]]:
         """What could not be restored, each with the error."""

@@ -28,6 +28,9 @@ pub(super) struct CheckpointPlan {
     /// What would stay as it is, as (path, reason).
     #[pyo3(get)]
     kept: Vec<(Place, String)>,
+    /// What the checkpoint does not hold and is gone or changed, as (path, what became of it).
+    #[pyo3(get)]
+    lost: Vec<(Place, String)>,
     /// Files that would be merged with what somebody else changed.
     #[pyo3(get)]
     merged: Vec<Place>,
@@ -52,6 +55,7 @@ impl From<Plan> for CheckpointPlan {
             shape: shapes::plan(&plan),
             changes: plan.changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
             kept: kept(&plan.kept),
+            lost: plan.lost.iter().map(|lost| (Place(lost.path.clone()), lost.to_string())).collect(),
             merged: places(&plan.merges),
             turns_undone: plan.turns_undone,
             unattributed: plan.unattributed,

@@ -325,6 +325,15 @@ impl SessionReport {
         )
     }
 
+    /// What the first snapshot had left out and was gone or changed at the end: no restore brings it back.
+    #[getter]
+    fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(
+            py,
+            &self.tracked().map(|tracked| &tracked.lost).into_iter().flatten().collect::<Vec<_>>(),
+        )
+    }
+
     /// How many snapshots were taken.
     #[getter]
     fn snapshot_count(&self) -> u32 {
@@ -422,6 +431,7 @@ impl SessionReport {
         dict.set_item("changes", changes)?;
         dict.set_item("coverage", self.coverage(py)?)?;
         dict.set_item("made_uncovered", self.made_uncovered(py)?)?;
+        dict.set_item("lost", self.lost(py)?)?;
         dict.set_item("snapshot_count", self.snapshot_count())?;
         let denials = self.denials().iter().map(|denial| denial.to_dict(py)).collect::<PyResult<Vec<_>>>()?;
         dict.set_item("denials", denials)?;

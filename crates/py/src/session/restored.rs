@@ -42,11 +42,11 @@ impl RollbackReport {
         matches!(self.outcome, Outcome::Plan(_))
     }
 
-    /// Whether everything that was asked for was restored: nothing kept, nothing failed, not interrupted.
+    /// Whether everything that was asked for was restored: nothing kept, nothing lost, nothing failed, not interrupted.
     #[getter]
     fn ok(&self) -> bool {
         match &self.outcome {
-            Outcome::Plan(plan) => plan.kept.is_empty(),
+            Outcome::Plan(plan) => plan.kept.is_empty() && plan.lost.is_empty(),
             Outcome::Done(done) => done.is_whole(),
         }
     }
@@ -70,6 +70,12 @@ impl RollbackReport {
     #[getter]
     fn kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "kept")
+    }
+
+    /// What the snapshot had left out and is gone or changed, each with `how` and the reason.
+    #[getter]
+    fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.field(py, "lost")
     }
 
     /// What could not be restored, each with the error.
@@ -107,6 +113,7 @@ impl RollbackReport {
         let mut rows: Vec<_> =
             list("changes").iter().map(|one| row(one, &text(&one["change_type"]), "")).collect();
         rows.extend(list("kept").iter().map(|one| row(one, "kept", &text(&one["reason"]))));
+        rows.extend(list("lost").iter().map(|one| row(one, &text(&one["how"]), &text(&one["reason"]))));
         rows.extend(list("failed").iter().map(|one| row(one, "failed", &text(&one["error"]))));
         render::table(&["path", "outcome", "why"], rows)
     }
