@@ -25,6 +25,8 @@ mod interface;
 mod late;
 #[path = "laws/links.rs"]
 mod links;
+#[path = "laws/losses.rs"]
+mod losses;
 #[path = "laws/next.rs"]
 mod next;
 #[path = "laws/permissions.rs"]
