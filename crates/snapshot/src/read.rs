@@ -2,7 +2,8 @@
 //!
 //! A file's content counts only when the kernel says the same about it before and after it was read; otherwise it is
 //! read again, and after a few times left out as unstable: bytes that never existed together are never stored. A file that
-//! only grows, as a log does, is taken as long as it was at one moment. Nothing but regular files is opened, and nothing blocks: a FIFO in place of a file is opened without waiting and then noticed.
+//! only grows, as a log does, is taken as long as it was at one moment. Nothing but regular files is opened, and nothing
+//! blocks: a FIFO in place of a file is opened without waiting and then noticed.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -167,9 +168,15 @@ pub(crate) fn file(
         before = after;
         coarse = now();
     }
-    let taken =
-        if only_grows && how.only_clone.is_none() { start(&file, before, how, buffer, store)? } else { None };
-    Ok(taken.map_or(Outcome::LeftOut(Reason::Unstable), Outcome::Content))
+    if !only_grows || how.only_clone.is_some() {
+        return Ok(Outcome::LeftOut(Reason::Unstable));
+    }
+    match start(&file, before, how, buffer, store) {
+        Err(StoreError::OverBudget { .. }) if final_attempt => {
+            Ok(Outcome::LeftOut(Reason::OverBudget { size: before.size }))
+        }
+        taken => Ok(taken?.map_or(Outcome::LeftOut(Reason::Unstable), Outcome::Content)),
+    }
 }
 
 /// All but size and times is the same.

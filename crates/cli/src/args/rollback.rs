@@ -223,7 +223,7 @@ pub(crate) struct RecoverArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
-    /// Only these files, directories or globs
+    /// Only these files or directories
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<OsString>,
     /// Back to before this session: its id, the beginning of one, its name, or `last`; the newest one in this directory that

@@ -94,14 +94,15 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
     for warning in &report.warnings {
         message::line(&format!("warning: {}", escape(warning)));
     }
-    if !common.silent
-        && let Some(line) = made_uncovered(&report.made_uncovered)
-    {
-        message::line(&line);
+    if !common.silent {
+        let made = made_uncovered(&report.made_uncovered);
+        for line in report.notes.iter().map(|note| escape(note)).chain(made) {
+            message::line(&line);
+        }
     }
     // Whoever wants no words wants to know this.
     let nowhere = Below::new(&[]);
-    for line in text::lost(&report.lost, &nowhere, Length::Cut) {
+    for line in text::lost(&report.lost, &nowhere, Length::Done) {
         message::line(&format!("warning: {line}"));
     }
     match report.changes {

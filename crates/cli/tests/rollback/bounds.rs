@@ -10,7 +10,9 @@ fn only_so_many_sessions_stay() {
     let kit = Kit::with_tree();
     kit.world.file("state/config.toml", "[rollback]\nmax_sessions = 3\n", 0o600);
     for number in 0..6 {
-        kit.run(&format!("echo {number} > number")).ok();
+        let said = kit.run(&format!("echo {number} > number")).ok();
+        // Three and the pinned one; what goes beyond that is said.
+        assert_eq!(said.err.contains("removed the oldest session"), number > 3, "{number}: {said:?}");
         if number == 0 {
             kit.nono(&["rollback", "pin", "last"]).ok();
         }

@@ -195,6 +195,13 @@ fn a_change_of_history_is_one_line() {
     assert!(lines.contains("HEAD main -> side") && lines.contains(", 3 commits"), "{lines}");
     let show = kit.nono(&["rollback", "show", "last"]).ok();
     assert!(show.out.contains("main ") && show.out.contains("3 commits"), "{show:?}");
+    // Going back is not more commits.
+    kit.run(&format!("{GIT} git checkout -q main; git reset -q --hard HEAD~2")).ok();
+    let show = kit.nono(&["rollback", "show", "last"]).ok();
+    assert!(
+        show.out.contains("main ") && !show.out.contains("commit,") && !show.out.contains("commits"),
+        "{show:?}"
+    );
 }
 
 #[test]

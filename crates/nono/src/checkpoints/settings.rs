@@ -9,7 +9,7 @@ use thiserror::Error;
 use toml::{Table, Value};
 
 use crate::config_file::{self, Unusable};
-use crate::rollback::Settings;
+use crate::rollback::{RollbackError, Settings};
 
 /// Why the settings cannot be used.
 #[derive(Debug, Error)]
@@ -30,10 +30,17 @@ pub fn load(file: &Path) -> Result<Config, SettingsError> {
         Err(Unusable::Wrong(what)) => return Err(wrong(what)),
     };
     // One setting for both: what has no other copy is the same in a run and beside it.
-    if let Ok(rollback) = Settings::load(file) {
-        config.ignored = rollback.ignored;
-    }
+    config.ignored = Settings::load(file).map_err(|error| unusable(file, error))?.ignored;
     Ok(config)
+}
+
+fn unusable(file: &Path, error: RollbackError) -> SettingsError {
+    let path = file.to_owned();
+    match error {
+        RollbackError::Settings { what, .. } => SettingsError::Wrong { path, what },
+        RollbackError::Io { source, .. } => SettingsError::Io { path, source },
+        other => SettingsError::Wrong { path, what: other.to_string() },
+    }
 }
 
 /// A setting that somebody gives besides the file.
@@ -162,6 +169,10 @@ mod tests {
             (
                 "[checkpoints]\nretention_days = -7",
                 "FILE: `checkpoints.retention_days` should be a whole number from 1 on",
+            ),
+            (
+                "[rollback]\nignored = \"leaveout\"",
+                "FILE: `rollback.ignored` should be \"capture\" or \"leave-out\"",
             ),
             (
                 "[checkpoints]\nmax_files = 1.5",

@@ -81,6 +81,8 @@ pub struct RollbackReport {
     pub changes: Result<Changed, RollbackError>,
     /// What went wrong on the way and did not end the run.
     pub warnings: Vec<String>,
+    /// What else a person may want to know: sessions that went, for one.
+    pub notes: Vec<String>,
 }
 
 /// What is known before the first snapshot.
@@ -285,10 +287,12 @@ impl Ending {
         let Ending { catalogue, session_dir, metadata, settings, baseline, live, room, lost, .. } = self;
         let mut warnings = self.warnings;
         // While it is live, this session is not one of those that go.
-        if !room.is_elsewhere()
-            && let Err(error) = room::prune_by_number(&catalogue, &settings)
-        {
-            warnings.push(error.to_string());
+        let mut notes = Vec::new();
+        if !room.is_elsewhere() {
+            match room::prune_by_number(&catalogue, &settings) {
+                Ok(removed) => notes.extend(removed),
+                Err(error) => warnings.push(error.to_string()),
+            }
         }
         if let Err(error) = live.end(&session_dir) {
             warnings.push(format!("{}: {}", session_dir.display(), errno::describe(&error)));
@@ -302,6 +306,7 @@ impl Ending {
             snapshots: metadata.snapshot_count,
             changes,
             warnings,
+            notes,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a snapshot had left out and is gone or changed now: no restore brings it back, and nobody may find that out later.
+//! What a snapshot had left out and is gone or changed now: no restore brings it back, so it has to be said.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::walk::{Depth, Pair, Slot, Visit, walk};
 use super::{both_known, os_str};
-use crate::node::{Kind, Omitted, Reason, Stamp};
+use crate::node::{Kind, Omitted, Reason};
 use crate::paths;
 use crate::state::{ObjectError, Objects, SnapshotState};
 
@@ -29,14 +29,19 @@ pub enum Loss {
     Changed,
 }
 
-impl std::fmt::Display for Lost {
+impl std::fmt::Display for Loss {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let what = match self.how {
+        f.write_str(match self {
             Loss::Gone => "gone",
             Loss::Changed => "changed",
-        };
+        })
+    }
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let slash = if self.is_dir { "/" } else { "" };
-        write!(f, "{what}, cannot be restored: {}{slash} ({})", self.path.display(), self.reason)
+        write!(f, "{}, cannot be restored: {}{slash} ({})", self.how, self.path.display(), self.reason)
     }
 }
 
@@ -62,8 +67,7 @@ fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
     let changed = match now {
         Slot::Nothing => return Some(Loss::Gone),
         Slot::Omitted(now) => {
-            let differ = |then: Stamp, now: Stamp| then != now;
-            now.is_dir != then.is_dir || then.stamp.zip(now.stamp).is_some_and(|(a, b)| differ(a, b))
+            now.is_dir != then.is_dir || then.stamp.zip(now.stamp).is_some_and(|(then, now)| then != now)
         }
         Slot::Entry(now) => match (&now.kind, then.stamp) {
             (Kind::Dir { .. }, _) => !then.is_dir,

@@ -182,15 +182,15 @@ fn report(done: &Recorded, consent: ConsentArgs) -> Result<u8, Failure> {
     let mut lines = Vec::new();
     if !outcome.changes.is_empty() {
         lines.push(words::did_change(&outcome.changes));
-        lines.extend(words::change_lines(&outcome.changes, &below, Length::Cut));
+        lines.extend(words::change_lines(&outcome.changes, &below, Length::Done));
     }
-    lines.extend(merges("merged with what somebody else changed", &outcome.merged, &below, Length::Cut));
+    lines.extend(merges("merged with what somebody else changed", &outcome.merged, &below, Length::Done));
     if lines.is_empty() {
         lines.push("there is nothing to restore".to_owned());
     }
-    lines.extend(words::kept(&outcome.kept, &[], &below, Length::Cut));
-    lines.extend(words::lost(&outcome.lost, &below, Length::Cut));
-    lines.extend(words::failed(&outcome.failed, &below, Length::Cut));
+    lines.extend(words::kept(&outcome.kept, &[], &below, Length::Done));
+    lines.extend(words::lost(&outcome.lost, &below, Length::Done));
+    lines.extend(words::failed(&outcome.failed, &below, Length::Done));
     lines.extend(turns("undid", &outcome.turns_undone));
     // Where an agent took it, people expect their own changes to be told from its.
     if outcome.unattributed && outcome.checkpoint.origin.agent.is_some() && !outcome.changes.is_empty() {

@@ -186,7 +186,7 @@ pub(super) fn report(session: &RollbackSession, done: &Done, as_json: bool) -> R
         message::answer_json(&json::done(&entry.id, done))?;
     } else {
         let below = Below::new(&entry.metadata.tracked_paths);
-        let lines = text::done(done, &below, Length::Cut);
+        let lines = text::done(done, &below, Length::Done);
         if !lines.is_empty() {
             message::line(&lines.join("\n"));
         } else if !done.interrupted {

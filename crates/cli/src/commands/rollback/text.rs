@@ -6,7 +6,7 @@ use nono::diagnostic::{escape, shown};
 use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan};
 use nono::shapes::counts;
 use nono::snapshot::restore::{Skipped, Why};
-use nono::snapshot::{Change, ChangeType, Changes, Loss, Lost};
+use nono::snapshot::{Change, ChangeType, Changes, Lost};
 
 use crate::units::grouped;
 
@@ -17,7 +17,10 @@ const SOME: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum Length {
     All,
+    /// Before something is done: a dry run has the rest.
     Cut,
+    /// After it was done.
+    Done,
 }
 
 /// Paths below the one root that there is; with several roots, whole.
@@ -179,13 +182,9 @@ pub(in crate::commands) fn kept(
 /// What no restore brings back.
 pub(in crate::commands) fn lost(lost: &[Lost], below: &Below<'_>, length: Length) -> Vec<String> {
     let line = |one: &Lost| {
-        let what = match one.how {
-            Loss::Gone => "gone",
-            Loss::Changed => "changed",
-        };
-        let slash = if one.is_dir { "/" } else { "" };
         let reason = escape(&one.reason);
-        format!("{what}, cannot be restored: {}{slash} ({reason})", below.show(&one.path))
+        let slash = if one.is_dir { "/" } else { "" };
+        format!("{}, cannot be restored: {}{slash} ({reason})", one.how, below.show(&one.path))
     };
     // Each says what it is: they stand below no title.
     cut(lost, length, line).into_iter().map(|line| line.trim_start().to_owned()).collect()
@@ -226,7 +225,9 @@ fn cut_iter<T>(
     let shown = if length == Length::All || len <= SOME + 1 { len } else { SOME };
     let mut lines: Vec<String> = list.take(shown).map(|one| format!("  {}", line(one))).collect();
     if shown < len {
-        lines.push(format!("  ... and {} more (--dry-run shows all)", grouped((len - shown) as u64)));
+        let rest = grouped((len - shown) as u64);
+        let hint = if length == Length::Cut { " (--dry-run shows all)" } else { "" };
+        lines.push(format!("  ... and {rest} more{hint}"));
     }
     lines
 }

@@ -111,11 +111,13 @@ impl Side<'_> {
         Some(header.lines().filter_map(|line| line.strip_prefix("parent ")).map(str::to_owned).collect())
     }
 
-    /// How many commits came on top of `old`; nothing where that cannot be told.
+    /// How many commits came on top of `old`; nothing where that cannot be told, or `new` does not come from it.
     fn count(&self, old: &str, new: &str) -> Option<usize> {
         let mut seen: HashSet<String> = HashSet::new();
         let mut waiting = vec![new.to_owned()];
+        let mut met = false;
         while let Some(commit) = waiting.pop() {
+            met |= commit == old;
             if commit == old || !seen.insert(commit.clone()) {
                 continue;
             }
@@ -124,7 +126,7 @@ impl Side<'_> {
             }
             waiting.extend(self.parents(&commit)?);
         }
-        Some(seen.len())
+        met.then_some(seen.len())
     }
 }
 
