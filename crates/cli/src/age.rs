@@ -1,8 +1,9 @@
-//! Moments as people read them: how long ago.
+//! Moments as people read them: how long ago, or on the clock of their own zone. Programs and files have them in UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nono::snapshot::time::seconds;
+use nono::diagnostic::escape;
+use nono::snapshot::time::{iso_ms, seconds, utc_offset};
 
 /// From here on the day says more.
 const LONG_AGO: Duration = Duration::from_secs(60 * 86_400);
@@ -14,9 +15,9 @@ pub(crate) fn ago(moment: &str) -> String {
 }
 
 fn since(moment: &str, now: u64) -> String {
-    let Some(then) = seconds(moment) else { return moment.to_owned() };
+    let Some(then) = seconds(moment) else { return escape(moment) };
     let passed = Duration::from_secs(now.saturating_sub(then));
-    if passed < LONG_AGO { self::passed(passed) } else { moment.chars().take(10).collect() }
+    if passed < LONG_AGO { self::passed(passed) } else { Local::of(then * 1000, ZONE).day }
 }
 
 /// The same for a time that has passed.
@@ -26,6 +27,43 @@ pub(crate) fn passed(time: Duration) -> String {
         passed @ 60..3600 => format!("{}m ago", passed / 60),
         passed @ 3600..86_400 => format!("{}h ago", passed / 3600),
         passed => format!("{}d ago", passed / 86_400),
+    }
+}
+
+/// `2026-08-01T10:15:00Z` on the clock of the person's zone: `2026-08-01 12:15:00 +02:00`. Harmless, whatever it was.
+pub(crate) fn local(moment: &str) -> String {
+    seconds(moment).map_or_else(|| escape(moment), |then| Local::of(then * 1000, ZONE).to_string())
+}
+
+/// The person's zone: seconds ahead of UTC at a moment. Unit tests see the same everywhere.
+pub(crate) const ZONE: fn(u64) -> i64 = if cfg!(test) { |_| 0 } else { utc_offset };
+
+/// A moment in a zone, in parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Local {
+    /// `2026-08-01`
+    pub(crate) day: String,
+    /// `12:15:00`
+    pub(crate) clock: String,
+    /// `+02:00`
+    pub(crate) zone: String,
+}
+
+impl Local {
+    /// Of milliseconds since 1970.
+    pub(crate) fn of(time_ms: u64, zone: fn(u64) -> i64) -> Local {
+        let offset = zone(time_ms / 1000);
+        let text = iso_ms(time_ms.saturating_add_signed(offset.saturating_mul(1000)));
+        let (day, clock) = text.trim_end_matches('Z').split_once('T').unwrap_or_default();
+        let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs() / 60);
+        let zone = format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60);
+        Local { day: day.to_owned(), clock: clock.to_owned(), zone }
+    }
+}
+
+impl std::fmt::Display for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.day, self.clock, self.zone)
     }
 }
 
@@ -48,5 +86,21 @@ mod tests {
         }
         assert_eq!(since(moment, 0), "just now", "a clock that was set back");
         assert_eq!(since("yesterday", 0), "yesterday");
+    }
+
+    #[test]
+    fn a_moment_has_its_zone() {
+        let then = 1_735_689_599_000;
+        for (zone, text) in [
+            ((|_| 0) as fn(u64) -> i64, "2024-12-31 23:59:59 +00:00"),
+            (|_| 19_800, "2025-01-01 05:29:59 +05:30"),
+            (|_| -12_600, "2024-12-31 20:29:59 -03:30"),
+            (|at| if at < 1_735_689_600 { 3600 } else { 7200 }, "2025-01-01 00:59:59 +01:00"),
+        ] {
+            assert_eq!(Local::of(then, zone).to_string(), text);
+        }
+        assert_eq!(Local::of(0, |_| -3600).to_string(), "1970-01-01 00:00:00 -01:00");
+        assert_eq!(local("2024-12-31T23:59:59Z"), "2024-12-31 23:59:59 +00:00");
+        assert_eq!(local("\u{1b}[2J"), "\\u{1b}[2J");
     }
 }

@@ -1,4 +1,4 @@
-//! Points in time as people and programs write them: ISO 8601, UTC.
+//! Points in time as programs write them, ISO 8601 in UTC, and how far the person's clock is from that.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -47,6 +47,28 @@ pub fn seconds(moment: &str) -> Option<u64> {
     Some((days - 719_468) * 86_400 + hours * 3600 + minutes * 60 + seconds)
 }
 
+unsafe extern "C" {
+    /// Takes over the zone of `TZ`, or of the machine where it is not set. The `libc` crate does not have it.
+    fn tzset();
+}
+
+/// Seconds that the person's clock is ahead of UTC at this moment: the zone of `TZ`, of the machine without it. A moment
+/// that libc cannot place is UTC.
+pub fn utc_offset(seconds: u64) -> i64 {
+    let Ok(moment) = libc::time_t::try_from(seconds) else { return 0 };
+    // SAFETY: both read `TZ`, as getenv does, and std's functions that change the environment are unsafe: their callers
+    // answer for readers like these. The moment and the result live across the call; all zeros is a valid `tm`.
+    unsafe {
+        tzset();
+        let mut local: libc::tm = std::mem::zeroed();
+        if libc::localtime_r(&raw const moment, &raw mut local).is_null() {
+            0
+        } else {
+            local.tm_gmtoff as i64
+        }
+    }
+}
+
 fn numbers(text: &str, between: char) -> Option<[u64; 3]> {
     let parts: Option<Vec<u64>> = text.split(between).map(|part| part.parse().ok()).collect();
     parts?.try_into().ok()
@@ -54,7 +76,42 @@ fn numbers(text: &str, between: char) -> Option<[u64; 3]> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    /// Prints the offsets of the zone it is run in; called by the next test, in processes of their own.
+    #[test]
+    #[ignore = "the other half of `offsets_of_zones`"]
+    #[allow(clippy::print_stdout, reason = "read by the test that starts it")]
+    fn print_offsets() {
+        println!("offsets {} {}", utc_offset(WINTER), utc_offset(SUMMER));
+    }
+
+    /// 2024-01-15T12:00:00Z.
+    const WINTER: u64 = 1_705_320_000;
+    /// 2024-07-15T12:00:00Z.
+    const SUMMER: u64 = 1_721_044_800;
+
+    #[test]
+    fn offsets_of_zones() {
+        for (zone, winter, summer) in [
+            ("UTC", 0, 0),
+            ("UTC0", 0, 0),
+            ("XYZ-05:30", 19_800, 19_800),
+            ("XYZ+03:30", -12_600, -12_600),
+            ("CET-1CEST,M3.5.0,M10.5.0/3", 3600, 7200),
+            ("AEST-10AEDT,M10.1.0,M4.1.0/3", 39_600, 36_000),
+            ("no such zone", 0, 0),
+        ] {
+            let binary = std::env::current_exe().unwrap();
+            let args = ["--exact", "time::tests::print_offsets", "--ignored", "--nocapture"];
+            let out = Command::new(binary).args(args).env("TZ", zone).output().unwrap();
+            let text = String::from_utf8_lossy(&out.stdout);
+            assert!(text.contains(&format!("offsets {winter} {summer}\n")), "{zone}: {text}");
+        }
+        assert_eq!(utc_offset(u64::MAX), 0);
+    }
 
     #[test]
     fn known_moments() {

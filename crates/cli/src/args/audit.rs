@@ -65,7 +65,8 @@ Exit codes: 0 it holds; 1 it does not.")]
 /// Which events. Everything that is given has to fit.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
-    /// Not before this moment: 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d ago (UTC)
+    /// Not before this moment: 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d ago ; with Z or +02:00 behind it
+    /// it is in that zone, else in yours
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     pub(crate) since: Option<u64>,
     /// Not after this moment
@@ -212,7 +213,7 @@ pub(crate) fn now_ms() -> u64 {
 
 fn moment(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no moment: write 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d");
-    nono::audit::moment(text, now_ms()).ok_or_else(wrong)
+    nono::audit::moment(text, now_ms(), crate::age::ZONE).ok_or_else(wrong)
 }
 
 fn digest(text: &str) -> Result<Digest, String> {

@@ -6,7 +6,7 @@ use nono::control::{self, Running};
 use nono::diagnostic::{attempt_words, escape, quote_all, shown};
 use nono::{Refused, SessionInfo, SessionStatus};
 
-use crate::age::ago;
+use crate::age::{ago, local};
 use crate::args::{InspectArgs, PsArgs, StopArgs};
 use crate::failure::Failure;
 use crate::host::host;
@@ -98,7 +98,7 @@ fn details(status: &SessionStatus) -> Vec<String> {
         format!("session:    {}", escape(&info.id)),
         format!("name:       {}", info.name.as_deref().map_or_else(none, escape)),
         format!("pid:        {}", info.pid),
-        format!("started:    {} ({})", ago(&info.started), escape(&info.started)),
+        format!("started:    {} ({})", ago(&info.started), local(&info.started)),
         format!("command:    {}", quote_all(&info.command)),
         format!("directory:  {}", shown(&info.workdir)),
         format!("grants:     {} from the start, {} since", info.grants, status.expansions),

@@ -83,7 +83,7 @@ fn timeline_row(snapshot: &SnapshotInfo, is_last: bool, is_now: bool) -> String 
         words.push("thinned out");
     }
     let mark = if is_now { '>' } else { ' ' };
-    let time = nono::diagnostic::escape(&snapshot.timestamp);
+    let time = crate::age::local(&snapshot.timestamp);
     let id = snapshot.id.to_string();
     format!("{mark} {id:>4}  {time}  {}", words.join(", "))
 }

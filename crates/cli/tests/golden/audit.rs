@@ -7,6 +7,7 @@ use nono::audit::event::Decision;
 use snapbox::str;
 
 use crate::audit_kit::{Logs, decision, sealed, unsealed};
+use crate::world::World;
 
 fn three() -> Logs {
     let logs = Logs::new();
@@ -93,6 +94,34 @@ $ nono audit list --decision denied --path /srv
     );
 }
 
+/// People see their own clock and can type what they see; programs get UTC.
+#[test]
+fn times_are_local() {
+    for (zone, started, day) in [
+        ("UTC", "2024-07-03 09:46:40 +00:00", "2024-07-03 +00:00"),
+        ("XYZ-05:30", "2024-07-03 15:16:40 +05:30", "2024-07-03 +05:30"),
+        ("XYZ+10", "2024-07-02 23:46:40 -10:00", "2024-07-02 -10:00"),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", "2024-07-03 11:46:40 +02:00", "2024-07-03 +02:00"),
+        ("AEST-10AEDT,M10.1.0,M4.1.0/3", "2024-07-03 19:46:40 +10:00", "2024-07-03 +10:00"),
+    ] {
+        let logs = Logs { world: World::new().with("TZ", Some(zone)) };
+        logs.large(None);
+        let shown = logs.world.sh("nono audit show build").out();
+        assert!(shown.contains(&format!("started  {started} (")), "{zone}: {shown}");
+        assert!(
+            shown.contains(&format!("\n{day}\n  {}.000    0  started", &started[11..19])),
+            "{zone}: {shown}"
+        );
+        let listed = |since: &str| logs.world.sh(&format!("nono audit show build --until '{since}'")).out();
+        // As it is shown, with the zone and without it: the first event is not after its own time.
+        for typed in [started, &started[..19]] {
+            let shown = listed(typed);
+            assert!(shown.contains("0  started") && !shown.contains("1  snapshot"), "{typed}: {shown}");
+        }
+        assert_eq!(logs.json("nono audit show build --json", 0)["started"], "2024-07-03T09:46:40Z", "{zone}");
+    }
+}
+
 #[test]
 fn a_session() {
     three().golden(
@@ -110,12 +139,12 @@ session 20240703-094640-7  sealed
   command  make 'it so'
   name     build
   in       /home/me/project
-  started  2024-07-03T09:46:40Z (2024-07-03)
-  ended    2024-07-04T09:48:20Z, exit 3
+  started  2024-07-03 09:46:40 +00:00 (2024-07-03)
+  ended    2024-07-04 09:48:20 +00:00, exit 3
   network  filtered: example.org
   counted  2 decisions (1 denied), 1,235 denials, 2 network events (1 denied), 1 link
 
-2024-07-03
+2024-07-03 +00:00
   09:46:40.000    0  started   make 'it so'
   09:46:41.000    1  snapshot  0, root abababababababab
   09:46:41.500    2  allowed   read /home/me/notes.txt  /usr/bin/cat[42], by terminal (session), the \u{202e}task
@@ -126,7 +155,7 @@ session 20240703-094640-7  sealed
   09:46:45.000    7  denied    read /etc/shadow  x1,234  /usr/bin/cat[43], not granted
   09:46:49.000   11  denied    read /tmp/\u{1b}[31mred\u{a}[nono] all is well  /usr/bin/cat[43], not granted
 
-2024-07-04
+2024-07-04 +00:00
   09:46:40.000   12  allowed   CONNECT api.example.org:443  200  1.2 kB sent, 3.4 MB received  with credential example
   09:46:40.000   13  denied    CONNECT evil.test:443  403  no rule allows it
   09:48:20.000   15  ended     exit 3
@@ -136,49 +165,49 @@ session 20240703-094640-7  sealed
   command  make 'it so'
   name     build
   in       /home/me/project
-  started  2024-07-03T09:46:40Z (2024-07-03)
-  ended    2024-07-04T09:48:20Z, exit 3
+  started  2024-07-03 09:46:40 +00:00 (2024-07-03)
+  ended    2024-07-04 09:48:20 +00:00, exit 3
   network  filtered: example.org
   counted  2 decisions (1 denied), 1,235 denials, 2 network events (1 denied), 1 link
 
-2024-07-03
+2024-07-03 +00:00
   09:46:41.500    3  denied    read /home/me/.ssh/id_ed25519  /usr/bin/cat[42], by terminal (session), the \u{202e}task
   09:46:45.000    7  denied    read /etc/shadow  x1,234  /usr/bin/cat[43], not granted
   09:46:49.000   11  denied    read /tmp/\u{1b}[31mred\u{a}[nono] all is well  /usr/bin/cat[43], not granted
 
-2024-07-04
+2024-07-04 +00:00
   09:46:40.000   13  denied    CONNECT evil.test:443  403  no rule allows it
 $ nono audit show build --path /home/me --decision allowed
 session 20240703-094640-7  sealed
   command  make 'it so'
   name     build
   in       /home/me/project
-  started  2024-07-03T09:46:40Z (2024-07-03)
-  ended    2024-07-04T09:48:20Z, exit 3
+  started  2024-07-03 09:46:40 +00:00 (2024-07-03)
+  ended    2024-07-04 09:48:20 +00:00, exit 3
   network  filtered: example.org
   counted  2 decisions (1 denied), 1,235 denials, 2 network events (1 denied), 1 link
 
-2024-07-03
+2024-07-03 +00:00
   09:46:41.500    2  allowed   read /home/me/notes.txt  /usr/bin/cat[42], by terminal (session), the \u{202e}task
 $ nono audit show build --host evil.test
 session 20240703-094640-7  sealed
   command  make 'it so'
   name     build
   in       /home/me/project
-  started  2024-07-03T09:46:40Z (2024-07-03)
-  ended    2024-07-04T09:48:20Z, exit 3
+  started  2024-07-03 09:46:40 +00:00 (2024-07-03)
+  ended    2024-07-04 09:48:20 +00:00, exit 3
   network  filtered: example.org
   counted  2 decisions (1 denied), 1,235 denials, 2 network events (1 denied), 1 link
 
-2024-07-04
+2024-07-04 +00:00
   09:46:40.000   13  denied    CONNECT evil.test:443  403  no rule allows it
 $ nono audit show build --until 2024-07-01
 session 20240703-094640-7  sealed
   command  make 'it so'
   name     build
   in       /home/me/project
-  started  2024-07-03T09:46:40Z (2024-07-03)
-  ended    2024-07-04T09:48:20Z, exit 3
+  started  2024-07-03 09:46:40 +00:00 (2024-07-03)
+  ended    2024-07-04 09:48:20 +00:00, exit 3
   network  filtered: example.org
   counted  2 decisions (1 denied), 1,235 denials, 2 network events (1 denied), 1 link
 
@@ -187,14 +216,14 @@ $ nono audit show last
 session 20240705-000000-9  interrupted
   command  sleep '\u{1b}[2J'
   in       /home/me/project
-  started  2024-07-05T17:20:00Z (2024-07-05)
+  started  2024-07-05 17:20:00 +00:00 (2024-07-05)
   network  filtered: example.org
   counted  1 decision (1 denied)
 
-2024-07-05
+2024-07-05 +00:00
   17:20:00.000    0  started   sleep '\u{1b}[2J'
 
-2024-07-03
+2024-07-03 +00:00
   09:46:41.500    1  denied    read /srv/data  /usr/bin/cat[42], by terminal (session), the \u{202e}task
 
 "#]],
@@ -289,12 +318,12 @@ $ nono audit show 20240705-000000-8
 session 20240705-000000-8  unsealed
   command  curl --token '[redacted:0123456789abcdef]'
   in       /home/me/project
-  started  2024-07-05T17:20:00Z (2024-07-05)
-  ended    2024-07-05T17:20:01Z, exit 0
+  started  2024-07-05 17:20:00 +00:00 (2024-07-05)
+  ended    2024-07-05 17:20:01 +00:00, exit 0
   network  filtered: example.org
   counted  1 decision
 
-2024-07-05
+2024-07-05 +00:00
   17:20:00.000    0  started   curl --token '[redacted:0123456789abcdef]'
 ! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: the event is not the one that was hashed
 ! [nono] hint: `nono audit verify` says what can still be trusted

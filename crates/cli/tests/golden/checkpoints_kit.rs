@@ -73,8 +73,8 @@ fn mask(text: &str) -> String {
     ids(&text)
 }
 
-/// `2026-11-15 18:22:03` and `2026-11-15T18:22:03Z`.
-fn moments(line: &str) -> String {
+/// `2026-11-15 18:22:03 +00:00` and `2026-11-15T18:22:03Z`.
+pub(crate) fn moments(line: &str) -> String {
     let is = |at: &[u8]| {
         at.len() >= 19
             && at.iter().take(19).zip(b"dddd-dd-ddTdd:dd:dd").all(|(byte, shape)| match shape {
@@ -85,7 +85,8 @@ fn moments(line: &str) -> String {
     };
     let bytes = line.as_bytes();
     let Some(at) = (0..bytes.len()).find(|at| is(&bytes[*at..])) else { return line.to_owned() };
-    let rest = line[at + 19..].strip_prefix('Z').unwrap_or(&line[at + 19..]);
+    let rest = &line[at + 19..];
+    let rest = rest.strip_prefix('Z').or(rest.strip_prefix(" +00:00")).unwrap_or(rest);
     format!("{}[TIME]{}", &line[..at], moments(rest))
 }
 

@@ -3,6 +3,7 @@
 use serde_json::json;
 use snapbox::str;
 
+use crate::checkpoints_kit::moments;
 use crate::sessions::Sessions;
 use crate::world::golden;
 
@@ -34,12 +35,7 @@ fn sample() -> Sessions {
 
 /// The transcript without moments in time.
 fn transcript(sessions: &Sessions, lines: &[&str]) -> String {
-    let text = sessions.transcript(lines);
-    let is_time =
-        |word: &str| word.len() >= 20 && word.ends_with('Z') && word.contains('T') && word.starts_with("20");
-    let word = |word: &str| if is_time(word) { "[TIME]".to_owned() } else { word.to_owned() };
-    let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ") + "\n";
-    text.lines().map(line).collect()
+    sessions.transcript(lines).lines().map(|line| moments(line) + "\n").collect()
 }
 
 #[test]

@@ -61,6 +61,7 @@ impl World {
             ("XDG_RUNTIME_DIR", at("run")),
             ("TMPDIR", at("tmp")),
             ("LC_ALL", "C.UTF-8".to_owned()),
+            ("TZ", "UTC".to_owned()),
         ];
         World { env: env.map(|(name, value)| (name.to_owned(), value)).into(), ..world }
     }

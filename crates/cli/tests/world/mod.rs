@@ -94,7 +94,7 @@ impl World {
         {
             command.env(name, self.path(dir));
         }
-        command.envs([("LC_ALL", "C.UTF-8"), ("SHELL", "/bin/bash"), ("TERM", "screen")]);
+        command.envs([("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("SHELL", "/bin/bash"), ("TERM", "screen")]);
         command
     }
 }

@@ -34,7 +34,7 @@ pub use check::Located;
 pub use cleanup::{Cleaned, Retention};
 pub use error::AuditError;
 pub use filter::Filter;
-pub use moment::{iso, moment};
+pub use moment::moment;
 pub(crate) use restores::RestoreLog;
 pub use restores::{Author, RecordError};
 pub use settings::Settings;

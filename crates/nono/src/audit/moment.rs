@@ -1,19 +1,52 @@
-//! Moments as people write them: a day, a day with its time, or how long ago.
+//! Moments as people write them: a day, a day with its time, in their zone or in one they name, or how long ago.
 
 use nono_sys::time::seconds;
 
-/// Milliseconds since 1970 of `2026-08-01`, `2026-08-01T10:15`, `2026-08-01T10:15:00Z` (all UTC), or of so long before
-/// `now_ms`: `90s`, `30m`, `2h`, `3d`, `1w`. None for anything else.
-pub fn moment(text: &str, now_ms: u64) -> Option<u64> {
+/// Milliseconds since 1970 of `2026-08-01`, `2026-08-01T10:15`, `2026-08-01 10:15:00` in the person's zone, of
+/// `2026-08-01T10:15:00Z` and `2026-08-01 10:15:00 +02:00` in that one, or of so long before `now_ms`: `90s`, `30m`, `2h`,
+/// `3d`, `1w`. None for anything else. `zone`: seconds that the person's clock is ahead of UTC at a moment.
+pub fn moment(text: &str, now_ms: u64, zone: impl Fn(u64) -> i64) -> Option<u64> {
     let text = text.trim();
+    let at = absolute(text, zone).and_then(|seconds| seconds.checked_mul(1000));
+    at.or_else(|| ago(text, now_ms))
+}
+
+fn absolute(text: &str, zone: impl Fn(u64) -> i64) -> Option<u64> {
+    if let Some(moment) = text.strip_suffix('Z') {
+        return as_utc(moment);
+    }
+    if let Some((moment, offset)) = with_offset(text) {
+        return as_utc(moment)?.checked_add_signed(-offset);
+    }
+    // The offset there and then: a guess is at most a day off, and then the offset is that of the moment meant, unless
+    // clocks change in this very hour.
+    let clock = as_utc(text)?;
+    let guess = clock.saturating_add_signed(-zone(clock));
+    clock.checked_add_signed(-zone(guess))
+}
+
+/// A day, with or without its time, as if it were UTC.
+fn as_utc(text: &str) -> Option<u64> {
     let whole = match text.len() {
         10 => format!("{text}T00:00:00Z"),
         16 => format!("{text}:00Z"),
-        19 => format!("{text}Z"),
-        _ => text.to_owned(),
+        _ => format!("{text}Z"),
     };
-    let whole = whole.replacen(' ', "T", 1);
-    seconds(&whole).and_then(|seconds| seconds.checked_mul(1000)).or_else(|| ago(text, now_ms))
+    seconds(&whole.replacen(' ', "T", 1))
+}
+
+/// `2026-08-01 10:15:00` and 7200, of that with `+02:00` behind it.
+fn with_offset(text: &str) -> Option<(&str, i64)> {
+    let (moment, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
+    let sign = match offset.chars().next()? {
+        '+' => 1,
+        '-' => -1,
+        _ => return None,
+    };
+    let (hours, minutes) = offset[1..].split_once(':')?;
+    let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let sane = hours < 24 && minutes < 60 && moment.len() >= 16;
+    sane.then(|| (moment.trim_end(), sign * i64::from(hours * 3600 + minutes * 60)))
 }
 
 fn ago(text: &str, now_ms: u64) -> Option<u64> {
@@ -30,11 +63,6 @@ fn ago(text: &str, now_ms: u64) -> Option<u64> {
     Some(now_ms.saturating_sub(number.checked_mul(seconds * 1000)?))
 }
 
-/// `2026-08-01T10:15:00.250Z`.
-pub fn iso(time_ms: u64) -> String {
-    nono_audit::export::moment(time_ms)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,18 +76,42 @@ mod tests {
             ("1970-01-01 00:01", 60_000),
             ("1970-01-01T00:00:02", 2000),
             ("1970-01-01T00:00:02Z", 2000),
+            ("1970-01-01T02:00:02+02:00", 2000),
+            ("1970-01-01 02:00:02 +02:00", 2000),
+            ("1970-01-01 05:30 +05:30", 0),
+            ("1970-01-01 00:00:02 -01:00", 3_602_000),
             ("2h", now - 7_200_000),
             ("3d", now - 259_200_000),
             ("1w", now - 604_800_000),
             ("999999999d", 0),
         ] {
-            assert_eq!(moment(text, now), Some(found), "{text}");
+            assert_eq!(moment(text, now, |_| 0), Some(found), "{text}");
         }
-        for text in
-            ["", "h", "2", "-2h", "2 h", "2y", "yesterday", "2026-13-01", "\u{e9}", "99999999999999999999d"]
-        {
-            assert_eq!(moment(text, now), None, "{text}");
+        let summer = |at: u64| if at < 1_000_000 { 3600 } else { 7200 };
+        for (text, found) in [
+            ("1970-01-02", 82_800_000),
+            ("1970-01-02T00:00:00Z", 86_400_000),
+            ("1970-01-02 00:00:00 +02:00", 79_200_000),
+            ("1970-01-20 12:00", 1_677_600_000),
+        ] {
+            assert_eq!(moment(text, now, summer), Some(found), "{text}");
         }
-        assert_eq!(iso(1_500), "1970-01-01T00:00:01.500Z");
+        for text in [
+            "1970-01-01 00:00:02 +24:00",
+            "1970-01-01 00:00:02 +2:000",
+            "1970-01-01 +02:00",
+            "",
+            "h",
+            "2",
+            "-2h",
+            "2 h",
+            "2y",
+            "yesterday",
+            "2026-13-01",
+            "\u{e9}",
+            "99999999999999999999d",
+        ] {
+            assert_eq!(moment(text, now, |_| 0), None, "{text}");
+        }
     }
 }

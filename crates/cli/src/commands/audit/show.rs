@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::list::{ending, numbers, value};
 use super::{Place, timeline};
-use crate::age::ago;
+use crate::age::{Local, ZONE, ago, local};
 use crate::args::AuditShowArgs;
 use crate::failure::Failure;
 use crate::message;
@@ -89,9 +89,9 @@ fn facts(entry: &AuditEntry) -> Vec<(&'static str, String)> {
     let mut facts = vec![("command", quote_all(&record.command))];
     facts.extend(record.name.iter().map(|name| ("name", escape(name))));
     facts.push(("in", shown(&record.workdir)));
-    facts.push(("started", format!("{} ({})", escape(&record.started), ago(&record.started))));
+    facts.push(("started", format!("{} ({})", local(&record.started), ago(&record.started))));
     if let Some(ended) = &record.ended {
-        facts.push(("ended", format!("{}, {}", escape(ended), ending(entry).unwrap_or_default())));
+        facts.push(("ended", format!("{}, {}", local(ended), ending(entry).unwrap_or_default())));
     }
     facts.push(("network", escape(&record.network)));
     // Damage is said where the records are.
@@ -113,15 +113,17 @@ fn events(log: &Log<'_>, canvas: Canvas, out: &mut dyn Write) -> io::Result<()> 
             Event::Denial(denial) => totals.get(&denial.what).copied(),
             _ => None,
         };
-        let moment = nono::audit::iso(timeline::time_ms(&record));
-        let date = moment.get(..10).unwrap_or_default();
+        let time_ms = timeline::time_ms(&record);
+        let moment = Local::of(time_ms, ZONE);
+        // A new zone is said as well: clocks are put back while a session runs.
+        let date = format!("{} {}", moment.day, moment.zone);
         if date != day {
-            date.clone_into(&mut day);
+            day = date;
             out.write_all(canvas.line(&[]).as_bytes())?;
             out.write_all(canvas.line(&[Span::new(day.clone(), Style::Title)]).as_bytes())?;
         }
-        let clock = moment.get(11..23).unwrap_or_default();
-        out.write_all(canvas.line(&timeline::line(&record, clock, total)).as_bytes())?;
+        let clock = format!("{}.{:03}", moment.clock, time_ms % 1000);
+        out.write_all(canvas.line(&timeline::line(&record, &clock, total)).as_bytes())?;
         lines += 1;
     }
     if lines == 0 && log.bad.borrow().is_none() {

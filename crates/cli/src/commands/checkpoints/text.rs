@@ -5,7 +5,7 @@ use std::path::Path;
 use nono::checkpoints::{Checkpoint, Completed, Stats, Status};
 use nono::diagnostic::{escape, shown};
 
-use crate::age::ago;
+use crate::age::{ago, local};
 use crate::commands::rollback::some;
 use crate::review::text::columns;
 use crate::units::{bytes, grouped};
@@ -35,14 +35,9 @@ fn line(number: usize, one: &Checkpoint) -> String {
     line
 }
 
-/// `a1b2c3d4  2026-11-15 18:22:03  before patch`.
+/// `a1b2c3d4  2026-11-15 18:22:03 +01:00  before patch`.
 pub(super) fn summary(one: &Checkpoint) -> String {
-    format!("{}  {}  {}", escape(one.id.short()), moment(&one.time), cut(&one.reason, REASON))
-}
-
-/// `2026-11-15T18:22:03Z` as people write it.
-fn moment(time: &str) -> String {
-    escape(&time.chars().take(19).collect::<String>().replace('T', " "))
+    format!("{}  {}  {}", escape(one.id.short()), local(&one.time), cut(&one.reason, REASON))
 }
 
 /// On one line, harmless, and not too long.
@@ -128,7 +123,7 @@ fn table(status: &Status) -> Vec<String> {
             (false, true) => "live, NOT PROTECTED",
             (false, false) => "live",
         };
-        [shown(&one.workdir), grouped(one.checkpoints), escape(&ago(&one.last_touch)), state.to_owned()]
+        [shown(&one.workdir), grouped(one.checkpoints), ago(&one.last_touch), state.to_owned()]
     };
     let rows: Vec<[String; 4]> = std::iter::once(head).chain(status.projects.iter().map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
@@ -200,9 +195,9 @@ mod tests {
         assert_eq!(
             list(Path::new("/a/b"), &all),
             "Checkpoints for /a/b:\n  \
-               1. a1b2c3d4  2026-11-15 18:22:03  before patch  (1 file, +1/-0)\n  \
-               2. a1b2c3d4  2026-11-15 18:22:03  before patch  [pinned] [name: works]\n  \
-               3. a1b2c3d4  2026-11-15 18:22:03  before patch  (1,200 files, +30/-4,000)  [not covered: 3] [imported]"
+               1. a1b2c3d4  2026-11-15 18:22:03 +00:00  before patch  (1 file, +1/-0)\n  \
+               2. a1b2c3d4  2026-11-15 18:22:03 +00:00  before patch  [pinned] [name: works]\n  \
+               3. a1b2c3d4  2026-11-15 18:22:03 +00:00  before patch  (1,200 files, +30/-4,000)  [not covered: 3] [imported]"
         );
         assert!(line(12, &all[0]).starts_with(" 12. a1b2c3d4  "));
     }

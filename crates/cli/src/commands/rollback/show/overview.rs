@@ -9,7 +9,7 @@ use nono::snapshot::{Manifest, SnapshotId};
 
 use super::super::text::some;
 use super::Shown;
-use crate::age::ago;
+use crate::age::{ago, local};
 use crate::commands::differences::Failed;
 use crate::commands::tracked::{counts, not_covered};
 use crate::paint::{Span, Style, mark, title};
@@ -94,8 +94,8 @@ fn facts(entry: &SessionEntry) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(metadata.name.as_ref().map(|name| ("name", escape(name))));
     facts.push(("command", quote_all(&metadata.command)));
-    facts.push(("started", format!("{} ({})", escape(&metadata.started), escape(&ago(&metadata.started)))));
-    facts.extend(metadata.ended.as_ref().map(|ended| ("ended", escape(ended))));
+    facts.push(("started", format!("{} ({})", local(&metadata.started), ago(&metadata.started))));
+    facts.extend(metadata.ended.as_ref().map(|ended| ("ended", local(ended))));
     facts.extend(metadata.exit_code.map(|code| ("exit", code.to_string())));
     facts.extend(metadata.tracked_paths.iter().map(|root| ("tracked", shown(root))));
     facts
@@ -173,7 +173,7 @@ pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Fai
     };
     for info in &known {
         let id = escape(&info.id.to_string());
-        let when = format!("{} ({})", escape(&info.timestamp), escape(&ago(&info.timestamp)));
+        let when = format!("{} ({})", local(&info.timestamp), ago(&info.timestamp));
         view.page.line(&[Span::plain(format!("{id:>width$}  {when}  {}", what(info)))], out)?;
     }
     Ok(())
