@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use nono_history::HistoryError;
 use nono_snapshot::SnapshotError;
 
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,8 @@ pub enum CheckpointError {
     BadName { name: String, why: &'static str },
     #[error("there is no restore of {} to take back", project.display())]
     NothingToUndo { project: PathBuf },
+    #[error(transparent)]
+    Restores(HistoryError),
     #[error("{} is in no folder that may be written", path.display())]
     NotAllowed { path: PathBuf },
     #[error(transparent)]

@@ -41,8 +41,9 @@ pub use config::{Config, Ignored};
 pub use error::CheckpointError;
 pub use history::{Checkpoint, CheckpointId, Stats};
 pub use manager::{
-    CheckpointManager, Choice, Compared, Completed, Conflicts, Ensured, Host, Note, Outcome, Plan,
-    ProjectStatus, Pruned, Retention, Skip, Status, Target,
+    CheckpointManager, Choice, Compared, Completed, Ensured, Host, LastRestore, Note, Outcome, Plan,
+    ProjectStatus, Pruned, Retention, Skip, Status, Target, Undoable,
 };
+pub use nono_history::Conflicts;
 pub use origin::Origin;
 pub use project::{Project, ProjectHash, Root};

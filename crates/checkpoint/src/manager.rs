@@ -2,18 +2,20 @@
 
 mod after;
 mod look;
-mod merging;
 pub(crate) mod open;
 mod restore;
 mod take;
+mod undoable;
 mod watch;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use nono_history::Conflicts;
 use nono_snapshot::restore::Skipped;
-use nono_snapshot::{Change, Changes, Coverage, Lost, Observer, SnapshotId, SnapshotManager};
+use nono_snapshot::{Change, Coverage, Observer, SnapshotId, SnapshotManager};
+
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -22,6 +24,7 @@ use crate::history::{Checkpoint, CheckpointId, Stats};
 use crate::legacy::Legacy;
 use crate::origin::Origin;
 use crate::unprotected::Unprotected;
+pub use undoable::{LastRestore, Undoable};
 use watch::Watcher;
 
 /// What the edge knows of the machine.
@@ -107,18 +110,6 @@ pub enum Target {
     Turn(String),
 }
 
-/// What to do with what somebody else changed since the agent's last write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Conflicts {
-    #[default]
-    Keep,
-    Force,
-    Merge {
-        markers: bool,
-    },
-}
-
 /// What to restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
@@ -133,44 +124,20 @@ pub struct Choice {
 #[derive(Debug, Default)]
 pub struct Plan {
     pub project: PathBuf,
-    pub changes: Changes,
-    /// Left as they are, with the reason.
-    pub kept: Vec<Skipped>,
-    pub merges: Vec<PathBuf>,
+    pub restore: nono_history::Plan,
     /// Turns that would be gone, oldest first.
     pub turns_undone: Vec<String>,
-    /// Nothing tells the agent's changes from a person's: all of them go back.
-    pub unattributed: bool,
-    /// Repositories that differ and are left alone.
-    pub repositories: Vec<PathBuf>,
-    /// How much the checkpoint does not hold, and a restore does not touch.
+    /// Number of paths that the checkpoint does not hold, and a restore does not touch.
     pub not_covered: u64,
-    /// What it does not hold and is gone or changed: no restore brings it back.
-    pub lost: Vec<Lost>,
 }
 
-/// What a restore did. Machine-readable as it is.
+/// What a restore did.
 #[derive(Debug)]
 pub struct Outcome {
     pub project: PathBuf,
     pub checkpoint: Checkpoint,
-    pub changes: Changes,
-    pub kept: Vec<Skipped>,
-    pub failed: Vec<(PathBuf, String)>,
-    /// What the checkpoint does not hold and is gone or changed: no restore brings it back.
-    pub lost: Vec<Lost>,
-    pub merged: Vec<PathBuf>,
     pub turns_undone: Vec<String>,
-    /// Nothing told the agent's changes from a person's: all of them went back.
-    pub unattributed: bool,
-    /// Repositories that differ and were left alone.
-    pub repositories: Vec<PathBuf>,
-    /// What takes it back: `nono checkpoints undo`. Its id.
-    pub undo: String,
-    /// What was there before.
-    pub safety: Option<SnapshotId>,
-    /// It was ended before it was complete: the next command completes it.
-    pub interrupted: bool,
+    pub done: nono_history::Done,
 }
 
 /// One project in the status.

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use nono_history::git_of;
 use nono_snapshot::file::Sync;
 use nono_snapshot::{Change, ContentHash, Now, SnapshotId, SnapshotManager};
 use serde::{Deserialize, Serialize};
@@ -85,8 +86,8 @@ impl Theirs {
         json::save(&folder.file(THEIRS), &self.0.iter().map(their).collect::<Vec<_>>(), Sync::No)
     }
 
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.keys()
+    pub(crate) fn into_paths(self) -> BTreeMap<PathBuf, Option<ContentHash>> {
+        self.0
     }
 
     pub(crate) fn left(&self, path: &Path) -> Option<ContentHash> {
@@ -127,11 +128,6 @@ enum Whose {
 /// The path itself, or the `.git` that it is in.
 fn unit(path: &Path) -> PathBuf {
     git_of(path).unwrap_or(path).to_owned()
-}
-
-/// The outermost `.git` that a path is, or is in.
-pub(crate) fn git_of(path: &Path) -> Option<&Path> {
-    path.ancestors().filter(|above| above.file_name().is_some_and(|name| name == ".git")).last()
 }
 
 /// The snapshots without a number whose names begin like this.

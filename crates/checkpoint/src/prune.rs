@@ -23,7 +23,7 @@ use crate::legacy::Legacy;
 use crate::manager::open::{Bounds, Open};
 use crate::manager::{CheckpointManager, Pruned, Retention};
 use crate::project::{Project, projects_dir};
-use crate::restores::Restores;
+use crate::restores::Log;
 use crate::retention::excess;
 use crate::room::{Reach, choose, going};
 use crate::usage::bytes;
@@ -393,8 +393,7 @@ pub(crate) fn remove(folder: &Folder) -> Result<(), CheckpointError> {
 
 /// The snapshots that restores before the last one need.
 pub(crate) fn superseded(dir: &Path) -> Vec<SnapshotId> {
-    let restores = Restores::load_from(dir).unwrap_or_default();
-    restores.superseded()
+    Log::load(dir).unwrap_or_default().superseded()
 }
 
 fn note(pruned: &mut Pruned, losses: &Losses, removed: Vec<Checkpoint>) {
@@ -442,13 +441,13 @@ impl Open {
 
     /// Only the last restore can be taken back from now on. Says whether anything went.
     fn forget_restores(&mut self) -> Result<bool, CheckpointError> {
-        let mut restores = Restores::load(&self.folder)?;
-        let gone = restores.superseded();
+        let mut log = Log::load_or_begin(&self.folder.dir)?;
+        let gone = log.superseded();
         if gone.is_empty() {
             return Ok(false);
         }
-        restores.keep_last();
-        restores.save(&self.folder)?;
+        log.keep_last();
+        log.save(&self.folder.dir, None)?;
         self.manager.drop_asides(&gone)?;
         Ok(true)
     }

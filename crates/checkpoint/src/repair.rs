@@ -9,7 +9,7 @@ use crate::json;
 use crate::manager::CheckpointManager;
 use crate::manager::open::Bounds;
 use crate::project::{PROJECT, Project};
-use crate::restores::Restores;
+use crate::restores::Log;
 
 /// What was, or would be, put in order of projects.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl CheckpointManager {
         // Whoever opens a project mends it.
         if let Some(folder) = Folder::at(dir)? {
             let open = self.open_folder(folder, Bounds::None)?;
-            Restores::load(&open.folder)?;
+            Log::load_or_begin(&open.folder.dir)?;
             return Ok(());
         }
         // Nothing of it can be read.
@@ -68,6 +68,5 @@ fn damaged_files(dir: &Path) -> Vec<PathBuf> {
     };
     let project = json::load::<Project>(&dir.join(PROJECT)).err().and_then(damaged);
     let history = History::load(dir).err().and_then(damaged);
-    let restores = Restores::load_from(dir).err().and_then(damaged);
-    [project, history, restores].into_iter().flatten().collect()
+    [project, history, Log::damage(dir)].into_iter().flatten().collect()
 }

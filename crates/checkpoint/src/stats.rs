@@ -7,7 +7,7 @@ use nono_snapshot::{Change, ChangeType, ContentHash, SnapshotManager};
 use similar::{Algorithm, DiffTag};
 
 use crate::history::Stats;
-use crate::marks::git_of;
+use nono_history::git_of;
 
 /// Lines of larger files are not counted.
 const COUNTED: u64 = 4 << 20;

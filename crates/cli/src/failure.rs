@@ -12,6 +12,7 @@ use nono::network::CredentialError;
 use nono::request::RequestError;
 use nono::rollback::RollbackError;
 use nono::session::{LogError, SessionError};
+use nono::undo::UndoError;
 use nono::{PolicyError, ProfileError, StateError};
 
 use crate::message;
@@ -284,13 +285,22 @@ impl From<CheckpointError> for Failure {
                 Failure::refused(text).hint(hint)
             }
             CheckpointError::BadName { .. } => Failure::usage(text),
-            CheckpointError::NothingToUndo { .. } => Failure::refused(text),
+            CheckpointError::NothingToUndo { .. } | CheckpointError::Restores(_) => Failure::refused(text),
             CheckpointError::Io { .. }
             | CheckpointError::Outside { .. }
             | CheckpointError::NotAllowed { .. }
             | CheckpointError::Moved { .. }
             | CheckpointError::TooManyFiles { .. }
             | CheckpointError::Snapshot(_) => Failure::new(text),
+        }
+    }
+}
+
+impl From<UndoError> for Failure {
+    fn from(error: UndoError) -> Failure {
+        match error {
+            UndoError::Rollback(error) => error.into(),
+            UndoError::Checkpoint(error) => error.into(),
         }
     }
 }

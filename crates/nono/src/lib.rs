@@ -15,6 +15,7 @@
 //! [`session::run`] is the other way in: the whole of a run, from a request to a report, as one page of stages.
 //! [`exec::run`] runs one command under a set of grants and gives back what it said.
 //! [`rollback`] is what a run with snapshots leaves behind: sessions that can be looked at, restored, undone and checked.
+//! [`undo`] is the way back in a directory, through sessions and checkpoints alike.
 //! [`control`] is what runs now: which sessions there are, and their end. [`request`] is how a program inside one asks for
 //! more. [`learn`] proposes a profile from what a command did. [`network`] is the only way out where hosts are filtered.
 //! [`audit`] is what sessions left in the log: found, checked, given away, removed.
@@ -44,6 +45,7 @@ pub mod session;
 pub mod shapes;
 pub mod state_dir;
 mod streams;
+pub mod undo;
 
 pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
 /// Policy documents: groups of paths and network rules, as other programs write them.

@@ -99,7 +99,8 @@ pub use manager::{
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{
-    AuditAttestation, AuditIntegrity, ChangeCounts, Checkpoint, ExecutableIdentity, SessionMetadata,
+    AuditAttestation, AuditIntegrity, ChangeCounts, ChangedByOthers, Checkpoint, ExecutableIdentity,
+    SessionMetadata,
 };
 pub use restore::{Changes, RestoreOutcome};
 pub use scan::Counts;

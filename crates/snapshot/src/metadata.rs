@@ -57,12 +57,25 @@ pub struct SessionMetadata {
     /// How much the baseline had left out that was gone or changed at the end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
+    /// Paths that others changed while the command ran, as an agent's hooks tell; none where nothing tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<Vec<ChangedByOthers>>,
     /// The snapshots that were asked for while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Checkpoint>,
     /// What differs between the baseline and the end, in numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangeCounts>,
+}
+
+/// A path that somebody changed between the calls of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedByOthers {
+    #[serde(with = "nono_sys::path_serde")]
+    pub path: PathBuf,
+    /// Content that the agent had left there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<ContentHash>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
@@ -97,6 +110,7 @@ impl SessionMetadata {
             coverage: None,
             made_uncovered: Vec::new(),
             lost: 0,
+            others: None,
             checkpoints: Vec::new(),
             changes: None,
         }

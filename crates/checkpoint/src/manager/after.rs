@@ -3,74 +3,42 @@
 
 use std::path::Path;
 
-use nono_snapshot::session::Recorded;
-use nono_snapshot::{Change, Changes, Next, RestoreOptions, SnapshotId};
+use nono_history::Done;
+use nono_snapshot::{Change, Changes, Next, SnapshotId};
 
 use super::open::{Bounds, Open};
-use super::restore::random_id;
 use super::{CheckpointManager, Completed, Note, Outcome, Plan};
 use crate::error::CheckpointError;
 use crate::history::TurnLink;
 use crate::marks::{Marks, Theirs, asides};
 use crate::notes;
-use crate::restores::{OnePath, Restore, Restores, Scope, plain};
+use crate::restores::{Details, Log, RESTORES, Restore, Under};
 
-/// So many names are told to an agent.
+/// Maximum number of file names told to an agent.
 const TOLD: usize = 100;
 
 impl CheckpointManager {
     /// What taking the last restore back would do; nothing is touched.
     pub fn plan_undo(&mut self, dir: &Path) -> Result<Plan, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
-        let Undoing { safety, options, .. } = open.undoing()?;
-        let plan = open.manager.plan_restore(&safety, &options)?;
-        Ok(Plan {
-            project: open.workdir().to_owned(),
-            changes: plan.changes(),
-            kept: plan.skipped().to_vec(),
-            lost: plan.lost().to_vec(),
-            ..Plan::default()
-        })
+        let last = open.last_restore()?;
+        let restore = open.restores().plan_undo::<Details>(Some(&last.id))?;
+        let project = open.workdir().to_owned();
+        Ok(Plan { project, restore, turns_undone: Vec::new(), not_covered: 0 })
     }
 
-    /// Take the last restore of the project back. What somebody changed after it is kept.
+    /// Take the last restore of the project back. What was changed after it is kept.
     pub fn undo(&mut self, dir: &Path) -> Result<Outcome, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
-        let Undoing { last, safety, options } = open.undoing()?;
-        let recorded = open.record()?.snapshots.len();
-        let restore = Restore {
-            id: random_id()?,
-            time: nono_sys::time::now_iso(),
-            who: self.who.clone(),
-            safety: None,
-            made: Vec::new(),
-            recorded,
-            turns: Vec::new(),
-            undoes: Some(last.id.clone()),
-            scope: Scope { except: Vec::new(), ..last.scope.clone() },
-            ..last.clone()
-        };
-        restore.begin(&open.folder)?;
-        let restored = open.carry_out(&safety, &options)?;
-        let mut outcome = Outcome {
-            project: open.workdir().to_owned(),
-            checkpoint: last.checkpoint.clone(),
-            changes: Changes::default(),
-            kept: Vec::new(),
-            failed: Vec::new(),
-            lost: Vec::new(),
-            merged: Vec::new(),
-            turns_undone: Vec::new(),
-            unattributed: false,
-            repositories: Vec::new(),
-            undo: String::new(),
-            safety: Some(restored.safety.clone()),
-            interrupted: false,
-        };
-        outcome.absorb(restored);
-        open.complete(restore, &mut outcome)?;
+        let last = open.last_restore()?;
+        let Some(before) = last.details.clone() else { return Err(open.nothing_to_undo()) };
+        let checkpoint = before.checkpoint.clone();
+        let details = Details { who: self.who.clone(), turns: Vec::new(), ..before };
+        let begin = self.next_restore(&open, details)?;
+        let (mut under, mut done) = open.restores().undo(Some(&last.id), begin)?;
+        open.complete(&mut under, &mut done)?;
         self.tell_back(&open, &last);
-        Ok(outcome)
+        Ok(Outcome { project: open.workdir().to_owned(), checkpoint, turns_undone: Vec::new(), done })
     }
 
     /// What restores of this conversation undid and the agent was not told yet; asked once, it is forgotten.
@@ -105,7 +73,7 @@ impl CheckpointManager {
                 checkpoint: outcome.checkpoint.id.clone(),
                 turns_undone: turns.iter().filter(own).map(|link| link.turn.clone()).collect(),
                 files: files.clone(),
-                restore: outcome.undo.clone(),
+                restore: outcome.undo.clone().unwrap_or_default(),
                 came_back: false,
             };
             let _ = notes::add(&self.host, &agent, &session, note);
@@ -114,8 +82,9 @@ impl CheckpointManager {
 
     /// Their work is there again. As above.
     fn tell_back(&self, open: &Open, restore: &Restore) {
+        let Some(details) = &restore.details else { return };
         let mut told = Vec::new();
-        for link in &restore.turns {
+        for link in &details.turns {
             let (Some(agent), Some(session)) = (&link.agent, &link.session) else { continue };
             if told.contains(&(agent, session)) {
                 continue;
@@ -124,10 +93,10 @@ impl CheckpointManager {
             if notes::withdraw(&self.host, agent, session, &restore.id).unwrap_or(false) {
                 continue;
             }
-            let own = restore.turns.iter().filter(|link| is_of(link, agent, session));
+            let own = details.turns.iter().filter(|link| is_of(link, agent, session));
             let note = Note {
                 project: open.workdir().to_owned(),
-                checkpoint: restore.checkpoint.id.clone(),
+                checkpoint: details.checkpoint.id.clone(),
                 turns_undone: own.map(|link| link.turn.clone()).collect(),
                 files: Vec::new(),
                 restore: restore.id.clone(),
@@ -135,30 +104,6 @@ impl CheckpointManager {
             };
             let _ = notes::add(&self.host, agent, session, note);
         }
-    }
-}
-
-/// What takes a restore back.
-struct Undoing {
-    last: Restore,
-    safety: SnapshotId,
-    options: RestoreOptions,
-}
-
-impl Open {
-    fn undoing(&self) -> Result<Undoing, CheckpointError> {
-        let nothing = || CheckpointError::NothingToUndo { project: self.workdir().to_owned() };
-        let last = Restores::load(&self.folder)?.last().cloned().ok_or_else(nothing)?;
-        let safety = last.safety.clone().ok_or_else(nothing)?;
-        let record = self.record()?;
-        let there = |id: &&SnapshotId| record.find(id).is_some_and(|recorded| !recorded.thinned);
-        let options = RestoreOptions {
-            paths: plain(&last.scope.paths),
-            except: plain(&last.scope.except),
-            keep_changed_since: last.made.iter().filter(there).cloned().collect(),
-            force: false,
-        };
-        Ok(Undoing { last, safety, options })
     }
 }
 
@@ -185,51 +130,48 @@ fn conversations(open: &Open, turns: &[TurnLink], outcome: &Outcome) -> Vec<(Str
 }
 
 impl Open {
-    /// A restore is done: write it down, and say what undoes it.
-    pub(super) fn complete(
-        &mut self,
-        mut restore: Restore,
-        outcome: &mut Outcome,
-    ) -> Result<(), CheckpointError> {
-        if outcome.interrupted {
-            // Whoever comes next completes it.
+    /// The last restore that was not taken back.
+    fn last_restore(&self) -> Result<Restore, CheckpointError> {
+        let log = Log::load_or_begin(&self.folder.dir)?;
+        log.last_to_undo().cloned().ok_or_else(|| self.nothing_to_undo())
+    }
+
+    fn nothing_to_undo(&self) -> CheckpointError {
+        CheckpointError::NothingToUndo { project: self.workdir().to_owned() }
+    }
+
+    /// A restore is done: move the marks, write it down, and give up what nothing leads back to any more.
+    pub(super) fn complete(&mut self, under: &mut Under, done: &mut Done) -> Result<(), CheckpointError> {
+        if !done.interrupted && under.has_changed() {
+            self.note_merged(under)?;
+            self.move_mark(&under.restore, &done.changes)?;
+            self.turn_back(&under.restore, &under.log)?;
+        }
+        under.log.keep(RESTORES - 1);
+        self.restores().finish(under, done)?;
+        if done.interrupted { Ok(()) } else { self.drop_unneeded() }
+    }
+
+    /// Remember what the agent had left where files were merged, before the mark moves.
+    fn note_merged(&mut self, under: &mut Under) -> Result<(), CheckpointError> {
+        let Some(details) = under.restore.details.as_ref().filter(|_| under.restore.undoes.is_none()) else {
+            return Ok(());
+        };
+        let known = |path: &&std::path::PathBuf| details.forced.iter().any(|their| their.path == **path);
+        let merged = under.restore.merged().filter(|path| !known(path));
+        let whose = self.whose(&details.checkpoint, merged)?;
+        if whose.is_empty() {
             return Ok(());
         }
-        restore.safety.clone_from(&outcome.safety);
-        let changed = !outcome.changes.is_empty();
-        if changed {
-            outcome.undo.clone_from(&restore.id);
+        if let Some(details) = &mut under.restore.details {
+            details.forced.extend(whose);
         }
-        let whole = outcome.kept.is_empty() && outcome.failed.is_empty();
-        self.write_restore(restore, &outcome.changes, changed, whole)
+        Ok(self.restores().save(under)?)
     }
 
-    fn write_restore(
-        &mut self,
-        mut restore: Restore,
-        changes: &Changes,
-        counts: bool,
-        whole: bool,
-    ) -> Result<(), CheckpointError> {
-        let mut restores = Restores::load(&self.folder)?;
-        if counts {
-            self.move_mark(&restore, changes)?;
-            self.turn_back(&restore, &mut restores, whole)?;
-            let record = self.record()?;
-            let fresh = record.snapshots.iter().skip(restore.recorded).map(Recorded::snapshot);
-            restore.made.extend(fresh.filter(is_edit));
-            restores.0.push(restore);
-            restores.save(&self.folder)?;
-        }
-        Restore::over(&self.folder)?;
-        self.drop_unneeded(&restores)
-    }
-
-    /// What was restored is ours now, and neither the agent's doing nor somebody else's.
+    /// What was restored is ours now, and neither the agent's doing nor that of others.
     fn move_mark(&mut self, restore: &Restore, changes: &Changes) -> Result<(), CheckpointError> {
-        if !restore.marked {
-            return Ok(());
-        }
+        let Some(details) = restore.details.as_ref().filter(|details| details.marked) else { return Ok(()) };
         let mut theirs = Theirs::load(&self.folder)?;
         let marks = Marks::load(&self.folder)?;
         let newest = self.record()?.newest();
@@ -238,7 +180,7 @@ impl Open {
             None => self.manager.look_now(Next::default())?,
         };
         if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
-            // What differed before, and was kept, is somebody else's still. A mark that is gone tells nothing.
+            // What differed before, and was kept, is theirs still. A mark that is gone tells nothing.
             let differs = self.manager.changes_until(mark, &now).unwrap_or_default();
             for change in &differs {
                 theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
@@ -248,13 +190,14 @@ impl Open {
             theirs.remove(&change.path);
         }
         if restore.undoes.is_some() {
-            for their in &restore.forced {
+            for their in &details.forced {
                 theirs.set(&their.path, their.left);
             }
         } else {
-            // With what somebody else wrote in it, it comes from what the checkpoint has there.
-            for OnePath(path) in &restore.merged {
-                theirs.set(path, self.content_at(Some(&restore.checkpoint.snapshot_id()), path)?);
+            // With what others wrote in it, it comes from what the checkpoint has there.
+            let target = details.checkpoint.snapshot_id();
+            for path in restore.merged() {
+                theirs.set(path, nono_history::content_at(&self.manager, Some(&target), path)?);
             }
         }
         theirs.save(&self.folder)?;
@@ -262,22 +205,10 @@ impl Open {
     }
 
     /// Its turns are gone; or those of the restore that it took back are there again.
-    /// A part that was taken back leaves the rest to be taken back.
-    fn turn_back(
-        &mut self,
-        restore: &Restore,
-        restores: &mut Restores,
-        whole: bool,
-    ) -> Result<(), CheckpointError> {
-        let mut turns = restore.turns.clone();
-        let mut undone = true;
-        if let Some(before) = &restore.undoes
-            && let Some(before) = restores.0.iter_mut().find(|other| other.id == *before)
-        {
-            before.undone = whole;
-            turns.clone_from(&before.turns);
-            undone = false;
-        }
+    fn turn_back(&mut self, restore: &Restore, log: &Log) -> Result<(), CheckpointError> {
+        let undone = restore.undoes.as_deref().map(|id| log.find(id));
+        let details = undone.map_or(restore.details.as_ref(), |before| before?.details.as_ref());
+        let turns = details.map(|details| details.turns.clone()).unwrap_or_default();
         if turns.is_empty() {
             return Ok(());
         }
@@ -286,56 +217,42 @@ impl Open {
                 (&turn.agent, &turn.session, &turn.turn) == (&link.agent, &link.session, &link.turn)
             };
             if turns.iter().any(same) {
-                link.undone = undone;
+                link.undone = restore.undoes.is_none();
             }
         }
         self.save_history()
     }
 
-    /// Snapshots that restores took and nobody goes back to.
-    fn drop_unneeded(&mut self, restores: &Restores) -> Result<(), CheckpointError> {
-        let needed: Vec<SnapshotId> = restores.needed().cloned().collect();
+    /// Snapshots that restores took and that none leads back to.
+    fn drop_unneeded(&mut self) -> Result<(), CheckpointError> {
+        let log = Log::load(&self.folder.dir)?;
+        let needed: Vec<&SnapshotId> = log.needed().collect();
         let mut unneeded = asides(&self.manager, "safety")?;
         unneeded.extend(asides(&self.manager, "edit")?);
-        unneeded.retain(|id| !needed.contains(id));
+        unneeded.retain(|id| !needed.contains(&id));
         if unneeded.is_empty() { Ok(()) } else { Ok(self.manager.drop_asides(&unneeded)?) }
     }
 
     /// Complete a restore whose process was killed, and write it down.
     pub(super) fn finish_restore(&mut self) -> Result<Option<Completed>, CheckpointError> {
-        let Some(mut restore) = Restore::under_way(&self.folder)? else { return Ok(None) };
-        if Restores::load(&self.folder)?.0.iter().any(|known| known.id == restore.id) {
-            return Restore::over(&self.folder).map(|()| None);
+        if !self.restores().is_cut_off::<Details>()? {
+            return Ok(None);
         }
-        let recovered = self.manager.recover()?;
-        let kept = recovered.as_ref().map(|restored| restored.outcome.skipped.clone()).unwrap_or_default();
-        let record = self.record()?;
-        let fresh = record.snapshots.iter().skip(restore.recorded).map(Recorded::snapshot);
-        // Its own is the first: there may be another one, of the merges that follow it.
-        restore.safety = fresh.into_iter().find(is_safety).or(recovered.map(|restored| restored.safety));
-        // Killed before it had captured anything, it came to nothing.
-        let Some(safety) = restore.safety.clone() else {
-            return Restore::over(&self.folder).map(|()| None);
+        let Some((Some(mut under), mut done)) = self.restores().recover::<Details>()? else {
+            return Ok(None);
         };
-        let now = self.manager.look_now_as(&safety)?;
-        let changes = self.manager.changes_until(&safety, &now)?;
-        drop(now);
-        let counts = !changes.is_empty();
-        let completed = Completed {
+        // What it changed before it was killed, too.
+        if let Some(safety) = under.restore.safety().cloned() {
+            let now = self.manager.look_now_as(&safety)?;
+            done.changes = self.manager.changes_until(&safety, &now)?.into();
+        }
+        self.complete(&mut under, &mut done)?;
+        let Some(details) = under.restore.details else { return Ok(None) };
+        Ok(Some(Completed {
             project: self.workdir().to_owned(),
-            checkpoint: restore.checkpoint.id.clone(),
-            changed: changes.len(),
-            kept,
-        };
-        self.write_restore(restore, &changes.into(), counts, true)?;
-        Ok(Some(completed))
+            checkpoint: details.checkpoint.id,
+            changed: done.changes.len(),
+            kept: done.kept,
+        }))
     }
-}
-
-fn is_safety(id: &SnapshotId) -> bool {
-    matches!(id, SnapshotId::Safety(name) if name.starts_with("safety-"))
-}
-
-fn is_edit(id: &SnapshotId) -> bool {
-    matches!(id, SnapshotId::Safety(name) if name.starts_with("edit-"))
 }

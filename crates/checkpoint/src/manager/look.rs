@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_history::git_of;
 use nono_snapshot::{Protection, SnapshotId};
 
 use super::open::{Bounds, Open};
 use super::{CheckpointManager, Compared, Target};
 use crate::error::CheckpointError;
 use crate::history::{Checkpoint, CheckpointId, History, Stats};
-use crate::marks::{Marks, asides, git_of};
+use crate::marks::{Marks, asides};
 use crate::project::{self, Project};
 use crate::stats;
 

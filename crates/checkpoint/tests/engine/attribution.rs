@@ -1,5 +1,7 @@
 //! The agent's changes go back, a person's stay.
 
+use std::path::PathBuf;
+
 use nono_checkpoint::{Choice, Conflicts};
 
 use crate::common::{World, kept, origin, taken, text};
@@ -22,7 +24,7 @@ fn what_somebody_changed_after_the_agent_is_kept() {
     world.write("both", "my edit of both");
     world.write("my new file", "x");
     let plan = world.manager().plan(&world.tree, &text("1"), &Choice::default()).unwrap();
-    assert!(!plan.unattributed);
+    assert!(!plan.cannot_tell_conflicts);
     let outcome = world.restore("1");
     assert_eq!(world.read("agents"), "1");
     assert_eq!(world.read("mine"), "my edit");
@@ -89,7 +91,7 @@ fn a_call_that_never_ended_claims_nothing() {
     // The agent is killed in the middle of its work.
     world.write("a", "half");
     let plan = world.manager().plan(&world.tree, &text("1"), &Choice::default()).unwrap();
-    assert!(plan.unattributed);
+    assert!(plan.cannot_tell_conflicts);
     assert!(world.restore("1").kept.is_empty());
     assert_eq!(world.read("a"), "1");
     // The next turn of the same conversation puts that in order: what happened until then was the agent's.
@@ -164,17 +166,17 @@ fn both_sides_of_a_text_are_merged() {
     world.write("binary", b"\0c");
     let merge = with(Conflicts::Merge { markers: false });
     let plan = world.manager().plan(&world.tree, &text("1"), &merge).unwrap();
-    assert_eq!(plan.merges, [world.path("text")]);
+    assert_eq!(merged(&plan.written_merges()), [world.path("text")]);
     let outcome = world.restore_with("1", &merge);
     assert_eq!(world.read("text"), lines("a", "person"));
-    assert_eq!(outcome.merged, [world.path("text")]);
+    assert_eq!(merged(&outcome.written_merges()), [world.path("text")]);
     assert_eq!(kept(&outcome), [world.path("binary"), world.path("clash")]);
     assert_eq!(plan.kept, outcome.kept);
     // Taken back as one.
     let undone = world.manager().undo(&world.tree).unwrap();
     assert_eq!(world.read("text"), lines("agent", "person"), "{undone:?}");
     let outcome = world.restore_with("1", &with(Conflicts::Merge { markers: true }));
-    assert_eq!(outcome.merged, [world.path("clash"), world.path("text")]);
+    assert_eq!(merged(&outcome.written_merges()), [world.path("clash"), world.path("text")]);
     let marked = world.read("clash");
     assert!(marked.contains("<<<<<<< now\nperson\n") && marked.contains(">>>>>>> checkpoint "), "{marked}");
 }
@@ -239,4 +241,8 @@ fn an_undo_that_keeps_something_can_be_said_again() {
     std::fs::write(world.path("a"), "1").unwrap();
     world.manager().undo(&world.tree).unwrap();
     assert_eq!(world.read("a"), "2");
+}
+
+fn merged(merges: &[&nono_history::Merge]) -> Vec<PathBuf> {
+    merges.iter().map(|merge| merge.path.clone()).collect()
 }

@@ -23,7 +23,7 @@ fn taken_listed_compared_restored_undone() {
     assert_eq!(compared.manager.diff(&compared.from, &compared.to).unwrap(), compared.changes);
     compared.close().unwrap();
     let plan = world.manager().plan(&world.tree, &text("2"), &Choice::default()).unwrap();
-    assert_eq!((plan.changes.len(), plan.unattributed), (2, true));
+    assert_eq!((plan.changes.len(), plan.cannot_tell_conflicts), (2, true));
     let outcome = world.restore(first.id.short());
     assert_eq!((world.read("a").as_str(), world.exists("new")), ("one\n", false));
     assert_eq!(outcome.changes.len(), 2);

@@ -226,9 +226,10 @@ pub(crate) struct UndoArgs {
     /// Only these files or directories
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<OsString>,
-    /// Back to before this session: its id, the beginning of one, its name, or `last`; the newest one in this directory that
-    /// was not undone if none is given
-    #[arg(long, value_name = "ID")]
+    /// Back to before this session, or to this checkpoint: its id, the beginning of one, its name, or `last`; or to this
+    /// time: `10:15`, `2h` ago, `2026-08-01 10:15`. Everything that began later here is undone, too; without it, the newest
+    /// that was not undone
+    #[arg(long, value_name = "TIME|ID")]
     pub(crate) to: Option<String>,
     #[command(flatten)]
     pub(crate) conflicts: ConflictArgs,

@@ -13,6 +13,7 @@ pub(crate) mod hook;
 mod hooks;
 mod learn;
 pub(crate) mod open_url;
+mod perform;
 mod profile;
 pub(crate) mod proxy;
 mod request;

@@ -1,80 +1,197 @@
-//! `nono undo` and `nono redo`: the short way back from what sessions did in this directory, and the way back from there.
+//! `nono undo` and `nono redo`: the short way back from what sessions and agents did in this directory, and the way back
+//! from there.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use nono::rollback::{Conflicts, RestoreChoice, RollbackError, SessionEntry};
+use nono::audit::moment;
+use nono::checkpoints::Choice;
+use nono::diagnostic::escape;
+use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
+use nono::undo::{Point, Points, Undoing};
 
-use super::rollback::{Place, Task, conflicts, perform, perform_if_needed, place, resolved};
-use crate::args::{RedoArgs, UndoArgs};
-use crate::failure::Failure;
+use super::checkpoints::{OfProject, Place as Projects};
+use super::perform::{Performed, Restoration, attempt, perform};
+use super::rollback::{OfSession, Place, Task, conflicts, place, resolved};
+use crate::age::ZONE;
+use crate::args::{ConsentArgs, RedoArgs, UndoArgs};
+use crate::failure::{Failure, NOT_DONE};
+use crate::message;
+
+/// Where both kinds of history are kept.
+struct Both {
+    sessions: Place,
+    projects: Projects,
+    dir: PathBuf,
+}
+
+/// What of each point is gone back to, and how.
+struct Wanted<'a> {
+    /// As they were typed.
+    typed: &'a [OsString],
+    /// Absolute.
+    paths: Vec<PathBuf>,
+    conflicts: Conflicts,
+    consent: ConsentArgs,
+}
 
 pub(crate) fn undo(args: &UndoArgs) -> Result<u8, Failure> {
-    let place = place()?;
-    let conflicts = conflicts(args.conflicts);
-    if let Some((entry, typed)) = named(args, &place, conflicts)? {
-        let session = place.catalogue.open(entry)?;
-        let choice = choice(&session, typed, &place, conflicts)?;
-        return perform(session, &Task::Restore(choice), args.consent);
-    }
-    let here = here(&place)?;
-    let paths: Vec<PathBuf> = args.paths.iter().map(|path| resolved(&place.cwd.join(path))).collect();
-    for entry in place.catalogue.to_undo_in(&here, &paths)? {
-        let session = place.catalogue.open(entry)?;
-        let choice = choice(&session, &args.paths, &place, conflicts)?;
-        // What somebody took back by hand is passed over.
-        if let Some(code) = perform_if_needed(session, &Task::Restore(choice), args.consent)? {
-            return Ok(code);
-        }
-    }
-    Err(RollbackError::AllUndone { dir: here }.into())
+    let mut both = both()?;
+    let paths: Vec<PathBuf> = args.paths.iter().map(|path| resolved(&both.sessions.cwd.join(path))).collect();
+    let mut wanted =
+        Wanted { typed: &args.paths, paths, conflicts: conflicts(args.conflicts), consent: args.consent };
+    let code = match both.named(args, &mut wanted)? {
+        Some(points) => both.go_through(points, &wanted)?,
+        None => both.go_to_the_next(&wanted)?,
+    };
+    super::checkpoints::say_completed(&both.projects.manager);
+    Ok(code)
 }
 
 pub(crate) fn redo(args: &RedoArgs) -> Result<u8, Failure> {
-    let place = place()?;
-    let entry = place.catalogue.last_restored_in(&here(&place)?)?;
-    perform(place.catalogue.open(entry)?, &Task::TakeBack(None), args.consent)
+    let mut both = both()?;
+    let nothing = || RollbackError::NoRestoresHere { dir: both.dir.clone() };
+    let last = both.undoing().last_restore()?.ok_or_else(nothing)?;
+    match last.point {
+        Point::Session { entry, .. } => {
+            let session = both.sessions.catalogue.open(*entry)?;
+            perform(OfSession { session, task: Task::TakeBack(None) }, args.consent)
+        }
+        Point::Checkpoint { project, .. } => {
+            perform(OfProject::take_back(&mut both.projects, project), args.consent)
+        }
+    }
 }
 
-/// The session that was named, and the paths in it.
-fn named<'a>(
-    args: &'a UndoArgs,
-    place: &Place,
-    conflicts: Conflicts,
-) -> Result<Option<(SessionEntry, &'a [OsString])>, Failure> {
-    if let Some(to) = &args.to {
-        return Ok(Some((place.catalogue.find(to)?, &args.paths)));
-    }
-    // A session can be named alone, too, as long as no file is called like it.
-    if let [only] = args.paths.as_slice()
-        && let Some(text) = only.to_str()
-        && place.cwd.join(only).symlink_metadata().is_err()
-        && let Ok(entry) = place.catalogue.find(text)
-    {
-        return Ok(Some((entry, &[])));
-    }
-    // What somebody else changed was kept the first time: that is still to be done.
-    if conflicts == Conflicts::Keep {
-        return Ok(None);
-    }
-    let kept = place.catalogue.last_kept_in(&here(place)?)?;
-    Ok(kept.map(|entry| (entry, args.paths.as_slice())))
+fn both() -> Result<Both, Failure> {
+    let sessions = place()?;
+    let projects = super::checkpoints::here()?;
+    let dir = sessions.cwd.canonicalize().map_err(|error| Failure::nowhere(&error))?;
+    Ok(Both { sessions, projects, dir })
 }
 
-fn choice(
-    session: &nono::rollback::RollbackSession,
-    typed: &[OsString],
-    place: &Place,
-    conflicts: Conflicts,
-) -> Result<RestoreChoice, Failure> {
-    let everything = RestoreChoice { conflicts, ..RestoreChoice::everything() };
-    if typed.is_empty() {
-        return Ok(everything);
+impl Both {
+    fn undoing(&self) -> Undoing<'_> {
+        let Both { sessions, projects, dir } = self;
+        Undoing { catalogue: &sessions.catalogue, checkpoints: &projects.manager, dir }
     }
-    let paths = session.resolve_paths(&everything.snapshot, typed, &place.cwd)?;
-    Ok(RestoreChoice { paths, ..everything })
+
+    /// The points to go back through, if somebody said to which.
+    fn named(&self, args: &UndoArgs, wanted: &mut Wanted<'_>) -> Result<Option<Points>, Failure> {
+        let undoing = self.undoing();
+        if let Some(to) = &args.to {
+            if let Some(points) = undoing.until(to, &wanted.paths)? {
+                return Ok(Some(points));
+            }
+            let now = nono::snapshot::time::now_ms();
+            let Some(at) = moment(to, now, ZONE) else { return Err(no_such(to)) };
+            let points = undoing.since(at / 1000, &wanted.paths)?;
+            if points.list.is_empty() {
+                let what = format!("nothing in {} began at {} or later", self.dir.display(), escape(to));
+                return Err(Failure::refused(what).hint("`nono status` shows what can be undone here"));
+            }
+            return Ok(Some(points));
+        }
+        // A session can be named alone, too, as long as no file is called like it.
+        if let [only] = args.paths.as_slice()
+            && let Some(text) = only.to_str()
+            && self.sessions.cwd.join(only).symlink_metadata().is_err()
+            && self.sessions.catalogue.find(text).is_ok()
+        {
+            (wanted.typed, wanted.paths) = (&[], Vec::new());
+            return Ok(undoing.until(text, &[])?);
+        }
+        // What others changed was kept the first time: that is still to be done.
+        if wanted.conflicts == Conflicts::Keep {
+            return Ok(None);
+        }
+        let kept = undoing.last_restore()?.filter(|last| last.kept);
+        Ok(kept.map(|last| Points { list: vec![last.point], problem: None }))
+    }
+
+    /// Go back to the newest point that makes a difference. What was taken back by hand is passed over.
+    fn go_to_the_next(&mut self, wanted: &Wanted<'_>) -> Result<u8, Failure> {
+        let Points { list, problem } = self.undoing().points(&wanted.paths)?;
+        warn(problem.map(Failure::from).as_ref());
+        for point in list {
+            match self.go_to(point, wanted, true)? {
+                Performed::Nothing => {}
+                Performed::Declined => return Ok(NOT_DONE),
+                Performed::Done(code) => return Ok(code),
+            }
+        }
+        Err(RollbackError::AllUndone { dir: self.dir.clone() }.into())
+    }
+
+    /// Go back to one point after the other. What is kept on the way is kept.
+    fn go_through(&mut self, points: Points, wanted: &Wanted<'_>) -> Result<u8, Failure> {
+        let Points { list, problem } = points;
+        warn(problem.map(Failure::from).as_ref());
+        let (mut code, several) = (0, list.len() > 1);
+        for point in list {
+            match self.go_to(point, wanted, several)? {
+                Performed::Nothing => {}
+                Performed::Declined => return Ok(NOT_DONE),
+                Performed::Done(one) => code = code.max(one),
+            }
+        }
+        Ok(code)
+    }
+
+    /// `passes`: say nothing where there is nothing to do.
+    fn go_to(&mut self, point: Point, wanted: &Wanted<'_>, passes: bool) -> Result<Performed, Failure> {
+        match point {
+            Point::Session { entry, snapshot } => {
+                let session = self.sessions.catalogue.open(*entry)?;
+                let everything =
+                    RestoreChoice { snapshot, conflicts: wanted.conflicts, ..RestoreChoice::everything() };
+                let Some(choice) = in_session(&session, everything, wanted, &self.sessions.cwd, passes)?
+                else {
+                    return Ok(Performed::Nothing);
+                };
+                attempted(OfSession { session, task: Task::Restore(choice) }, wanted.consent, passes)
+            }
+            Point::Checkpoint { project, checkpoint } => {
+                let paths = wanted.paths.clone();
+                let choice = Choice { paths, conflicts: wanted.conflicts, ..Choice::default() };
+                let task = OfProject::restore(&mut self.projects, project, *checkpoint, choice).within_undo();
+                attempted(task, wanted.consent, passes)
+            }
+        }
+    }
 }
 
-fn here(place: &Place) -> Result<PathBuf, Failure> {
-    place.cwd.canonicalize().map_err(|error| Failure::nowhere(&error))
+fn attempted(task: impl Restoration, consent: ConsentArgs, passes: bool) -> Result<Performed, Failure> {
+    if passes { attempt(task, consent) } else { perform(task, consent).map(Performed::Done) }
+}
+
+/// What was typed, in a session. None: it does not have that, and is passed over.
+fn in_session(
+    session: &RollbackSession,
+    everything: RestoreChoice,
+    wanted: &Wanted<'_>,
+    cwd: &Path,
+    passes: bool,
+) -> Result<Option<RestoreChoice>, Failure> {
+    if wanted.typed.is_empty() {
+        return Ok(Some(everything));
+    }
+    match session.resolve_paths(&everything.snapshot, wanted.typed, cwd) {
+        Ok(paths) => Ok(Some(RestoreChoice { paths, ..everything })),
+        Err(RollbackError::NoSuchPath { .. }) if passes => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Checkpoints that cannot be read stand in nobody's way, and are named.
+fn warn(problem: Option<&Failure>) {
+    if let Some(problem) = problem {
+        message::line(&format!("warning: checkpoints are left out: {}", problem.sentence()));
+    }
+}
+
+fn no_such(to: &str) -> Failure {
+    let what = format!("{} is no session, no checkpoint here, and no time", escape(to));
+    Failure::new(what)
+        .hint("`nono status` shows what can be undone here; a time is 10:15, 2h or 2026-08-01 10:15")
 }

@@ -34,6 +34,42 @@ fn what_the_agent_did_goes_back_and_nothing_else() {
 }
 
 #[test]
+fn what_a_person_changed_between_calls_stays_when_the_session_is_undone() {
+    let world = world();
+    world.file("other/signal/here", "", 0o644);
+    let script = "prompt; before $PWD/src/a; echo two > src/a; after $PWD/src/a; touch ../other/signal/ready; \
+                  while ! test -e ../other/signal/go; do sleep 0.05; done; \
+                  before $PWD/src/b; echo b > src/b; after $PWD/src/b";
+    let signal = world.path("other/signal");
+    let flags =
+        [USUAL, &["--rollback", "--no-rollback-prompt", "--allow", signal.to_str().unwrap()]].concat();
+    let ran = std::thread::scope(|scope| {
+        let running = scope.spawn(|| agent(&world, &flags, script));
+        while !signal.join("ready").exists() && !running.is_finished() {
+            std::thread::yield_now();
+        }
+        world.file("work/mine", "a person's\n", 0o644);
+        world.file("work/Makefile", "a person's\n", 0o644);
+        world.file("other/signal/go", "", 0o644);
+        running.join().unwrap()
+    });
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let undone = nono(&world, &["undo", "--yes"]);
+    assert_eq!(undone.code, 1, "something was kept: {}", undone.err);
+    assert!(undone.err.contains("Makefile") && !undone.err.contains("may be yours"), "{}", undone.err);
+    assert_eq!(read(&world, "work/src/a"), "one\n", "{}", undone.err);
+    assert!(!world.path("work/src/b").exists(), "{}", undone.err);
+    for mine in ["work/mine", "work/Makefile"] {
+        assert_eq!(read(&world, mine), "a person's\n", "{}", undone.err);
+    }
+    // By force all of it goes back, and comes back.
+    assert_eq!(nono(&world, &["undo", "--yes", "--force"]).code, 0);
+    assert_eq!((read(&world, "work/Makefile").as_str(), world.path("work/mine").exists()), ("all:\n", false));
+    assert_eq!(nono(&world, &["redo", "--yes"]).code, 0);
+    assert_eq!(read(&world, "work/mine"), "a person's\n");
+}
+
+#[test]
 fn the_command_is_protected_without_any_hook() {
     let world = world();
     assert_eq!(agent(&world, USUAL, "rm -r src; rm Makefile").code, 0);

@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attack;
+mod both;
 mod bounds;
 mod budget;
 mod edits;

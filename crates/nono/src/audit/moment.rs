@@ -4,14 +4,24 @@ use nono_sys::time::seconds;
 
 /// Milliseconds since 1970 of `2026-08-01`, `2026-08-01T10:15`, `2026-08-01 10:15:00` in the person's zone, of
 /// `2026-08-01T10:15:00Z` and `2026-08-01 10:15:00 +02:00` in that one, or of so long before `now_ms`: `90s`, `30m`, `2h`,
-/// `3d`, `1w`. None for anything else. `zone`: seconds that the person's clock is ahead of UTC at a moment.
+/// `3d`, `1w`; `10:15` is the last time that the clock said so. None for anything else. `zone`: seconds that the person's clock is ahead of UTC at a moment.
 pub fn moment(text: &str, now_ms: u64, zone: impl Fn(u64) -> i64) -> Option<u64> {
     let text = text.trim();
-    let at = absolute(text, zone).and_then(|seconds| seconds.checked_mul(1000));
-    at.or_else(|| ago(text, now_ms))
+    let at = absolute(text, &zone).or_else(|| clock(text, now_ms / 1000, &zone));
+    at.and_then(|seconds| seconds.checked_mul(1000)).or_else(|| ago(text, now_ms))
 }
 
-fn absolute(text: &str, zone: impl Fn(u64) -> i64) -> Option<u64> {
+/// The last time that the person's clock said this.
+fn clock(text: &str, now: u64, zone: impl Fn(u64) -> i64) -> Option<u64> {
+    const DAY: u64 = 86_400;
+    let time = matches!(text.len(), 5 | 8).then(|| as_utc(&format!("1970-01-01 {text}")))??;
+    let today = now.saturating_add_signed(zone(now)) / DAY * DAY + time;
+    // Clocks may have changed since.
+    let place = |local: u64| local.saturating_add_signed(-zone(local.saturating_add_signed(-zone(now))));
+    Some(place(today)).filter(|at| *at <= now).or_else(|| Some(place(today.checked_sub(DAY)?)))
+}
+
+fn absolute(text: &str, zone: &impl Fn(u64) -> i64) -> Option<u64> {
     if let Some(moment) = text.strip_suffix('Z') {
         return as_utc(moment);
     }
@@ -87,6 +97,18 @@ mod tests {
         ] {
             assert_eq!(moment(text, now, |_| 0), Some(found), "{text}");
         }
+        // It is 01:46:40 there on the 13th day.
+        let noon = 12 * 86_400_000 + 6_400_000;
+        for (text, found) in [
+            ("01:46", noon - 40_000),
+            ("01:46:40", noon),
+            ("01:47", noon + 20_000 - 86_400_000),
+            ("00:00", noon - 6_400_000),
+        ] {
+            assert_eq!(moment(text, noon, |_| 0), Some(found), "{text}");
+        }
+        assert_eq!(moment("03:46", noon, |_| 7200), Some(noon - 40_000));
+        assert_eq!(moment("20:46", noon, |_| -18_000), Some(noon - 40_000));
         let summer = |at: u64| if at < 1_000_000 { 3600 } else { 7200 };
         for (text, found) in [
             ("1970-01-02", 82_800_000),
@@ -106,6 +128,9 @@ mod tests {
             "-2h",
             "2 h",
             "2y",
+            "24:00",
+            "1:5",
+            "10:60",
             "yesterday",
             "2026-13-01",
             "\u{e9}",

@@ -6,7 +6,8 @@ use nono_checkpoint::forget::Purged;
 use nono_checkpoint::legacy::Legacy;
 use nono_checkpoint::unprotected::Unprotected;
 use nono_checkpoint::verify::{Lost, Verified};
-use nono_checkpoint::{Checkpoint, Ensured, Origin, Outcome, Plan, ProjectStatus, Pruned, Status};
+use nono_checkpoint::{Checkpoint, Ensured, Origin, ProjectStatus, Pruned, Status};
+use nono_history::{Done, Plan as RestorePlan};
 use serde_json::{Value, json};
 
 use super::differences::{Difference, Differences};
@@ -140,40 +141,45 @@ pub fn status(status: &Status) -> Value {
     })
 }
 
-/// What a restore would do.
-pub fn plan(plan: &Plan) -> Value {
+/// What a restore of a project would do.
+pub fn plan(project: &Path, turns_undone: &[String], not_covered: u64, plan: &RestorePlan) -> Value {
     json!({
         "dry_run": true,
-        "project": path(&plan.project),
-        "turns_undone": plan.turns_undone,
+        "project": path(project),
+        "turns_undone": turns_undone,
         "files": plan.changes.iter().map(|change| path(&change.path)).collect::<Vec<_>>(),
         "counts": counts(&plan.changes),
         "changes": plan.changes,
         "kept": kept(&plan.kept),
-        "merged": plan.merges.iter().map(|merged| path(merged)).collect::<Vec<_>>(),
-        "unattributed": plan.unattributed,
+        "merged": plan.written_merges().iter().map(|merge| path(&merge.path)).collect::<Vec<_>>(),
+        "unattributed": plan.cannot_tell_conflicts,
         "left_alone": plan.repositories.iter().map(|git| path(git)).collect::<Vec<_>>(),
-        "not_covered": plan.not_covered,
+        "not_covered": not_covered,
         "lost": plan.lost,
     })
 }
 
 /// What it did: the note that tells a program, or a model, what is gone.
-pub fn outcome(done: &Outcome) -> Value {
+pub fn outcome(
+    project: &Path,
+    checkpoint: Option<&Checkpoint>,
+    turns_undone: &[String],
+    done: &Done,
+) -> Value {
     json!({
-        "checkpoint": done.checkpoint.id,
-        "project": path(&done.project),
-        "turns_undone": done.turns_undone,
+        "checkpoint": checkpoint.map(|checkpoint| &checkpoint.id),
+        "project": path(project),
+        "turns_undone": turns_undone,
         "files": done.changes.iter().map(|change| path(&change.path)).collect::<Vec<_>>(),
-        "merged": done.merged.iter().map(|merged| path(merged)).collect::<Vec<_>>(),
+        "merged": done.written_merges().iter().map(|merge| path(&merge.path)).collect::<Vec<_>>(),
         "kept": kept(&done.kept),
         "lost": done.lost,
         "failed": failed(&done.failed),
         "interrupted": done.interrupted,
-        "unattributed": done.unattributed,
+        "unattributed": done.cannot_tell_conflicts,
         "left_alone": done.repositories.iter().map(|git| path(git)).collect::<Vec<_>>(),
-        "not_covered": done.checkpoint.left_out,
-        "undo": Some(&done.undo).filter(|undo| !undo.is_empty()),
+        "not_covered": checkpoint.map_or(0, |checkpoint| checkpoint.left_out),
+        "undo": done.undo,
     })
 }
 

@@ -21,12 +21,12 @@ pub use nono_checkpoint::verify::{Lost, Verified};
 pub use nono_checkpoint::{
     Checkpoint, CheckpointError, CheckpointId, CheckpointManager, Choice, Config, Conflicts, Ensured, Host,
     Origin, Outcome, Plan, Project, ProjectHash, ProjectStatus, Pruned, Retention, Root, Skip, Stats, Status,
-    Target, manager, origin, project, remote, trigger, turns,
+    Target, Undoable, manager, origin, project, remote, trigger, turns,
 };
 
 pub use differences::{Difference, Differences, changes_of, differences};
 pub use paths::{PathError, chosen};
-pub use recorded::{RECORDED_AS, Recorded, restore, undo};
+pub use recorded::{RECORDED_AS, restore, undo};
 pub use settings::SettingsError;
 
 use crate::rollback::ChangeSet;

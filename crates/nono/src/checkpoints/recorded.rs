@@ -13,14 +13,6 @@ use crate::audit::{Author, RestoreLog};
 /// What stands in the log of a restore where the id of a session would.
 pub const RECORDED_AS: &str = "checkpoints";
 
-/// A restore, and whether it is on record.
-#[derive(Debug)]
-pub struct Recorded {
-    pub outcome: Outcome,
-    /// Why it is not in the audit log.
-    pub unrecorded: Option<String>,
-}
-
 /// Restore, and have it on record as this one's.
 pub fn restore(
     manager: &mut CheckpointManager,
@@ -28,7 +20,7 @@ pub fn restore(
     dir: &Path,
     target: &Target,
     choice: &Choice,
-) -> Result<Recorded, CheckpointError> {
+) -> Result<Outcome, CheckpointError> {
     let asked = match target {
         Target::Text(text) => text.clone(),
         Target::Id(id) => id.to_string(),
@@ -42,7 +34,7 @@ pub fn undo(
     manager: &mut CheckpointManager,
     author: &Author,
     dir: &Path,
-) -> Result<Recorded, CheckpointError> {
+) -> Result<Outcome, CheckpointError> {
     recorded(manager, author, dir, "undo", &[], |manager| manager.undo(dir))
 }
 
@@ -54,15 +46,16 @@ fn recorded(
     asked: &str,
     paths: &[PathBuf],
     work: impl FnOnce(&mut CheckpointManager) -> Result<Outcome, CheckpointError>,
-) -> Result<Recorded, CheckpointError> {
+) -> Result<Outcome, CheckpointError> {
     let state_dir = manager.host().state_dir.clone();
     // It begins before anything is changed: one that is killed leaves a beginning without an end.
     let log = RestoreLog::begin(&state_dir, author, &[dir.to_owned()]);
     let outcome = work(manager);
     let written = log.and_then(|log| log.end(event(asked, paths, &outcome)));
     // Of one that failed, the failure is what has to be known.
-    let outcome = outcome?;
-    Ok(Recorded { outcome, unrecorded: written.err().map(|error| error.to_string()) })
+    let mut outcome = outcome?;
+    outcome.done.unrecorded = written.err().map(|error| error.to_string());
+    Ok(outcome)
 }
 
 fn event(asked: &str, paths: &[PathBuf], outcome: &Result<Outcome, CheckpointError>) -> Event {
@@ -72,7 +65,7 @@ fn event(asked: &str, paths: &[PathBuf], outcome: &Result<Outcome, CheckpointErr
         session_id: RECORDED_AS.to_owned(),
         snapshot: outcome.as_ref().map_or_else(|_| asked.to_owned(), |done| done.checkpoint.id.to_string()),
         paths: paths.to_vec(),
-        restored: count(|done| done.changes.len() + done.merged.len()),
+        restored: count(|done| done.changes.len() + done.written_merges().len()),
         kept: count(|done| done.kept.len()),
         failed: outcome.as_ref().map_or(1, |done| done.failed.len() as u64),
         outcome: match outcome {
@@ -84,10 +77,10 @@ fn event(asked: &str, paths: &[PathBuf], outcome: &Result<Outcome, CheckpointErr
 
 /// In a sentence.
 fn said(done: &Outcome) -> String {
-    let restored = done.changes.len() + done.merged.len();
+    let restored = done.changes.len() + done.written_merges().len();
     let text = format!("restored {restored}, kept {}, failed {}", done.kept.len(), done.failed.len());
-    match done.undo.as_str() {
-        "" => text,
-        _ => format!("{text}; `nono checkpoints undo` takes it back"),
+    match done.undo {
+        None => text,
+        Some(_) => format!("{text}; `nono checkpoints undo` takes it back"),
     }
 }

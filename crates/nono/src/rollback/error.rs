@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use nono_history::HistoryError;
 use nono_snapshot::session::SessionError;
 use nono_snapshot::{SnapshotError, SnapshotId};
 use nono_sys::errno;
@@ -66,6 +67,23 @@ fn megabytes(bytes: u64) -> String {
 impl From<SessionError> for RollbackError {
     fn from(error: SessionError) -> RollbackError {
         RollbackError::Snapshot(error.into())
+    }
+}
+
+impl From<HistoryError> for RollbackError {
+    fn from(error: HistoryError) -> RollbackError {
+        match error {
+            HistoryError::Io { path, source } => RollbackError::Io { path, source },
+            HistoryError::Damaged { path, what } => RollbackError::Damaged { path, what },
+            HistoryError::Format { path, format } => {
+                RollbackError::Settings { path, what: format!("its format {format} is not known") }
+            }
+            HistoryError::NothingToUndo => RollbackError::NoRestores,
+            HistoryError::NoSuchRestore { id: undo } => RollbackError::NoSuchRestore { undo },
+            HistoryError::UndoneAlready { id: undo } => RollbackError::UndoneAlready { undo },
+            HistoryError::PartOfRepository { path, git } => RollbackError::PartOfRepository { path, git },
+            HistoryError::Snapshot(error) => RollbackError::Snapshot(error),
+        }
     }
 }
 

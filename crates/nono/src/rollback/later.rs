@@ -11,18 +11,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use serde::Serialize;
-
 use table::{If, TABLE};
 
-/// Why a changed file will execute later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Later {
-    /// A short word for the mark: `git hook`, `editor task`, `package script`.
-    pub what: &'static str,
-    /// When it runs: "git runs it at every commit".
-    pub why: &'static str,
-}
+pub use nono_history::Later;
 
 /// Whether the file at `path` (below one of `roots`) runs later. `mode`: of the new version. `new_content` gives the bytes
 /// of the new version where the rule has to look inside (git config keys that run commands); what it cannot give is marked.

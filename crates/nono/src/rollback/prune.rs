@@ -13,6 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nono_history::{JOURNAL, lock};
 use nono_snapshot::store::Store;
 use nono_snapshot::time::seconds;
 use nono_snapshot::{SnapshotError, gc};
@@ -21,8 +22,8 @@ use nono_sys::fs as sys;
 use super::catalogue::{Catalogue, SessionEntry, Status};
 use super::error::RollbackError;
 use super::estimate::Estimate;
+use super::folder;
 use super::live::{Live, is_live};
-use super::{folder, history, restore};
 
 /// In `rollbacks/`: held by the one who prunes, and shared by those who begin a session.
 pub(super) const LOCK: &str = ".lock";
@@ -194,8 +195,8 @@ impl Catalogue {
 
     fn set_aside(&self, entry: &SessionEntry) -> Result<Option<PathBuf>, RollbackError> {
         let dir = &entry.dir;
-        let locks = [try_lock(&dir.join("lock"))?, try_lock(&dir.join(history::LOCK))?];
-        let cut_off = dir.join(restore::JOURNAL).symlink_metadata().is_ok();
+        let locks = [try_lock(&dir.join("lock"))?, try_lock(&dir.join(lock::FILE))?];
+        let cut_off = dir.join(JOURNAL).symlink_metadata().is_ok();
         if locks.contains(&Tried::Busy) || cut_off || is_live(dir) || folder::is_pinned(dir) {
             return Ok(None);
         }

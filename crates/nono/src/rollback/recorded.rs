@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 
 use nono_audit::event::Restore as Event;
+use nono_history::Restore;
 use nono_snapshot::SnapshotId;
 use nono_sys::time::now_ms;
 
 use super::catalogue::{Catalogue, RollbackSession};
 use super::error::RollbackError;
-use super::history::{History, Restore};
-use super::restore::{Done, RestoreChoice};
+use super::restore::{Done, Log, RestoreChoice};
 use crate::audit::{Author, RestoreLog};
 
 /// What is put back.
@@ -30,7 +30,7 @@ impl Subject {
 
     pub(super) fn event(self, outcome: &Result<Done, RollbackError>) -> Event {
         let said = match outcome {
-            Ok(done) => done.outcome(),
+            Ok(done) => sentence(done),
             Err(error) => format!("not restored: {error}"),
         };
         let but = if self.except > 0 { format!("all but {} paths: ", self.except) } else { String::new() };
@@ -60,16 +60,14 @@ impl Catalogue {
     }
 }
 
-impl Done {
-    /// In a sentence.
-    pub(crate) fn outcome(&self) -> String {
-        let Done { changes, kept, failed, undo, .. } = self;
-        let text = format!("restored {}, kept {}, failed {}", changes.len(), kept.len(), failed.len());
-        let text = if self.interrupted { text + ", interrupted" } else { text };
-        match undo {
-            Some(undo) => format!("{text}; `nono rollback undo {undo}` takes it back"),
-            None => text,
-        }
+/// A result in a sentence.
+pub(crate) fn sentence(done: &Done) -> String {
+    let Done { changes, kept, failed, undo, .. } = done;
+    let text = format!("restored {}, kept {}, failed {}", changes.len(), kept.len(), failed.len());
+    let text = if done.interrupted { text + ", interrupted" } else { text };
+    match undo {
+        Some(undo) => format!("{text}; `nono rollback undo {undo}` takes it back"),
+        None => text,
     }
 }
 
@@ -85,21 +83,15 @@ impl RollbackSession {
     }
 
     /// A restore that is taken back, or was cut off: what it was about.
-    pub(super) fn subject(&self, restore: Option<&Restore>) -> Subject {
-        let scopes = restore.into_iter().flat_map(|restore| {
-            let pending = restore.pending.iter().map(|pending| &pending.scope);
-            restore.steps.iter().map(|step| &step.scope).chain(pending)
-        });
-        let mut paths: Vec<PathBuf> = scopes.flat_map(|scope| scope.paths.clone()).collect();
-        paths.sort();
-        paths.dedup();
+    pub(super) fn subject(&self, restore: Option<&Restore<()>>) -> Subject {
+        let paths = restore.map(Restore::paths).unwrap_or_default();
         let snapshot = restore.map_or(SnapshotId::Number(0), |restore| restore.target.clone());
         Subject { session_id: self.entry.id.clone(), snapshot, paths, except: 0 }
     }
 
     /// Of a restore that was cut off.
     pub(super) fn cut_off(&self) -> Result<Subject, RollbackError> {
-        let restore = History::load(&self.entry.dir)?.take_cut_off();
+        let restore = Log::load(&self.entry.dir)?.take_cut_off();
         Ok(self.subject(restore.as_ref()))
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use nono_history::lock::Lock;
 use nono_snapshot::session::Session;
 use nono_snapshot::store::Store;
 use nono_snapshot::{SessionMetadata, SnapshotError, repair};
@@ -10,8 +11,8 @@ use nono_snapshot::{SessionMetadata, SnapshotError, repair};
 use super::catalogue::Catalogue;
 use super::error::RollbackError;
 use super::folder::{self, METADATA};
-use super::history::{self, History};
 use super::live::is_live;
+use super::restore::Log;
 
 pub use nono_snapshot::{LostSnapshot, Repaired as RepairedStore, RepairedRecord};
 
@@ -78,10 +79,10 @@ fn mend_files(place: &Path, dry_run: bool, files: &mut Vec<PathBuf>) -> Result<(
         }
         files.push(path);
     }
-    if let Some(path) = History::damage(&dir) {
+    if let Some(path) = Log::damage(&dir) {
         if !dry_run {
-            let _lock = history::Lock::take(&dir)?;
-            History::load_or_begin(&dir)?;
+            let _lock = Lock::take(&dir)?;
+            Log::load_or_begin(&dir)?;
         }
         files.push(path);
     }

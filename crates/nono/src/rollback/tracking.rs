@@ -16,8 +16,8 @@ use std::time::Duration;
 use nono_policy::profile::RollbackSection;
 use nono_snapshot::node::Reason;
 use nono_snapshot::{
-    CaptureOptions, Coverage, Example, Gaps, Limits, Lost, ManagerOptions, Manifest, Next, Observer,
-    SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
+    CaptureOptions, ChangedByOthers, Coverage, Example, Gaps, Limits, Lost, ManagerOptions, Manifest, Next,
+    Observer, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
 };
 
 use nono_sys::{errno, process};
@@ -273,6 +273,14 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
+    /// Remember what others changed meanwhile, of what is tracked.
+    pub(crate) fn with_others(mut self, others: Option<Vec<ChangedByOthers>>) -> Ending {
+        let roots = &self.metadata.tracked_paths;
+        let tracked = |other: &ChangedByOthers| roots.iter().any(|root| other.path.starts_with(root));
+        self.metadata.others = others.map(|others| others.into_iter().filter(tracked).collect());
+        self
+    }
+
     /// The last snapshot, the record, and the bounds. The record is complete before the session stops to be live: from
     /// then on others may restore or prune it.
     pub(crate) fn finish(

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_history::{JOURNAL, lock};
+
 use super::catalogue::{Catalogue, SessionEntry, Status, overlap};
 use super::error::RollbackError;
-use super::history;
 use super::recorder::Recorder;
 
 impl Catalogue {
@@ -23,7 +24,7 @@ impl Catalogue {
     /// Nobody else restores there now. `own`: the session of the one who asks.
     pub(super) fn refuse_restoring(&self, roots: &[PathBuf], own: &Path) -> Result<(), RollbackError> {
         for (entry, root) in self.around(roots)?.into_iter().filter(|(entry, _)| entry.dir != own) {
-            if history::is_locked(&entry.dir)? {
+            if lock::is_locked(&entry.dir)? {
                 return Err(RollbackError::Restoring { id: entry.id, root });
             }
         }
@@ -33,8 +34,7 @@ impl Catalogue {
     /// No restore was cut off there that somebody else has to complete: what is captured now would be half of it.
     pub(super) fn refuse_cut_off(&self, roots: &[PathBuf], own: &Path) -> Result<(), RollbackError> {
         let others = self.around(roots)?.into_iter().filter(|(entry, _)| entry.dir != own);
-        let mut cut_off =
-            others.filter(|(entry, _)| entry.dir.join(super::restore::JOURNAL).symlink_metadata().is_ok());
+        let mut cut_off = others.filter(|(entry, _)| entry.dir.join(JOURNAL).symlink_metadata().is_ok());
         match cut_off.next() {
             Some((entry, root)) => Err(RollbackError::Restoring { id: entry.id, root }),
             None => Ok(()),
@@ -51,10 +51,10 @@ impl Catalogue {
         for (entry, root) in self.around(roots)?.into_iter().filter(|(entry, _)| entry.status != Status::Live)
         {
             let id = entry.id.clone();
-            if history::is_locked(&entry.dir)? {
+            if lock::is_locked(&entry.dir)? {
                 return Err(RollbackError::Restoring { id, root });
             }
-            if entry.dir.join(super::restore::JOURNAL).symlink_metadata().is_ok() {
+            if entry.dir.join(JOURNAL).symlink_metadata().is_ok() {
                 let mut session = self.open(entry)?;
                 let subject = session.cut_off()?;
                 if let Some(done) = session.recover()? {

@@ -11,6 +11,7 @@ use nono_supervisor::mediate::{Mediate, Restored, Snapshots};
 use nono_supervisor::stage::Stage;
 use nono_supervisor::urls::UrlOpener;
 
+use crate::rollback::recorded::sentence;
 use crate::rollback::running::Live;
 
 /// Whether somebody is asked, and who.
@@ -98,7 +99,7 @@ impl Snapshots for Running {
             changed: done.changes.len() as u64,
             kept: done.kept.len() as u64,
             failed: done.failed.len() as u64,
-            outcome: done.outcome(),
+            outcome: sentence(&done),
         })
     }
 }

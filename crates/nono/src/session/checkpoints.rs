@@ -14,6 +14,7 @@ use nono_audit::event::{Checkpoint as Event, Restore};
 use nono_checkpoint::project::Why;
 use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Skip};
 use nono_policy::{AccessMode, CapabilitySource, QueryResult, ResolvedPolicy, is_within, query_path};
+use nono_snapshot::ChangedByOthers;
 use nono_supervisor::approval::ApprovalBackend;
 use nono_supervisor::mediate::History;
 use nono_sys::time::now_ms;
@@ -105,6 +106,8 @@ pub struct CheckpointsReport {
     pub unprotected: Vec<(PathBuf, String)>,
     /// Why old ones were not removed.
     pub problems: Vec<String>,
+    /// Paths that others changed between the calls of the agent; none where no hooks told of calls.
+    pub others: Option<Vec<ChangedByOthers>>,
 }
 
 /// Checkpoints are being taken.
@@ -300,6 +303,13 @@ impl Protecting {
         for project in self.projects() {
             let left = manager.agent_stopped(&project, &self.origin());
             report.problems.extend(left.err().map(|error| error.to_string()));
+        }
+        let hooked = self.hooked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for project in hooked {
+            match manager.others(&project) {
+                Ok(others) => report.others.get_or_insert_default().extend(others),
+                Err(error) => report.problems.push(error.to_string()),
+            }
         }
         // Where nothing was ever taken there is nothing to free.
         if self.host.state_dir.join("projects").is_dir() {

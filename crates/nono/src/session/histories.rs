@@ -302,8 +302,9 @@ impl Inside {
             self.with_manager(&project, |manager| {
                 let done = checkpoints::restore(manager, &author, &project, &target, &choice)
                     .map_err(|error| error.to_string())?;
-                self.protecting.restored(recorded(&project, &choice, &done.outcome));
-                let mut value = shapes::outcome(&done.outcome);
+                self.protecting.restored(recorded(&project, &choice, &done));
+                let Outcome { project, checkpoint, turns_undone, done } = done;
+                let mut value = shapes::outcome(&project, Some(&checkpoint), &turns_undone, &done);
                 value["unrecorded"] = json!(done.unrecorded);
                 Ok(value)
             })
@@ -334,7 +335,7 @@ fn planned(
 }
 
 fn recorded(project: &Path, choice: &Choice, done: &Outcome) -> Restore {
-    let changed = done.changes.len() + done.merged.len();
+    let changed = done.changes.len() + done.written_merges().len();
     Restore {
         time_ms: now_ms(),
         session_id: project.to_string_lossy().into_owned(),

@@ -98,7 +98,8 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     let rollback = tracked.map(|(watching, ending)| {
         let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
         let last = Arc::new(Capturing::last(signals.clone(), observer.clone()));
-        ending.finish(watching, ended, last, observer.wants_list())
+        let others = checkpoints.as_ref().and_then(|report| report.others.clone());
+        ending.with_others(others).finish(watching, ended, last, observer.wants_list())
     });
     let audit = trail.map(|trail| trail.report());
     let outcome = outcome?;

@@ -51,6 +51,7 @@ pub(super) fn failed(error: &Failed) -> PyErr {
         Failed::TooManyFiles { project, .. } => about("too_many_files", error, project),
         Failed::BadName { .. } => Raise::new("bad_name", error).value_error(),
         Failed::NothingToUndo { project } => about("nothing_to_undo", error, project),
+        Failed::Restores(_) => raise("nothing_to_undo", error),
         Failed::NotAllowed { path } => about("not_allowed", error, path),
         Failed::Snapshot(error) => engine(error),
     }

@@ -1,6 +1,7 @@
 //! What a restore would do, and what it did.
 
-use nono::checkpoints::{Completed, Note, Outcome, Plan, Recorded, json as shapes};
+use nono::checkpoints::{Completed, Note, Outcome, Plan, json as shapes};
+use nono::rollback::Merge;
 use nono::shapes::{kept as kept_shape, path as path_shape};
 use nono::snapshot::restore::Skipped;
 use pyo3::prelude::*;
@@ -52,14 +53,14 @@ pub(super) struct CheckpointPlan {
 impl From<Plan> for CheckpointPlan {
     fn from(plan: Plan) -> CheckpointPlan {
         CheckpointPlan {
-            shape: shapes::plan(&plan),
+            shape: shapes::plan(&plan.project, &plan.turns_undone, plan.not_covered, &plan),
             changes: plan.changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
             kept: kept(&plan.kept),
             lost: plan.lost.iter().map(|lost| (Place(lost.path.clone()), lost.to_string())).collect(),
-            merged: places(&plan.merges),
-            turns_undone: plan.turns_undone,
-            unattributed: plan.unattributed,
+            merged: merged(&plan.written_merges()),
+            unattributed: plan.cannot_tell_conflicts,
             left_alone: places(&plan.repositories),
+            turns_undone: plan.turns_undone,
             not_covered: plan.not_covered,
             project: Place(plan.project),
         }
@@ -129,27 +130,31 @@ pub(super) struct RestoreOutcome {
     shape: Value,
 }
 
-impl From<Recorded> for RestoreOutcome {
-    fn from(Recorded { outcome, unrecorded }: Recorded) -> RestoreOutcome {
-        let shape = shapes::outcome(&outcome);
-        let Outcome { project, checkpoint, changes, failed, undo, .. } = outcome;
+impl From<Outcome> for RestoreOutcome {
+    fn from(outcome: Outcome) -> RestoreOutcome {
+        let Outcome { project, checkpoint, turns_undone, done } = outcome;
+        let shape = shapes::outcome(&project, Some(&checkpoint), &turns_undone, &done);
         RestoreOutcome {
             shape,
             project: Place(project),
             not_covered: checkpoint.left_out,
             checkpoint: checkpoint.into(),
-            done: changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
-            kept: kept(&outcome.kept),
-            failed: failed.into_iter().map(|(path, error)| (Place(path), error)).collect(),
-            lost: outcome.lost.iter().map(|lost| (Place(lost.path.clone()), lost.to_string())).collect(),
-            merged: places(&outcome.merged),
-            turns_undone: outcome.turns_undone,
-            unattributed: outcome.unattributed,
-            left_alone: places(&outcome.repositories),
-            undo: Some(undo).filter(|undo| !undo.is_empty()),
-            unrecorded,
+            turns_undone,
+            kept: kept(&done.kept),
+            lost: done.lost.iter().map(|lost| (Place(lost.path.clone()), lost.to_string())).collect(),
+            merged: merged(&done.written_merges()),
+            unattributed: done.cannot_tell_conflicts,
+            left_alone: places(&done.repositories),
+            done: done.changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
+            failed: done.failed.into_iter().map(|(path, error)| (Place(path), error)).collect(),
+            undo: done.undo,
+            unrecorded: done.unrecorded,
         }
     }
+}
+
+fn merged(merges: &[&Merge]) -> Vec<Place> {
+    merges.iter().map(|merge| Place(merge.path.clone())).collect()
 }
 
 #[pymethods]

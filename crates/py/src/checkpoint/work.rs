@@ -161,7 +161,7 @@ pub(super) fn undo(manager: &mut CheckpointManager, dir: &Path) -> PyResult<Rest
     let author = author(dir, "undo");
     let mut done = told(checkpoints::undo(manager, &author, dir))?;
     // The way back from an undo is the restore itself.
-    done.outcome.undo.clear();
+    done.done.undo = None;
     complete(done)
 }
 
@@ -171,8 +171,8 @@ fn author(dir: &Path, what: &str) -> Author {
 }
 
 /// One that was ended halfway is raised as what ended it.
-fn complete(done: checkpoints::Recorded) -> PyResult<RestoreOutcome> {
-    if done.outcome.interrupted {
+fn complete(done: checkpoints::Outcome) -> PyResult<RestoreOutcome> {
+    if done.interrupted {
         return Err(error::raise("interrupted", "the next call on this project completes the restore"));
     }
     Ok(done.into())

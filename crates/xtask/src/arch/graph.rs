@@ -12,13 +12,14 @@ const LAYERS: &[(&str, u32)] = &[
     ("nono-policy", 1),
     ("nono-snapshot", 1),
     ("nono-audit", 1),
-    ("nono-checkpoint", 2),
+    ("nono-history", 2),
+    ("nono-checkpoint", 3),
     ("nono-sandbox", 2),
     ("nono-proxy", 2),
-    ("nono-supervisor", 3),
-    ("nono", 4),
-    ("nono-cli", 5),
-    ("nono-py", 5),
+    ("nono-supervisor", 4),
+    ("nono", 5),
+    ("nono-cli", 6),
+    ("nono-py", 6),
 ];
 
 /// Crates that are tools for the project: they may use anything, and nothing may use them.

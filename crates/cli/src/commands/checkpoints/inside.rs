@@ -11,9 +11,9 @@ use nono::diagnostic::escape;
 use nono::request::{self, RequestError};
 use serde_json::Value;
 
-use super::restore::conflicts;
 use super::text;
 use crate::args::{CheckpointListArgs, CheckpointRestoreArgs, CheckpointsCommand, CreateArgs, DiffArgs};
+use crate::commands::rollback::conflicts;
 use crate::commands::rollback::some;
 use crate::failure::{Failure, NOT_DONE};
 use crate::host::request_socket;

@@ -19,6 +19,8 @@ use nono::audit::Author;
 use nono::checkpoints::{CheckpointManager, Host, settings};
 use nono::session::SessionError;
 
+pub(super) use restore::OfProject;
+
 use super::rollback::some;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, ProjectArg};
 use crate::failure::Failure;
@@ -33,13 +35,23 @@ pub(crate) fn checkpoints(args: CheckpointsArgs) -> Result<u8, Failure> {
     }
     let mut place = place(host.context)?;
     let code = perform(command, &mut place);
-    for done in place.manager.take_completed() {
+    say_completed(&place.manager);
+    code
+}
+
+/// Name the restores that were cut off and that the manager completed on the way.
+pub(super) fn say_completed(manager: &CheckpointManager) {
+    for done in manager.take_completed() {
         message::line(&text::completed(&done));
     }
-    for told in place.manager.take_completed_others() {
+    for told in manager.take_completed_others() {
         message::line(&told);
     }
-    code
+}
+
+/// The checkpoints of this directory, for commands that are about sessions, too.
+pub(super) fn here() -> Result<Place, Failure> {
+    place(host(None)?.context)
 }
 
 fn perform(command: CheckpointsCommand, place: &mut Place) -> Result<u8, Failure> {
@@ -63,8 +75,8 @@ fn perform(command: CheckpointsCommand, place: &mut Place) -> Result<u8, Failure
 }
 
 /// Where checkpoints are kept, and from where they are asked for.
-struct Place {
-    manager: CheckpointManager,
+pub(super) struct Place {
+    pub(super) manager: CheckpointManager,
     cwd: PathBuf,
     author: Author,
 }

@@ -1,65 +1,240 @@
-//! `nono checkpoints restore` and `undo`: the plan shown and agreed to, then done, then told.
+//! `nono checkpoints restore` and `undo`: a restore of a project, as the command line performs it.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use nono::checkpoints::{self, Choice, Conflicts, Plan, Recorded, Target, json};
+use nono::checkpoints::{self, Checkpoint, Choice, Outcome, Plan as ProjectPlan, Target, json};
 use nono::diagnostic::shown;
+use nono::rollback::{Done, Plan};
+use nono::snapshot::restore::{Skipped, Why};
+use serde_json::Value;
 
 use super::{Place, text};
-use crate::args::{CheckpointRestoreArgs, CheckpointUndoArgs, ConflictArgs, ConsentArgs};
-use crate::commands::rollback::text::{self as words, Below, Length};
-use crate::commands::{consent, upkeep};
-use crate::failure::{Failure, NOT_DONE};
-use crate::message;
-use crate::progress::watched;
+use crate::age::ago;
+use crate::args::{CheckpointRestoreArgs, CheckpointUndoArgs};
+use crate::commands::perform::{Restoration, perform};
+use crate::commands::rollback::conflicts;
+use crate::commands::rollback::text::{self as words, Below};
+use crate::failure::Failure;
+use crate::progress::{Worked, watched};
 
 const UNDO: &str = "nono checkpoints undo";
 
 pub(super) fn restore(args: CheckpointRestoreArgs, place: &mut Place) -> Result<u8, Failure> {
-    let asks = consent::asks(args.consent, consent::DO)?;
     let dir = place.dir(&args.project);
     let (target, typed) = what(args.turn, args.checkpoint, args.paths)?;
     // From here on it is this one, whatever is taken meanwhile.
     let checkpoint = place.manager.find(&dir, &target)?;
     let paths = chosen(place, &dir, &target, &typed, args.glob)?;
     let choice = Choice { paths, with_git: args.with_git, conflicts: conflicts(args.conflicts) };
-    let plan =
-        watched(&mut place.manager, "looking at the tree", |manager| manager.plan(&dir, &target, &choice))?;
-    if let Some(signal) = plan.signal {
-        return Err(Failure::interrupted(signal));
-    }
-    let plan = plan.value;
-    let title = format!("back to checkpoint {}:", text::summary(&checkpoint));
-    if let Some(code) = agreed(&title, &plan, args.consent, asks)? {
-        return Ok(code);
-    }
-    let target = Target::Id(checkpoint.id);
-    let author = place.author.clone();
-    let done = watched(&mut place.manager, "restoring", |manager| {
-        checkpoints::restore(manager, &author, &dir, &target, &choice)
-    })?;
-    report(&done.value, args.consent)
+    perform(OfProject::restore(place, dir, checkpoint, choice), args.consent)
 }
 
 pub(super) fn take_back(args: &CheckpointUndoArgs, place: &mut Place) -> Result<u8, Failure> {
-    let asks = consent::asks(args.consent, consent::DO)?;
     let dir = place.dir(&args.project);
-    let plan = watched(&mut place.manager, "looking at the tree", |manager| manager.plan_undo(&dir))?;
-    if let Some(signal) = plan.signal {
-        return Err(Failure::interrupted(signal));
+    perform(OfProject::take_back(place, dir), args.consent)
+}
+
+/// What can be done to a project's folder.
+enum Task {
+    Restore(Box<Checkpoint>, Choice),
+    TakeBack,
+}
+
+/// A project, and what is done with it.
+pub(crate) struct OfProject<'a> {
+    place: &'a mut Place,
+    dir: PathBuf,
+    task: Task,
+    /// What the plan said, and the outcome, beside what every restore has.
+    project: PathBuf,
+    turns_undone: Vec<String>,
+    not_covered: u64,
+    checkpoint: Option<Checkpoint>,
+    /// A part of `nono undo`, which is for people, and taken back by `nono redo`.
+    in_undo: bool,
+}
+
+impl<'a> OfProject<'a> {
+    pub(crate) fn restore(
+        place: &'a mut Place,
+        dir: PathBuf,
+        checkpoint: Checkpoint,
+        choice: Choice,
+    ) -> OfProject<'a> {
+        OfProject::new(place, dir, Task::Restore(Box::new(checkpoint), choice))
     }
-    let title = format!("take back the last restore of {}:", shown(&plan.value.project));
-    if let Some(code) = agreed(&title, &plan.value, args.consent, asks)? {
-        return Ok(code);
+
+    pub(crate) fn take_back(place: &'a mut Place, dir: PathBuf) -> OfProject<'a> {
+        OfProject::new(place, dir, Task::TakeBack)
     }
-    let author = place.author.clone();
-    let done = watched(&mut place.manager, "restoring", |manager| checkpoints::undo(manager, &author, &dir))?;
-    let mut done = done.value;
-    // The way back from an undo is the restore itself.
-    done.outcome.undo.clear();
-    report(&done, args.consent)
+
+    pub(crate) fn within_undo(self) -> OfProject<'a> {
+        OfProject { in_undo: true, ..self }
+    }
+
+    fn undo_command(&self) -> &'static str {
+        if self.in_undo { "nono redo" } else { UNDO }
+    }
+
+    fn new(place: &'a mut Place, dir: PathBuf, task: Task) -> OfProject<'a> {
+        let project = dir.clone();
+        OfProject {
+            place,
+            dir,
+            task,
+            project,
+            turns_undone: Vec::new(),
+            not_covered: 0,
+            checkpoint: None,
+            in_undo: false,
+        }
+    }
+
+    /// What is left alone, and nobody asked about.
+    fn left_alone(&self, repositories: &[PathBuf], lost: usize) -> Vec<String> {
+        let roots = self.roots();
+        let below = Below::new(&roots);
+        let mut lines: Vec<String> = repositories
+            .iter()
+            .map(|git| format!("{} differs and is left alone; --with-git restores it too", below.show(git)))
+            .collect();
+        let rest = usize::try_from(self.not_covered).unwrap_or(usize::MAX).saturating_sub(lost);
+        if rest > 0 {
+            let paths = words::some(rest, "path");
+            lines.push(format!("not covered by this checkpoint, and left as they are: {paths}"));
+        }
+        lines
+    }
+
+    /// `undo 2 turns: a, b`.
+    fn turns(&self, word: &str) -> Option<String> {
+        let names: Vec<String> = self.turns_undone.iter().map(|turn| text::cut(turn, 64)).collect();
+        (!names.is_empty())
+            .then(|| format!("{word} {}: {}", words::some(names.len(), "turn"), names.join(", ")))
+    }
+}
+
+impl Restoration for OfProject<'_> {
+    fn title(&self) -> String {
+        match &self.task {
+            Task::Restore(checkpoint, _) => {
+                let (id, taken) = (checkpoint.id.short(), ago(&checkpoint.time));
+                let reason = text::cut(&checkpoint.reason, 64);
+                format!("back to checkpoint {id} ({reason}, {taken}) in {}:", shown(&self.project))
+            }
+            Task::TakeBack => format!("take back the last restore of {}:", shown(&self.project)),
+        }
+    }
+
+    fn question(&self) -> &'static str {
+        match self.task {
+            Task::Restore(..) => "Restore this?",
+            Task::TakeBack => "Take the restore back?",
+        }
+    }
+
+    fn roots(&self) -> Vec<PathBuf> {
+        vec![self.project.clone()]
+    }
+
+    /// Whoever opens a project completes what was cut off in it.
+    fn complete_first(&mut self) -> Result<Option<u8>, Failure> {
+        Ok(None)
+    }
+
+    fn plan(&mut self) -> Result<Worked<Plan>, Failure> {
+        let (dir, task) = (&self.dir, &self.task);
+        let Worked { value, signal } =
+            watched(&mut self.place.manager, "looking at the tree", |manager| match task {
+                Task::Restore(checkpoint, choice) => {
+                    manager.plan(dir, &Target::Id(checkpoint.id.clone()), choice)
+                }
+                Task::TakeBack => manager.plan_undo(dir),
+            })?;
+        let ProjectPlan { project, restore, turns_undone, not_covered } = value;
+        (self.project, self.turns_undone, self.not_covered) = (project, turns_undone, not_covered);
+        Ok(Worked { value: restore, signal })
+    }
+
+    fn carry_out(&mut self) -> Result<Worked<Done>, Failure> {
+        let (dir, task, author) = (&self.dir, &self.task, self.place.author.clone());
+        let Worked { value, signal } = watched(&mut self.place.manager, "restoring", |manager| match task {
+            Task::Restore(checkpoint, choice) => {
+                checkpoints::restore(manager, &author, dir, &Target::Id(checkpoint.id.clone()), choice)
+            }
+            Task::TakeBack => checkpoints::undo(manager, &author, dir),
+        })?;
+        let Outcome { project, checkpoint, turns_undone, mut done } = value;
+        // The way back from an undo is the restore itself.
+        if matches!(self.task, Task::TakeBack) {
+            done.undo = None;
+        }
+        (self.project, self.turns_undone) = (project, turns_undone);
+        self.checkpoint = Some(checkpoint);
+        Ok(Worked { value: done, signal })
+    }
+
+    fn plan_json(&self, plan: &Plan) -> Value {
+        json::plan(&self.project, &self.turns_undone, self.not_covered, plan)
+    }
+
+    fn done_json(&self, done: &Done) -> Value {
+        let checkpoint = match (&self.task, &self.checkpoint) {
+            (Task::Restore(checkpoint, _), _) => Some(&**checkpoint),
+            (Task::TakeBack, known) => known.as_ref(),
+        };
+        json::outcome(&self.project, checkpoint, &self.turns_undone, done)
+    }
+
+    fn plan_notes(&self, plan: &Plan) -> Vec<String> {
+        let mut lines = Vec::new();
+        if plan.cannot_tell_conflicts && !plan.changes.is_empty() {
+            lines.push(cannot_tell(&plan.kept, "goes"));
+        }
+        lines.extend(self.turns("undo"));
+        lines.extend(self.left_alone(&plan.repositories, plan.lost.len()));
+        lines
+    }
+
+    fn done_notes(&self, done: &Done) -> Vec<String> {
+        let mut lines: Vec<String> = self.turns("undid").into_iter().collect();
+        // Where an agent took it, people expect their own changes to be told from its.
+        let by_agent =
+            matches!(&self.task, Task::Restore(checkpoint, _) if checkpoint.origin.agent.is_some());
+        if done.cannot_tell_conflicts && by_agent && !done.changes.is_empty() {
+            lines.push(cannot_tell(&done.kept, "went"));
+        }
+        lines.extend(self.left_alone(&done.repositories, done.lost.len()));
+        lines
+    }
+
+    fn answers_programs(&self) -> bool {
+        !self.in_undo
+    }
+
+    fn hint(&self, kept: &[Skipped]) -> Option<String> {
+        words::hint(kept, self.undo_command())
+    }
+
+    fn undo(&self, _id: &str) -> Option<String> {
+        Some(self.undo_command().to_owned())
+    }
+
+    fn completes(&self) -> &'static str {
+        "interrupted; the next command for this project completes it"
+    }
+}
+
+/// What is known to be a person's is kept; while an agent's call is under way, the rest cannot be told.
+fn cannot_tell(kept: &[Skipped], goes: &str) -> String {
+    if kept.iter().any(|kept| kept.why == Why::ChangedSince) {
+        format!(
+            "a call of the agent has not ended: whatever changed since it began {goes} back, whoever did it"
+        )
+    } else {
+        format!("nothing tells what people changed from what an agent did: all of it {goes} back")
+    }
 }
 
 /// With a turn, what would be a checkpoint is the first of the paths.
@@ -89,135 +264,4 @@ fn chosen(
     let chosen = checkpoints::chosen(&compared, typed, &place.cwd, glob);
     compared.close()?;
     Ok(chosen?)
-}
-
-pub(super) fn conflicts(args: ConflictArgs) -> Conflicts {
-    match args {
-        ConflictArgs { force: true, .. } => Conflicts::Force,
-        ConflictArgs { merge: true, conflict_markers, .. } => Conflicts::Merge { markers: conflict_markers },
-        _ => Conflicts::Keep,
-    }
-}
-
-/// Show the plan where it is asked for, and ask. An exit code where that is the end of it.
-fn agreed(title: &str, plan: &Plan, consent: ConsentArgs, asks: bool) -> Result<Option<u8>, Failure> {
-    if consent.dry_run {
-        if consent.json {
-            message::answer_json(&json::plan(plan))?;
-        } else {
-            message::answer(&plan_lines(title, plan, Length::All).join("\n"))?;
-        }
-        return Ok(Some(0));
-    }
-    if asks && has_work(plan) {
-        message::line(&plan_lines(title, plan, Length::Cut).join("\n"));
-        if !message::confirm("Restore this?") {
-            message::line("nothing was done");
-            return Ok(Some(NOT_DONE));
-        }
-    }
-    Ok(None)
-}
-
-fn has_work(plan: &Plan) -> bool {
-    !plan.changes.is_empty() || !plan.merges.is_empty()
-}
-
-fn plan_lines(title: &str, plan: &Plan, length: Length) -> Vec<String> {
-    let roots = [plan.project.clone()];
-    let below = Below::new(&roots);
-    let mut lines = vec![title.to_owned()];
-    if plan.changes.is_empty() {
-        lines.extend(plan.merges.is_empty().then(|| "there is nothing to restore".to_owned()));
-    } else {
-        lines.extend(words::would_change(&plan.changes, &below, length));
-    }
-    lines.extend(merges("merge with what somebody else changed", &plan.merges, &below, length));
-    lines.extend(words::kept(&plan.kept, &[], &below, length));
-    lines.extend(words::lost(&plan.lost, &below, length));
-    if plan.unattributed && !plan.changes.is_empty() {
-        lines
-            .push("nothing tells what people changed from what an agent did: all of it goes back".to_owned());
-    }
-    lines.extend(turns("undo", &plan.turns_undone));
-    lines.extend(left_alone(&plan.repositories, plan.not_covered, plan.lost.len(), &below));
-    lines.extend(words::hint(&plan.kept, UNDO));
-    lines
-}
-
-/// What a restore does not touch, and nobody asked about.
-fn left_alone(repositories: &[PathBuf], not_covered: u64, lost: usize, below: &Below<'_>) -> Vec<String> {
-    let mut lines: Vec<String> = repositories
-        .iter()
-        .map(|git| format!("{} differs and is left alone; --with-git restores it too", below.show(git)))
-        .collect();
-    let rest = usize::try_from(not_covered).unwrap_or(usize::MAX).saturating_sub(lost);
-    if rest > 0 {
-        let paths = words::some(rest, "path");
-        lines.push(format!("not covered by this checkpoint, and left as they are: {paths}"));
-    }
-    lines
-}
-
-fn merges(what: &str, paths: &[PathBuf], below: &Below<'_>, length: Length) -> Vec<String> {
-    if paths.is_empty() {
-        return Vec::new();
-    }
-    let mut lines = vec![format!("{what}: {}", words::some(paths.len(), "file"))];
-    lines.extend(words::cut(paths, length, |path| below.show(path)));
-    lines
-}
-
-/// `undoes turns a, b`.
-fn turns(word: &str, turns: &[String]) -> Option<String> {
-    let names: Vec<String> = turns.iter().map(|turn| text::cut(turn, 64)).collect();
-    (!turns.is_empty()).then(|| format!("{word} {}: {}", words::some(turns.len(), "turn"), names.join(", ")))
-}
-
-fn report(done: &Recorded, consent: ConsentArgs) -> Result<u8, Failure> {
-    upkeep::after_command();
-    let outcome = &done.outcome;
-    let roots = [outcome.project.clone()];
-    let below = Below::new(&roots);
-    let mut lines = Vec::new();
-    if !outcome.changes.is_empty() {
-        lines.push(words::did_change(&outcome.changes));
-        lines.extend(words::change_lines(&outcome.changes, &below, Length::Done));
-    }
-    lines.extend(merges("merged with what somebody else changed", &outcome.merged, &below, Length::Done));
-    if lines.is_empty() {
-        lines.push("there is nothing to restore".to_owned());
-    }
-    lines.extend(words::kept(&outcome.kept, &[], &below, Length::Done));
-    lines.extend(words::lost(&outcome.lost, &below, Length::Done));
-    lines.extend(words::failed(&outcome.failed, &below, Length::Done));
-    lines.extend(turns("undid", &outcome.turns_undone));
-    // Where an agent took it, people expect their own changes to be told from its.
-    if outcome.unattributed && outcome.checkpoint.origin.agent.is_some() && !outcome.changes.is_empty() {
-        lines
-            .push("nothing told what people changed from what the agent did: all of it went back".to_owned());
-    }
-    lines.extend(left_alone(&outcome.repositories, outcome.checkpoint.left_out, outcome.lost.len(), &below));
-    if consent.json {
-        message::answer_json(&json::outcome(outcome))?;
-    } else {
-        message::line(&lines.join("\n"));
-        if !io::stdout().is_terminal() {
-            message::answer(&json::outcome(outcome).to_string())?;
-        }
-        lines = words::hint(&outcome.kept, UNDO).into_iter().collect();
-        if !outcome.undo.is_empty() {
-            lines.push(format!("undo this with: {UNDO}"));
-        }
-        if !lines.is_empty() {
-            message::line(&lines.join("\n"));
-        }
-    }
-    if outcome.interrupted {
-        message::line("interrupted; the next command for this project completes it");
-    }
-    if let Some(why) = &done.unrecorded {
-        message::line(&message::unrecorded(why));
-    }
-    Ok(if outcome.is_whole() { 0 } else { NOT_DONE })
 }

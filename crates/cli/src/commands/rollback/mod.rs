@@ -16,7 +16,7 @@ use nono::rollback::{Catalogue, RollbackSession};
 use nono::session::SessionError;
 
 pub(super) use list::resolved;
-pub(super) use perform::{Task, perform, perform_if_needed};
+pub(super) use perform::{OfSession, Task};
 pub(super) use restore::conflicts;
 pub(super) use text::some;
 

@@ -4,8 +4,9 @@ use nono::diagnostic::escape;
 use nono::rollback::{Catalogue, Done, RollbackError, RollbackSession, SessionEntry, Status, json};
 use serde_json::Value;
 
-use super::perform::{report, verdict, warn_unrecorded};
+use super::perform::{OfSession, Task};
 use crate::args::RecoverArgs;
+use crate::commands::perform::{report, verdict, warn_unrecorded};
 use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
 use crate::progress::{Worked, attempt, watched};
@@ -58,27 +59,28 @@ fn complete(
     entry: SessionEntry,
     silent: bool,
 ) -> Result<(Recovered, Option<i32>), Failure> {
-    let mut session = match catalogue.open(entry) {
+    let session = match catalogue.open(entry) {
         Ok(session) => session,
         Err(error) => return Ok((Err(error), None)),
     };
-    let Worked { value, signal } = attempt(&mut session, DOING, RollbackSession::recover)?;
+    let mut of = OfSession { session, task: Task::TakeBack(None) };
+    let Worked { value, signal } = attempt(&mut of.session, DOING, RollbackSession::recover)?;
     if let (Ok(Some(done)), false) = (&value, silent) {
-        say(&session, done)?;
+        say(&of, done)?;
     }
     Ok((value, signal))
 }
 
-fn say(session: &RollbackSession, done: &Done) -> Result<(), Failure> {
-    message::line(&format!("completed a restore of session {} that was cut off:", session.entry().id));
-    report(session, done, false)
+fn say(of: &OfSession, done: &Done) -> Result<(), Failure> {
+    message::line(&format!("completed a restore of session {} that was cut off:", of.session.entry().id));
+    report(of, done, false)
 }
 
 /// Before anything else is done with a session's tree. An exit code where that was not to be completed.
-pub(super) fn first(session: &mut RollbackSession) -> Result<Option<u8>, Failure> {
-    let Worked { value, signal } = watched(session, DOING, RollbackSession::recover)?;
+pub(super) fn first(of: &mut OfSession) -> Result<Option<u8>, Failure> {
+    let Worked { value, signal } = watched(&mut of.session, DOING, RollbackSession::recover)?;
     if let Some(done) = &value {
-        say(session, done)?;
+        say(of, done)?;
     }
     Ok(signal.map(by_signal))
 }

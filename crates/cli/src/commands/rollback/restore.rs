@@ -2,8 +2,9 @@
 
 use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
 
-use super::{Place, Task, perform};
+use super::{OfSession, Place, Task};
 use crate::args::{ConflictArgs, RestoreArgs, TakeBackArgs};
+use crate::commands::perform::perform;
 use crate::failure::Failure;
 
 pub(super) fn restore(args: &RestoreArgs, place: &Place) -> Result<u8, Failure> {
@@ -16,7 +17,7 @@ pub(super) fn restore(args: &RestoreArgs, place: &Place) -> Result<u8, Failure> 
     };
     let conflicts = conflicts(args.conflicts);
     let choice = RestoreChoice { snapshot, paths, conflicts, ..RestoreChoice::everything() };
-    perform(session, &Task::Restore(choice), args.consent)
+    perform(OfSession { session, task: Task::Restore(choice) }, args.consent)
 }
 
 pub(crate) fn conflicts(args: ConflictArgs) -> Conflicts {
@@ -29,7 +30,7 @@ pub(crate) fn conflicts(args: ConflictArgs) -> Conflicts {
 
 pub(super) fn take_back(args: &TakeBackArgs, place: &Place) -> Result<u8, Failure> {
     let (session, undo) = restored(args.id.as_deref(), place)?;
-    perform(session, &Task::TakeBack(undo), args.consent)
+    perform(OfSession { session, task: Task::TakeBack(undo) }, args.consent)
 }
 
 /// The session that a restore was made with, and that restore's id if it was named: the session's, a point, a number.

@@ -47,7 +47,7 @@ pub(in crate::commands) fn some(number: usize, what: &str) -> String {
 }
 
 /// What would be done.
-pub(super) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
+pub(in crate::commands) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.changes.is_empty() {
         lines.extend(would_change(&plan.changes, below, length));
@@ -55,7 +55,7 @@ pub(super) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String
         lines.push(format!("set back times or links of {}", some(plan.steps, "path")));
     }
     let what = "merge with what somebody else changed";
-    lines.extend(merges(&written(&plan.merges, &plan.kept), below, length, what));
+    lines.extend(merges(&plan.written_merges(), below, length, what));
     lines.extend(kept(&plan.kept, &plan.merges, below, length));
     lines.extend(lost(&plan.lost, below, length));
     lines.extend(still_executes(&plan.still_executes, below));
@@ -65,34 +65,26 @@ pub(super) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String
 
 /// Whether times, or names of one file, are all that differs. Where something is kept, the times of the folders around
 /// it are somebody else's too.
-pub(super) fn only_times(plan: &Plan) -> bool {
+pub(in crate::commands) fn only_times(plan: &Plan) -> bool {
     plan.steps > 0 && plan.changes.is_empty() && plan.kept.is_empty()
 }
 
 /// What should be known about a plan, whether it is asked for or not.
-pub(super) fn notes(plan: &Plan) -> Vec<String> {
-    let unknown = "the session has no final snapshot: what somebody else changed after it cannot be told apart, and is \
-restored too";
-    let unknown = plan.cannot_tell_conflicts.then(|| unknown.to_owned());
-    unknown.into_iter().chain(plan.notes.iter().map(|note| escape(note))).collect()
-}
-
-/// Those that are written; one that does not merge is kept, unless markers are wanted.
-pub(super) fn written<'a>(merges: &'a [Merge], kept: &[Skipped]) -> Vec<&'a Merge> {
-    merges.iter().filter(|merge| !kept.iter().any(|one| one.path == merge.path)).collect()
+pub(in crate::commands) fn notes(plan: &Plan) -> Vec<String> {
+    plan.notes.iter().map(|note| escape(note)).collect()
 }
 
 /// What was done.
-pub(super) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
+pub(in crate::commands) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !done.changes.is_empty() {
         lines.push(did_change(&done.changes));
         lines.extend(change_lines(&done.changes, below, length));
-    } else if done.undo.is_some() && !done.interrupted && written(&done.merged, &done.kept).is_empty() {
+    } else if done.undo.is_some() && !done.interrupted && done.written_merges().is_empty() {
         lines.push("set back times or links".to_owned());
     }
     let what = "merged with what somebody else changed";
-    lines.extend(merges(&written(&done.merged, &done.kept), below, length, what));
+    lines.extend(merges(&done.written_merges(), below, length, what));
     lines.extend(kept(&done.kept, &done.merged, below, length));
     lines.extend(lost(&done.lost, below, length));
     lines.extend(still_executes(&done.still_executes, below));

@@ -10,7 +10,7 @@ use nono::rollback::{
     RollbackError, Segment, SnapshotInfo,
 };
 use nono::snapshot::diff::Version;
-use nono::snapshot::{Change, ChangeType, Changes, Coverage, SnapshotId};
+use nono::snapshot::{Change, ChangeType, Coverage, SnapshotId};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -177,31 +177,12 @@ impl Source for Fake {
             old: None,
             new: None,
         };
-        Ok(Plan {
-            steps: 0,
-            still_executes: Vec::new(),
-            lost: Vec::new(),
-            changes: choice.paths.iter().map(change).collect(),
-            kept: Vec::new(),
-            merges: Vec::new(),
-            cannot_tell_conflicts: false,
-            notes: Vec::new(),
-        })
+        Ok(Plan { changes: choice.paths.iter().map(change).collect(), ..Plan::default() })
     }
 
     fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
         self.asked.borrow_mut().restored.push(choice.clone());
-        Ok(Done {
-            still_executes: Vec::new(),
-            lost: Vec::new(),
-            undo: Some("undo-1".to_owned()),
-            changes: Changes::default(),
-            kept: Vec::new(),
-            merged: Vec::new(),
-            failed: Vec::new(),
-            interrupted: false,
-            unrecorded: None,
-        })
+        Ok(Done { undo: Some("undo-1".to_owned()), ..Done::default() })
     }
 }
 

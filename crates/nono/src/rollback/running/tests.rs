@@ -8,7 +8,9 @@ use nono_snapshot::Observer;
 use nono_snapshot::session::Session;
 
 use super::super::catalogue::{RollbackSession, Status};
-use super::super::history::{History, Lock};
+use nono_history::lock::Lock;
+
+use super::super::restore::Log;
 use super::super::tracking::{Ending, Plan, RollbackReport, RollbackRequest, Tracking};
 use super::super::watching::Watching;
 use super::*;
@@ -255,7 +257,7 @@ fn a_restore_while_it_runs_can_be_undone_later() {
     let done = run.live.restore(number, &[run.path("project/f"), run.path("file")]).unwrap();
     assert!(done.undo.is_some() && done.failed.is_empty() && done.kept.is_empty(), "{done:?}");
     assert_eq!(["project/f", "project/g", "file"].map(|name| run.read(name)), ["second", "wrong", "second"]);
-    assert_eq!(History::load(&run.dir()).unwrap().restores.len(), 1);
+    assert_eq!(Log::load(&run.dir()).unwrap().restores.len(), 1);
     let first = run.live.restore(0, &[run.path("file")]).unwrap();
     assert_eq!(run.read("file"), "before");
     run.live.restore(number, &[run.path("elsewhere")]).unwrap_err();

@@ -17,7 +17,7 @@ const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
 /// Whether both are whole indexes with the same entries.
-pub(super) fn same_entries(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn same_entries(a: &[u8], b: &[u8]) -> bool {
     ID_LENGTHS.into_iter().any(|id_len| compare(a, b, id_len) == Some(true))
 }
 

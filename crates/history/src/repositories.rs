@@ -11,32 +11,32 @@ use nono_snapshot::diff::{FileKind, Version};
 use nono_snapshot::restore::{Skipped, Why};
 use nono_snapshot::{Change, ContentHash, RestoreOptions, SnapshotId};
 
-use super::catalogue::RollbackSession;
-use super::error::RollbackError;
-use super::git_index;
-use super::history::Scope;
+use crate::error::HistoryError;
+use crate::git_index;
+use crate::log::Scope;
+use crate::restore::History;
 
 /// Larger indexes are not compared.
 const COMPARED: u64 = 128 << 20;
 
 /// What is restored after all.
 #[derive(Debug, Default)]
-pub(super) struct Unchanged {
+pub(crate) struct Unchanged {
     /// Each `.git`; where only some of what is in it was chosen, that.
-    pub(super) paths: Vec<PathBuf>,
-    pub(super) changes: Vec<Change>,
+    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) changes: Vec<Change>,
 }
 
-impl RollbackSession {
+impl History<'_> {
     /// Take those `.git`s out of the conflicts of a restore to `target` in which every path that it would change is what
     /// one of `bases` has there, or an index that says the same.
-    pub(super) fn take_unchanged(
+    pub(crate) fn take_unchanged(
         &mut self,
         target: &SnapshotId,
         scope: &Scope,
         bases: &[SnapshotId],
         skipped: &mut Vec<Skipped>,
-    ) -> Result<Unchanged, RollbackError> {
+    ) -> Result<Unchanged, HistoryError> {
         let conflicts = skipped.iter().filter(|skipped| skipped.why == Why::ChangedSince);
         let conflicts = conflicts.map(|skipped| &skipped.path);
         let mut repositories: Vec<PathBuf> =
@@ -69,7 +69,7 @@ impl RollbackSession {
         base: &SnapshotId,
         options: &RestoreOptions,
         paths: Vec<PathBuf>,
-    ) -> Result<Vec<PathBuf>, RollbackError> {
+    ) -> Result<Vec<PathBuf>, HistoryError> {
         let plan = self.manager.plan_restore(base, options)?;
         let changes = plan.changes().to_vec();
         let changes: HashMap<&Path, &Change> =
@@ -88,7 +88,7 @@ impl RollbackSession {
         Ok(others)
     }
 
-    fn is_same_index(&self, options: &RestoreOptions, change: &Change) -> Result<bool, RollbackError> {
+    fn is_same_index(&self, options: &RestoreOptions, change: &Change) -> Result<bool, HistoryError> {
         if !options.paths.iter().any(|repository| is_index(repository, &change.path)) {
             return Ok(false);
         }
@@ -101,8 +101,13 @@ impl RollbackSession {
 }
 
 /// The content of a regular file.
-pub(super) fn file(version: Option<&Version>) -> Option<ContentHash> {
+pub(crate) fn file(version: Option<&Version>) -> Option<ContentHash> {
     version.filter(|version| version.kind == FileKind::File).and_then(|version| version.hash)
+}
+
+/// The outermost `.git` that a path is, or is in.
+pub fn git_of(path: &Path) -> Option<&Path> {
+    path.ancestors().filter(|above| above.file_name().is_some_and(|name| name == ".git")).last()
 }
 
 /// Of the repository itself, of one of its worktrees, or of a submodule.

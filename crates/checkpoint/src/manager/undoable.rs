@@ -1,0 +1,96 @@
+//! Checkpoints that an undo goes back to, newest first: each undo goes one further.
+
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::session::Record;
+use nono_snapshot::{ChangedByOthers, SnapshotId};
+
+use super::CheckpointManager;
+use super::open::Bounds;
+use crate::error::CheckpointError;
+use crate::history::Checkpoint;
+use crate::marks::{Marks, Theirs};
+use crate::restores::{Log, Restore};
+
+/// What can be undone, and redone, in a project.
+#[derive(Debug)]
+pub struct Undoable {
+    pub project: PathBuf,
+    /// Those taken before an agent or a command worked that no restore went back beyond, newest first.
+    pub checkpoints: Vec<Checkpoint>,
+    /// The last restore that was not undone.
+    pub last: Option<LastRestore>,
+}
+
+/// A restore of a project.
+#[derive(Clone, Debug)]
+pub struct LastRestore {
+    /// Place among all restores of sessions and projects.
+    pub order: (Option<u64>, u64),
+    /// Something was kept: there is more to restore.
+    pub kept: bool,
+    /// What was gone back to.
+    pub checkpoint: Checkpoint,
+}
+
+impl CheckpointManager {
+    /// Paths that others changed between the calls of agents, with what the agent had left there.
+    pub fn others(&self, dir: &Path) -> Result<Vec<ChangedByOthers>, CheckpointError> {
+        let mut open = self.open(dir, Bounds::Settings)?;
+        let marks = Marks::load(&open.folder)?;
+        let mut theirs = Theirs::load(&open.folder)?;
+        if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
+            // Since the last call nobody asked.
+            let now = open.manager.look_now_as(mark)?;
+            for change in open.manager.changes_until(mark, &now)? {
+                theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
+            }
+        }
+        Ok(theirs.into_paths().into_iter().map(|(path, left)| ChangedByOthers { path, left }).collect())
+    }
+
+    /// What can be undone in a directory, or at these paths in it; none where it has no checkpoints.
+    pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>, CheckpointError> {
+        let open = match self.open(dir, Bounds::Settings) {
+            Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => return Ok(None),
+            other => other?,
+        };
+        let log = Log::load(&open.folder.dir)?;
+        let record = open.record()?;
+        let restores: Vec<Restore> = log
+            .restores
+            .iter()
+            .filter(|restore| restore.undoes.is_none() && !log.is_undone(&restore.id))
+            .filter(|restore| covers(restore, paths))
+            .cloned()
+            .collect();
+        let by_somebody = |line: &&Checkpoint| line.origin.agent.is_some() || line.origin.run.is_some();
+        let is_ahead = |line: &&Checkpoint| !restores.iter().any(|restore| is_behind(line, restore, &record));
+        let lines = open.history.checkpoints.iter().rev();
+        let last = log.last_to_undo().and_then(|restore| {
+            let checkpoint = restore.details.as_ref()?.checkpoint.clone();
+            Some(LastRestore { order: (restore.sequence, restore.at), kept: restore.kept, checkpoint })
+        });
+        Ok(Some(Undoable {
+            project: open.workdir().to_owned(),
+            checkpoints: lines.filter(by_somebody).filter(is_ahead).cloned().collect(),
+            last,
+        }))
+    }
+}
+
+/// Whether a restore was about all of these paths, or about everything.
+fn covers(restore: &Restore, paths: &[PathBuf]) -> bool {
+    let Some(scope) = restore.steps.first().map(|step| &step.scope) else { return false };
+    let holds = |path: &PathBuf| scope.paths.iter().any(|above| path.starts_with(above));
+    scope.paths.is_empty() || !paths.is_empty() && paths.iter().all(holds)
+}
+
+/// Whether a restore went back to this checkpoint or an earlier one, after it was taken: going to it now would lead forward.
+fn is_behind(line: &Checkpoint, restore: &Restore, record: &Record) -> bool {
+    let SnapshotId::Number(target) = restore.target else { return false };
+    let place = |id: &SnapshotId| record.snapshots.iter().position(|recorded| recorded.snapshot() == *id);
+    let safety = restore.safety().and_then(place);
+    let taken = place(&line.snapshot_id());
+    line.snapshot >= target && safety.zip(taken).is_some_and(|(safety, taken)| taken < safety)
+}

@@ -1,0 +1,194 @@
+//! One change to the user's tree, from the plan to the report: shown, agreed to, done. For sessions and checkpoints alike.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use nono::rollback::{Done, Plan};
+use nono::snapshot::restore::Skipped;
+use serde_json::Value;
+
+use super::rollback::text::{self, Below, Length};
+use super::{consent, upkeep};
+use crate::args::ConsentArgs;
+use crate::failure::{Failure, NOT_DONE, by_signal};
+use crate::message;
+use crate::progress::Worked;
+
+/// A restore, or the undo of one, of a session or a project.
+pub(crate) trait Restoration {
+    /// What it goes back to, of whom, and where.
+    fn title(&self) -> String;
+    fn question(&self) -> &'static str;
+    fn roots(&self) -> Vec<PathBuf>;
+    /// Complete a restore that was cut off. An exit code where that is the end of it.
+    fn complete_first(&mut self) -> Result<Option<u8>, Failure>;
+    fn plan(&mut self) -> Result<Worked<Plan>, Failure>;
+    fn carry_out(&mut self) -> Result<Worked<Done>, Failure>;
+    fn plan_json(&self, plan: &Plan) -> Value;
+    fn done_json(&self, done: &Done) -> Value;
+    /// What else has to be known about a plan.
+    fn plan_notes(&self, plan: &Plan) -> Vec<String>;
+    /// What else has to be known about what was done.
+    fn done_notes(&self, done: &Done) -> Vec<String>;
+    /// Whether JSON goes to a stdout that is no terminal, unasked: a model reads it.
+    fn answers_programs(&self) -> bool;
+    /// How to restore what is kept, too, where there is a way.
+    fn hint(&self, kept: &[Skipped]) -> Option<String>;
+    /// Command that takes it back.
+    fn undo(&self, id: &str) -> Option<String>;
+    /// What to do about one that was interrupted.
+    fn completes(&self) -> &'static str;
+}
+
+/// What came of a restoration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Performed {
+    /// There was nothing to do.
+    Nothing,
+    /// Nobody agreed.
+    Declined,
+    /// It was done, or shown; with the exit code.
+    Done(u8),
+}
+
+/// Plan, ask, do, report. 0: all of it was done; 1: something was kept or failed, or nobody agreed.
+pub(crate) fn perform(task: impl Restoration, consent: ConsentArgs) -> Result<u8, Failure> {
+    Ok(match perform_unless(task, consent, |_| false)? {
+        Performed::Nothing => 0,
+        Performed::Declined => NOT_DONE,
+        Performed::Done(code) => code,
+    })
+}
+
+/// The same for a task that may have been done in another way: nothing is said or done if there is nothing to do.
+pub(crate) fn attempt(task: impl Restoration, consent: ConsentArgs) -> Result<Performed, Failure> {
+    let is_done = |plan: &Plan| !has_work(plan) && plan.kept.is_empty() && plan.lost.is_empty();
+    perform_unless(task, consent, is_done)
+}
+
+fn perform_unless(
+    mut task: impl Restoration,
+    consent: ConsentArgs,
+    is_done: impl Fn(&Plan) -> bool,
+) -> Result<Performed, Failure> {
+    let asks = consent::asks(consent, consent::DO)?;
+    if let Some(code) = task.complete_first()? {
+        return Ok(Performed::Done(code));
+    }
+    let plan = task.plan()?;
+    if let Some(signal) = plan.signal {
+        return Err(Failure::interrupted(signal));
+    }
+    let plan = plan.value;
+    if is_done(&plan) {
+        return Ok(Performed::Nothing);
+    }
+    if consent.dry_run {
+        show_plan(&task, &plan, consent.json)?;
+        return Ok(Performed::Done(0));
+    }
+    if asks && has_work(&plan) {
+        message::line(&plan_lines(&task, &plan, Length::Cut).join("\n"));
+        if !message::confirm(task.question()) {
+            message::line("nothing was done");
+            return Ok(Performed::Declined);
+        }
+    }
+    if !asks {
+        if has_work(&plan) && !consent.json {
+            message::line(&task.title());
+        }
+        for note in text::notes(&plan) {
+            message::line(&note);
+        }
+    }
+    let done = if has_work(&plan) {
+        // A restore makes its own; two of a million files need not be in memory at once.
+        drop(plan);
+        task.carry_out()?
+    } else {
+        Worked { value: nothing(plan), signal: None }
+    };
+    report(&task, &done.value, consent.json)?;
+    let hint = task.hint(&done.value.kept).filter(|_| !consent.json);
+    // The session is free before another process looks at it.
+    drop(task);
+    upkeep::after_command();
+    if let Some(hint) = hint {
+        message::line(&hint);
+    }
+    match done.signal {
+        Some(signal) if done.value.interrupted => Ok(Performed::Done(by_signal(signal))),
+        _ => Ok(Performed::Done(verdict(&done.value))),
+    }
+}
+
+fn has_work(plan: &Plan) -> bool {
+    text::only_times(plan) || !plan.changes.is_empty() || !plan.written_merges().is_empty()
+}
+
+/// The outcome of a plan that changes nothing.
+fn nothing(plan: Plan) -> Done {
+    let Plan { kept, merges: merged, lost, still_executes, repositories, cannot_tell_conflicts, .. } = plan;
+    Done { kept, merged, lost, still_executes, repositories, cannot_tell_conflicts, ..Done::default() }
+}
+
+pub(super) fn verdict(done: &Done) -> u8 {
+    if done.is_whole() { 0 } else { NOT_DONE }
+}
+
+fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -> Vec<String> {
+    let roots = task.roots();
+    let mut lines = vec![task.title()];
+    if !has_work(plan) {
+        lines.push("there is nothing to restore".to_owned());
+    }
+    lines.extend(text::plan(plan, &Below::new(&roots), length));
+    lines.extend(task.plan_notes(plan));
+    lines.extend(task.hint(&plan.kept));
+    lines
+}
+
+/// What a dry run was asked for.
+fn show_plan(task: &impl Restoration, plan: &Plan, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        message::answer_json(&task.plan_json(plan))?;
+    } else {
+        message::answer(&plan_lines(task, plan, Length::All).join("\n"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn report(task: &impl Restoration, done: &Done, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        message::answer_json(&task.done_json(done))?;
+    } else {
+        let roots = task.roots();
+        let mut lines = text::done(done, &Below::new(&roots), Length::Done);
+        if done.changes.is_empty() && done.undo.is_none() && !done.interrupted {
+            lines.insert(0, "there is nothing to restore".to_owned());
+        }
+        lines.extend(task.done_notes(done));
+        if !lines.is_empty() {
+            message::line(&lines.join("\n"));
+        }
+        if task.answers_programs() && !io::stdout().is_terminal() {
+            message::answer(&task.done_json(done).to_string())?;
+        }
+    }
+    if done.interrupted {
+        message::line(task.completes());
+    }
+    warn_unrecorded(done);
+    if let Some(undo) = done.undo.as_deref().and_then(|id| task.undo(id)) {
+        message::line(&format!("undo this with: {undo}"));
+    }
+    Ok(())
+}
+
+/// What is not on record has to be known, whoever asked for JSON.
+pub(super) fn warn_unrecorded(done: &Done) {
+    if let Some(why) = &done.unrecorded {
+        message::line(&message::unrecorded(why));
+    }
+}

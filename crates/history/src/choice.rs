@@ -1,0 +1,128 @@
+//! What to restore, and the owner's rule for it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use nono_snapshot::hash::content_hash;
+use nono_snapshot::{ContentHash, SnapshotId, repository_of};
+use serde::{Deserialize, Serialize};
+
+use crate::error::HistoryError;
+use crate::log::Scope;
+
+/// Treatment of paths that were changed after the owner's last change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conflicts {
+    #[default]
+    Keep,
+    /// Restore them too; the safety snapshot has them.
+    Force,
+    /// Merge text files three ways; those that do not merge cleanly are kept, or get markers if that is wanted.
+    Merge { markers: bool },
+}
+
+/// Snapshot and paths to go back to.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub target: SnapshotId,
+    /// Absolute; a directory with all that is in it. Everything when empty, unless there are `edits`: then only those.
+    pub paths: Vec<PathBuf>,
+    /// Paths that stay as they are.
+    pub except: Vec<PathBuf>,
+    /// Files that are not restored as a whole: hunks are taken back.
+    pub edits: Vec<Edit>,
+    pub conflicts: Conflicts,
+}
+
+/// A file and its new bytes.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    pub path: PathBuf,
+    /// Content that the owner left there, from which the bytes were made.
+    pub left: Option<ContentHash>,
+    pub bytes: Vec<u8>,
+}
+
+impl Edit {
+    pub(crate) fn hash(&self) -> ContentHash {
+        content_hash(&self.bytes)
+    }
+}
+
+/// What differs between owners: which changes are the owner's, and what is left alone.
+#[derive(Clone, Debug, Default)]
+pub struct Rule {
+    /// States that the owner, or a restore, left: a path that differs from all of them was changed by others. None where
+    /// nothing tells the two apart.
+    pub since: Option<Vec<SnapshotId>>,
+    /// State that the owner left last: what merges start from.
+    pub left: Option<SnapshotId>,
+    /// Paths that others changed while the owner was at work, with the content that the owner had left there.
+    pub others: BTreeMap<PathBuf, Option<ContentHash>>,
+    pub repositories: Repositories,
+    /// The target holds contents, links and modes only, and does not know what it does not hold.
+    pub contents_only: bool,
+    pub labels: Labels,
+}
+
+/// Treatment of a `.git` that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repositories {
+    #[default]
+    Restore,
+    LeaveAlone,
+}
+
+/// Names of the sides in conflict markers.
+#[derive(Clone, Debug, Default)]
+pub struct Labels {
+    pub base: String,
+    pub target: String,
+}
+
+impl Rule {
+    /// Whether a restore can begin without a look at what it would do.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.repositories == Repositories::Restore && !self.contents_only && self.others.is_empty()
+    }
+}
+
+impl Choice {
+    /// Everything back to a snapshot.
+    pub fn everything(target: SnapshotId) -> Choice {
+        Choice {
+            target,
+            paths: Vec::new(),
+            except: Vec::new(),
+            edits: Vec::new(),
+            conflicts: Conflicts::Keep,
+        }
+    }
+
+    pub(crate) fn refuse_parts(&self) -> Result<(), HistoryError> {
+        let edits = self.edits.iter().map(|edit| &edit.path);
+        refuse_parts(self.paths.iter().chain(&self.except).chain(edits))
+    }
+
+    /// Whether more than edits is wanted.
+    pub(crate) fn has_whole(&self) -> bool {
+        self.edits.is_empty() || !self.paths.is_empty()
+    }
+
+    /// Files that get new bytes are not restored as a whole.
+    pub(crate) fn scope(&self) -> Scope {
+        let edited = self.edits.iter().map(|edit| edit.path.clone());
+        Scope {
+            paths: self.paths.clone(),
+            except: self.except.iter().cloned().chain(edited).collect(),
+            contents: Vec::new(),
+        }
+    }
+}
+
+/// Refuse a part of a repository: its files mean nothing one by one.
+pub fn refuse_parts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), HistoryError> {
+    let part = paths.into_iter().find_map(|path| Some((path.clone(), repository_of(path)?)));
+    part.map_or(Ok(()), |(path, git)| Err(HistoryError::PartOfRepository { path, git }))
+}

@@ -1,0 +1,157 @@
+//! Plans and results of restores and undos.
+
+use std::path::PathBuf;
+
+use nono_snapshot::restore::{RestorePlan, Skipped};
+use nono_snapshot::{Changes, Lost, Restored};
+use serde::Serialize;
+
+/// What a restore would do.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub changes: Changes,
+    /// Number of steps: also times and names of one file, which are no changes to people.
+    pub steps: usize,
+    /// Paths left as they are, with the reason.
+    pub kept: Vec<Skipped>,
+    /// Files that were merged, also those that do not merge cleanly and are kept.
+    pub merges: Vec<Merge>,
+    /// What the snapshot had left out and is gone or changed: no restore brings it back.
+    pub lost: Vec<Lost>,
+    /// Nothing tells the owner's changes from those of others: all of them go back.
+    pub cannot_tell_conflicts: bool,
+    /// Repositories that differ and are left alone.
+    pub repositories: Vec<PathBuf>,
+    /// Paths that the owner changed, that are kept, and that will run later; with the reason.
+    pub still_executes: Vec<(PathBuf, Later)>,
+    pub notes: Vec<String>,
+}
+
+/// What a restore did.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Id that takes it back; none if nothing was changed.
+    pub undo: Option<String>,
+    pub changes: Changes,
+    pub kept: Vec<Skipped>,
+    /// As in a [`Plan`].
+    pub merged: Vec<Merge>,
+    /// As in a [`Plan`].
+    pub lost: Vec<Lost>,
+    /// As in a [`Plan`].
+    pub cannot_tell_conflicts: bool,
+    /// As in a [`Plan`].
+    pub repositories: Vec<PathBuf>,
+    /// As in a [`Plan`].
+    pub still_executes: Vec<(PathBuf, Later)>,
+    pub failed: Vec<(PathBuf, String)>,
+    /// Cut off before it was complete: the next command completes it.
+    pub interrupted: bool,
+    /// Why it is not in the audit log, where it should be.
+    pub unrecorded: Option<String>,
+}
+
+/// A file that was merged three ways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merge {
+    pub path: PathBuf,
+    pub clean: bool,
+}
+
+/// Why a changed file will execute later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Later {
+    /// A short word for the mark: `git hook`, `editor task`, `package script`.
+    pub what: &'static str,
+    /// When it runs: "git runs it at every commit".
+    pub why: &'static str,
+}
+
+impl Plan {
+    /// Files that would be written with what others changed in them.
+    pub fn written_merges(&self) -> Vec<&Merge> {
+        written(&self.merges, &self.kept)
+    }
+
+    pub(crate) fn absorb(&mut self, plan: &RestorePlan) {
+        self.changes.extend(plan.changes());
+        self.steps += plan.len();
+        self.kept.extend_from_slice(plan.skipped());
+        add_lost(&mut self.lost, plan.lost());
+        let linked = plan.notes().iter().map(|note| {
+            format!("{} has other names outside: those keep the present file", note.path.display())
+        });
+        self.notes.extend(linked);
+    }
+}
+
+impl Done {
+    /// Files that were written with what others changed in them.
+    pub fn written_merges(&self) -> Vec<&Merge> {
+        written(&self.merged, &self.kept)
+    }
+
+    /// Whether everything is as it was: nothing was kept, lost or failed.
+    pub fn is_whole(&self) -> bool {
+        self.kept.is_empty() && self.lost.is_empty() && self.failed.is_empty() && !self.interrupted
+    }
+
+    pub(crate) fn absorb(&mut self, restored: Restored) {
+        let outcome = restored.outcome;
+        self.interrupted |= outcome.cancelled;
+        self.changes.extend(outcome.changes);
+        self.kept.extend(outcome.skipped);
+        add_lost(&mut self.lost, &outcome.lost);
+        let failed = outcome.failed.into_iter().map(|failed| (failed.path, plain(&failed.error.to_string())));
+        self.failed.extend(failed);
+    }
+}
+
+/// A file that does not merge is kept, unless markers are wanted.
+fn written<'a>(merges: &'a [Merge], kept: &[Skipped]) -> Vec<&'a Merge> {
+    merges.iter().filter(|merge| !kept.iter().any(|one| one.path == merge.path)).collect()
+}
+
+/// Each path once, however many steps met it.
+fn add_lost(all: &mut Vec<Lost>, more: &[Lost]) {
+    for one in more {
+        if !all.iter().any(|known| known.path == one.path) {
+            all.push(one.clone());
+        }
+    }
+}
+
+/// Each path and reason once, by path.
+pub(crate) fn tidy(kept: &mut Vec<Skipped>) {
+    kept.sort_by(|a, b| a.path.cmp(&b.path));
+    kept.dedup();
+}
+
+/// A message for people: without Rust's "(os error N)", wherever in it an error of the system is told.
+pub(crate) fn plain(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once(')') {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => text + rest,
+        // Not Rust's: it is part of a name.
+        _ => text + " (os error " + part,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn messages_have_no_numbers() {
+        let error = std::io::Error::from_raw_os_error(1);
+        assert!(error.to_string().contains("os error 1"), "{error}");
+        assert_eq!(plain(&format!("cannot change it: {error}")), "cannot change it: Operation not permitted");
+        assert_eq!(
+            plain(&format!("{error}; {error}, twice")),
+            "Operation not permitted; Operation not permitted, twice"
+        );
+        assert_eq!(plain("a (os error x) b"), "a (os error x) b");
+        assert_eq!(plain("a (os error "), "a (os error ");
+    }
+}

@@ -1,0 +1,361 @@
+//! One restore: look first where the owner's rule asks for it, restore, settle the conflicts, write all of it down.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use nono_snapshot::restore::{ActionKind, RestorePlan, Skipped, Why};
+use nono_snapshot::session::Record;
+use nono_snapshot::{RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::choice::{Choice, Conflicts, Edit, Repositories, Rule};
+use crate::conflicts::Resolved;
+use crate::error::HistoryError;
+use crate::log::{Log, Pending, Restore, Scope};
+use crate::outcome::{Done, Plan, plain, tidy};
+use crate::repositories::git_of;
+
+/// The engine's file in an owner's folder, while a restore is not complete.
+pub const JOURNAL: &str = "restore.journal";
+
+/// Snapshots of one owner, in its folder.
+#[derive(Debug)]
+pub struct History<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) manager: &'a mut SnapshotManager,
+}
+
+/// What is known of a restore before its first change.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) options: RestoreOptions,
+    kept: Vec<Skipped>,
+    /// Repositories that differ and are left alone.
+    repositories: Vec<PathBuf>,
+    /// Paths that others changed, and that are restored all the same.
+    pub forced: Vec<PathBuf>,
+}
+
+/// Beginning of a log entry.
+#[derive(Clone, Debug)]
+pub struct Begin<D> {
+    /// First part of its id; with the number that follows no other restore has it.
+    pub prefix: String,
+    pub sequence: Option<u64>,
+    pub details: Option<D>,
+}
+
+/// A restore that was made and is not yet complete in the log: the owner does what is its own, then finishes it.
+#[derive(Debug)]
+#[must_use]
+pub struct Under<D> {
+    pub log: Log<D>,
+    pub restore: Restore<D>,
+    /// Anything at all.
+    pub(crate) changed: bool,
+}
+
+impl<D> Under<D> {
+    pub(crate) fn new(log: Log<D>, begin: Begin<D>, target: SnapshotId, undoes: Option<String>) -> Under<D> {
+        let restore = log.begin(&begin.prefix, target);
+        let restore = Restore { sequence: begin.sequence, details: begin.details, undoes, ..restore };
+        Under { log, restore, changed: false }
+    }
+
+    /// Whether the file system is other than before.
+    pub fn has_changed(&self) -> bool {
+        self.changed
+    }
+}
+
+impl<'a> History<'a> {
+    pub fn new(dir: &'a Path, manager: &'a mut SnapshotManager) -> History<'a> {
+        History { dir, manager }
+    }
+
+    pub(crate) fn record(&self) -> Result<Record, HistoryError> {
+        Ok(self.manager.session().record()?.unwrap_or_default())
+    }
+
+    pub(crate) fn has_journal(&self) -> bool {
+        self.dir.join(JOURNAL).symlink_metadata().is_ok()
+    }
+
+    /// What a restore would do; nothing is touched.
+    pub fn plan<D: Details>(&mut self, choice: &Choice, rule: &Rule) -> Result<Plan, HistoryError> {
+        let prepared = self.prepare(choice, rule)?;
+        let mut plan = Plan {
+            cannot_tell_conflicts: rule.since.is_none(),
+            repositories: prepared.repositories,
+            kept: prepared.kept,
+            ..Plan::default()
+        };
+        if choice.has_whole() {
+            plan.absorb(&self.manager.plan_restore(&choice.target, &prepared.options)?);
+        }
+        tidy(&mut plan.kept);
+        let skipped = std::mem::take(&mut plan.kept);
+        let log: Log<D> = Log::load(self.dir)?;
+        let resolved = self.resolve(choice, rule, &log, &prepared.options.except, skipped)?;
+        let Resolved { ours: _, edits: _, merged: _, merges, kept, changes, notes } = resolved;
+        plan.changes.extend(changes.into());
+        plan.merges = merges;
+        plan.kept = kept;
+        plan.notes.extend(notes);
+        plan.notes.extend(self.manager.take_completed().iter().map(ToString::to_string));
+        Ok(plan)
+    }
+
+    /// Look at what the rule asks for, before anything is changed.
+    pub fn prepare(&mut self, choice: &Choice, rule: &Rule) -> Result<Prepared, HistoryError> {
+        choice.refuse_parts()?;
+        let force = choice.conflicts == Conflicts::Force;
+        let options = choice.scope().options(rule.since.clone().unwrap_or_default(), force);
+        let mut prepared =
+            Prepared { options, kept: Vec::new(), repositories: Vec::new(), forced: Vec::new() };
+        if rule.is_plain() {
+            return Ok(prepared);
+        }
+        let first = self.manager.plan_restore(&choice.target, &prepared.options)?;
+        let leaves = rule.repositories == Repositories::LeaveAlone;
+        if leaves {
+            prepared.leave_repositories(&first);
+        }
+        let changed: BTreeSet<PathBuf> = first.changes().iter().map(|change| change.path).collect();
+        if rule.contents_only {
+            prepared.only_contents(&changed, &removed(&first), self.manager.roots());
+        }
+        let in_the_way = self.in_the_way(&choice.target, rule, &changed)?;
+        if force {
+            prepared.forced = in_the_way;
+            prepared.forced.extend(self.forced(&choice.target, &prepared.options)?);
+        } else {
+            let told = in_the_way.iter().filter(|path| !(leaves && git_of(path).is_some()));
+            let conflict = |path: &PathBuf| Skipped { path: path.clone(), why: Why::ChangedSince };
+            prepared.kept.extend(told.map(conflict));
+            prepared.options.except.extend(in_the_way);
+        }
+        prepared.options.except.sort();
+        prepared.options.except.dedup();
+        Ok(prepared)
+    }
+
+    /// Paths of others that a restore would change. Of a folder that is one in the target, too, what is in it decides.
+    fn in_the_way(
+        &self,
+        target: &SnapshotId,
+        rule: &Rule,
+        changed: &BTreeSet<PathBuf>,
+    ) -> Result<Vec<PathBuf>, HistoryError> {
+        let mut in_the_way = Vec::new();
+        for path in rule.others.keys().filter(|path| changed.iter().any(|one| one.starts_with(path))) {
+            let is_dir = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+            if !(is_dir && self.manager.entry(target, path)?.is_some_and(|entry| entry.is_dir())) {
+                in_the_way.push(path.clone());
+            }
+        }
+        Ok(in_the_way)
+    }
+
+    /// What would be kept if it were not forced.
+    fn forced(
+        &mut self,
+        target: &SnapshotId,
+        options: &RestoreOptions,
+    ) -> Result<Vec<PathBuf>, HistoryError> {
+        if options.keep_changed_since.is_empty() {
+            return Ok(Vec::new());
+        }
+        let plan = self.manager.plan_restore(target, &RestoreOptions { force: false, ..options.clone() })?;
+        let skipped = plan.skipped().iter().filter(|skipped| skipped.why == Why::ChangedSince);
+        Ok(skipped.map(|skipped| skipped.path.clone()).collect())
+    }
+
+    /// Restore what was prepared. For the holder of the owner's lock, after a restore that was cut off was completed.
+    pub fn restore<D: Details>(
+        &mut self,
+        choice: &Choice,
+        rule: &Rule,
+        prepared: Prepared,
+        begin: Begin<D>,
+    ) -> Result<(Under<D>, Done), HistoryError> {
+        let mut under = Under::new(Log::load_or_begin(self.dir)?, begin, choice.target.clone(), None);
+        let mut done = Done {
+            cannot_tell_conflicts: rule.since.is_none(),
+            repositories: prepared.repositories,
+            kept: prepared.kept,
+            ..Done::default()
+        };
+        let except = prepared.options.except.clone();
+        if choice.has_whole() {
+            let RestoreOptions { paths, except, .. } = &prepared.options;
+            let scope = Scope { paths: paths.clone(), except: except.clone(), contents: Vec::new() };
+            let work = |manager: &mut SnapshotManager| manager.restore(&choice.target, &prepared.options);
+            done.absorb(self.step(&mut under, Some(choice.target.clone()), scope, work)?);
+        }
+        tidy(&mut done.kept);
+        if !done.interrupted {
+            let skipped = std::mem::take(&mut done.kept);
+            let resolved = self.resolve(choice, rule, &under.log, &except, skipped)?;
+            self.settle_conflicts(&mut under, choice, &except, resolved, &mut done);
+        }
+        let conflict = |kept: &Skipped| kept.why == Why::ChangedSince;
+        under.restore.kept = done.kept.iter().any(conflict) || !done.failed.is_empty();
+        Ok((under, done))
+    }
+
+    /// Restore what only the owner had changed, then write what was merged or cut. A part that fails is reported; what was
+    /// done before it stays, and can be undone.
+    fn settle_conflicts<D: Details>(
+        &mut self,
+        under: &mut Under<D>,
+        choice: &Choice,
+        except: &[PathBuf],
+        resolved: Resolved,
+        done: &mut Done,
+    ) {
+        done.kept = resolved.kept;
+        if !resolved.ours.is_empty() {
+            let scope = Scope { paths: resolved.ours, except: except.to_vec(), contents: Vec::new() };
+            let (options, paths) = (scope.options(Vec::new(), true), scope.paths.clone());
+            let work = |manager: &mut SnapshotManager| manager.restore(&choice.target, &options);
+            let restored = self.step(under, Some(choice.target.clone()), scope, work);
+            take_in(done, restored, &paths);
+        }
+        self.write(under, resolved.edits, true, done);
+        if self.write(under, resolved.merged, false, done) {
+            done.merged = resolved.merges;
+        }
+    }
+
+    /// Give files new bytes. Says whether that went well.
+    fn write<D: Details>(
+        &mut self,
+        under: &mut Under<D>,
+        edits: Vec<Edit>,
+        ours: bool,
+        done: &mut Done,
+    ) -> bool {
+        if edits.is_empty() || done.interrupted {
+            return !done.interrupted;
+        }
+        let paths: Vec<PathBuf> = edits.iter().map(|edit| edit.path.clone()).collect();
+        let contents = edits.iter().filter(|_| ours).map(Edit::hash).collect();
+        let scope = Scope { paths: paths.clone(), except: Vec::new(), contents };
+        let edits: Vec<(PathBuf, Vec<u8>)> = edits.into_iter().map(|edit| (edit.path, edit.bytes)).collect();
+        let restored = self.step(under, None, scope, |manager| manager.edit(&edits));
+        take_in(done, restored, &paths)
+    }
+
+    /// One step of the engine, written down before and after.
+    pub(crate) fn step<D: Details>(
+        &mut self,
+        under: &mut Under<D>,
+        target: Option<SnapshotId>,
+        scope: Scope,
+        work: impl FnOnce(&mut SnapshotManager) -> Result<Restored, SnapshotError>,
+    ) -> Result<Restored, HistoryError> {
+        let recorded = self.record()?.snapshots.len();
+        under.restore.pending = Some(Pending { target, scope, recorded });
+        under.log.save(self.dir, Some(&under.restore))?;
+        let result = work(self.manager);
+        match &result {
+            Ok(restored) if !restored.cancelled => {
+                under.changed |= restored.done > 0 || !restored.kept.is_empty();
+                under.restore.settle(&self.record()?);
+            }
+            // Nothing was touched yet.
+            Err(_) if !self.has_journal() => under.restore.pending = None,
+            // It is completed by whoever comes next.
+            _ => {}
+        }
+        let begun = under.restore.pending.is_some() || !under.restore.steps.is_empty();
+        under.log.save(self.dir, Some(&under.restore).filter(|_| begun))?;
+        Ok(result?)
+    }
+
+    /// Write down what the owner added to the details.
+    pub fn save<D: Details>(&self, under: &Under<D>) -> Result<(), HistoryError> {
+        under.log.save(self.dir, Some(&under.restore))
+    }
+
+    /// Complete the entry. Returns the id that undoes it all; none, and nothing to remember, if nothing was changed.
+    pub fn finish<D: Details>(&self, under: &mut Under<D>, done: &mut Done) -> Result<(), HistoryError> {
+        under.restore.complete = !done.interrupted;
+        let counts = under.changed || done.interrupted;
+        under.log.save(self.dir, Some(&under.restore).filter(|_| counts))?;
+        done.undo = counts.then(|| under.restore.id.clone());
+        Ok(())
+    }
+}
+
+impl Prepared {
+    /// Leave the repositories alone that a plan would touch and that are there. One that is gone is restored with the
+    /// rest. Those that were asked for, or that the target does not know, are reported.
+    fn leave_repositories(&mut self, plan: &RestorePlan) {
+        let is_there = |git: &&Path| git.symlink_metadata().is_ok();
+        let mut there: BTreeSet<PathBuf> = BTreeSet::new();
+        let mut told: BTreeSet<PathBuf> = BTreeSet::new();
+        for action in plan.actions() {
+            let Some(git) = git_of(&action.path).filter(is_there) else { continue };
+            there.insert(git.to_owned());
+            if action.path == git && is_removal(action.kind) {
+                told.insert(git.to_owned());
+            }
+        }
+        let skipped = plan.skipped().iter().filter_map(|skipped| git_of(&skipped.path));
+        there.extend(skipped.filter(is_there).map(Path::to_owned));
+        let chosen = &self.options.paths;
+        told.extend(
+            chosen.iter().filter(|path| git_of(path).is_some_and(|git| there.contains(git))).cloned(),
+        );
+        self.kept.extend(told.into_iter().map(|path| Skipped { path, why: Why::Repository }));
+        self.repositories.extend(there.iter().cloned());
+        self.options.except.extend(there);
+    }
+
+    /// Contents, links and modes: what else the target has was made up, and what it does not hold it does not know.
+    fn only_contents(&mut self, changed: &BTreeSet<PathBuf>, removed: &[PathBuf], roots: &[PathBuf]) {
+        self.options.except.extend(removed.iter().cloned());
+        let kept = changed.iter().filter(|path| !removed.contains(path));
+        self.options.paths = kept.map(|path| first_missing(path, roots)).collect();
+        self.options.paths.dedup();
+        if self.options.paths.is_empty() {
+            // No path would mean all of them.
+            self.options.except.extend(roots.iter().cloned());
+        }
+    }
+}
+
+/// Owner's own part of a log entry.
+pub trait Details: Clone + Serialize + DeserializeOwned {}
+
+impl<D: Clone + Serialize + DeserializeOwned> Details for D {}
+
+fn is_removal(kind: ActionKind) -> bool {
+    matches!(kind, ActionKind::Delete | ActionKind::RemoveDirectory)
+}
+
+/// What a plan would remove.
+fn removed(plan: &RestorePlan) -> Vec<PathBuf> {
+    plan.actions().filter(|action| is_removal(action.kind)).map(|action| action.path).collect()
+}
+
+/// The folder that has to be made for a path, so that an undo removes it too; the path itself where there is none.
+fn first_missing(path: &Path, roots: &[PathBuf]) -> PathBuf {
+    let above = path.ancestors().take_while(|above| !roots.iter().any(|root| root == above));
+    above.filter(|above| above.symlink_metadata().is_err()).last().unwrap_or(path).to_owned()
+}
+
+/// Add what a later part of a restore came to. Says whether that went well.
+fn take_in(done: &mut Done, restored: Result<Restored, HistoryError>, paths: &[PathBuf]) -> bool {
+    match restored {
+        Ok(restored) => done.absorb(restored),
+        Err(error) => {
+            done.failed.extend(paths.iter().map(|path| (path.clone(), plain(&error.to_string()))));
+            return false;
+        }
+    }
+    !done.interrupted
+}

@@ -1,0 +1,217 @@
+//! Taking back a restore, and completing one that was cut off.
+//!
+//! The steps of a restore are undone from the last to the first, each by going to the safety snapshot that it had taken.
+//! What was changed after it is a conflict, and kept.
+
+use std::path::PathBuf;
+
+use nono_snapshot::restore::Why;
+use nono_snapshot::session::Record;
+use nono_snapshot::{SnapshotId, SnapshotManager};
+
+use crate::error::HistoryError;
+use crate::log::{Log, Restore, Scope, Step};
+use crate::outcome::{Done, Plan};
+use crate::restore::{Begin, Details, History, Under};
+
+/// A step to be undone.
+struct Back {
+    step: Step,
+    /// States of the owner and of restores: what differs from all of them was changed by others after it.
+    since: Vec<SnapshotId>,
+}
+
+impl History<'_> {
+    /// The restore with this id, or the last one that was not undone.
+    pub fn to_undo<D: Details>(&self, id: Option<&str>) -> Result<Restore<D>, HistoryError> {
+        let log: Log<D> = Log::read(self.dir)?;
+        find(&log, id).cloned()
+    }
+
+    /// What undoing a restore would do. `id`: what the restore gave; the last one that was not undone if none.
+    pub fn plan_undo<D: Details>(&mut self, id: Option<&str>) -> Result<Plan, HistoryError> {
+        let log: Log<D> = Log::read(self.dir)?;
+        let steps = self.steps_back(&log, find(&log, id)?)?;
+        let mut plan = Plan::default();
+        let mut before: Vec<PathBuf> = Vec::new();
+        for Back { step, since } in steps {
+            let scope = step.scope_without(&before);
+            before.extend(step.scope.paths.iter().cloned());
+            let options = scope.options(since.clone(), false);
+            let mut kept = std::mem::take(&mut plan.kept);
+            plan.absorb(&self.manager.plan_restore(&step.safety, &options)?);
+            let unchanged = self.take_unchanged(&step.safety, &scope, &since, &mut plan.kept)?;
+            plan.changes.extend(unchanged.changes.into());
+            plan.kept.append(&mut kept);
+        }
+        plan.notes.extend(self.manager.take_completed().iter().map(ToString::to_string));
+        Ok(plan)
+    }
+
+    /// Undo a restore. For the holder of the owner's lock.
+    pub fn undo<D: Details>(
+        &mut self,
+        id: Option<&str>,
+        begin: Begin<D>,
+    ) -> Result<(Under<D>, Done), HistoryError> {
+        let log: Log<D> = Log::load_or_begin(self.dir)?;
+        let restore = find(&log, id)?;
+        let (id, steps) = (restore.id.clone(), self.steps_back(&log, restore)?);
+        let target = restore.steps.last().map_or(SnapshotId::Number(0), |step| step.safety.clone());
+        let mut under = Under::new(log, begin, target, Some(id));
+        let mut done = Done::default();
+        self.take_back(&mut under, steps, &mut done)?;
+        Ok((under, done))
+    }
+
+    /// The steps of a restore, the last one first, each with what tells later changes from its own.
+    fn steps_back<D>(&self, log: &Log<D>, restore: &Restore<D>) -> Result<Vec<Back>, HistoryError> {
+        let record = self.record()?;
+        let later = self.targets_after(&record, log, &restore.id);
+        let steps = restore.steps.iter().rev().map(|step| {
+            let own = Some(&step.target).filter(|id| self.can_compare(&record, id)).cloned();
+            Back { step: step.clone(), since: own.into_iter().chain(later.iter().cloned()).collect() }
+        });
+        Ok(steps.collect())
+    }
+
+    /// Numbered snapshots that restores went to after the one with this id; after none, all of them. Where an undo went to
+    /// is not among them: it may have brought back what others wrote.
+    fn targets_after<D>(&self, record: &Record, log: &Log<D>, id: &str) -> Vec<SnapshotId> {
+        let from = log.restores.iter().position(|restore| restore.id == id).map_or(0, |at| at + 1);
+        let steps = log.restores.iter().skip(from).flat_map(|restore| &restore.steps);
+        let own = |id: &&SnapshotId| matches!(id, SnapshotId::Number(_)) && self.can_compare(record, id);
+        let mut targets: Vec<SnapshotId> = steps.map(|step| &step.target).filter(own).cloned().collect();
+        targets.sort();
+        targets.dedup();
+        targets
+    }
+
+    /// Numbered snapshots that restores of this history went to.
+    pub fn targets<D: Details>(&self) -> Result<Vec<SnapshotId>, HistoryError> {
+        let log: Log<D> = Log::load(self.dir)?;
+        Ok(self.targets_after(&self.record()?, &log, ""))
+    }
+
+    /// Whether a snapshot is there still, whole. One that was lost with the power tells nothing, and stops nothing.
+    fn can_compare(&self, record: &Record, id: &SnapshotId) -> bool {
+        record.find(id).is_some_and(|recorded| !recorded.thinned) && self.manager.can_compare(id)
+    }
+
+    fn take_back<D: Details>(
+        &mut self,
+        under: &mut Under<D>,
+        steps: Vec<Back>,
+        done: &mut Done,
+    ) -> Result<(), HistoryError> {
+        let taken = under.restore.steps.iter();
+        let mut before: Vec<PathBuf> = taken.flat_map(|step| step.scope.paths.clone()).collect();
+        for Back { step, since } in steps {
+            let scope = step.scope_without(&before);
+            before.extend(step.scope.paths.iter().cloned());
+            let mut kept = std::mem::take(&mut done.kept);
+            self.go_back(under, &step.safety, scope.clone(), since.clone(), done)?;
+            if !done.interrupted {
+                let unchanged = self.take_unchanged(&step.safety, &scope, &since, &mut done.kept)?;
+                if !unchanged.paths.is_empty() {
+                    let scope = Scope { paths: unchanged.paths, ..scope };
+                    self.go_back(under, &step.safety, scope, Vec::new(), done)?;
+                }
+            }
+            done.kept.append(&mut kept);
+            if done.interrupted {
+                break;
+            }
+        }
+        let conflict = done.kept.iter().any(|kept| kept.why == Why::ChangedSince);
+        under.restore.kept = conflict || !done.failed.is_empty();
+        Ok(())
+    }
+
+    /// Go to a safety snapshot; without `since` whatever others changed.
+    fn go_back<D: Details>(
+        &mut self,
+        under: &mut Under<D>,
+        safety: &SnapshotId,
+        scope: Scope,
+        since: Vec<SnapshotId>,
+        done: &mut Done,
+    ) -> Result<(), HistoryError> {
+        let options = scope.options(since, false);
+        let work = |manager: &mut SnapshotManager| manager.restore(safety, &options);
+        done.absorb(self.step(under, Some(safety.clone()), scope, work)?);
+        Ok(())
+    }
+
+    /// Whether a restore was cut off.
+    pub fn is_cut_off<D: Details>(&self) -> Result<bool, HistoryError> {
+        Ok(self.has_journal() || Log::<D>::load(self.dir)?.take_cut_off().is_some())
+    }
+
+    /// Complete a restore that was cut off, for the holder of the owner's lock. The owner finishes what is given back; none
+    /// where nothing had begun to change.
+    pub fn recover<D: Details>(&mut self) -> Result<Option<(Option<Under<D>>, Done)>, HistoryError> {
+        let mut log: Log<D> = Log::load_or_begin(self.dir)?;
+        let mut done = Done::default();
+        let restored = self.manager.recover()?;
+        let met = restored.is_some();
+        if let Some(restored) = restored {
+            done.absorb(restored);
+        }
+        let Some(restore) = log.take_cut_off().filter(|_| !done.interrupted) else {
+            return Ok(met.then_some((None, done)));
+        };
+        let mut under = Under { log, restore, changed: true };
+        let taken = under.restore.steps.len();
+        under.restore.settle(&self.record()?);
+        if under.restore.steps.len() > taken && !met {
+            self.forget_unstarted(&mut under.restore)?;
+        }
+        if under.restore.undoes.is_some() {
+            let left = rest_of_undo(&under);
+            self.take_back(&mut under, left, &mut done)?;
+        } else {
+            under.changed = !under.restore.steps.is_empty();
+        }
+        if !met && !under.changed {
+            // It came to nothing, and is forgotten.
+            under.log.save(self.dir, None)?;
+            return Ok(None);
+        }
+        Ok(Some((Some(under), done)))
+    }
+
+    /// With no journal, the last step was either completed or cut off between its safety snapshot and its first change.
+    /// The second is no step: what it was to do is still to be done, and there is nothing to undo.
+    fn forget_unstarted<D>(&mut self, restore: &mut Restore<D>) -> Result<(), HistoryError> {
+        let Some(step) = restore.steps.last() else { return Ok(()) };
+        let options = step.scope.options(Vec::new(), true);
+        let back = self.manager.plan_restore(&step.safety, &options)?;
+        // What cannot be looked at may have been restored.
+        if back.is_empty() && back.skipped().is_empty() {
+            restore.steps.pop();
+        }
+        Ok(())
+    }
+}
+
+fn find<'a, D>(log: &'a Log<D>, id: Option<&str>) -> Result<&'a Restore<D>, HistoryError> {
+    let restore = match id {
+        None => log.last_to_undo().ok_or(HistoryError::NothingToUndo)?,
+        Some(id) => log.find(id).ok_or_else(|| HistoryError::NoSuchRestore { id: id.to_owned() })?,
+    };
+    if log.is_undone(&restore.id) {
+        return Err(HistoryError::UndoneAlready { id: restore.id.clone() });
+    }
+    Ok(restore)
+}
+
+/// The steps of an undo that were not taken yet.
+fn rest_of_undo<D>(under: &Under<D>) -> Vec<Back> {
+    let undone = under.restore.undoes.as_deref().and_then(|id| under.log.find(id));
+    let steps = undone.into_iter().flat_map(|restore| restore.steps.iter().rev());
+    // One step may have been undone in two: what was changed, then what had only been looked at.
+    let taken = |step: &&Step| under.restore.steps.iter().any(|taken| taken.target == step.safety);
+    let left = steps.filter(|step| !taken(step));
+    left.map(|step| Back { step: step.clone(), since: vec![step.target.clone()] }).collect()
+}
