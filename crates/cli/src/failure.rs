@@ -216,13 +216,18 @@ impl From<RollbackError> for Failure {
             RollbackError::NotFound { .. } | RollbackError::Ambiguous { .. } => {
                 Failure::new(text).hint("`nono rollback list` shows the sessions there are")
             }
-            RollbackError::NoSessions => {
+            RollbackError::NoSessions | RollbackError::NoSessionHere { last: None, .. } => {
                 Failure::new(text).hint("`nono run --rollback -- command` makes one")
             }
             RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it has ended"),
             RollbackError::Live { .. } => Failure::refused(text).hint("wait until it has ended, or end it"),
             RollbackError::NoneHere { last: Some(last), .. } => Failure::refused(text).hint(format!(
                 "the last one, {id}, worked in {}: nono undo --to {id}",
+                nono::diagnostic::shown(&last.project),
+                id = last.id
+            )),
+            RollbackError::NoSessionHere { last: Some(last), .. } => Failure::new(text).hint(format!(
+                "the last one, {id}, worked in {}: nono rollback show {id}",
                 nono::diagnostic::shown(&last.project),
                 id = last.id
             )),

@@ -18,6 +18,7 @@
 //! [`undo`] is the way back in a directory, through sessions and checkpoints alike.
 //! [`control`] is what runs now: which sessions there are, and their end. [`request`] is how a program inside one asks for
 //! more. [`learn`] proposes a profile from what a command did. [`network`] is the only way out where hosts are filtered.
+//! [`directory`] is what one directory has of all this: protected, running, undoable.
 //! [`audit`] is what sessions left in the log: found, checked, given away, removed.
 //! [`snapshot`] is the engine below it, which keeps the state of folders and puts it back.
 //! Nothing here prints, prompts, exits, or reads the environment or the home folder: the edge hands these in.
@@ -28,6 +29,7 @@ pub mod checkpoints;
 mod config_file;
 pub mod control;
 pub mod diagnostic;
+pub mod directory;
 pub mod exec;
 mod glob;
 pub mod helper;

@@ -5,6 +5,7 @@ mod audit;
 mod auditing;
 mod checkpoints;
 mod control;
+mod here;
 mod hook;
 mod hooks;
 mod learn;
@@ -31,12 +32,14 @@ pub(crate) use checkpoints::{
     ImportArgs, NameArgs, ProjectArg, PruneArgs, StatusArgs,
 };
 pub(crate) use control::{InspectArgs, PsArgs, RequestArgs, StopArgs};
+pub(crate) use here::{DiffHereArgs, StatusHereArgs};
 pub(crate) use hook::HookArgs;
 pub(crate) use hooks::{HooksArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
 pub(crate) use learn::LearnArgs;
 pub(crate) use rollback::{
-    CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, RecoverArgs, RedoArgs, RepairArgs, RestoreArgs,
-    RollbackArgs, RollbackCommand, SessionArg, ShowArgs, TakeBackArgs, UndoArgs, VerifyArgs,
+    ChoiceArgs, CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, LookArgs, RecoverArgs, RedoArgs,
+    RepairArgs, RestoreArgs, RollbackArgs, RollbackCommand, SessionArg, ShowArgs, TakeBackArgs, UndoArgs,
+    VerifyArgs,
 };
 pub(crate) use run::{
     CommonArgs, DiagnosticArgs, PolicyArgs, RunArgs, ShellArgs, WrapArgs, here, profile_ref,
@@ -72,7 +75,7 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     Wrap(Box<WrapArgs>),
     /// Look at what sessions changed, put it back, check and remove them
     #[command(
-        after_help = "Examples:\n  nono rollback list\n  nono rollback show last\n  nono rollback restore last"
+        after_help = "Examples:\n  nono rollback list\n  nono rollback show\n  nono rollback restore last"
     )]
     Rollback(RollbackArgs),
     /// Undo what the last session in this directory did: shows the plan, and asks
@@ -81,6 +84,14 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     /// Take the last undo or restore back
     #[command(after_help = "Example:\n  nono redo")]
     Redo(RedoArgs),
+    /// What is protected, runs and can be undone in this directory, on one screen
+    #[command(after_help = "Examples:\n  nono status\n  nono status --json")]
+    Status(StatusHereArgs),
+    /// What the last session in this directory changed; without one, what changed since the newest checkpoint
+    #[command(after_help = "Examples:\n  nono diff\n  nono diff --stat src\n  nono diff | git apply -R\n\n\
+What is compared is said on stderr. A session that changed nothing is passed over for one that did. Elsewhere than on a \
+terminal the answer is a patch. Exit codes: 0; with --exit-code 1 when something differs.")]
+    Diff(DiffHereArgs),
     /// Earlier states of a project, kept while agents work on it: list, compare, restore
     #[command(
         after_help = "Examples:\n  nono checkpoints\n  nono checkpoints list\n  nono checkpoints diff 1\n  \

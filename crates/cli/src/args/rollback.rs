@@ -19,15 +19,16 @@ pub(crate) enum RollbackCommand {
     #[command(after_help = "Examples:\n  nono rollback list\n  nono rollback list --path . --recent 5")]
     List(ListArgs),
     /// What a session changed
-    #[command(
-        after_help = "Examples:\n  nono rollback show last\n  nono rollback show last --diff src/main.rs\n  \
-nono rollback show last --diff | git apply -R"
-    )]
+    #[command(after_help = "Examples:\n  nono rollback show\n  nono rollback show --diff src/main.rs\n  \
+nono rollback show last --diff | git apply -R\n\nWithout an ID: the last session in this directory that changed \
+something. A first word that is no session's is a path of that one; ./NAME and what follows -- always is.")]
     Show(ShowArgs),
     /// Put back what was there before a session, or at one of its snapshots
     #[command(
         after_help = "Examples:\n  nono rollback restore last --dry-run\n  nono rollback restore last src 'tests/*.rs'\n  \
-nono rollback restore 20260801-1015 --snapshot 3 --merge\n\n\
+nono rollback restore 20260801-1015 --snapshot 3 --merge\n  nono rollback restore src/main.rs\n\n\
+Without an ID: the last session in this directory that changed something. A first word that is no session's is a path of \
+that one; ./NAME and what follows -- always is.\n\
 Exit codes: 0 everything was restored; 1 something was kept or failed, or nobody said yes."
     )]
     Restore(RestoreArgs),
@@ -35,8 +36,11 @@ Exit codes: 0 everything was restored; 1 something was kept or failed, or nobody
     #[command(after_help = "Examples:\n  nono rollback undo\n  nono rollback undo last --dry-run")]
     Undo(TakeBackArgs),
     /// Look through a session on the full screen, and choose what to restore
-    #[command(after_help = "Example:\n  nono rollback review last")]
-    Review(SessionArg),
+    #[command(
+        after_help = "Examples:\n  nono rollback review\n  nono rollback review last\n\nWithout an ID: the last session in \
+this directory that changed something."
+    )]
+    Review(ReviewArgs),
     /// Check stored sessions against what was sealed when they ended
     #[command(after_help = "Examples:\n  nono rollback verify\n  nono rollback verify last --json\n\n\
 Exit codes: 0 everything is as it was; 1 something is missing or altered.")]
@@ -70,6 +74,29 @@ pub(crate) struct SessionArg {
     pub(crate) session: String,
 }
 
+/// Which session, and what of it.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ChoiceArgs {
+    /// A session: its id, the beginning of one, its name, `last`, or the path of its folder; the last one in this directory
+    /// if none is given
+    #[arg(value_name = "ID")]
+    pub(crate) first: Option<OsString>,
+    /// Only these files, directories or globs
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+    /// The same, whatever they look like
+    #[arg(value_name = "PATH", last = true)]
+    pub(crate) more: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReviewArgs {
+    /// A session: its id, the beginning of one, its name, `last`, or the path of its folder; the last one in this directory
+    /// if none is given
+    #[arg(value_name = "ID")]
+    pub(crate) session: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Only sessions of the project that this path is in
@@ -86,14 +113,18 @@ pub(crate) struct ListArgs {
     pub(crate) json: bool,
 }
 
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    pub(crate) session: SessionArg,
-    /// Only these files, directories or globs
-    #[arg(value_name = "PATH")]
-    pub(crate) paths: Vec<OsString>,
+    pub(crate) choice: ChoiceArgs,
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+}
+
+/// What of a session is shown, and how.
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[derive(Debug, Default, Args)]
+pub(crate) struct LookArgs {
     /// Show the differences; a patch for `git apply` where it does not go to a terminal
     #[arg(long)]
     pub(crate) diff: bool,
@@ -154,10 +185,7 @@ pub(crate) struct ConflictArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
-    pub(crate) session: SessionArg,
-    /// Only these files, directories or globs
-    #[arg(value_name = "PATH")]
-    pub(crate) paths: Vec<OsString>,
+    pub(crate) choice: ChoiceArgs,
     /// Go back to this snapshot; 0 is the baseline
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) snapshot: u32,

@@ -153,6 +153,23 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
     Ok(if is_broken { NOT_DONE } else { 0 })
 }
 
+/// Of every agent, in the person's settings and in those of the project here; and what could not be read.
+pub(super) fn everywhere(host: &Host) -> (Vec<Status>, Vec<String>) {
+    let (mut all, mut problems) = (Vec::new(), Vec::new());
+    for scope in [ScopeKind::User, ScopeKind::Project] {
+        for agent in Agent::ALL {
+            match request(agent, ScopeArgs { scope }, host).map(|request| install::status(&request)) {
+                Ok(Ok(status)) => all.push(status),
+                Ok(Err(InstallError::NoProject { .. })) => {}
+                Ok(Err(error)) => problems.push(error.to_string()),
+                // The same for all of them.
+                Err(failure) => return (all, vec![failure.sentence().to_owned()]),
+            }
+        }
+    }
+    (all, problems)
+}
+
 fn status_line(status: &Status) -> String {
     let first = format!("{:<12} {:<14} {}", status.agent.name(), status.state.name(), shown(&status.file));
     let binary = status.binary.as_ref().map(|(binary, _)| format!("calls {}", shown(binary)));

@@ -4,6 +4,7 @@ mod audit;
 mod checkpoints;
 mod consent;
 mod control;
+mod diff;
 mod differences;
 mod dry_run;
 mod first_use;
@@ -20,6 +21,7 @@ mod request;
 mod rollback;
 mod run;
 mod setup;
+mod status;
 pub(crate) mod tracked;
 mod undo;
 pub(crate) mod upkeep;
@@ -43,6 +45,8 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         }
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Diff(args) => diff::diff(args),
         Command::Hooks(args) => hooks::hooks(&args.command),
         Command::Audit(args) => audit::audit(&args.command),
         Command::Why(args) => why::why(&args),

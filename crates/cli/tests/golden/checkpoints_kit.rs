@@ -91,7 +91,7 @@ pub(crate) fn moments(line: &str) -> String {
 }
 
 /// Words of 12 hexadecimal digits, and of 8 that begin with a letter.
-fn ids(text: &str) -> String {
+pub(crate) fn ids(text: &str) -> String {
     let mut known: Vec<String> = Vec::new();
     let mut masked = String::new();
     let mut word = String::new();

@@ -39,6 +39,8 @@ const COMMANDS: &[&str] = &[
     "checkpoints forget",
     "undo",
     "redo",
+    "status",
+    "diff",
     "audit",
     "audit list",
     "audit show",
@@ -140,7 +142,7 @@ const ROLLBACK_FLAGS: &[(&str, &[&str])] = &[
     (
         "show",
         &[
-            "<ID> [PATH]...",
+            "[ID] [PATH]... [-- <PATH>...]",
             "--diff",
             "--side-by-side",
             "--stat",
@@ -154,10 +156,18 @@ const ROLLBACK_FLAGS: &[(&str, &[&str])] = &[
     ),
     (
         "restore",
-        &["<ID> [PATH]...", "--snapshot <N>", "--dry-run", "--merge", "--force", "-y, --yes", "--json"],
+        &[
+            "[ID] [PATH]... [-- <PATH>...]",
+            "--snapshot <N>",
+            "--dry-run",
+            "--merge",
+            "--force",
+            "-y, --yes",
+            "--json",
+        ],
     ),
     ("undo", &["[ID]", "--dry-run", "-y, --yes", "--json"]),
-    ("review", &["<ID>"]),
+    ("review", &["[ID]"]),
     ("verify", &["[ID]", "--json"]),
     ("pin", &["<ID>"]),
     ("unpin", &["<ID>"]),
@@ -188,6 +198,10 @@ fn every_flag_of_rollback_is_there() {
     for flag in ["[PATH]...", "--to <ID>", "--dry-run", "--merge", "--force", "-y, --yes", "--json"] {
         assert!(world.sh("nono undo --help").out().contains(flag), "undo {flag}");
     }
+    for flag in ["[PATH]...", "--stat", "--side-by-side", "--full", "--exit-code", "--json"] {
+        assert!(world.sh("nono diff --help").out().contains(flag), "diff {flag}");
+    }
+    assert!(world.sh("nono status --help").out().contains("--json"));
     for flag in ["--dry-run", "-y, --yes", "--json"] {
         assert!(world.sh("nono redo --help").out().contains(flag), "redo {flag}");
     }
@@ -359,6 +373,9 @@ Commands:
   rollback     Look at what sessions changed, put it back, check and remove them
   undo         Undo what the last session in this directory did: shows the plan, and asks
   redo         Take the last undo or restore back
+  status       What is protected, runs and can be undone in this directory, on one screen
+  diff         What the last session in this directory changed; without one, what changed since the
+               newest checkpoint
   checkpoints  Earlier states of a project, kept while agents work on it: list, compare, restore
   hook         What agents call before and after their tools: reads the agent's JSON on stdin,
                answers in its format
@@ -398,6 +415,9 @@ $ nono
 !   rollback     Look at what sessions changed, put it back, check and remove them
 !   undo         Undo what the last session in this directory did: shows the plan, and asks
 !   redo         Take the last undo or restore back
+!   status       What is protected, runs and can be undone in this directory, on one screen
+!   diff         What the last session in this directory changed; without one, what changed since the
+!                newest checkpoint
 !   checkpoints  Earlier states of a project, kept while agents work on it: list, compare, restore
 !   hook         What agents call before and after their tools: reads the agent's JSON on stdin,
 !                answers in its format

@@ -227,6 +227,18 @@ impl Catalogue {
         }
     }
 
+    /// The session meant in a directory where none was named: the last one that worked there and changed something; where
+    /// none did, the last one.
+    pub fn last_here(&self, dir: &Path) -> Result<SessionEntry, RollbackError> {
+        let mut here = self.here(dir)?;
+        if here.is_empty() {
+            let last = self.list()?.0.into_iter().next().map(Box::new);
+            return Err(RollbackError::NoSessionHere { dir: dir.to_owned(), last });
+        }
+        let changed = here.iter().position(|entry| !entry.is_empty()).unwrap_or(0);
+        Ok(here.swap_remove(changed))
+    }
+
     pub fn open(&self, entry: SessionEntry) -> Result<RollbackSession, RollbackError> {
         let store = self.store_of(&entry);
         let options = ManagerOptions {
@@ -315,7 +327,7 @@ fn is_ours(name: &OsStr) -> bool {
 }
 
 /// Equal, above or below.
-pub(super) fn overlap(a: &Path, b: &Path) -> bool {
+pub(crate) fn overlap(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
 

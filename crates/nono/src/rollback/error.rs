@@ -29,6 +29,9 @@ pub enum RollbackError {
     NoRestores,
     #[error("no session worked in {}", dir.display())]
     NoneHere { dir: PathBuf, last: Option<Box<SessionEntry>> },
+    /// Nobody named a session, and none worked in this directory.
+    #[error("no session worked in {}", dir.display())]
+    NoSessionHere { dir: PathBuf, last: Option<Box<SessionEntry>> },
     #[error("there is nothing left to undo in {}", dir.display())]
     AllUndone { dir: PathBuf },
     #[error("there is no restore in {} that was not undone", dir.display())]

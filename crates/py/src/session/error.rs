@@ -125,7 +125,7 @@ pub(super) fn rollback(error: &RollbackError) -> PyErr {
     let raise = |kind| Raise::new(kind, error);
     let failed = |kind| raise(kind).as_a::<SessionError>();
     match error {
-        RollbackError::NotFound { .. } | RollbackError::NoSessions => {
+        RollbackError::NotFound { .. } | RollbackError::NoSessions | RollbackError::NoSessionHere { .. } => {
             raise("no_such_session").as_a::<SessionError>()
         }
         RollbackError::Ambiguous { .. } => raise("ambiguous").value_error(),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use nono::HostContext;
 use nono::audit::Author;
-use nono::checkpoints::{CheckpointManager, Host, settings};
+use nono::checkpoints::{Checkpoint, CheckpointError, CheckpointManager, Host, Target, settings};
 use nono::session::SessionError;
 
 pub(super) use restore::OfProject;
@@ -26,6 +26,7 @@ use crate::args::{CheckpointsArgs, CheckpointsCommand, ProjectArg};
 use crate::failure::Failure;
 use crate::host::{author, host};
 use crate::message;
+pub(super) use text::stats;
 
 pub(crate) fn checkpoints(args: CheckpointsArgs) -> Result<u8, Failure> {
     let host = host(None)?;
@@ -72,6 +73,25 @@ fn perform(command: CheckpointsCommand, place: &mut Place) -> Result<u8, Failure
         CheckpointsCommand::Verify(args) => verify::verify(&args, place),
         CheckpointsCommand::Import(args) => import::import(&args, place),
     }
+}
+
+/// The newest checkpoint of the project around the current directory, if there is one.
+pub(super) fn newest_here() -> Result<Option<Checkpoint>, Failure> {
+    let place = place(host(None)?.context)?;
+    match place.manager.find(&place.cwd, &Target::Text("1".to_owned())) {
+        Ok(newest) => Ok(Some(newest)),
+        Err(
+            CheckpointError::NotFound { .. }
+            | CheckpointError::NoProject { .. }
+            | CheckpointError::TooBroad { .. },
+        ) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The manager alone, for those who only look.
+pub(super) fn manager(context: HostContext) -> Result<CheckpointManager, Failure> {
+    Ok(place(context)?.manager)
 }
 
 /// Where checkpoints are kept, and from where they are asked for.

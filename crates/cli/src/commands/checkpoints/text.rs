@@ -50,7 +50,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// `(1 file, +1/-0)`; nothing where nothing changed.
-fn stats(stats: &Stats) -> Option<String> {
+pub(in crate::commands) fn stats(stats: &Stats) -> Option<String> {
     let Stats { files, insertions, deletions } = *stats;
     let files = crate::units::count(files, "file", "files")?;
     Some(format!("({files}, +{}/-{})", grouped(insertions), grouped(deletions)))

@@ -9,16 +9,19 @@ mod restore;
 mod show;
 pub(super) mod text;
 mod verify;
+mod which;
 
 use std::path::PathBuf;
 
-use nono::rollback::{Catalogue, RollbackSession};
+use nono::rollback::Catalogue;
 use nono::session::SessionError;
 
 pub(super) use list::resolved;
 pub(super) use perform::{OfSession, Task};
 pub(super) use restore::conflicts;
+pub(super) use show::present;
 pub(super) use text::some;
+pub(super) use which::{Choice, brief};
 
 use crate::args::{RollbackCommand, SessionArg};
 use crate::failure::Failure;
@@ -37,7 +40,9 @@ pub(crate) fn rollback(command: &RollbackCommand) -> Result<u8, Failure> {
         RollbackCommand::Cleanup(args) => cleanup::cleanup(args, &place),
         RollbackCommand::Recover(args) => recover::recover(args, &place.catalogue),
         RollbackCommand::Repair(args) => repair::repair(args, &place),
-        RollbackCommand::Review(arg) => crate::review::review(place.open(arg)?),
+        RollbackCommand::Review(args) => {
+            crate::review::review(which::named_or_last(args.session.as_deref(), &place)?)
+        }
         RollbackCommand::Show(args) => show::show(args, &place),
     }
 }
@@ -63,12 +68,6 @@ pub(super) fn place() -> Result<Place, Failure> {
     let (cwd, home) = (host.context.cwd, host.context.home.unwrap_or_default());
     let catalogue = Catalogue::new(&state_dir).recording(author(cwd.clone()));
     Ok(Place { catalogue, state_dir, cwd, home })
-}
-
-impl Place {
-    pub(super) fn open(&self, arg: &SessionArg) -> Result<RollbackSession, Failure> {
-        Ok(self.catalogue.open(self.catalogue.find(&arg.session)?)?)
-    }
 }
 
 fn pin(arg: &SessionArg, catalogue: &Catalogue, pinned: bool) -> Result<u8, Failure> {

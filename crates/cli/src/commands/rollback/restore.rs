@@ -2,19 +2,17 @@
 
 use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
 
+use super::which::{Choice, choose};
 use super::{OfSession, Place, Task};
 use crate::args::{ConflictArgs, RestoreArgs, TakeBackArgs};
 use crate::commands::perform::perform;
 use crate::failure::Failure;
 
 pub(super) fn restore(args: &RestoreArgs, place: &Place) -> Result<u8, Failure> {
-    let session = place.open(&args.session)?;
+    let Choice { session, paths } = choose(&args.choice, place)?;
     let snapshot = args.snapshot.into();
-    let paths = if args.paths.is_empty() {
-        Vec::new()
-    } else {
-        session.resolve_paths(&snapshot, &args.paths, &place.cwd)?
-    };
+    let paths =
+        if paths.is_empty() { Vec::new() } else { session.resolve_paths(&snapshot, &paths, &place.cwd)? };
     let conflicts = conflicts(args.conflicts);
     let choice = RestoreChoice { snapshot, paths, conflicts, ..RestoreChoice::everything() };
     perform(OfSession { session, task: Task::Restore(choice) }, args.consent)

@@ -9,30 +9,39 @@ use nono::rollback::{RollbackError, RollbackSession};
 use nono::snapshot::SnapshotId;
 
 use super::Place;
-use crate::args::ShowArgs;
+use super::which::{Choice, choose};
+use crate::args::{LookArgs, ShowArgs};
 use crate::commands::differences::{Page, until_read_enough};
 use crate::failure::Failure;
 use crate::message;
 use crate::pager::{Pager, canvas};
 
 pub(super) fn show(args: &ShowArgs, place: &Place) -> Result<u8, Failure> {
-    let mut session = place.open(&args.session)?;
+    present(choose(&args.choice, place)?, &args.look, place)?;
+    Ok(0)
+}
+
+/// Answers what was asked for; whether there is any difference.
+pub(in crate::commands) fn present(choice: Choice, args: &LookArgs, place: &Place) -> Result<bool, Failure> {
+    let Choice { mut session, paths } = choice;
     let (from, to) = range(args, &session)?;
     let mut set = session.changes(&from, &to)?;
-    if !args.paths.is_empty() {
-        let chosen = session.resolve_paths(&from, &args.paths, &place.cwd)?;
+    if !paths.is_empty() {
+        let chosen = session.resolve_paths(&from, &paths, &place.cwd)?;
         set.items.retain(|item| {
             chosen.iter().any(|path| item.path.starts_with(path) || item.old_path().starts_with(path))
         });
     }
+    let differs = !set.items.is_empty();
     if args.json {
         message::answer_json(&answer::json(&mut session, &set, args)?)?;
-        return Ok(0);
+        return Ok(differs);
     }
     let page = Page { manager: session.engine(), set: &set, canvas: canvas(), full: args.full };
     let shown = Shown { session: &session, page };
     if args.diff && !args.side_by_side && !io::stdout().is_terminal() {
-        return shown.page.patch();
+        shown.page.patch()?;
+        return Ok(differs);
     }
     let mut out = Pager::new();
     let written = match () {
@@ -47,11 +56,11 @@ pub(super) fn show(args: &ShowArgs, place: &Place) -> Result<u8, Failure> {
     };
     until_read_enough(written)?;
     out.finish()?;
-    Ok(0)
+    Ok(differs)
 }
 
 /// From the baseline to the last snapshot, if nothing else is asked for.
-fn range(args: &ShowArgs, session: &RollbackSession) -> Result<(SnapshotId, SnapshotId), RollbackError> {
+fn range(args: &LookArgs, session: &RollbackSession) -> Result<(SnapshotId, SnapshotId), RollbackError> {
     let known = session.snapshots()?;
     let find = |number: u32| {
         let id = SnapshotId::Number(number);

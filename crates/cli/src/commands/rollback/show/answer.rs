@@ -6,14 +6,14 @@ use nono::shapes::path;
 use nono::snapshot::SnapshotError;
 use serde_json::{Value, json};
 
-use crate::args::ShowArgs;
+use crate::args::LookArgs;
 use crate::failure::Failure;
 
 /// The session's fields, and in `changes` every change instead of their numbers, which are in `counts`.
 pub(super) fn json(
     session: &mut RollbackSession,
     set: &ChangeSet,
-    args: &ShowArgs,
+    args: &LookArgs,
 ) -> Result<Value, Failure> {
     let mut value = session_json(session.entry())?;
     value["from"] = id(&set.from);

@@ -1,0 +1,35 @@
+//! The grammar of `diff` and `status`: what there is in this directory.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
+#[derive(Debug, Args)]
+pub(crate) struct DiffHereArgs {
+    /// Only these files, directories or globs
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+    /// Show how many lines changed in each file, and nothing else
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// Show the differences in two columns
+    #[arg(long)]
+    pub(crate) side_by_side: bool,
+    /// Show whole files around the differences
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Exit with 1 when something differs
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusHereArgs {
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

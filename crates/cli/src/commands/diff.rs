@@ -1,0 +1,69 @@
+//! `nono diff`: what the last session here changed; where there is none, what changed since the newest checkpoint.
+
+use nono::checkpoints::Checkpoint;
+use nono::diagnostic::escape;
+use nono::rollback::RollbackError;
+
+use super::checkpoints;
+use super::rollback::{Choice, Place, brief, place, present};
+use crate::age::ago;
+use crate::args::{
+    CheckpointArg, CheckpointsArgs, CheckpointsCommand, DiffArgs, DiffHereArgs, LookArgs, ProjectArg,
+    StatusArgs,
+};
+use crate::failure::{Failure, NOT_DONE};
+use crate::host::host;
+use crate::message;
+
+pub(crate) fn diff(args: DiffHereArgs) -> Result<u8, Failure> {
+    // From inside a sandbox no session can be seen; the supervisor knows of checkpoints.
+    if host(None)?.nested {
+        return since_checkpoint(args);
+    }
+    let place = place()?;
+    match place.catalogue.last_here(&place.cwd) {
+        Ok(entry) => {
+            message::line(&format!("changes of session {}", brief(&entry)));
+            let session = place.catalogue.open(entry)?;
+            of_session(Choice { session, paths: args.paths.clone() }, &args, &place)
+        }
+        Err(none @ RollbackError::NoSessionHere { .. }) => match checkpoints::newest_here()? {
+            Some(newest) => {
+                message::line(&format!("changes since checkpoint {}", title(&newest)));
+                since_checkpoint(args)
+            }
+            None => Err(none.into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_session(choice: Choice, args: &DiffHereArgs, place: &Place) -> Result<u8, Failure> {
+    let DiffHereArgs { stat, side_by_side, full, json, .. } = *args;
+    let look = LookArgs {
+        diff: json || !stat,
+        side_by_side: side_by_side && !stat,
+        stat,
+        full,
+        json,
+        ..LookArgs::default()
+    };
+    let differs = present(choice, &look, place)?;
+    if !differs && !json {
+        message::line("nothing changed");
+    }
+    Ok(if differs && args.exit_code { NOT_DONE } else { 0 })
+}
+
+fn since_checkpoint(args: DiffHereArgs) -> Result<u8, Failure> {
+    let DiffHereArgs { paths, stat, side_by_side, full, exit_code, json } = args;
+    let checkpoint = CheckpointArg { checkpoint: "1".to_owned(), project: ProjectArg { path: None } };
+    let diff = DiffArgs { checkpoint, paths, glob: false, stat, side_by_side, full, exit_code, json };
+    let command = Some(CheckpointsCommand::Diff(diff));
+    checkpoints::checkpoints(CheckpointsArgs { status: StatusArgs { json }, command })
+}
+
+/// `a1b2c3d4 (before patch, 2h ago)`.
+fn title(one: &Checkpoint) -> String {
+    format!("{} ({}, {})", one.id.short(), escape(&one.reason), ago(&one.time))
+}

@@ -1,0 +1,157 @@
+//! `nono status`: one screen for this directory. What is protected, runs and can be undone here, and the next step.
+
+use nono::diagnostic::{escape, quote_all, shown};
+use nono::directory::{CheckpointsHere, DirectoryStatus, LISTED, Undoable};
+
+use super::rollback::{place, some};
+use super::{checkpoints, hooks};
+use crate::age::{ago, local};
+use crate::args::StatusHereArgs;
+use crate::commands::tracked::counts;
+use crate::failure::Failure;
+use crate::host::host;
+use crate::message;
+use crate::units::grouped;
+
+/// A longer command or reason is cut.
+const WHAT: usize = 48;
+
+pub(crate) fn status(args: &StatusHereArgs) -> Result<u8, Failure> {
+    let place = place()?;
+    let host = host(None)?;
+    let (hooks, mut problems) = hooks::everywhere(&host);
+    let manager = checkpoints::manager(host.context)?;
+    let mut status = DirectoryStatus::of(&place.cwd, &place.catalogue, &manager, hooks);
+    status.problems.append(&mut problems);
+    if args.json {
+        message::answer_json(&status.json())?;
+        return Ok(0);
+    }
+    message::answer(&page(&status).join("\n"))?;
+    for problem in &status.problems {
+        message::line(&format!("warning: {}", escape(problem)));
+    }
+    Ok(0)
+}
+
+fn page(status: &DirectoryStatus) -> Vec<String> {
+    let mut lines = vec![shown(&status.dir), String::new()];
+    section(&mut lines, "Protected", protected(status));
+    section(
+        &mut lines,
+        "Running",
+        status
+            .running
+            .iter()
+            .map(|one| {
+                let info = &one.info;
+                format!("{}  {}  {}", escape(&info.id), ago(&info.started), cut(&quote_all(&info.command)))
+            })
+            .collect(),
+    );
+    section(&mut lines, "Can be undone", undoable(status));
+    section(&mut lines, "Not covered by the last session", not_covered(status));
+    section(&mut lines, "Next", status.next.iter().map(|command| next(command)).collect());
+    // No empty line at the end.
+    lines.pop();
+    lines
+}
+
+fn section(lines: &mut Vec<String>, title: &str, mut inside: Vec<String>) {
+    if inside.is_empty() {
+        inside.push("nothing".to_owned());
+    }
+    lines.push(format!("{title}:"));
+    lines.extend(inside.into_iter().map(|line| format!("  {line}")));
+    lines.push(String::new());
+}
+
+fn protected(status: &DirectoryStatus) -> Vec<String> {
+    let mut lines = vec![format!("checkpoints  {}", checkpoints_line(&status.checkpoints))];
+    if let Some(why) = &status.checkpoints.unprotected {
+        lines.push(format!("NOT PROTECTED: the last checkpoint failed: {}", escape(why)));
+    }
+    let hooks = status.hooks.iter().map(|one| format!("{} ({})", one.agent.name(), one.state.name()));
+    let hooks = hooks.collect::<Vec<_>>().join(", ");
+    lines.push(format!("hooks        {}", if hooks.is_empty() { "none" } else { &hooks }));
+    lines.push(format!("sessions     {} kept", status.sessions));
+    lines
+}
+
+fn checkpoints_line(here: &CheckpointsHere) -> String {
+    let switch = if here.enabled { "on" } else { "off" };
+    match (&here.project, &here.last) {
+        (Some(project), Some(last)) => {
+            let count = some(here.count, "checkpoint");
+            format!("{switch}; {count} of {}, the last one {}", shown(project), ago(last))
+        }
+        _ => format!("{switch}; none of this directory"),
+    }
+}
+
+fn undoable(status: &DirectoryStatus) -> Vec<String> {
+    let rows: Vec<[String; 5]> = status.undoable.iter().map(row).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let [kind, id, when, what] = [width(0), width(1), width(2), width(3)];
+    let line = |row: &[String; 5]| {
+        let [columns @ .., changes] = row;
+        let [first, second, third, fourth] = columns;
+        let line = format!("{first:<kind$}  {second:<id$}  {third:<when$}  {fourth:<what$}  {changes}");
+        line.trim_end().to_owned()
+    };
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    if status.undoable_total > LISTED {
+        let more = grouped((status.undoable_total - status.undoable.len()) as u64);
+        lines.push(format!("... and {more} more: nono rollback list, nono checkpoints list"));
+    }
+    lines
+}
+
+fn row(one: &Undoable) -> [String; 5] {
+    let when = format!("{} ({})", local(one.time()), ago(one.time()));
+    match one {
+        Undoable::Session(entry) => {
+            let changes = one.changes().map(counts).unwrap_or_default();
+            let command = cut(&quote_all(&entry.metadata.command));
+            ["session".to_owned(), escape(one.id()), when, command, changes]
+        }
+        Undoable::Checkpoint(checkpoint) => {
+            let changes = checkpoint.stats.as_ref().and_then(checkpoints::stats).unwrap_or_default();
+            let id = escape(checkpoint.id.short());
+            ["checkpoint".to_owned(), id, when, cut(&escape(&checkpoint.reason)), changes]
+        }
+    }
+}
+
+fn not_covered(status: &DirectoryStatus) -> Vec<String> {
+    let not = &status.not_covered;
+    let mut lines: Vec<String> =
+        not.examples.iter().map(|one| format!("{}: {}", shown(&one.path), escape(&one.reason))).collect();
+    let more = not.entries.saturating_sub(lines.len() as u64);
+    if more > 0 {
+        let id = escape(not.session.as_deref().unwrap_or("last"));
+        lines.push(format!("... and {} more: nono rollback show {id} --coverage", grouped(more)));
+    }
+    lines
+}
+
+/// A command, with what it does.
+fn next(command: &str) -> String {
+    let what = match command {
+        "nono undo" => "undo the newest session above; shows the plan, and asks",
+        "nono diff" => "see what changed",
+        "nono hooks install AGENT" => "a checkpoint before each risky step of an agent",
+        _ if command.starts_with("nono inspect") => "see what it does; it can be undone when it has ended",
+        _ if command.starts_with("nono run") => "run something that can be undone",
+        _ => "go back to it; shows the plan, and asks",
+    };
+    format!("{command:<30}  {what}")
+}
+
+/// Escaped text of a bounded length.
+fn cut(text: &str) -> String {
+    if text.chars().count() <= WHAT {
+        return text.to_owned();
+    }
+    text.chars().take(WHAT - 3).chain("...".chars()).collect()
+}

@@ -1,0 +1,279 @@
+//! What nono knows of one directory, as values: what is protected there, what runs there, what can be undone there, and
+//! what is not covered.
+//!
+//! Nothing is changed, no tree is walked and nothing waits for a lock. What cannot be read is one of `problems`, not an
+//! error: the rest of the answer holds.
+
+use std::path::{Path, PathBuf};
+
+use nono_checkpoint::history::History;
+use nono_checkpoint::{Checkpoint, CheckpointError, CheckpointManager, Stats, project, unprotected};
+use nono_snapshot::{ChangeCounts, Example};
+use serde_json::{Value, json};
+
+use crate::control;
+use crate::hooks::install::{State, Status as HookStatus};
+use crate::rollback::catalogue::overlap;
+use crate::rollback::{Catalogue, RollbackError, SessionEntry, Status};
+use crate::shapes::path;
+
+/// Maximum number of undoable steps and of left-out names.
+pub const LISTED: usize = 5;
+
+/// Status of a directory.
+#[derive(Clone, Debug, Default)]
+pub struct DirectoryStatus {
+    pub dir: PathBuf,
+    pub checkpoints: CheckpointsHere,
+    /// Agents that have hooks, working or not.
+    pub hooks: Vec<HookStatus>,
+    /// Number of sessions kept that worked here.
+    pub sessions: usize,
+    pub running: Vec<control::Running>,
+    /// Newest first, at most [`LISTED`].
+    pub undoable: Vec<Undoable>,
+    /// Number of them without that bound.
+    pub undoable_total: usize,
+    pub not_covered: NotCovered,
+    /// Commands to go on with.
+    pub next: Vec<String>,
+    /// What could not be read, and why.
+    pub problems: Vec<String>,
+}
+
+/// Checkpoints of the project that a directory is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointsHere {
+    /// Taken by themselves: `[checkpoints] enabled` in `config.toml`.
+    pub enabled: bool,
+    /// None where the directory is in no project that has any.
+    pub project: Option<PathBuf>,
+    pub count: usize,
+    /// Time of the newest.
+    pub last: Option<String>,
+    /// Why the last attempt failed, if it did.
+    pub unprotected: Option<String>,
+}
+
+/// A step that can be undone.
+#[derive(Clone, Debug)]
+pub enum Undoable {
+    Session(Box<SessionEntry>),
+    Checkpoint(Box<Checkpoint>),
+}
+
+/// What the snapshots of the last session here do not hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotCovered {
+    pub session: Option<String>,
+    pub entries: u64,
+    /// At most [`LISTED`].
+    pub examples: Vec<Example>,
+}
+
+impl Undoable {
+    pub fn id(&self) -> &str {
+        match self {
+            Undoable::Session(entry) => &entry.id,
+            Undoable::Checkpoint(one) => one.id.as_str(),
+        }
+    }
+
+    /// When the session began, or the checkpoint was taken. ISO 8601, UTC.
+    pub fn time(&self) -> &str {
+        match self {
+            Undoable::Session(entry) => &entry.metadata.started,
+            Undoable::Checkpoint(one) => &one.time,
+        }
+    }
+
+    /// Paths that the session changed.
+    pub fn changes(&self) -> Option<&ChangeCounts> {
+        match self {
+            Undoable::Session(entry) => entry.metadata.changes.as_ref(),
+            Undoable::Checkpoint(_) => None,
+        }
+    }
+
+    /// Lines that the step after the checkpoint changed, once somebody counted them.
+    pub fn stats(&self) -> Option<&Stats> {
+        match self {
+            Undoable::Session(_) => None,
+            Undoable::Checkpoint(one) => one.stats.as_ref(),
+        }
+    }
+}
+
+impl DirectoryStatus {
+    /// `hooks`: of all agents, as [`crate::hooks::install::status`] has them; those without any are left out.
+    pub fn of(
+        dir: &Path,
+        catalogue: &Catalogue,
+        checkpoints: &CheckpointManager,
+        hooks: Vec<HookStatus>,
+    ) -> DirectoryStatus {
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        let mut status = DirectoryStatus {
+            hooks: hooks.into_iter().filter(|one| one.state != State::NotInstalled).collect(),
+            ..DirectoryStatus::default()
+        };
+        let here = status.read(catalogue.here(&dir)).unwrap_or_default();
+        let kept = status.checkpoints(&dir, checkpoints);
+        status.sessions = here.len();
+        status.running(&dir, &checkpoints.host().state_dir, &here);
+        status.not_covered = here.first().map(not_covered).unwrap_or_default();
+        let sessions = match catalogue.to_undo_in(&dir, &[]) {
+            Err(RollbackError::NoneHere { .. }) => Vec::new(),
+            other => status.read(other).unwrap_or_default(),
+        };
+        // What runs is not to be undone before it has ended.
+        let ended = sessions.into_iter().filter(|entry| entry.status != Status::Live);
+        let mut undoable = merged(ended, kept);
+        status.undoable_total = undoable.len();
+        status.next = next(&undoable, &status);
+        undoable.truncate(LISTED);
+        DirectoryStatus { dir, undoable, ..status }
+    }
+
+    /// What could be read; else the reason is a problem.
+    fn read<T>(&mut self, result: Result<T, impl std::fmt::Display>) -> Option<T> {
+        result.map_err(|error| self.problems.push(error.to_string())).ok()
+    }
+
+    /// The checkpoints of the project around `dir`, newest first.
+    fn checkpoints(&mut self, dir: &Path, manager: &CheckpointManager) -> Vec<Checkpoint> {
+        self.checkpoints.enabled = manager.config().enabled;
+        let root = match manager.root_of(dir) {
+            // No project can be here.
+            Err(CheckpointError::TooBroad { .. } | CheckpointError::NoProject { .. }) => return Vec::new(),
+            other => match self.read(other) {
+                Some(root) => root.dir,
+                None => return Vec::new(),
+            },
+        };
+        let folder = project::folder_of(manager.host(), &root);
+        let without = unprotected::without_project(manager.host());
+        let failed = unprotected::of_project(&folder).or(without.into_iter().find(|note| note.dir == root));
+        self.checkpoints.unprotected = failed.map(|note| note.why);
+        let history = self.read(History::load(&folder)).unwrap_or_default();
+        let mut all = history.checkpoints;
+        all.reverse();
+        self.checkpoints.project = (!all.is_empty()).then_some(root);
+        self.checkpoints.count = all.len();
+        self.checkpoints.last = all.first().map(|one| one.time.clone());
+        all
+    }
+
+    /// Sessions that were started here, or that track something here.
+    fn running(&mut self, dir: &Path, state_dir: &Path, here: &[SessionEntry]) {
+        let Some((running, problems)) = self.read(control::list(state_dir)) else { return };
+        self.problems.extend(problems.iter().map(ToString::to_string));
+        let tracks = |id: &Option<String>| here.iter().any(|entry| Some(&entry.id) == id.as_ref());
+        let is_here = |one: &control::Running| overlap(&one.info.workdir, dir) || tracks(&one.info.rollback);
+        self.running = running.into_iter().filter(is_here).collect();
+    }
+
+    /// Field names are stable.
+    pub fn json(&self) -> Value {
+        let running = |one: &control::Running| {
+            json!({
+                "session_id": one.info.id,
+                "name": one.info.name,
+                "command": one.info.command,
+                "started": one.info.started,
+                "workdir": path(&one.info.workdir),
+            })
+        };
+        let example = |one: &Example| json!({"path": path(&one.path), "reason": one.reason});
+        json!({
+            "directory": path(&self.dir),
+            "checkpoints": {
+                "enabled": self.checkpoints.enabled,
+                "project": self.checkpoints.project.as_deref().map(path),
+                "count": self.checkpoints.count,
+                "last": self.checkpoints.last,
+                "unprotected": self.checkpoints.unprotected,
+            },
+            "hooks": self.hooks.iter().map(crate::hooks::json::status).collect::<Vec<_>>(),
+            "sessions": self.sessions,
+            "running": self.running.iter().map(running).collect::<Vec<_>>(),
+            "undoable": self.undoable.iter().map(undoable).collect::<Vec<_>>(),
+            "undoable_total": self.undoable_total,
+            "not_covered": {
+                "session_id": self.not_covered.session,
+                "entries": self.not_covered.entries,
+                "examples": self.not_covered.examples.iter().map(example).collect::<Vec<_>>(),
+            },
+            "next": self.next,
+            "problems": self.problems,
+        })
+    }
+}
+
+fn undoable(one: &Undoable) -> Value {
+    let (kind, command, reason) = match one {
+        Undoable::Session(entry) => ("session", Some(&entry.metadata.command), None),
+        Undoable::Checkpoint(one) => ("checkpoint", None, Some(&one.reason)),
+    };
+    json!({
+        "kind": kind,
+        "id": one.id(),
+        "time": one.time(),
+        "command": command,
+        "reason": reason,
+        "changes": one.changes(),
+        "stats": one.stats(),
+    })
+}
+
+fn not_covered(entry: &SessionEntry) -> NotCovered {
+    let coverage = entry.metadata.coverage.clone().unwrap_or_default();
+    NotCovered {
+        session: Some(entry.id.clone()),
+        entries: coverage.entries_left_out(),
+        examples: coverage.left_out.into_iter().flat_map(|one| one.examples).take(LISTED).collect(),
+    }
+}
+
+/// One list of both, newest first. Each keeps its own order, which no clock decides; a checkpoint of the same second as a
+/// session was taken in it.
+fn merged(sessions: impl Iterator<Item = SessionEntry>, checkpoints: Vec<Checkpoint>) -> Vec<Undoable> {
+    let mut sessions = sessions.map(|entry| Undoable::Session(Box::new(entry))).peekable();
+    let mut checkpoints = checkpoints.into_iter().map(|one| Undoable::Checkpoint(Box::new(one))).peekable();
+    let mut all = Vec::new();
+    loop {
+        let checkpoint_first = match (sessions.peek(), checkpoints.peek()) {
+            (Some(session), Some(checkpoint)) => checkpoint.time() >= session.time(),
+            (session, _) => session.is_none(),
+        };
+        let Some(one) = (if checkpoint_first { checkpoints.next() } else { sessions.next() }) else {
+            return all;
+        };
+        all.push(one);
+    }
+}
+
+fn next(undoable: &[Undoable], status: &DirectoryStatus) -> Vec<String> {
+    let mut commands = Vec::new();
+    let session = undoable.iter().any(|one| matches!(one, Undoable::Session(_)));
+    let tracked = status.running.iter().find(|one| one.info.rollback.is_some());
+    match (tracked, undoable.first()) {
+        // Nobody restores where something runs.
+        (Some(running), _) => commands.push(format!("nono inspect {}", running.info.id)),
+        (None, Some(_)) if session => commands.push("nono undo".to_owned()),
+        (None, Some(first)) => {
+            let id = first.id().get(..8).unwrap_or(first.id());
+            commands.push(format!("nono checkpoints restore {id}"));
+        }
+        (None, None) => {}
+    }
+    if !commands.is_empty() {
+        commands.push("nono diff".to_owned());
+        return commands;
+    }
+    commands.push("nono run --rollback -- COMMAND".to_owned());
+    if !status.checkpoints.enabled {
+        commands.push("nono hooks install AGENT".to_owned());
+    }
+    commands
+}
