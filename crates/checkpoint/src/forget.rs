@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::store::{Key, Store};
-use nono_snapshot::{SnapshotError, SnapshotId, holders};
+use nono_snapshot::{ContentHash, Forgotten, SnapshotError, SnapshotId, holders};
 
 use crate::error::CheckpointError;
 use crate::folder::Folder;
@@ -14,6 +14,9 @@ use crate::manager::{CheckpointManager, Pruned};
 use crate::project::{self, Project};
 use crate::prune::remove;
 
+/// Folders of sessions or projects, and the paths that have a content there.
+pub type Holders = Vec<(PathBuf, Vec<PathBuf>)>;
+
 /// What purging a path did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Purged {
@@ -22,9 +25,10 @@ pub struct Purged {
     pub path: PathBuf,
     /// Checkpoints, and other snapshots of the project, that had it.
     pub snapshots: u64,
+    /// Contents that are in no store any more.
     pub contents: u64,
-    /// Others that have the same bytes: the folder of a session or a project, and the paths there. Those stay.
-    pub held_by: Vec<(PathBuf, Vec<PathBuf>)>,
+    /// Others that have the same bytes. Those stay.
+    pub held_by: Holders,
 }
 
 impl Purged {
@@ -46,38 +50,57 @@ pub struct Holding {
 
 impl CheckpointManager {
     /// Purge the contents of a path from everything that its project keeps. The file itself is not touched, and is left
-    /// out of these checkpoints from now on; one that is taken later has it again.
+    /// out of these checkpoints from now on; one that is taken later has it again. What sessions have stays.
     pub fn forget(&self, path: &Path) -> Result<Purged, CheckpointError> {
+        let (mut purged, contents) = self.take_out(path)?;
+        if !purged.is_nothing() {
+            let there;
+            (purged.held_by, there) = self.purge(&self.store_dir(), &contents)?;
+            purged.contents -= there.len() as u64;
+        }
+        Ok(purged)
+    }
+
+    /// Take a path out of everything that its project keeps, and say which contents it had there. Their bytes stay in the
+    /// store until [`purge`](Self::purge).
+    pub fn take_out(&self, path: &Path) -> Result<(Purged, BTreeSet<ContentHash>), CheckpointError> {
         let path = project::place(path)?;
         let mut open = self.open(&path, Bounds::None)?;
         let project = open.workdir().to_owned();
         if path == project || !path.starts_with(&project) {
             return Err(CheckpointError::Outside { path, project });
         }
-        let forgotten = open.manager.forget(&path)?;
-        if forgotten.snapshots == 0 && forgotten.contents.is_empty() {
-            return Ok(Purged { project, path, ..Purged::default() });
+        let Forgotten { snapshots, contents } = open.manager.forget(&path)?;
+        if snapshots > 0 || !contents.is_empty() {
+            open.recount()?;
         }
-        open.recount()?;
-        drop(open);
-        self.collect()?;
-        let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
+        let purged =
+            Purged { project, path, snapshots, contents: contents.len() as u64, held_by: Vec::new() };
+        Ok((purged, contents.into_iter().collect()))
+    }
+
+    /// Free what nothing in a store needs any more, to the last byte. Who still has one of these contents (the folder of a
+    /// session or a project, and the paths there), and which of them are still in the store.
+    pub fn purge(
+        &self,
+        store: &Path,
+        contents: &BTreeSet<ContentHash>,
+    ) -> Result<(Holders, BTreeSet<ContentHash>), CheckpointError> {
+        if !store.is_dir() {
+            return Ok(Default::default());
+        }
+        let store = Store::open(store).map_err(SnapshotError::from)?;
+        nono_snapshot::purge(&store)?;
         let mut there = Vec::new();
-        for hash in &forgotten.contents {
+        for hash in contents {
             if store.contains(Key::from(*hash)).map_err(SnapshotError::from)? {
                 there.push(*hash);
             }
         }
         let held_by = if there.is_empty() { Vec::new() } else { holders(&store, &there)? };
-        let list = |(dir, paths): (PathBuf, BTreeSet<PathBuf>)| (dir, paths.into_iter().collect());
         self.usage().count()?;
-        Ok(Purged {
-            project,
-            path,
-            snapshots: forgotten.snapshots,
-            contents: forgotten.contents.len() as u64,
-            held_by: held_by.into_iter().map(list).collect(),
-        })
+        let held_by = held_by.into_iter().map(|(dir, paths)| (dir, paths.into_iter().collect()));
+        Ok((held_by.collect(), there.into_iter().collect()))
     }
 
     /// What forgetting a path would change.

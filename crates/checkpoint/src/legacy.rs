@@ -127,7 +127,7 @@ impl CheckpointManager {
         Ok(all)
     }
 
-    pub(crate) fn store_dir(&self) -> PathBuf {
+    pub fn store_dir(&self) -> PathBuf {
         self.host().state_dir.join("store")
     }
 

@@ -339,7 +339,7 @@ fn resolve(path: &Path) -> Result<PathBuf, CheckpointError> {
 }
 
 /// The place that a path names: the directories on the way without links, its last name as it is.
-pub(crate) fn place(path: &Path) -> Result<PathBuf, CheckpointError> {
+pub fn place(path: &Path) -> Result<PathBuf, CheckpointError> {
     let path = plain(&std::path::absolute(path).map_err(CheckpointError::io(path))?);
     for above in path.ancestors().skip(1) {
         if let (Ok(resolved), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {

@@ -25,3 +25,4 @@ pub use log::{Log, Restore, Scope};
 pub use outcome::{Done, Later, Merge, Plan};
 pub use repositories::git_of;
 pub use restore::{Begin, History, JOURNAL, Prepared, Under};
+pub use undo::Recovered;

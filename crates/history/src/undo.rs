@@ -21,6 +21,14 @@ struct Back {
     since: Vec<SnapshotId>,
 }
 
+/// A restore that was cut off, and completed by the engine.
+#[derive(Debug)]
+pub struct Recovered<D> {
+    /// To be finished by the owner; none where the log did not know it.
+    pub under: Option<Under<D>>,
+    pub done: Done,
+}
+
 impl History<'_> {
     /// The restore with this id, or the last one that was not undone.
     pub fn to_undo<D: Details>(&self, id: Option<&str>) -> Result<Restore<D>, HistoryError> {
@@ -150,7 +158,7 @@ impl History<'_> {
 
     /// Complete a restore that was cut off, for the holder of the owner's lock. The owner finishes what is given back; none
     /// where nothing had begun to change.
-    pub fn recover<D: Details>(&mut self) -> Result<Option<(Option<Under<D>>, Done)>, HistoryError> {
+    pub fn recover<D: Details>(&mut self) -> Result<Option<Recovered<D>>, HistoryError> {
         let mut log: Log<D> = Log::load_or_begin(self.dir)?;
         let mut done = Done::default();
         let restored = self.manager.recover()?;
@@ -159,7 +167,7 @@ impl History<'_> {
             done.absorb(restored);
         }
         let Some(restore) = log.take_cut_off().filter(|_| !done.interrupted) else {
-            return Ok(met.then_some((None, done)));
+            return Ok(met.then_some(Recovered { under: None, done }));
         };
         let mut under = Under { log, restore, changed: true };
         let taken = under.restore.steps.len();
@@ -178,7 +186,7 @@ impl History<'_> {
             under.log.save(self.dir, None)?;
             return Ok(None);
         }
-        Ok(Some((Some(under), done)))
+        Ok(Some(Recovered { under: Some(under), done }))
     }
 
     /// With no journal, the last step was either completed or cut off between its safety snapshot and its first change.

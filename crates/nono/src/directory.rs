@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use nono_checkpoint::history::History;
-use nono_checkpoint::{Checkpoint, CheckpointError, CheckpointManager, Stats, project, unprotected};
+use nono_checkpoint::{CheckpointError, CheckpointManager, Stats, project, unprotected};
 use nono_snapshot::{ChangeCounts, Example};
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use crate::hooks::install::{State, Status as HookStatus};
 use crate::rollback::catalogue::overlap;
 use crate::rollback::{Catalogue, RollbackError, SessionEntry, Status};
 use crate::shapes::path;
+use crate::undo::{Point, Points, UndoError, Undoing};
 
 /// Maximum number of undoable steps and of left-out names.
 pub const LISTED: usize = 5;
@@ -31,7 +32,7 @@ pub struct DirectoryStatus {
     pub sessions: usize,
     pub running: Vec<control::Running>,
     /// Newest first, at most [`LISTED`].
-    pub undoable: Vec<Undoable>,
+    pub undoable: Vec<Point>,
     /// Number of them without that bound.
     pub undoable_total: usize,
     pub not_covered: NotCovered,
@@ -55,13 +56,6 @@ pub struct CheckpointsHere {
     pub unprotected: Option<String>,
 }
 
-/// A step that can be undone.
-#[derive(Clone, Debug)]
-pub enum Undoable {
-    Session(Box<SessionEntry>),
-    Checkpoint(Box<Checkpoint>),
-}
-
 /// What the snapshots of the last session here do not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotCovered {
@@ -69,39 +63,6 @@ pub struct NotCovered {
     pub entries: u64,
     /// At most [`LISTED`].
     pub examples: Vec<Example>,
-}
-
-impl Undoable {
-    pub fn id(&self) -> &str {
-        match self {
-            Undoable::Session(entry) => &entry.id,
-            Undoable::Checkpoint(one) => one.id.as_str(),
-        }
-    }
-
-    /// When the session began, or the checkpoint was taken. ISO 8601, UTC.
-    pub fn time(&self) -> &str {
-        match self {
-            Undoable::Session(entry) => &entry.metadata.started,
-            Undoable::Checkpoint(one) => &one.time,
-        }
-    }
-
-    /// Paths that the session changed.
-    pub fn changes(&self) -> Option<&ChangeCounts> {
-        match self {
-            Undoable::Session(entry) => entry.metadata.changes.as_ref(),
-            Undoable::Checkpoint(_) => None,
-        }
-    }
-
-    /// Lines that the step after the checkpoint changed, once somebody counted them.
-    pub fn stats(&self) -> Option<&Stats> {
-        match self {
-            Undoable::Session(_) => None,
-            Undoable::Checkpoint(one) => one.stats.as_ref(),
-        }
-    }
 }
 
 impl DirectoryStatus {
@@ -118,17 +79,20 @@ impl DirectoryStatus {
             ..DirectoryStatus::default()
         };
         let here = status.read(catalogue.here(&dir)).unwrap_or_default();
-        let kept = status.checkpoints(&dir, checkpoints);
+        status.checkpoints(&dir, checkpoints);
         status.sessions = here.len();
         status.running(&dir, &checkpoints.host().state_dir, &here);
         status.not_covered = here.first().map(not_covered).unwrap_or_default();
-        let sessions = match catalogue.to_undo_in(&dir, &[]) {
-            Err(RollbackError::NoneHere { .. }) => Vec::new(),
+        let undoing = Undoing { catalogue, checkpoints, dir: &dir };
+        let points = match undoing.points(&[]) {
+            Err(UndoError::Rollback(RollbackError::NoneHere { .. })) => Points::default(),
             other => status.read(other).unwrap_or_default(),
         };
+        status.problems.extend(points.problem.map(|error| error.to_string()));
         // What runs is not to be undone before it has ended.
-        let ended = sessions.into_iter().filter(|entry| entry.status != Status::Live);
-        let mut undoable = merged(ended, kept);
+        let is_live =
+            |point: &Point| matches!(point, Point::Session { entry, .. } if entry.status == Status::Live);
+        let mut undoable: Vec<Point> = points.list.into_iter().filter(|point| !is_live(point)).collect();
         status.undoable_total = undoable.len();
         status.next = next(&undoable, &status);
         undoable.truncate(LISTED);
@@ -140,15 +104,15 @@ impl DirectoryStatus {
         result.map_err(|error| self.problems.push(error.to_string())).ok()
     }
 
-    /// The checkpoints of the project around `dir`, newest first.
-    fn checkpoints(&mut self, dir: &Path, manager: &CheckpointManager) -> Vec<Checkpoint> {
+    /// Take in what is known of the project around `dir`.
+    fn checkpoints(&mut self, dir: &Path, manager: &CheckpointManager) {
         self.checkpoints.enabled = manager.config().enabled;
         let root = match manager.root_of(dir) {
             // No project can be here.
-            Err(CheckpointError::TooBroad { .. } | CheckpointError::NoProject { .. }) => return Vec::new(),
+            Err(CheckpointError::TooBroad { .. } | CheckpointError::NoProject { .. }) => return,
             other => match self.read(other) {
                 Some(root) => root.dir,
-                None => return Vec::new(),
+                None => return,
             },
         };
         let folder = project::folder_of(manager.host(), &root);
@@ -156,12 +120,10 @@ impl DirectoryStatus {
         let failed = unprotected::of_project(&folder).or(without.into_iter().find(|note| note.dir == root));
         self.checkpoints.unprotected = failed.map(|note| note.why);
         let history = self.read(History::load(&folder)).unwrap_or_default();
-        let mut all = history.checkpoints;
-        all.reverse();
+        let all = history.checkpoints;
         self.checkpoints.project = (!all.is_empty()).then_some(root);
         self.checkpoints.count = all.len();
-        self.checkpoints.last = all.first().map(|one| one.time.clone());
-        all
+        self.checkpoints.last = all.last().map(|one| one.time.clone());
     }
 
     /// Sessions that were started here, or that track something here.
@@ -210,20 +172,36 @@ impl DirectoryStatus {
     }
 }
 
-fn undoable(one: &Undoable) -> Value {
-    let (kind, command, reason) = match one {
-        Undoable::Session(entry) => ("session", Some(&entry.metadata.command), None),
-        Undoable::Checkpoint(one) => ("checkpoint", None, Some(&one.reason)),
+fn undoable(point: &Point) -> Value {
+    let (kind, command, reason) = match point {
+        Point::Session { entry, .. } => ("session", Some(&entry.metadata.command), None),
+        Point::Checkpoint { checkpoint, .. } => ("checkpoint", None, Some(&checkpoint.reason)),
     };
     json!({
         "kind": kind,
-        "id": one.id(),
-        "time": one.time(),
+        "id": point.id(),
+        "time": point.time(),
         "command": command,
         "reason": reason,
-        "changes": one.changes(),
-        "stats": one.stats(),
+        "changes": changes(point),
+        "stats": stats(point),
     })
+}
+
+/// Paths that a session changed.
+pub fn changes(point: &Point) -> Option<&ChangeCounts> {
+    match point {
+        Point::Session { entry, .. } => entry.metadata.changes.as_ref(),
+        Point::Checkpoint { .. } => None,
+    }
+}
+
+/// Lines that the step after a checkpoint changed, once they were counted.
+pub fn stats(point: &Point) -> Option<&Stats> {
+    match point {
+        Point::Session { .. } => None,
+        Point::Checkpoint { checkpoint, .. } => checkpoint.stats.as_ref(),
+    }
 }
 
 fn not_covered(entry: &SessionEntry) -> NotCovered {
@@ -235,37 +213,14 @@ fn not_covered(entry: &SessionEntry) -> NotCovered {
     }
 }
 
-/// One list of both, newest first. Each keeps its own order, which no clock decides; a checkpoint of the same second as a
-/// session was taken in it.
-fn merged(sessions: impl Iterator<Item = SessionEntry>, checkpoints: Vec<Checkpoint>) -> Vec<Undoable> {
-    let mut sessions = sessions.map(|entry| Undoable::Session(Box::new(entry))).peekable();
-    let mut checkpoints = checkpoints.into_iter().map(|one| Undoable::Checkpoint(Box::new(one))).peekable();
-    let mut all = Vec::new();
-    loop {
-        let checkpoint_first = match (sessions.peek(), checkpoints.peek()) {
-            (Some(session), Some(checkpoint)) => checkpoint.time() >= session.time(),
-            (session, _) => session.is_none(),
-        };
-        let Some(one) = (if checkpoint_first { checkpoints.next() } else { sessions.next() }) else {
-            return all;
-        };
-        all.push(one);
-    }
-}
-
-fn next(undoable: &[Undoable], status: &DirectoryStatus) -> Vec<String> {
+fn next(undoable: &[Point], status: &DirectoryStatus) -> Vec<String> {
     let mut commands = Vec::new();
-    let session = undoable.iter().any(|one| matches!(one, Undoable::Session(_)));
     let tracked = status.running.iter().find(|one| one.info.rollback.is_some());
-    match (tracked, undoable.first()) {
+    match tracked {
         // Nobody restores where something runs.
-        (Some(running), _) => commands.push(format!("nono inspect {}", running.info.id)),
-        (None, Some(_)) if session => commands.push("nono undo".to_owned()),
-        (None, Some(first)) => {
-            let id = first.id().get(..8).unwrap_or(first.id());
-            commands.push(format!("nono checkpoints restore {id}"));
-        }
-        (None, None) => {}
+        Some(running) => commands.push(format!("nono inspect {}", running.info.id)),
+        None if !undoable.is_empty() => commands.push("nono undo".to_owned()),
+        None => {}
     }
     if !commands.is_empty() {
         commands.push("nono diff".to_owned());

@@ -77,6 +77,13 @@ impl Point {
         }
     }
 
+    pub fn id(&self) -> &str {
+        match self {
+            Point::Session { entry, .. } => &entry.id,
+            Point::Checkpoint { checkpoint, .. } => checkpoint.id.as_str(),
+        }
+    }
+
     fn is_same(&self, other: &Point) -> bool {
         match (self, other) {
             (Point::Session { entry: a, .. }, Point::Session { entry: b, .. }) => a.id == b.id,
@@ -202,7 +209,7 @@ impl Undoing<'_> {
         let project = self.checkpoints.undoable(self.dir, &[])?;
         let project = project.and_then(|undoable| Some((undoable.project, undoable.last?)));
         let is_newer = match (&session, &project) {
-            (Some((order, ..)), Some((_, last))) => last.order > *order,
+            (Some(session), Some((_, last))) => last.order > session.order,
             (None, _) => true,
             (_, None) => false,
         };
@@ -212,7 +219,7 @@ impl Undoing<'_> {
                 kept: last.kept,
             }));
         }
-        Ok(session.map(|(_, entry, kept)| LastRestore { point: Point::before(entry), kept }))
+        Ok(session.map(|last| LastRestore { point: Point::before(last.entry), kept: last.kept }))
     }
 }
 

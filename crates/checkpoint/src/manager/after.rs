@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use nono_history::Done;
+use nono_history::{Done, Recovered};
 use nono_snapshot::{Change, Changes, Next, SnapshotId};
 
 use super::open::{Bounds, Open};
@@ -238,7 +238,8 @@ impl Open {
         if !self.restores().is_cut_off::<Details>()? {
             return Ok(None);
         }
-        let Some((Some(mut under), mut done)) = self.restores().recover::<Details>()? else {
+        let Some(Recovered { under: Some(mut under), mut done }) = self.restores().recover::<Details>()?
+        else {
             return Ok(None);
         };
         // What it changed before it was killed, too.

@@ -1,5 +1,6 @@
 //! Going back to a checkpoint: the project's side of a history.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -98,7 +99,7 @@ impl Open {
         };
         let mark = marks.since(line.snapshot).filter(is_there).cloned();
         let others =
-            if mark.is_some() { Theirs::load(&self.folder)?.into_paths() } else { Default::default() };
+            if mark.is_some() { Theirs::load(&self.folder)?.into_paths() } else { BTreeMap::default() };
         let told = mark.clone().filter(|_| !marks.has_open_calls());
         let repositories = if choice.with_git { Repositories::Restore } else { Repositories::LeaveAlone };
         Ok(Rule {

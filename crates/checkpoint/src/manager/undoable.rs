@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::session::Record;
-use nono_snapshot::{ChangedByOthers, SnapshotId};
+use nono_snapshot::session::{Record, Session};
+use nono_snapshot::{ChangedByOthers, SnapshotError, SnapshotId};
 
 use super::CheckpointManager;
 use super::open::Bounds;
 use crate::error::CheckpointError;
-use crate::history::Checkpoint;
+use crate::history::{Checkpoint, History};
 use crate::marks::{Marks, Theirs};
+use crate::project;
 use crate::restores::{Log, Restore};
 
 /// What can be undone, and redone, in a project.
@@ -49,33 +50,35 @@ impl CheckpointManager {
         Ok(theirs.into_paths().into_iter().map(|(path, left)| ChangedByOthers { path, left }).collect())
     }
 
-    /// What can be undone in a directory, or at these paths in it; none where it has no checkpoints.
+    /// What can be undone in a directory, or at these paths in it; none where it has no checkpoints. Nothing is changed, and
+    /// nothing is waited for.
     pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>, CheckpointError> {
-        let open = match self.open(dir, Bounds::Settings) {
+        let project = match self.root_of(dir) {
             Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => return Ok(None),
-            other => other?,
+            other => other?.dir,
         };
-        let log = Log::load(&open.folder.dir)?;
-        let record = open.record()?;
-        let restores: Vec<Restore> = log
+        let folder = project::folder_of(self.host(), &project);
+        let Some(record) = Session::new(&folder).record().map_err(SnapshotError::from)? else {
+            return Ok(None);
+        };
+        let log = Log::load(&folder)?;
+        let restores: Vec<&Restore> = log
             .restores
             .iter()
             .filter(|restore| restore.undoes.is_none() && !log.is_undone(&restore.id))
             .filter(|restore| covers(restore, paths))
-            .cloned()
             .collect();
-        let by_somebody = |line: &&Checkpoint| line.origin.agent.is_some() || line.origin.run.is_some();
-        let is_ahead = |line: &&Checkpoint| !restores.iter().any(|restore| is_behind(line, restore, &record));
-        let lines = open.history.checkpoints.iter().rev();
+        let by_somebody = |line: &Checkpoint| line.origin.agent.is_some() || line.origin.run.is_some();
+        let is_ahead = |line: &Checkpoint| !restores.iter().any(|restore| is_behind(line, restore, &record));
+        let mut checkpoints = History::load(&folder)?.checkpoints;
+        checkpoints
+            .retain(|line| by_somebody(line) && is_ahead(line) && record.find(&line.snapshot_id()).is_some());
+        checkpoints.reverse();
         let last = log.last_to_undo().and_then(|restore| {
             let checkpoint = restore.details.as_ref()?.checkpoint.clone();
             Some(LastRestore { order: (restore.sequence, restore.at), kept: restore.kept, checkpoint })
         });
-        Ok(Some(Undoable {
-            project: open.workdir().to_owned(),
-            checkpoints: lines.filter(by_somebody).filter(is_ahead).cloned().collect(),
-            last,
-        }))
+        Ok(Some(Undoable { project, checkpoints, last }))
     }
 }
 

@@ -88,10 +88,13 @@ Named and pinned ones too. Your files are not touched, and what sessions need is
 Exit codes: 0 everything is as it was; 1 something is missing or altered."
     )]
     Verify(CheckpointVerifyArgs),
-    /// Remove a path and all that it ever held from every checkpoint
+    /// Remove a path and all that it ever held from every checkpoint and every session
     #[command(
         after_help = "Examples:\n  nono checkpoints forget secrets.env --dry-run\n  nono checkpoints forget secrets.env --yes\n\n\
-The file itself stays. It cannot be restored from any checkpoint after this, and this cannot be undone."
+The file itself stays. It cannot be restored from any checkpoint or session after this, and this cannot be undone. \
+Snapshots that are taken later have it again.\n\
+Exit codes: 0 it is gone; 1 nothing had it, nobody said yes, or something still has it: a session that runs, or the same \
+bytes elsewhere."
     )]
     Forget(ForgetPathArgs),
 }

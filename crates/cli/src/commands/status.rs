@@ -1,7 +1,8 @@
 //! `nono status`: one screen for this directory. What is protected, runs and can be undone here, and the next step.
 
 use nono::diagnostic::{escape, quote_all, shown};
-use nono::directory::{CheckpointsHere, DirectoryStatus, LISTED, Undoable};
+use nono::directory::{CheckpointsHere, DirectoryStatus, LISTED, changes};
+use nono::undo::Point;
 
 use super::rollback::{place, some};
 use super::{checkpoints, hooks};
@@ -107,15 +108,15 @@ fn undoable(status: &DirectoryStatus) -> Vec<String> {
     lines
 }
 
-fn row(one: &Undoable) -> [String; 5] {
-    let when = format!("{} ({})", local(one.time()), ago(one.time()));
-    match one {
-        Undoable::Session(entry) => {
-            let changes = one.changes().map(counts).unwrap_or_default();
+fn row(point: &Point) -> [String; 5] {
+    let when = format!("{} ({})", local(point.time()), ago(point.time()));
+    match point {
+        Point::Session { entry, .. } => {
+            let changes = changes(point).map(counts).unwrap_or_default();
             let command = cut(&quote_all(&entry.metadata.command));
-            ["session".to_owned(), escape(one.id()), when, command, changes]
+            ["session".to_owned(), escape(point.id()), when, command, changes]
         }
-        Undoable::Checkpoint(checkpoint) => {
+        Point::Checkpoint { checkpoint, .. } => {
             let changes = checkpoint.stats.as_ref().and_then(checkpoints::stats).unwrap_or_default();
             let id = escape(checkpoint.id.short());
             ["checkpoint".to_owned(), id, when, cut(&escape(&checkpoint.reason)), changes]
@@ -138,12 +139,11 @@ fn not_covered(status: &DirectoryStatus) -> Vec<String> {
 /// A command, with what it does.
 fn next(command: &str) -> String {
     let what = match command {
-        "nono undo" => "undo the newest session above; shows the plan, and asks",
+        "nono undo" => "undo the newest above; shows the plan, and asks",
         "nono diff" => "see what changed",
         "nono hooks install AGENT" => "a checkpoint before each risky step of an agent",
         _ if command.starts_with("nono inspect") => "see what it does; it can be undone when it has ended",
-        _ if command.starts_with("nono run") => "run something that can be undone",
-        _ => "go back to it; shows the plan, and asks",
+        _ => "run something that can be undone",
     };
     format!("{command:<30}  {what}")
 }

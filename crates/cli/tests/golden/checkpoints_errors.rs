@@ -46,9 +46,8 @@ $ nono checkpoints pin 1
 ! [nono] hint: `nono checkpoints create` takes the first one
 = exit 125
 $ nono checkpoints forget Makefile --yes
-! [nono] error: [TMP]/work/project has no checkpoints
-! [nono] hint: `nono checkpoints create` takes the first one
-= exit 125
+! [nono] no checkpoint of [TMP]/work/project and no session holds [TMP]/work/project/Makefile; nothing was removed
+= exit 1
 
 "#]],
     );

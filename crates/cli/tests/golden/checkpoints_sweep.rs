@@ -224,10 +224,10 @@ fn a_path_that_nobody_holds() {
         ],
         str![[r#"
 $ nono checkpoints forget main.x --yes
-! [nono] no checkpoint of [TMP]/work/project holds [TMP]/work/project/main.x; nothing was removed
+! [nono] no checkpoint of [TMP]/work/project and no session holds [TMP]/work/project/main.x; nothing was removed
 = exit 1
 $ nono checkpoints forget main.x --dry-run
-! [nono] no checkpoint of [TMP]/work/project holds [TMP]/work/project/main.x; nothing was removed
+! [nono] no checkpoint of [TMP]/work/project and no session holds [TMP]/work/project/main.x; nothing was removed
 = exit 1
 $ nono checkpoints list | head -2
 Checkpoints for [TMP]/work/project:

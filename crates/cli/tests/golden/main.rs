@@ -28,6 +28,7 @@ mod bad_input;
 mod bad_state;
 mod basics;
 mod checkpoints_errors;
+mod checkpoints_forget;
 mod checkpoints_list;
 mod checkpoints_restore;
 mod checkpoints_sweep;

@@ -11,7 +11,9 @@ use nono_history::{Done, Plan as RestorePlan};
 use serde_json::{Value, json};
 
 use super::differences::{Difference, Differences};
+use super::forget::{HoldingEverywhere, PurgedEverywhere};
 use super::import::{Imported, Skipped};
+use crate::rollback::SessionEntry;
 use crate::rollback::changes::JsonText;
 use crate::shapes::{counts, failed, kept, path};
 
@@ -219,6 +221,24 @@ pub fn holding(project: &Path, forgotten: &Path, holding: &[Checkpoint]) -> Valu
         "path": path(forgotten),
         "checkpoints": holding.iter().map(checkpoint).collect::<Vec<_>>(),
     })
+}
+
+/// What has a path, in checkpoints and sessions.
+pub fn holding_everywhere(found: &HoldingEverywhere) -> Value {
+    let mut value = holding(&found.checkpoints.project, &found.path, &found.checkpoints.checkpoints);
+    let session =
+        |(entry, snapshots): &(SessionEntry, u64)| json!({"session_id": entry.id, "snapshots": snapshots});
+    value["sessions"] = found.sessions.iter().map(session).collect();
+    value
+}
+
+/// What purging a path from checkpoints and sessions did.
+pub fn purged_everywhere(done: &PurgedEverywhere) -> Value {
+    let mut value = purged(&done.checkpoints);
+    let session = |(id, snapshots): &(String, u64)| json!({"session_id": id, "snapshots": snapshots});
+    value["sessions"] = done.sessions.iter().map(session).collect();
+    value["held"] = done.held.iter().map(|(id, why)| json!({"session_id": id, "why": why})).collect();
+    value
 }
 
 pub fn purged(purged: &Purged) -> Value {

@@ -4,6 +4,7 @@
 //! Nothing here prints or asks: plans and outcomes are values.
 
 mod differences;
+mod forget;
 pub mod import;
 pub mod json;
 mod paths;
@@ -25,6 +26,7 @@ pub use nono_checkpoint::{
 };
 
 pub use differences::{Difference, Differences, changes_of, differences};
+pub use forget::{HoldingEverywhere, PurgedEverywhere, forget, holding};
 pub use paths::{PathError, chosen};
 pub use recorded::{RECORDED_AS, restore, undo};
 pub use settings::SettingsError;

@@ -54,6 +54,7 @@ pub fn verified(id: &str, found: &Verified) -> Value {
         "objects": found.objects,
         "bytes": found.bytes,
         "problems": found.problems,
+        "forgotten": found.forgotten.iter().map(|one| path(one)).collect::<Vec<_>>(),
     })
 }
 

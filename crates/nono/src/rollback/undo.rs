@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_history::Recovered;
 use nono_snapshot::SnapshotId;
 
 use super::catalogue::{Catalogue, RollbackSession, SessionEntry, Status};
@@ -59,7 +60,7 @@ impl RollbackSession {
     fn complete(&mut self) -> Result<Option<Done>, RollbackError> {
         let _lock = self.lock()?;
         let mut history = self.history();
-        let Some((under, mut done)) = history.recover::<()>()? else { return Ok(None) };
+        let Some(Recovered { under, mut done }) = history.recover::<()>()? else { return Ok(None) };
         if let Some(mut under) = under {
             history.finish(&mut under, &mut done)?;
         }
@@ -95,12 +96,8 @@ impl Catalogue {
         Ok(to_undo)
     }
 
-    /// The last restore of sessions in a directory that was not undone: its place among all, its session, and whether it
-    /// kept something.
-    pub(crate) fn last_restore_in(
-        &self,
-        dir: &Path,
-    ) -> Result<Option<((Option<u64>, u64), SessionEntry, bool)>, RollbackError> {
+    /// The last restore of sessions in a directory that was not undone.
+    pub(crate) fn last_restore_in(&self, dir: &Path) -> Result<Option<LastRestore>, RollbackError> {
         last_restore(self.here(dir)?)
     }
 
@@ -119,7 +116,7 @@ impl Catalogue {
     /// The session whose restore is the last one that was not undone.
     pub fn last_restored(&self) -> Result<SessionEntry, RollbackError> {
         let last = last_restore(self.list()?.0)?;
-        last.map(|(_, entry, _)| entry).ok_or(RollbackError::NoRestores)
+        last.map(|last| last.entry).ok_or(RollbackError::NoRestores)
     }
 
     /// The session of a restore, by the id that undoes it.
@@ -133,16 +130,24 @@ impl Catalogue {
     }
 }
 
-fn last_restore(
-    sessions: Vec<SessionEntry>,
-) -> Result<Option<((Option<u64>, u64), SessionEntry, bool)>, RollbackError> {
-    let mut last: Option<((Option<u64>, u64), SessionEntry, bool)> = None;
+/// A restore of a session.
+#[derive(Debug)]
+pub(crate) struct LastRestore {
+    /// Place among all restores of sessions and projects.
+    pub(crate) order: (Option<u64>, u64),
+    pub(crate) entry: SessionEntry,
+    /// Something was kept: there is more to restore.
+    pub(crate) kept: bool,
+}
+
+fn last_restore(sessions: Vec<SessionEntry>) -> Result<Option<LastRestore>, RollbackError> {
+    let mut last: Option<LastRestore> = None;
     for entry in sessions {
         let log = Log::load(&entry.dir)?;
         let Some(restore) = log.last_to_undo() else { continue };
         let order = (restore.sequence, restore.at);
-        if last.as_ref().is_none_or(|(then, ..)| *then < order) {
-            last = Some((order, entry, restore.kept));
+        if last.as_ref().is_none_or(|last| last.order < order) {
+            last = Some(LastRestore { order, entry, kept: restore.kept });
         }
     }
     Ok(last)

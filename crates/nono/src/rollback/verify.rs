@@ -24,6 +24,8 @@ pub struct Verified {
     /// It was removed while it was checked.
     pub removed: bool,
     pub problems: Vec<String>,
+    /// Paths that somebody had purged from its snapshots (`nono checkpoints forget`): they are not missing.
+    pub forgotten: Vec<PathBuf>,
 }
 
 impl RollbackSession {
@@ -64,6 +66,7 @@ impl RollbackSession {
                 }
             }
             self.check_seal(bytes.as_deref(), &record, &mut verified)?;
+            verified.forgotten = self.forgotten()?.into_iter().collect();
         }
         Ok(verified)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nono_snapshot::ChangedByOthers;
 use nono_supervisor::mediate::Mediate;
 use nono_supervisor::urls::{Redact, Urls};
 use nono_supervisor::{Outcome, RunError, TakesListener};
@@ -11,7 +12,7 @@ use nono_sys::wait::Ended;
 use super::auditing::{Start, Trail};
 use super::capturing::Capturing;
 use super::tracked::begin;
-use super::{RunObserver, Session, SessionError, SessionReport, asking, guest};
+use super::{CheckpointsReport, RunObserver, Session, SessionError, SessionReport, asking, guest};
 use crate::diagnostic::diagnose;
 use crate::network::NetworkReport;
 
@@ -98,8 +99,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     let rollback = tracked.map(|(watching, ending)| {
         let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
         let last = Arc::new(Capturing::last(signals.clone(), observer.clone()));
-        let others = checkpoints.as_ref().and_then(|report| report.others.clone());
-        ending.with_others(others).finish(watching, ended, last, observer.wants_list())
+        ending.with_others(others(checkpoints.as_ref())).finish(watching, ended, last, observer.wants_list())
     });
     let audit = trail.map(|trail| trail.report());
     let outcome = outcome?;
@@ -122,6 +122,10 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         network,
         checkpoints,
     })
+}
+
+fn others(checkpoints: Option<&CheckpointsReport>) -> Option<Vec<ChangedByOthers>> {
+    checkpoints.and_then(|report| report.others.clone())
 }
 
 fn write_end(trail: Option<&Trail>, network: Option<&NetworkReport>, outcome: &Result<Outcome, RunError>) {

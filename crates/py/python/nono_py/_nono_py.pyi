@@ -1411,6 +1411,12 @@ class ForgetReport:
     @property
     def held_by(self) -> list[tuple[str, list[str]]]:
         """Others that have the same bytes, which stay there: (folder of a session or a project, paths)."""
+    @property
+    def sessions(self) -> list[tuple[str, int]]:
+        """Sessions that had it, with the number of their snapshots that did."""
+    @property
+    def held(self) -> list[tuple[str, str]]:
+        """Sessions that still have it, and why: one that runs, for example."""
     def to_dict(self) -> dict[str, Any]:
         """As ``nono checkpoints forget --json`` has it."""
 
@@ -1692,9 +1698,9 @@ class CheckpointManager:
     def clear_legacy(self, *, dry_run: bool = False) -> list[tuple[str, int]]:
         """Remove archives of superseded formats: (name, bytes) of each."""
     def forget(self, path: StrPath, *, dry_run: bool = False) -> ForgetReport:
-        """Remove a path and all that it ever held from every checkpoint of its project.
+        """Remove a path and all that it ever held from every checkpoint of its project and every session.
 
-        The file itself stays; this cannot be undone.
+        A session that runs keeps it, and is named. The file itself stays; this cannot be undone.
         """
     def verify(
         self, dir: StrPath | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use nono::checkpoints::{CheckpointManager as Library, Usage, import};
+use nono::rollback::Catalogue;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -442,16 +443,19 @@ impl CheckpointManager {
         self.quick(py, |library| told(library.clear_legacy(dry_run)).map(|all| archives(&all)))
     }
 
-    /// Remove a path and all that it ever held from every checkpoint of its project. The file itself stays; this
-    /// cannot be undone.
+    /// Remove a path and all that it ever held from every checkpoint of its project and from every session that does not
+    /// run. The file itself stays; this cannot be undone.
     #[pyo3(signature = (path, *, dry_run=false))]
     fn forget(&self, py: Python<'_>, path: PathArg, dry_run: bool) -> PyResult<ForgetReport> {
         let path = absolute(path)?;
         self.quick(py, |library| {
+            let catalogue = Catalogue::new(&library.host().state_dir);
             if dry_run {
-                return told(library.holding(&path)).map(|holding| ForgetReport::planned(&path, holding));
+                let holding = nono::checkpoints::holding(library, &catalogue, &path);
+                return holding.map(ForgetReport::planned).map_err(|error| error::path(&error));
             }
-            told(library.forget(&path)).map(ForgetReport::done)
+            let forgotten = nono::checkpoints::forget(library, &catalogue, &path);
+            forgotten.map(ForgetReport::done).map_err(|error| error::path(&error))
         })
     }
 

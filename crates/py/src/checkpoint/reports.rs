@@ -1,10 +1,11 @@
 //! What there is, what was removed, what was found.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nono::checkpoints::import::Imported;
 use nono::checkpoints::{
-    Holding, Legacy, ProjectStatus, Pruned, Purged, Status, Unprotected, Verified, json as shapes,
+    HoldingEverywhere, Legacy, ProjectStatus, Pruned, PurgedEverywhere, Status, Unprotected, Verified,
+    json as shapes,
 };
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -303,12 +304,19 @@ pub(super) struct ForgetReport {
     /// Others that have the same bytes, which stay there: (folder of a session or a project, paths).
     #[pyo3(get)]
     held_by: Vec<(Place, Vec<Place>)>,
+    /// Sessions that had it, with the number of their snapshots that did.
+    #[pyo3(get)]
+    sessions: Vec<(String, u64)>,
+    /// Sessions that still have it, and why: one that runs, for example.
+    #[pyo3(get)]
+    held: Vec<(String, String)>,
     shape: Value,
 }
 
 impl ForgetReport {
-    pub(super) fn done(purged: Purged) -> ForgetReport {
-        let shape = shapes::purged(&purged);
+    pub(super) fn done(everywhere: PurgedEverywhere) -> ForgetReport {
+        let shape = shapes::purged_everywhere(&everywhere);
+        let PurgedEverywhere { checkpoints: purged, sessions, held: still } = everywhere;
         let held = |(by, paths): (PathBuf, Vec<PathBuf>)| (Place(by), places(&paths));
         ForgetReport {
             shape,
@@ -319,20 +327,26 @@ impl ForgetReport {
             snapshots: purged.snapshots,
             contents: purged.contents,
             held_by: purged.held_by.into_iter().map(held).collect(),
+            sessions,
+            held: still,
         }
     }
 
-    pub(super) fn planned(path: &Path, holding: Holding) -> ForgetReport {
+    pub(super) fn planned(everywhere: HoldingEverywhere) -> ForgetReport {
+        let shape = shapes::holding_everywhere(&everywhere);
+        let HoldingEverywhere { path, checkpoints: holding, sessions } = everywhere;
         let count = holding.checkpoints.len() as u64;
         ForgetReport {
-            shape: shapes::holding(&holding.project, path, &holding.checkpoints),
+            shape,
             dry_run: true,
             project: Place(holding.project),
-            path: Place(path.to_owned()),
+            path: Place(path),
             checkpoints: holding.checkpoints.into_iter().map(Checkpoint::from).collect(),
             snapshots: count.saturating_add(holding.others),
             contents: 0,
             held_by: Vec::new(),
+            sessions: sessions.into_iter().map(|(entry, snapshots)| (entry.id, snapshots)).collect(),
+            held: Vec::new(),
         }
     }
 }

@@ -1,14 +1,15 @@
-//! `nono checkpoints forget`: a path, and all that it ever held, out of every checkpoint of its project.
+//! `nono checkpoints forget`: a path, and all that it ever held, out of every checkpoint of its project and every session.
 
 use std::path::Path;
 
-use nono::checkpoints::{Holding, Purged, json};
-use nono::diagnostic::shown;
+use nono::checkpoints::{self, HoldingEverywhere, PurgedEverywhere, json};
+use nono::diagnostic::{escape, shown};
+use nono::rollback::{Catalogue, Status};
 
 use super::{Place, text};
 use crate::args::ForgetPathArgs;
 use crate::commands::consent;
-use crate::commands::rollback::some;
+use crate::commands::rollback::{brief, some};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
@@ -16,14 +17,14 @@ pub(super) fn forget(args: &ForgetPathArgs, place: &Place) -> Result<u8, Failure
     let consent = args.consent;
     let asks = consent::asks(consent, consent::REMOVE)?;
     let path = place.cwd.join(&args.path);
+    let catalogue = Catalogue::new(&place.manager.host().state_dir);
     if consent.dry_run || asks {
-        let holding = place.manager.holding(&path)?;
-        let project = &holding.project;
+        let holding = checkpoints::holding(&place.manager, &catalogue, &path)?;
         if consent.dry_run && consent.json {
-            message::answer_json(&json::holding(project, &path, &holding.checkpoints))?;
+            message::answer_json(&json::holding_everywhere(&holding))?;
         }
-        if holding.checkpoints.is_empty() && holding.others == 0 {
-            return Ok(nobody_holds(&path, project));
+        if holding.is_nothing() {
+            return Ok(nobody_holds(&path, &holding.checkpoints.project));
         }
         if consent.dry_run && consent.json {
             return Ok(0);
@@ -40,46 +41,67 @@ pub(super) fn forget(args: &ForgetPathArgs, place: &Place) -> Result<u8, Failure
             return Ok(NOT_DONE);
         }
     }
-    let purged = place.manager.forget(&path)?;
+    let purged = checkpoints::forget(&place.manager, &catalogue, &path)?;
     if consent.json {
-        message::answer_json(&json::purged(&purged))?;
+        message::answer_json(&json::purged_everywhere(&purged))?;
     }
     if purged.is_nothing() {
-        return Ok(nobody_holds(&path, &purged.project));
+        return Ok(nobody_holds(&path, &purged.checkpoints.project));
     }
     if !consent.json {
         report(&purged);
     }
-    Ok(if purged.held_by.is_empty() { 0 } else { NOT_DONE })
+    Ok(if purged.is_whole() { 0 } else { NOT_DONE })
 }
 
 /// Most likely a slip of the fingers: nobody should take it for done.
 fn nobody_holds(path: &Path, project: &Path) -> u8 {
-    message::line(&format!("no checkpoint of {} holds {}; nothing was removed", shown(project), shown(path)));
+    let (path, project) = (shown(path), shown(project));
+    message::line(&format!("no checkpoint of {project} and no session holds {path}; nothing was removed"));
     NOT_DONE
 }
 
-fn plan(path: &Path, holding: &Holding) -> Vec<String> {
-    let mut from = some(holding.checkpoints.len(), "checkpoint");
-    if holding.others > 0 {
-        let others = some(usize::try_from(holding.others).unwrap_or(usize::MAX), "other snapshot");
-        from = format!("{from} and {others}");
-    }
-    let mut lines = vec![format!("{} of {} would go from {from}", shown(path), shown(&holding.project))];
-    lines.extend(holding.checkpoints.iter().map(|one| format!("  {}", text::summary(one))));
+fn plan(path: &Path, holding: &HoldingEverywhere) -> Vec<String> {
+    let here = &holding.checkpoints;
+    let others = usize::try_from(here.others).unwrap_or(usize::MAX);
+    let counts = [
+        (here.checkpoints.len(), "checkpoint"),
+        (others, "other snapshot"),
+        (holding.sessions.len(), "session"),
+    ];
+    let from = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| some(count, what));
+    let from = from.collect::<Vec<_>>().join(" and ");
+    let mut lines = vec![format!("{} of {} would go from {from}", shown(path), shown(&here.project))];
+    lines.extend(here.checkpoints.iter().map(|one| format!("  {}", text::summary(one))));
+    lines.extend(holding.sessions.iter().map(|(entry, _)| {
+        let running = if entry.status == Status::Live { ": running, it keeps the path" } else { "" };
+        format!("  session {}{running}", brief(entry))
+    }));
     lines
 }
 
-fn report(purged: &Purged) {
-    let (snapshots, contents) = (purged.snapshots, purged.contents);
-    message::line(&format!(
-        "{} is gone from {} of {}; {} removed",
-        shown(&purged.path),
-        some(usize::try_from(snapshots).unwrap_or(usize::MAX), "snapshot"),
-        shown(&purged.project),
-        some(usize::try_from(contents).unwrap_or(usize::MAX), "content")
-    ));
-    for (holder, paths) in &purged.held_by {
+fn report(purged: &PurgedEverywhere) {
+    let here = &purged.checkpoints;
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let mut from = Vec::new();
+    if here.snapshots > 0 {
+        from.push(format!("{} of {}", some(count(here.snapshots), "snapshot"), shown(&here.project)));
+    }
+    if !purged.sessions.is_empty() {
+        from.push(some(purged.sessions.len(), "session"));
+    }
+    if !from.is_empty() {
+        let contents = some(count(here.contents), "content");
+        message::line(&format!(
+            "{} is gone from {}; {contents} removed",
+            shown(&here.path),
+            from.join(" and ")
+        ));
+    }
+    for (id, why) in &purged.held {
+        message::line(&format!("warning: session {} still has it: {}", escape(id), escape(why)));
+    }
+    for (holder, paths) in &here.held_by {
         let first = paths.first().map(|path| format!(" ({})", shown(path))).unwrap_or_default();
         message::line(&format!(
             "warning: the same bytes are still kept by {}: {}{first}",

@@ -1,6 +1,6 @@
 //! `nono rollback verify`: stored sessions against what was sealed when they ended.
 
-use nono::diagnostic::escape;
+use nono::diagnostic::{escape, shown};
 use nono::rollback::{Catalogue, Checks, RollbackSession, SessionEntry, Status, Verified};
 use serde_json::{Value, json};
 
@@ -95,11 +95,13 @@ impl Checked {
                 (false, false) => "not sealed",
             }
         );
+        let forgotten = found.forgotten.iter().map(|path| format!("\n  forgotten: {}", shown(path)));
+        let forgotten = forgotten.collect::<String>();
         if found.problems.is_empty() {
-            return format!("{}: good ({amount})", self.id);
+            return format!("{}: good ({amount}){forgotten}", self.id);
         }
         let problems = found.problems.iter().map(|problem| format!("\n  {}", escape(problem)));
-        format!("{}: NOT good ({amount}){}", self.id, problems.collect::<String>())
+        format!("{}: NOT good ({amount}){}{forgotten}", self.id, problems.collect::<String>())
     }
 
     fn json(&self) -> Value {
