@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use nono_snapshot::file::Sync;
 use nono_snapshot::session::{Record, Recorded, RecordedId};
@@ -76,6 +77,9 @@ pub struct Checkpoint {
     pub reason: String,
     #[serde(default)]
     pub origin: Origin,
+    /// Last work that began from it, if that is not what it was taken for: nothing had changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<Begun>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default)]
@@ -91,7 +95,45 @@ pub struct Checkpoint {
     pub stats: Option<Stats>,
 }
 
+/// Work of an agent or a command that began from a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// ISO 8601, UTC.
+    pub time: String,
+    /// Nanoseconds since 1970: what happened in one second has an order, too.
+    pub at: u64,
+    /// Of the sandbox, if it was in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
 impl Checkpoint {
+    /// Whether it was there before an agent or a command worked, and not only for a person.
+    pub fn is_before_work(&self) -> bool {
+        self.begun.is_some() || self.origin.agent.is_some() || self.origin.run.is_some()
+    }
+
+    /// When the last work began that it shows the state before. ISO 8601, UTC.
+    pub fn work_began(&self) -> &str {
+        self.begun.as_ref().map_or(&self.time, |begun| &begun.time)
+    }
+
+    /// The run of that work.
+    pub fn run(&self) -> Option<&str> {
+        self.begun.as_ref().map_or(self.origin.run.as_deref(), |begun| begun.run.as_deref())
+    }
+
+    /// Note that work begins from it. Says whether that is news.
+    fn begin(&mut self, origin: &Origin) -> bool {
+        let is_known = self.is_before_work() && self.run() == origin.run.as_deref();
+        if !is_known {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+            let at = u64::try_from(now).unwrap_or(u64::MAX);
+            self.begun = Some(Begun { time: nono_sys::time::now_iso(), at, run: origin.run.clone() });
+        }
+        !is_known
+    }
+
     pub(crate) fn new(
         project: &ProjectHash,
         number: u32,
@@ -106,6 +148,7 @@ impl Checkpoint {
             time: recorded.timestamp.clone(),
             reason: crate::origin::bounded(reason),
             origin: origin.clone(),
+            begun: None,
             name: None,
             pinned: false,
             imported_from: coverage.notes.iter().find_map(foreign),
@@ -269,6 +312,12 @@ impl History {
     pub(crate) fn of_turn(&self, origin: &Origin) -> Option<&Checkpoint> {
         let link = self.turns.iter().rev().find(|link| link.is_of(origin))?;
         self.find(&link.checkpoint)
+    }
+
+    /// Work of an agent or a command begins from a checkpoint. Says whether that is news.
+    pub(crate) fn begin_from(&mut self, origin: &Origin, checkpoint: &CheckpointId) -> bool {
+        let line = self.checkpoints.iter_mut().find(|line| line.id == *checkpoint);
+        line.is_some_and(|line| line.begin(origin))
     }
 
     /// Before this turn the project was as in that checkpoint. Says whether that is news.

@@ -140,6 +140,11 @@ pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<Snap
 }
 
 impl Marks {
+    /// Whether a project's folder has any.
+    pub(crate) fn are_in(dir: &Path) -> bool {
+        dir.join(MARKS).is_file()
+    }
+
     pub(crate) fn load(folder: &Folder) -> Result<Marks, CheckpointError> {
         json::load_or_default(&folder.file(MARKS))
     }

@@ -93,6 +93,7 @@ mod tests {
             name: None,
             pinned: kept,
             imported_from: None,
+            begun: None,
             files: 0,
             left_out: 0,
             stats: None,

@@ -13,6 +13,10 @@ pub(crate) fn line(text: &str) {
     }
 }
 
+/// Said of changes where no hook told who wrote them: a person may have worked beside the command.
+pub(crate) const MAY_BE_YOURS: &str =
+    "these changed while the command ran; some may be yours: nothing tells who wrote them";
+
 /// What is said of a restore that is not on record.
 pub(crate) fn unrecorded(why: &str) -> String {
     format!("warning: this restore is not in the audit log: {}", nono::diagnostic::escape(why))

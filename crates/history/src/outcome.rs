@@ -20,6 +20,8 @@ pub struct Plan {
     pub lost: Vec<Lost>,
     /// Nothing tells the owner's changes from those of others: all of them go back.
     pub cannot_tell_conflicts: bool,
+    /// Nothing tells what others changed while the owner worked: that goes back, too.
+    pub may_be_others: bool,
     /// Repositories that differ and are left alone.
     pub repositories: Vec<PathBuf>,
     /// Paths that the owner changed, that are kept, and that will run later; with the reason.
@@ -49,6 +51,7 @@ pub struct Done {
     pub interrupted: bool,
     /// Why it is not in the audit log, where it should be.
     pub unrecorded: Option<String>,
+    pub notes: Vec<String>,
 }
 
 /// A file that was merged three ways.

@@ -27,13 +27,12 @@ pub enum UndoError {
 #[derive(Clone, Debug)]
 pub enum Point {
     /// Before a session, or one of its later snapshots.
-    Session {
-        entry: Box<SessionEntry>,
-        snapshot: SnapshotId,
-    },
+    Session { entry: Box<SessionEntry>, snapshot: SnapshotId },
     Checkpoint {
         project: PathBuf,
         checkpoint: Box<Checkpoint>,
+        /// It was gone back to before: only what was done since is to be undone.
+        again: bool,
     },
 }
 
@@ -69,11 +68,11 @@ impl Point {
         Point::Session { entry: Box::new(entry), snapshot: SnapshotId::Number(0) }
     }
 
-    /// When it was: ISO 8601, UTC.
+    /// When the work began that it is the state before: ISO 8601, UTC.
     pub fn time(&self) -> &str {
         match self {
             Point::Session { entry, .. } => &entry.metadata.started,
-            Point::Checkpoint { checkpoint, .. } => &checkpoint.time,
+            Point::Checkpoint { checkpoint, .. } => checkpoint.work_began(),
         }
     }
 
@@ -97,7 +96,7 @@ impl Point {
     fn order(&self) -> impl Ord + use<> {
         let id = match self {
             Point::Session { entry, .. } => entry.id.as_str(),
-            Point::Checkpoint { checkpoint, .. } => checkpoint.origin.run.as_deref().unwrap_or_default(),
+            Point::Checkpoint { checkpoint, .. } => checkpoint.run().unwrap_or_default(),
         };
         pick::age(self.time(), id)
     }
@@ -111,30 +110,53 @@ impl Undoing<'_> {
             Ok(undoable) => (undoable, None),
             Err(error) => (None, Some(error)),
         };
-        let checkpoints = match undoable {
-            Some(undoable) => self.outside_sessions(undoable)?,
-            None => Vec::new(),
-        };
+        let is_known = problem.is_some()
+            || undoable.as_ref().is_some_and(|known| !known.checkpoints.is_empty() || known.last.is_some());
         let sessions = match sessions {
-            Err(RollbackError::NoneHere { .. }) if !checkpoints.is_empty() || problem.is_some() => Vec::new(),
+            Err(RollbackError::NoneHere { .. }) if is_known => Vec::new(),
             other => other?,
         };
-        let sessions = sessions.into_iter().map(Point::before).collect();
+        let mut sessions: Vec<Point> = sessions.into_iter().map(Point::before).collect();
+        let mut checkpoints = Vec::new();
+        if let Some(undoable) = undoable {
+            sessions.retain(|session| {
+                !undoable.gone_to.iter().any(|(target, at)| went_beyond(session, target, *at))
+            });
+            checkpoints = self.checkpoint_points(undoable, paths)?;
+        }
         Ok(Points { list: merged(sessions, checkpoints), problem })
     }
 
-    /// Checkpoints of a run that is a session are parts of it.
-    fn outside_sessions(&self, undoable: Undoable) -> Result<Vec<Point>, UndoError> {
+    /// Checkpoints that lead back: not those of a run that is a session, which are parts of it, and not those that an undo
+    /// of an older session went back beyond.
+    fn checkpoint_points(&self, undoable: Undoable, paths: &[PathBuf]) -> Result<Vec<Point>, UndoError> {
         let sessions: HashSet<String> =
             self.catalogue.here(self.dir)?.into_iter().map(|entry| entry.id).collect();
-        let inside = |checkpoint: &Checkpoint| {
-            checkpoint.origin.run.as_ref().is_some_and(|run| sessions.contains(run))
-        };
-        let project = undoable.project;
-        let points = undoable.checkpoints.into_iter().filter(|checkpoint| !inside(checkpoint));
-        let point =
-            |checkpoint| Point::Checkpoint { project: project.clone(), checkpoint: Box::new(checkpoint) };
-        Ok(points.map(point).collect())
+        let undone: Vec<(Point, u64)> = self
+            .catalogue
+            .undone_in(self.dir, paths)?
+            .into_iter()
+            .map(|(entry, at)| (Point::before(entry), at))
+            .collect();
+        let Undoable { project, checkpoints, gone_to, .. } = undoable;
+        let mut points = Vec::new();
+        for checkpoint in checkpoints {
+            let inside = checkpoint.run().is_some_and(|run| sessions.contains(run));
+            let gone_at = gone_to.last().filter(|(last, _)| last.id == checkpoint.id).map(|(_, at)| *at);
+            // When it last was the state here, as far as that is known more exactly than to the second.
+            let last = checkpoint.begun.as_ref().map(|begun| begun.at).max(gone_at);
+            let taken = seconds(&checkpoint.time);
+            let (project, checkpoint) = (project.clone(), Box::new(checkpoint));
+            let point = Point::Checkpoint { project, checkpoint, again: gone_at.is_some() };
+            let beyond = undone.iter().any(|(session, at)| {
+                let before = last.map_or(taken < Some(at / NANOSECONDS), |last| last < *at);
+                before && session.order() < point.order()
+            });
+            if !inside && !beyond {
+                points.push(point);
+            }
+        }
+        Ok(points)
     }
 
     /// Points to go back through, newest first, to the session or checkpoint that `text` names; none where it names none.
@@ -172,7 +194,7 @@ impl Undoing<'_> {
             other => other?,
         };
         let project = self.checkpoints.root_of(self.dir)?.dir;
-        Ok(Some(Point::Checkpoint { project, checkpoint: Box::new(found) }))
+        Ok(Some(Point::Checkpoint { project, checkpoint: Box::new(found), again: false }))
     }
 
     /// Points to go back through for everything that began at `moment` (seconds since 1970) or later; of a session that
@@ -215,13 +237,23 @@ impl Undoing<'_> {
         };
         if is_newer {
             return Ok(project.map(|(project, last)| LastRestore {
-                point: Point::Checkpoint { project, checkpoint: Box::new(last.checkpoint) },
+                point: Point::Checkpoint { project, checkpoint: Box::new(last.checkpoint), again: false },
                 kept: last.kept,
             }));
         }
         Ok(session.map(|last| LastRestore { point: Point::before(last.entry), kept: last.kept }))
     }
 }
+
+/// Whether a restore went back to a checkpoint older than a session, after that had ended: its work is gone with the rest.
+fn went_beyond(session: &Point, target: &Checkpoint, at: u64) -> bool {
+    let Point::Session { entry, .. } = session else { return false };
+    let ended = entry.metadata.ended.as_deref().and_then(seconds);
+    let older = seconds(&target.time) < seconds(&entry.metadata.started);
+    older && ended.is_some_and(|ended| ended < at / NANOSECONDS)
+}
+
+const NANOSECONDS: u64 = 1_000_000_000;
 
 /// One list of two, newest first. Each keeps its own order, which no clock decides.
 fn merged(sessions: Vec<Point>, checkpoints: Vec<Point>) -> Vec<Point> {

@@ -1,17 +1,19 @@
 //! What follows a restore: it is written down, the marks are moved, the agent is told. Also for one that was cut off and
 //! that the engine completed, and for taking one back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nono_history::{Done, Recovered};
-use nono_snapshot::{Change, Changes, Next, SnapshotId};
+use nono_snapshot::{Change, Changes, ContentHash, Next, SnapshotId};
 
 use super::open::{Bounds, Open};
 use super::{CheckpointManager, Completed, Note, Outcome, Plan};
 use crate::error::CheckpointError;
+use crate::folder::Folder;
 use crate::history::TurnLink;
 use crate::marks::{Marks, Theirs, asides};
 use crate::notes;
+use crate::project::Project;
 use crate::restores::{Details, Log, RESTORES, Restore, Under};
 
 /// Maximum number of file names told to an agent.
@@ -39,6 +41,24 @@ impl CheckpointManager {
         open.complete(&mut under, &mut done)?;
         self.tell_back(&open, &last);
         Ok(Outcome { project: open.workdir().to_owned(), checkpoint, turns_undone: Vec::new(), done })
+    }
+
+    /// A restore of a session made these changes, in whichever projects: they are neither an agent's doing nor that of
+    /// others.
+    pub fn restored_beside(&self, changes: &Changes) -> Result<(), CheckpointError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        for dir in self.project_dirs()? {
+            let Some(project) = Project::load(&dir)?.filter(|_| Marks::are_in(&dir)) else { continue };
+            if !changes.iter().any(|change| change.path.starts_with(&project.workdir)) {
+                continue;
+            }
+            if let Some(folder) = Folder::at(&dir)?.filter(Folder::has_record) {
+                self.open_folder(folder, Bounds::None)?.set_mark(changes, &[])?;
+            }
+        }
+        Ok(())
     }
 
     /// What restores of this conversation undid and the agent was not told yet; asked once, it is forgotten.
@@ -157,7 +177,7 @@ impl Open {
         let Some(details) = under.restore.details.as_ref().filter(|_| under.restore.undoes.is_none()) else {
             return Ok(());
         };
-        let known = |path: &&std::path::PathBuf| details.forced.iter().any(|their| their.path == **path);
+        let known = |path: &&PathBuf| details.forced.iter().any(|their| their.path == **path);
         let merged = under.restore.merged().filter(|path| !known(path));
         let whose = self.whose(&details.checkpoint, merged)?;
         if whose.is_empty() {
@@ -172,6 +192,25 @@ impl Open {
     /// What was restored is ours now, and neither the agent's doing nor that of others.
     fn move_mark(&mut self, restore: &Restore, changes: &Changes) -> Result<(), CheckpointError> {
         let Some(details) = restore.details.as_ref().filter(|details| details.marked) else { return Ok(()) };
+        let mut set = Vec::new();
+        if restore.undoes.is_some() {
+            set.extend(details.forced.iter().map(|their| (their.path.clone(), their.left)));
+        } else {
+            // With what others wrote in it, it comes from what the checkpoint has there.
+            let target = details.checkpoint.snapshot_id();
+            for path in restore.merged() {
+                set.push((path.clone(), nono_history::content_at(&self.manager, Some(&target), path)?));
+            }
+        }
+        self.set_mark(changes, &set)
+    }
+
+    /// The project is like this after a restore of ours made these changes; `set`: paths that are others' all the same.
+    fn set_mark(
+        &mut self,
+        changes: &Changes,
+        set: &[(PathBuf, Option<ContentHash>)],
+    ) -> Result<(), CheckpointError> {
         let mut theirs = Theirs::load(&self.folder)?;
         let marks = Marks::load(&self.folder)?;
         let newest = self.record()?.newest();
@@ -189,16 +228,8 @@ impl Open {
         for change in changes.iter() {
             theirs.remove(&change.path);
         }
-        if restore.undoes.is_some() {
-            for their in &details.forced {
-                theirs.set(&their.path, their.left);
-            }
-        } else {
-            // With what others wrote in it, it comes from what the checkpoint has there.
-            let target = details.checkpoint.snapshot_id();
-            for path in restore.merged() {
-                theirs.set(path, nono_history::content_at(&self.manager, Some(&target), path)?);
-            }
+        for (path, left) in set {
+            theirs.set(path, *left);
         }
         theirs.save(&self.folder)?;
         marks.set(&self.folder, &mut self.manager, now)

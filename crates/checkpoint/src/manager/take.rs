@@ -236,7 +236,8 @@ impl CheckpointManager {
                 if let Some(marks) = marks {
                     marks.set_number(&open.folder, last)?;
                 }
-                if open.history.link(origin, &id) {
+                let begins = wish == Wish::Call && open.history.begin_from(origin, &id);
+                if open.history.link(origin, &id) || begins {
                     open.save_history()?;
                 }
                 Ok(Ensured::Skipped { project, why: Skip::Unchanged(id) })

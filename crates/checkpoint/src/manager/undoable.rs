@@ -19,6 +19,9 @@ pub struct Undoable {
     pub project: PathBuf,
     /// Those taken before an agent or a command worked that no restore went back beyond, newest first.
     pub checkpoints: Vec<Checkpoint>,
+    /// Those that restores went back to and were not undone, with the time of that in nanoseconds since 1970; the last one
+    /// last.
+    pub gone_to: Vec<(Checkpoint, u64)>,
     /// The last restore that was not undone.
     pub last: Option<LastRestore>,
 }
@@ -68,17 +71,21 @@ impl CheckpointManager {
             .filter(|restore| restore.undoes.is_none() && !log.is_undone(&restore.id))
             .filter(|restore| covers(restore, paths))
             .collect();
-        let by_somebody = |line: &Checkpoint| line.origin.agent.is_some() || line.origin.run.is_some();
         let is_ahead = |line: &Checkpoint| !restores.iter().any(|restore| is_behind(line, restore, &record));
         let mut checkpoints = History::load(&folder)?.checkpoints;
-        checkpoints
-            .retain(|line| by_somebody(line) && is_ahead(line) && record.find(&line.snapshot_id()).is_some());
+        checkpoints.retain(|line| {
+            line.is_before_work() && is_ahead(line) && record.find(&line.snapshot_id()).is_some()
+        });
         checkpoints.reverse();
         let last = log.last_to_undo().and_then(|restore| {
             let checkpoint = restore.details.as_ref()?.checkpoint.clone();
             Some(LastRestore { order: (restore.sequence, restore.at), kept: restore.kept, checkpoint })
         });
-        Ok(Some(Undoable { project, checkpoints, last }))
+        let gone_to = restores
+            .iter()
+            .filter_map(|restore| Some((restore.details.as_ref()?.checkpoint.clone(), restore.at)));
+        let gone_to = gone_to.collect();
+        Ok(Some(Undoable { project, checkpoints, gone_to, last }))
     }
 }
 
@@ -89,11 +96,11 @@ fn covers(restore: &Restore, paths: &[PathBuf]) -> bool {
     scope.paths.is_empty() || !paths.is_empty() && paths.iter().all(holds)
 }
 
-/// Whether a restore went back to this checkpoint or an earlier one, after it was taken: going to it now would lead forward.
+/// Whether a restore went back to an earlier checkpoint after this one was taken: going to it now would lead forward.
 fn is_behind(line: &Checkpoint, restore: &Restore, record: &Record) -> bool {
     let SnapshotId::Number(target) = restore.target else { return false };
     let place = |id: &SnapshotId| record.snapshots.iter().position(|recorded| recorded.snapshot() == *id);
     let safety = restore.safety().and_then(place);
     let taken = place(&line.snapshot_id());
-    line.snapshot >= target && safety.zip(taken).is_some_and(|(safety, taken)| taken < safety)
+    line.snapshot > target && safety.zip(taken).is_some_and(|(safety, taken)| taken < safety)
 }

@@ -60,9 +60,25 @@ pub(crate) fn perform(task: impl Restoration, consent: ConsentArgs) -> Result<u8
     })
 }
 
-/// The same for a task that may have been done in another way: nothing is said or done if there is nothing to do.
-pub(crate) fn attempt(task: impl Restoration, consent: ConsentArgs) -> Result<Performed, Failure> {
-    let is_done = |plan: &Plan| !has_work(plan) && plan.kept.is_empty() && plan.lost.is_empty();
+/// When a restoration is passed over without a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Everything is as it should be: it was done in another way.
+    Done,
+    /// Nothing would be restored, whatever is kept: that was said before.
+    NothingToDo,
+}
+
+/// The same for a task that may be passed over.
+pub(crate) fn attempt(
+    task: impl Restoration,
+    consent: ConsentArgs,
+    pass: Pass,
+) -> Result<Performed, Failure> {
+    let is_done = |plan: &Plan| {
+        let quiet = pass == Pass::NothingToDo || plan.kept.is_empty() && plan.lost.is_empty();
+        !has_work(plan) && quiet
+    };
     perform_unless(task, consent, is_done)
 }
 

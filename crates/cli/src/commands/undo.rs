@@ -11,7 +11,7 @@ use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
 use nono::undo::{Point, Points, Undoing};
 
 use super::checkpoints::{OfProject, Place as Projects};
-use super::perform::{Performed, Restoration, attempt, perform};
+use super::perform::{Pass, Performed, Restoration, attempt, perform};
 use super::rollback::{OfSession, Place, Task, conflicts, place, resolved};
 use crate::age::ZONE;
 use crate::args::{ConsentArgs, RedoArgs, UndoArgs};
@@ -149,20 +149,25 @@ impl Both {
                 else {
                     return Ok(Performed::Nothing);
                 };
-                attempted(OfSession { session, task: Task::Restore(choice) }, wanted.consent, passes)
+                let task = OfSession { session, task: Task::Restore(choice) };
+                attempted(task, wanted.consent, passes.then_some(Pass::Done))
             }
-            Point::Checkpoint { project, checkpoint } => {
+            Point::Checkpoint { project, checkpoint, again } => {
                 let paths = wanted.paths.clone();
                 let choice = Choice { paths, conflicts: wanted.conflicts, ..Choice::default() };
                 let task = OfProject::restore(&mut self.projects, project, *checkpoint, choice).within_undo();
-                attempted(task, wanted.consent, passes)
+                let pass = if again { Pass::NothingToDo } else { Pass::Done };
+                attempted(task, wanted.consent, passes.then_some(pass))
             }
         }
     }
 }
 
-fn attempted(task: impl Restoration, consent: ConsentArgs, passes: bool) -> Result<Performed, Failure> {
-    if passes { attempt(task, consent) } else { perform(task, consent).map(Performed::Done) }
+fn attempted(task: impl Restoration, consent: ConsentArgs, pass: Option<Pass>) -> Result<Performed, Failure> {
+    match pass {
+        Some(pass) => attempt(task, consent, pass),
+        None => perform(task, consent).map(Performed::Done),
+    }
 }
 
 /// What was typed, in a session. None: it does not have that, and is passed over.

@@ -105,6 +105,9 @@ pub(super) fn plan(
         ));
     }
     said.extend(plan.changes.iter().map(change));
+    if plan.may_be_others && !plan.changes.is_empty() {
+        said.push(Said::plain(message::MAY_BE_YOURS));
+    }
     said.extend(plan.merges.iter().map(|merge| {
         let how = if merge.clean { "merge      " } else { "with conflict markers:" };
         Said::plain(format!("{how} {}", name(&merge.path)))

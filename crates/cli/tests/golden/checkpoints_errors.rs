@@ -214,7 +214,8 @@ $ nono checkpoints list | head -2
 Checkpoints for [TMP]/work/project:
   1. [id1]  [TIME]  recovered  (2 files, +3/-1)
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2].1"}
+! [nono] back to checkpoint [id1] (recovered, [AGE]) in [TMP]/work/project:
 ! [nono] changed 1, removed 1
 ! [nono]  ~ main.c
 ! [nono]  - new/file

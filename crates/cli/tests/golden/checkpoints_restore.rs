@@ -11,7 +11,7 @@ fn a_dry_run_shows_everything_and_does_nothing() {
         &["nono checkpoints restore 1 --dry-run", "nono checkpoints restore 1", "cat main.c"],
         str![[r#"
 $ nono checkpoints restore 1 --dry-run
-back to checkpoint [id1]  [TIME]  the beginning:
+back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 change 1, remove 1
   ~ main.c
   - new/file
@@ -49,7 +49,8 @@ fn back_and_forth() {
         ],
         str![[r#"
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2].1"}
+! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] changed 1, removed 1
 ! [nono]  ~ main.c
 ! [nono]  - new/file
@@ -74,6 +75,7 @@ bring back 1, change 1
   + new/file
 $ nono checkpoints undo --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":false,"left_alone":[],"not_covered":0,"undo":null}
+! [nono] take back the last restore of [TMP]/work/project:
 ! [nono] brought back 1, changed 1
 ! [nono]  ~ main.c
 ! [nono]  + new/file
@@ -104,12 +106,13 @@ fn a_part_of_it() {
         ],
         str![[r#"
 $ nono checkpoints restore 1 main.c --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2]"}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2].1"}
+! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] changed 1
 ! [nono]  ~ main.c
 ! [nono] undo this with: nono checkpoints undo
 $ nono checkpoints restore 1 new --dry-run
-back to checkpoint [id1]  [TIME]  the beginning:
+back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 remove 1
   - new/file
 nothing tells what people changed from what an agent did: all of it goes back
@@ -128,7 +131,8 @@ $ nono checkpoints restore 1 --glob '{a,b' --yes
 ! [nono] error: the pattern {a,b cannot be used: a { is not closed
 = exit 2
 $ nono checkpoints restore 1 --glob '*/f*' --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id3]"}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2].2"}
+! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] removed 1
 ! [nono]  - new/file
 ! [nono] undo this with: nono checkpoints undo

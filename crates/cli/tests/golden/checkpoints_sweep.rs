@@ -262,7 +262,8 @@ one
 three
 four
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":1,"undo":"[id2]"}
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":1,"undo":"[id2].1"}
+! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] removed 1
 ! [nono]  - new/file
 ! [nono] not covered by this checkpoint, and left as they are: 1 path

@@ -195,7 +195,7 @@ fn every_flag_of_rollback_is_there() {
             assert!(help.contains(flag), "rollback {command} {flag}: {help}");
         }
     }
-    for flag in ["[PATH]...", "--to <ID>", "--dry-run", "--merge", "--force", "-y, --yes", "--json"] {
+    for flag in ["[PATH]...", "--to <TIME|ID>", "--dry-run", "--merge", "--force", "-y, --yes", "--json"] {
         assert!(world.sh("nono undo --help").out().contains(flag), "undo {flag}");
     }
     for flag in ["[PATH]...", "--stat", "--side-by-side", "--full", "--exit-code", "--json"] {

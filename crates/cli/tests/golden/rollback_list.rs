@@ -207,9 +207,9 @@ $ nono rollback cleanup --all --yes
     sessions.golden_while_running(&["nono rollback restore last --yes", "cat kept"], str![[r#"
 $ nono rollback restore last --yes
 ! [nono] back to before session [1] (sh -c 'echo after > kept; echo ready; exec sleep 1000', [AGE]) in [TMP]/work:
-! [nono] the session has no final snapshot: what somebody else changed after it cannot be told apart, and is restored too
 ! [nono] changed 1
 ! [nono]  ~ kept
+! [nono] the session has no final snapshot: what somebody else changed after it cannot be told apart, and was restored too
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat kept
 before

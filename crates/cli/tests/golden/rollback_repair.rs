@@ -56,9 +56,9 @@ $ nono rollback repair
 ! [nono] nothing is damaged
 $ nono undo --yes [1]
 ! [nono] back to before session [1] (sh -c 'echo 1 > file', [AGE]) in [TMP]/work:
-! [nono] the session has no final snapshot: what somebody else changed after it cannot be told apart, and is restored too
 ! [nono] changed 1
 ! [nono]  ~ file
+! [nono] the session has no final snapshot: what somebody else changed after it cannot be told apart, and was restored too
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat file
 before

@@ -28,6 +28,7 @@ bring back 1, change 1, remove 1, set permissions of 1
   M dir/mode
   - new/file
   + removed
+these changed while the command ran; some may be yours: nothing tells who wrote them
 $ cat changed; ls
 after
 changed
@@ -40,6 +41,7 @@ bring back 1, change 1, remove 1, set permissions of 1
   M dir/mode
   - new/file
   + removed
+these changed while the command ran; some may be yours: nothing tells who wrote them
 
 "#]],
     );
@@ -212,6 +214,7 @@ $ nono rollback restore last new --dry-run
 back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 remove 1
   - new/file
+these changed while the command ran; some may be yours: nothing tells who wrote them
 $ nono rollback restore last new --yes
 ! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] removed 1
@@ -273,6 +276,7 @@ kept as it is: 3 paths
   same: somebody else changed it
 hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
 $ nono rollback restore last --yes
+! [nono] there is nothing to restore
 ! [nono] kept as it is: 3 paths
 ! [nono]  apart: somebody else changed it
 ! [nono]  mine: somebody else changed it
@@ -376,14 +380,14 @@ $ nono rollback restore last --conflict-markers --yes
 ! [nono] error: the following required arguments were not provided:
 ! [nono]  --merge
 ! [nono]
-! [nono] Usage: nono rollback restore --merge --conflict-markers --yes <ID> [PATH]...
+! [nono] Usage: nono rollback restore --merge --conflict-markers --yes <ID> [PATH]... [-- <PATH>...]
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono rollback restore last --force --merge --yes
 ! [nono] error: the argument '--force' cannot be used with '--merge'
 ! [nono]
-! [nono] Usage: nono rollback restore --force --yes <ID> [PATH]...
+! [nono] Usage: nono rollback restore --force --yes <ID> [PATH]... [-- <PATH>...]
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2
@@ -440,7 +444,7 @@ $ nono rollback restore last --snapshot -1 --yes
 ! [nono]
 ! [nono]  tip: to pass '-1' as a value, use '-- -1'
 ! [nono]
-! [nono] Usage: nono rollback restore [OPTIONS] <ID> [PATH]...
+! [nono] Usage: nono rollback restore [OPTIONS] [ID] [PATH]... [-- <PATH>...]
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2

@@ -67,19 +67,23 @@ $ nono redo --yes
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [2].2
 $ nono undo --to [1] --yes
+! [nono] back to before session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
+! [nono] changed 1
+! [nono]  ~ file
+! [nono] undo this with: nono rollback undo [2].3
 ! [nono] back to before session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].3
 $ cat a/file b/file
 before
-second
+before
 $ cd ../home && nono undo --yes
 ! [nono] error: no session worked in [TMP]/home
 ! [nono] hint: the last one, [2], worked in [TMP]/work/b: nono undo --to [2]
 = exit 1
 $ cat b/file
-second
+before
 
 "#]],
     );

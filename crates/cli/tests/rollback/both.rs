@@ -148,3 +148,23 @@ fn a_dry_run_over_several_points_changes_nothing() {
     );
     assert_eq!(file(&kit), "3");
 }
+
+#[test]
+fn a_run_that_began_from_a_checkpoint_of_somebody_else_is_undone() {
+    let kit = Kit::new();
+    kit.bare("git init -q .; echo 0 > file");
+    // A person's, and one of a session that was undone: nothing changed since, so no other one is taken.
+    kit.nono(&["checkpoints", "create", "-m", "mine"]).ok();
+    protected(&kit, "echo 1 > file");
+    kit.nono(&["undo", "--yes"]).ok();
+    assert_eq!(file(&kit), "0");
+    kit.nono(&["run", "--rollback", "--checkpoints", "--allow", ".", "--", "bash", "-c", "echo 2 > file"])
+        .ok();
+    kit.nono(&["undo", "--yes"]).ok();
+    assert_eq!(file(&kit), "0");
+    protected(&kit, "echo 3 > file");
+    let said = kit.nono(&["undo", "--yes"]).ok();
+    assert!(said.err.contains("back to checkpoint"), "{said:?}");
+    assert_eq!(file(&kit), "0");
+    kit.nono(&["undo", "--yes"]).code(1);
+}

@@ -53,6 +53,7 @@ fn read(one: &Value) -> Option<Checkpoint> {
             call: text("call"),
             run: text("run"),
         },
+        begun: None,
         name: text("name"),
         pinned: one["pinned"].as_bool()?,
         imported_from: text("imported_from"),

@@ -114,6 +114,7 @@ pub fn plan(id: &str, plan: &Plan) -> Value {
         "still_executes": still_executes(&plan.still_executes),
         "lost": plan.lost,
         "cannot_tell_conflicts": plan.cannot_tell_conflicts,
+        "may_be_others": plan.may_be_others,
         "notes": plan.notes,
     })
 }

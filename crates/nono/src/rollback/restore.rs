@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_checkpoint::{CheckpointManager, Config, Host};
 use nono_history::lock::Lock;
 use nono_history::{Begin, Choice, Edit, History, HistoryError, Labels, Rule, refuse_parts};
 use nono_snapshot::diff::{FileKind, Version};
@@ -33,10 +34,6 @@ pub struct RestoreChoice {
     pub hunks: Vec<(Item, Vec<usize>)>,
     pub conflicts: Conflicts,
 }
-
-/// Said where no hook told who wrote what: a person may have worked beside the command.
-const MAY_BE_YOURS: &str =
-    "these changed while the command ran; some may be yours: nothing tells who wrote them";
 
 /// The context that hunk numbers in a [`RestoreChoice`] refer to.
 pub const CONTEXT: usize = 3;
@@ -68,9 +65,7 @@ impl RollbackSession {
         let (wanted, rule) = (self.wanted(choice)?, self.rule(choice)?);
         let mut plan = self.history().plan::<()>(&wanted, &rule)?;
         plan.still_executes = self.still_executing(&choice.snapshot, &plan.kept)?;
-        if self.entry.metadata.others.is_none() && !self.entry.foreign && !plan.changes.is_empty() {
-            plan.notes.push(MAY_BE_YOURS.to_owned());
-        }
+        plan.may_be_others = self.entry.metadata.others.is_none() && !self.entry.foreign;
         Ok(plan)
     }
 
@@ -78,7 +73,17 @@ impl RollbackSession {
     pub fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
         choice.refuse_parts()?;
         self.ready(&choice.snapshot)?;
-        self.recorded(self.chosen(choice), |session| session.put_back(choice))
+        let done = self.recorded(self.chosen(choice), |session| session.put_back(choice))?;
+        Ok(self.tell_projects(done))
+    }
+
+    /// Let the projects in the same folders know: what was restored is no change of a person's.
+    pub(super) fn tell_projects(&self, mut done: Done) -> Done {
+        let host = Host { state_dir: self.catalogue.state_dir.clone(), home: PathBuf::new() };
+        let told = CheckpointManager::new(host, Config::default()).restored_beside(&done.changes);
+        let note = |error| format!("checkpoints may take this restore for a change of yours: {error}");
+        done.notes.extend(told.err().map(note));
+        done
     }
 
     fn put_back(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {

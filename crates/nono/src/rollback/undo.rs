@@ -22,7 +22,8 @@ impl RollbackSession {
         let restore = self.history().to_undo::<()>(undo).map_err(|error| self.said(error))?;
         let target = restore.steps.last().map_or(SnapshotId::Number(0), |step| step.safety.clone());
         let subject = self.subject(Some(&restore)).to(target);
-        self.recorded(subject, |session| session.undo_now(undo))
+        let done = self.recorded(subject, |session| session.undo_now(undo))?;
+        Ok(self.tell_projects(done))
     }
 
     fn undo_now(&mut self, undo: Option<&str>) -> Result<Done, RollbackError> {
@@ -86,7 +87,7 @@ impl Catalogue {
         for entry in here {
             // What runs is refused by name, not passed over.
             let running = entry.status == Status::Live;
-            if !running && (entry.is_empty() || Log::load(&entry.dir)?.has_brought_back(paths)) {
+            if !running && (entry.is_empty() || Log::load(&entry.dir)?.brought_back(paths).is_some()) {
                 continue;
             }
             if running || paths.is_empty() || self.has_changed(&entry, paths)? {
@@ -94,6 +95,21 @@ impl Catalogue {
             }
         }
         Ok(to_undo)
+    }
+
+    /// Sessions in a directory that were undone, or undone at these paths: each with the time of that, in nanoseconds since
+    /// 1970.
+    pub(crate) fn undone_in(
+        &self,
+        dir: &Path,
+        paths: &[PathBuf],
+    ) -> Result<Vec<(SessionEntry, u64)>, RollbackError> {
+        let mut undone = Vec::new();
+        for entry in self.here(dir)? {
+            let at = Log::load(&entry.dir)?.brought_back(paths);
+            undone.extend(at.map(|at| (entry, at)));
+        }
+        Ok(undone)
     }
 
     /// The last restore of sessions in a directory that was not undone.

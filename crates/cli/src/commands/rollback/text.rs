@@ -8,6 +8,7 @@ use nono::shapes::counts;
 use nono::snapshot::restore::{Skipped, Why};
 use nono::snapshot::{Change, ChangeType, Changes, Lost};
 
+use crate::message;
 use crate::units::grouped;
 
 /// So many lines of one list are shown before a question.
@@ -51,6 +52,7 @@ pub(in crate::commands) fn plan(plan: &Plan, below: &Below<'_>, length: Length) 
     let mut lines = Vec::new();
     if !plan.changes.is_empty() {
         lines.extend(would_change(&plan.changes, below, length));
+        lines.extend(plan.may_be_others.then(|| message::MAY_BE_YOURS.to_owned()));
     } else if only_times(plan) {
         lines.push(format!("set back times or links of {}", some(plan.steps, "path")));
     }
@@ -89,6 +91,7 @@ pub(in crate::commands) fn done(done: &Done, below: &Below<'_>, length: Length) 
     lines.extend(lost(&done.lost, below, length));
     lines.extend(still_executes(&done.still_executes, below));
     lines.extend(failed(&done.failed, below, length));
+    lines.extend(done.notes.iter().map(|note| escape(note)));
     lines
 }
 
