@@ -1,7 +1,7 @@
 //! The review's state: what is looked at, what is marked, what is asked at the moment. Keys change it (`keys`), drawing
 //! shows it (`draw`), and what takes time is done in small steps while no key waits (`App::work`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use nono::rollback::{ChangeSet, Done, RestoreChoice, RollbackError, SnapshotInfo};
@@ -114,7 +114,7 @@ pub(super) struct App {
     pub(super) mode: Mode,
     pub(super) message: Option<String>,
     pub(super) search: Option<String>,
-    pub(super) restored: BTreeSet<usize>,
+    pub(super) restored: Marks,
     pub(super) finished: Vec<Done>,
     pub(super) is_left: bool,
     pub(super) binary: BTreeMap<usize, bool>,
@@ -147,7 +147,7 @@ impl App {
             mode: Mode::Browse,
             message: None,
             search: None,
-            restored: BTreeSet::new(),
+            restored: Marks::default(),
             finished: Vec::new(),
             is_left: false,
             binary: BTreeMap::new(),
@@ -295,10 +295,9 @@ impl App {
             done.failed.iter().any(|(failed, _)| failed == path)
                 || done.kept.iter().any(|kept| path.starts_with(&kept.path))
         };
-        let marked = |item: &usize| self.marks.item(*item) == super::marks::Marked::Yes;
-        let fine = |item: &usize| !item_paths(&self.set.items[*item]).any(is_stuck);
+        let fine = |item: usize| !item_paths(&self.set.items[item]).any(is_stuck);
         debug_assert!(choice.snapshot == self.set.from);
-        self.restored.extend((0..self.set.items.len()).filter(marked).filter(fine));
+        self.restored.take_in(&self.marks, fine);
     }
 
     pub(super) fn open_timeline(&mut self) {

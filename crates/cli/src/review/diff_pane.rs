@@ -9,7 +9,7 @@ use nono::rollback::LineKind;
 
 use super::app::{App, Focus};
 use super::draw::{check_box, put};
-use super::marks::Marked;
+use super::marks::{Marked, Marks};
 use super::tree::What;
 use super::view::{Place, Text, View};
 use super::{text, words};
@@ -104,8 +104,11 @@ impl Pen<'_> {
         let mut spans = Vec::new();
         if self.view.is_partial {
             let item = self.app.item();
-            let is_marked = item.is_some_and(|item| self.app.marks.has_hunk(item, hunk));
-            spans.push(check_box(if is_marked { Marked::Yes } else { Marked::No }, false));
+            let is_in = |marks: &Marks| {
+                let has = item.is_some_and(|item| marks.has_hunk(item, hunk));
+                if has { Marked::Yes } else { Marked::No }
+            };
+            spans.push(check_box(is_in(&self.app.marks), is_in(&self.app.restored)));
         }
         let style = Style::new().fg(Color::Cyan).add_modifier(at(is_at));
         spans.push(Span::styled(self.view.headers[hunk].clone(), style));

@@ -120,8 +120,8 @@ fn draw_tree(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     for (y, position) in (area.top()..area.bottom()).zip(app.list.top..app.tree.len()) {
         let Some(row) = app.tree.seen(position) else { break };
         let marked = app.marks.of(app.tree.items(position));
-        let is_restored = app.tree.items(position).all(|item| app.restored.contains(&item));
-        let line = tree_line(app, row, check_box(marked, is_restored), usize::from(area.width));
+        let restored = app.restored.of(app.tree.items(position));
+        let line = tree_line(app, row, check_box(marked, restored), usize::from(area.width));
         let place = Rect { y, height: 1, ..area };
         put(frame, place, &line);
         if position == app.list.at {
@@ -157,12 +157,14 @@ fn tree_line(app: &App, row: &Row, check: Span<'static>, width: usize) -> Line<'
     Line::from(spans)
 }
 
-pub(super) fn check_box(marked: Marked, is_restored: bool) -> Span<'static> {
+pub(super) fn check_box(marked: Marked, restored: Marked) -> Span<'static> {
+    let done = Style::new().fg(Color::Green);
     let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
     match marked {
         Marked::Yes => Span::styled("[x] ", style),
         Marked::Partly => Span::styled("[-] ", style),
-        Marked::No if is_restored => Span::styled(" ok ", Style::new().fg(Color::Green)),
+        Marked::No if restored == Marked::Yes => Span::styled(" ok ", done),
+        Marked::No if restored == Marked::Partly => Span::styled(" ok-", done),
         Marked::No => Span::styled("[ ] ", Style::new().fg(Color::DarkGray)),
     }
 }

@@ -68,6 +68,14 @@ impl Marks {
         self.items.contains(&item) || self.hunks.get(&item).is_some_and(|hunks| hunks.contains(&hunk))
     }
 
+    /// Add what is marked elsewhere, of these items.
+    pub(super) fn take_in(&mut self, other: &Marks, of: impl Fn(usize) -> bool) {
+        self.items.extend(other.items.iter().filter(|item| of(**item)));
+        for (item, hunks) in other.hunks.iter().filter(|(item, _)| of(**item)) {
+            self.hunks.entry(*item).or_default().extend(hunks);
+        }
+    }
+
     /// Mark these, or take the marks away where all have one.
     pub(super) fn toggle(&mut self, items: &BTreeSet<usize>, dir: Option<&Path>) {
         if self.of(items.iter().copied()) == Marked::Yes {

@@ -30,7 +30,7 @@ pub(super) const HELP: &[&str] = &[
     "] [               next hunk, previous hunk",
     "",
     "+ created   ~ modified   - deleted   M mode   R renamed",
-    "B binary    ! will execute later     ok restored",
+    "B binary    ! will execute later     ok restored     ok- in part",
 ];
 
 pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {

@@ -229,7 +229,10 @@ fn agents_state_and_placeholders_are_not_undone() {
     let script = "echo 2 >> ~/.claude/history.jsonl; echo other > main.c";
     let said = kit.nono(&[&run[..], &[script]].concat()).ok();
     assert!(said.err.contains("~1") && said.err.contains("-0"), "{said:?}");
-    let json = kit.nono(&["rollback", "show", "last", "--json"]).ok().json();
+    assert!(said.err.contains("not part of an undo: ") && said.err.contains("/.claude"), "{said:?}");
+    let all = kit.nono(&[&run[..4], &["--rollback-all", "--", "bash", "-c", "true"]].concat()).ok();
+    assert!(!all.err.contains("not part of an undo"), "{all:?}");
+    let json = kit.nono(&["rollback", "show", "--json"]).ok().json();
     assert_eq!(json["changes"].as_array().map(Vec::len), Some(1), "{json}");
     assert!(json["session"]["tracked_paths"].as_array().is_none_or(|roots| roots.len() == 1), "{json}");
     kit.nono(&["undo", "--yes"]).ok();

@@ -14,34 +14,60 @@ use nono_snapshot::exclusion::LargePacks;
 use super::settings::Settings;
 use super::tracking::RollbackRequest;
 
+/// Writable grants of a run, by whether they are tracked.
+#[derive(Debug, Default)]
+pub(crate) struct Roots {
+    pub(crate) tracked: Vec<PathBuf>,
+    /// State of tools, which is not part of an undo.
+    pub(crate) of_tools: Vec<PathBuf>,
+}
+
 /// The grants that are tracked: everything that can be written, files and directories. Devices and what the kernel
 /// shows as files have no state to come back to; nono's own folder for this session goes with it. What a group of the
 /// policy opens is the state of tools (an agent's transcripts, a package manager's cache), which nobody wants to go back
 /// with a project: only where `all` is asked for, or a path in it is included by name.
-pub(crate) fn roots(
-    policy: &ResolvedPolicy,
-    session_dir: &Path,
-    request: Option<&RollbackRequest>,
-) -> Vec<PathBuf> {
+pub(crate) fn roots(policy: &ResolvedPolicy, session_dir: &Path, request: Option<&RollbackRequest>) -> Roots {
     let all = request.is_some_and(|request| request.all);
     let included = |path: &Path| {
         let names = request.into_iter().flat_map(|request| &request.include).map(Path::new);
         names.filter(|name| name.is_absolute()).any(|name| is_within(path, name) || is_within(name, path))
     };
-    let is_tools_own = |grant: &FsCapability| {
+    let is_of_tools = |grant: &FsCapability| {
         matches!(grant.source, CapabilitySource::Group(_)) && !all && !included(&grant.resolved)
     };
-    let mut roots: Vec<PathBuf> = policy
-        .grants
-        .iter()
-        .filter(|grant| grant.access.writes() && !is_tools_own(grant))
-        .map(|grant| grant.resolved.clone())
-        .filter(|path| !is_within(path, session_dir) && has_state(path))
-        .collect();
-    roots.sort();
-    roots.dedup();
+    let mut roots = Roots::default();
+    for grant in policy.grants.iter().filter(|grant| grant.access.writes()) {
+        let path = &grant.resolved;
+        if is_within(path, session_dir) || !has_state(path) {
+            continue;
+        }
+        let list = if is_of_tools(grant) { &mut roots.of_tools } else { &mut roots.tracked };
+        list.push(path.clone());
+    }
+    let Roots { tracked, of_tools } = &mut roots;
+    for list in [&mut *tracked, &mut *of_tools] {
+        list.sort();
+        list.dedup();
+    }
+    of_tools.retain(|path| !tracked.iter().any(|root| is_within(path, root)));
     roots
 }
+
+/// What to say about paths that the command may write and that no undo brings back.
+pub(super) fn not_part_of_an_undo(of_tools: &[PathBuf]) -> Option<String> {
+    let names: Vec<String> = of_tools.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    let more = of_tools.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| {
+        format!(
+            "not part of an undo: {}{more} (state of tools; --rollback-all includes it)",
+            names.join(", ")
+        )
+    })
+}
+
+/// Maximum number of paths that are named.
+const NAMED: usize = 3;
 
 /// Whether there is anything to come back to.
 pub(super) fn has_state(path: &Path) -> bool {

@@ -92,6 +92,8 @@ pub(crate) struct Plan {
     pub(crate) name: Option<String>,
     pub(crate) command: Vec<String>,
     pub(crate) roots: Vec<PathBuf>,
+    /// State of tools that the command may write, and that is not tracked.
+    pub(crate) of_tools: Vec<PathBuf>,
     /// What the profile says about coverage.
     pub(crate) profile: RollbackSection,
     pub(crate) request: RollbackRequest,
@@ -147,6 +149,7 @@ impl Tracking {
         if plan.request.dest.is_none() {
             notes.extend(room::prune_by_number(&catalogue, &settings)?);
         }
+        notes.extend(scope::not_part_of_an_undo(&plan.of_tools));
         warnings.extend(catalogue.complete_restores(&plan.roots, &*plan.recorder)?);
         let (session_dir, live) = place(&catalogue, plan)?;
         let made = (session_dir.clone(), live);

@@ -86,7 +86,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
     let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
     let roots = scope::roots(tracked, &folder.dir, wanted.as_ref());
-    let nothing_to_track = wanted.is_some() && roots.is_empty();
+    let nothing_to_track = wanted.is_some() && roots.tracked.is_empty();
     // Opened for watching, the machine's temporary folder is not what the next run will have.
     let own_tmp = !writes_tmp(tracked);
     let tracking = wanted.filter(|_| !nothing_to_track).map(|wanted| {
@@ -215,7 +215,7 @@ fn tracking_plan(
     id: String,
     name: Option<String>,
     command: Vec<String>,
-    roots: Vec<PathBuf>,
+    roots: scope::Roots,
     request: RollbackRequest,
     profile: &MergedProfile,
     host: &Host,
@@ -224,7 +224,8 @@ fn tracking_plan(
         id,
         name,
         command,
-        roots,
+        roots: roots.tracked,
+        of_tools: roots.of_tools,
         profile: profile.rollback.clone(),
         own: vec![host.context.state_dir.clone(), host.session_base.clone()],
         state_dir: host.context.state_dir.clone(),

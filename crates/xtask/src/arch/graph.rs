@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(bad.len(), 3, "{bad:#?}");
         assert!(bad[0].starts_with("nono-sys (layer 0) -> nono-policy (layer 1): goes up"));
         assert!(bad[1].starts_with("nono-policy (layer 1) -> nono-snapshot (layer 1): goes sideways"));
-        assert!(bad[2].starts_with("nono-supervisor (layer 3) -> nono-cli (layer 5): goes up"));
+        assert!(bad[2].starts_with("nono-supervisor (layer 4) -> nono-cli (layer 6): goes up"));
     }
 
     #[test]

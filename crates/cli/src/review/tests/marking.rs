@@ -123,6 +123,18 @@ fn single_hunks() {
 }
 
 #[test]
+fn a_restored_hunk_looks_restored() {
+    let mut desk = two_hunks();
+    desk.keys("g\t]] ");
+    desk.keys("ry");
+    assert_eq!(desk.asked.borrow().restored.len(), 1);
+    desk.keys("b");
+    desk.sees("[ ] @@ -1,2 +1,2 @@");
+    desk.sees(" ok @@ -103,2 +103,2 @@");
+    desk.sees(" ok-~ a.txt");
+}
+
+#[test]
 fn a_hunk_taken_out_of_a_marked_file_leaves_the_others() {
     let mut desk = two_hunks();
     desk.keys("g \tk");

@@ -125,9 +125,9 @@ fn long_diffs_scroll_and_wide_ones_move() {
 fn the_timeline() {
     let mut desk = Desk::new(ITEMS, 80, 24);
     desk.keys("t");
-    desk.sees(">    0  2026-01-01T12:00:00Z  before the command");
-    desk.sees("     1  2026-01-01T12:00:01Z  thinned out");
-    desk.sees("     3  2026-01-01T12:00:03Z  the end");
+    desk.sees(">    0  2026-01-01 12:00:00 +00:00  before the command");
+    desk.sees("     1  2026-01-01 12:00:01 +00:00  thinned out");
+    desk.sees("     3  2026-01-01 12:00:03 +00:00  the end");
     desk.keys("j^");
     desk.sees("snapshot 1 was thinned out");
     desk.keys("j^");

@@ -32,6 +32,7 @@ fn base(temp: &tempfile::TempDir) -> PathBuf {
 fn tracking(temp: &tempfile::TempDir, id: &str, root: &str, interval: Option<Duration>) -> Tracking {
     let base = base(temp);
     let plan = Plan {
+        of_tools: Vec::new(),
         id: id.to_owned(),
         name: None,
         command: vec!["make".to_owned()],
