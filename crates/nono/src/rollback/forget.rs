@@ -2,7 +2,7 @@
 //!
 //! The engine takes the path out of the record. That changes the roots of the snapshots, so `session.json` gets the new
 //! ones and the ledger another seal of the session, the one that counts from then on; the old line stays, as all lines
-//! do. Only a session that fitted its seal is sealed again: damage does not become good by this. [`UNDER_WAY`] tells a
+//! do. Only a session that fitted its seal is sealed again: damage does not become good by this. The file `forgetting` tells a
 //! purge that was killed between the two from damage. The bytes go when the store is purged, which is the caller's part.
 
 use std::collections::BTreeSet;
