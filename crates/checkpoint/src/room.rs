@@ -6,17 +6,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use nono_history::room::{self, Victims};
 use nono_snapshot::store::Store;
-use nono_snapshot::{Candidate, SnapshotError, SnapshotId, freed};
-use nono_sys::time;
+use nono_snapshot::{Candidate, SnapshotError, SnapshotId};
 
 use crate::error::CheckpointError;
 use crate::history::{Checkpoint, CheckpointId};
 use crate::manager::{CheckpointManager, Pruned};
 use crate::prune::{Losses, Sweep, superseded};
-
-/// A checkpoint of another project that is younger than this is kept: its agent may be at work.
-const RECENT: u64 = 300;
 
 /// The next to go.
 #[derive(Debug)]
@@ -50,11 +47,10 @@ impl CheckpointManager {
             return Ok(true);
         }
         let mut sweep = self.everything()?;
-        let now = time::now_ms() / 1000;
         // A sandboxed command decides how much it writes: for its sake only its own project loses something.
         let confined = self.is_confined();
         let spares = |losses: &Losses, one: &Checkpoint| {
-            losses.project.workdir != project && (confined || is_recent(one, now))
+            losses.project.workdir != project && (confined || room::is_recent(&one.time))
         };
         if !choose(&store, &mut sweep, needed - room, Reach::OrNothing, &spares)? {
             return Ok(false);
@@ -68,11 +64,6 @@ impl CheckpointManager {
     }
 }
 
-fn is_recent(one: &Checkpoint, now: u64) -> bool {
-    // A time of the future is that of a clock that was wrong.
-    time::seconds(&one.time).is_some_and(|taken| taken <= now && now - taken < RECENT)
-}
-
 /// Add to what is to go until `missing` bytes are free. Says whether they are.
 pub(crate) fn choose(
     store: &Store,
@@ -82,24 +73,13 @@ pub(crate) fn choose(
     spares: &dyn Fn(&Losses, &Checkpoint) -> bool,
 ) -> Result<bool, CheckpointError> {
     let victims = order(&sweep.losses, spares);
-    let mut candidates = going(&sweep.losses)?;
-    let before = candidates.len();
+    let mut candidates = Vec::new();
     for victim in &victims {
         let Some(losses) = sweep.losses.get(victim.project) else { continue };
         let dir = losses.dir.canonicalize().map_err(CheckpointError::io(&losses.dir))?;
         candidates.push(Candidate { dir, snapshots: Some(victim.snapshots.clone()) });
     }
-    let freed = freed(store, &candidates)?;
-    let mut free = freed.garbage.saturating_add(freed.each.iter().take(before).sum());
-    let mut count = 0;
-    for bytes in freed.each.iter().skip(before) {
-        if free >= missing {
-            break;
-        }
-        free = free.saturating_add(*bytes);
-        count += 1;
-    }
-    let enough = free >= missing;
+    let Victims { count, enough } = room::victims(store, going(&sweep.losses)?, candidates, missing)?;
     if enough || reach == Reach::Far {
         for victim in victims.into_iter().take(count) {
             let Some(losses) = sweep.losses.get_mut(victim.project) else { continue };

@@ -15,6 +15,7 @@ pub mod log;
 mod outcome;
 mod repositories;
 mod restore;
+pub mod room;
 pub mod sequence;
 mod undo;
 

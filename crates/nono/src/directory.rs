@@ -159,7 +159,7 @@ impl DirectoryStatus {
             "hooks": self.hooks.iter().map(crate::hooks::json::status).collect::<Vec<_>>(),
             "sessions": self.sessions,
             "running": self.running.iter().map(running).collect::<Vec<_>>(),
-            "undoable": self.undoable.iter().map(undoable).collect::<Vec<_>>(),
+            "undoable": self.undoable.iter().map(point_json).collect::<Vec<_>>(),
             "undoable_total": self.undoable_total,
             "not_covered": {
                 "session_id": self.not_covered.session,
@@ -172,7 +172,8 @@ impl DirectoryStatus {
     }
 }
 
-fn undoable(point: &Point) -> Value {
+/// A point to go back to. Field names are stable.
+pub fn point_json(point: &Point) -> Value {
     let (kind, command, reason) = match point {
         Point::Session { entry, .. } => ("session", Some(&entry.metadata.command), None),
         Point::Checkpoint { checkpoint, .. } => ("checkpoint", None, Some(&checkpoint.reason)),

@@ -382,6 +382,25 @@ def test_names_of_any_bytes(project: Path) -> None:
     assert str(odd) in [grant["resolved"] for grant in policy["grants"]]
 
 
+def test_undo_points(project: Path) -> None:
+    assert nono.undo_points(project) == []
+    first = nono.run(["touch", project / "one"], allow=[project], rollback=True)
+    second = nono.run(["touch", project / "two"], allow=[project], rollback=True)
+    both = [second.session_id, first.session_id]
+    points = nono.undo_points(project)
+    assert [point["id"] for point in points] == both
+    assert all(point["kind"] == "session" and point["changes"]["created"] == 1 for point in points)
+    for to in (first.session_id, "1h"):
+        assert [point["id"] for point in nono.undo_points(project, to=to)] == both
+    assert [point["id"] for point in nono.undo_points(project, paths=[project / "one"])] == both[1:]
+    nono.open_session(second.session_id).restore()
+    assert [point["id"] for point in nono.undo_points(project)] == both[1:]
+    with pytest.raises(ValueError, match="no session, no checkpoint here, and no time"):
+        nono.undo_points(project, to="yesterday")
+    with pytest.raises(FileNotFoundError):
+        nono.undo_points(project / "nowhere")
+
+
 def test_past_sessions(project: Path) -> None:
     assert nono.list_sessions() == []
     with pytest.raises(nono.SessionError) as none:

@@ -1,26 +1,21 @@
 //! Room for the snapshots of a run: the store's quota, and older sessions that go when a snapshot does not fit.
 //!
 //! What goes is decided before anything is removed: those that changed nothing first, then the oldest, the newest of each
-//! project last, never one
-//! that is live, pinned, foreign or ended in the last minutes. If all of them together would not be enough, none goes.
+//! project last, never one that is live, pinned, foreign or ended in the last minutes (its person may be reading how to undo
+//! it). If all of them together would not be enough, none goes.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nono_history::room::{self, Victims, victims};
 use nono_snapshot::store::{Owner, Quota, Store};
-use nono_snapshot::time::seconds;
-use nono_snapshot::{
-    Candidate, CaptureError, Cause, Coverage, Gaps, SnapshotError, SnapshotManager, freed, purge,
-};
+use nono_snapshot::{Candidate, CaptureError, Cause, Coverage, Gaps, SnapshotError, SnapshotManager, purge};
 
 use super::catalogue::{Catalogue, SessionEntry};
 use super::error::RollbackError;
 use super::prune::{Pruned, Retention};
 use super::settings::Settings;
 
-/// A session that ended less than this ago is kept: its person may be reading how to undo it.
-const RECENT: Duration = Duration::from_secs(300);
 /// Each round frees what the one before was short of: estimates of compressed sizes may be wrong more than once.
 const ROUNDS: usize = 4;
 
@@ -110,8 +105,10 @@ impl Room {
         let sessions = self.may_go()?;
         let candidates: Vec<Candidate> =
             sessions.iter().map(|entry| Candidate { dir: resolved(&entry.dir), snapshots: None }).collect();
-        let freed = freed(&store, &candidates)?;
-        let Some(count) = enough(freed.garbage, &freed.each, missing) else { return Ok(false) };
+        let Victims { count, enough } = victims(&store, Vec::new(), candidates, missing)?;
+        if !enough {
+            return Ok(false);
+        }
         let mut pruned = Pruned::default();
         for entry in sessions.into_iter().take(count) {
             self.catalogue.remove(entry, &mut pruned);
@@ -145,25 +142,8 @@ impl Room {
     }
 }
 
-/// How many go until enough is free; nothing where all of them are not enough.
-fn enough(garbage: u64, each: &[u64], missing: u64) -> Option<usize> {
-    let mut free = garbage;
-    let mut count = 0;
-    for bytes in each {
-        if free >= missing {
-            break;
-        }
-        free += bytes;
-        count += 1;
-    }
-    (free >= missing).then_some(count)
-}
-
 fn is_recent(entry: &SessionEntry) -> bool {
-    let ended = entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    // A time of the future is that of a clock that was wrong.
-    seconds(ended).is_some_and(|ended| ended <= now && now - ended < RECENT.as_secs())
+    room::is_recent(entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started))
 }
 
 fn resolved(dir: &std::path::Path) -> PathBuf {
@@ -204,18 +184,4 @@ pub(crate) fn gaps(coverage: &Coverage) -> Option<String> {
     let more = left_out.entries.saturating_sub(names.len() as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Some(format!("not protected, the store has no room for it: {}{more}", names.join(", ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::enough;
-
-    #[test]
-    fn as_few_as_needed_go_and_none_where_all_are_not_enough() {
-        assert_eq!(enough(10, &[5, 5], 10), Some(0));
-        assert_eq!(enough(0, &[5, 5, 5], 6), Some(2));
-        assert_eq!(enough(3, &[5, 5, 5], 8), Some(1));
-        assert_eq!(enough(1, &[5, 5, 5], 17), None);
-        assert_eq!(enough(0, &[], 1), None);
-    }
 }

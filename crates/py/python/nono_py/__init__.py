@@ -127,6 +127,7 @@ from ._nono_py import (
     open_session,
     running_sessions,
     stop_session,
+    undo_points,
 )
 from ._session import RunOptions, Session, resolve, run
 
@@ -232,6 +233,7 @@ __all__ = [
     "run",
     "running_sessions",
     "stop_session",
+    "undo_points",
 ]
 
 

@@ -2175,6 +2175,15 @@ def cleanup_sessions(
 ) -> dict[str, Any]:
     """Remove old sessions, and free what only they needed. Running and pinned ones stay."""
 
+def undo_points(
+    path: StrPath | None = None, *, paths: StrPath | Sequence[StrPath] | None = None, to: str | None = None
+) -> list[dict[str, Any]]:
+    """What ``nono undo`` goes back to in a directory (this one, if none is given), newest first: sessions, and
+    checkpoints that were taken before an agent or a command worked. Each has ``kind`` ("session" or "checkpoint"),
+    ``id``, ``time``, ``command`` or ``reason``, and counts. ``paths``: only what changed these. ``to`` (a session, a
+    checkpoint, or a time such as "10:15", "2h" or "2026-08-01 10:15"): those to go back through, one after the other,
+    until then."""
+
 def running_sessions() -> list[RunningSession]:
     """The sessions that run now, newest first."""
 

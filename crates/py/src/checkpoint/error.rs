@@ -31,7 +31,7 @@ fn system(message: impl ToString, path: &Path, source: &io::Error) -> PyErr {
     }
 }
 
-pub(super) fn failed(error: &Failed) -> PyErr {
+pub(crate) fn failed(error: &Failed) -> PyErr {
     match error {
         Failed::TooBroad { path, .. } => about("too_broad", error, path),
         Failed::Io { path, source } => system(error, path, source),

@@ -17,6 +17,7 @@ mod restores;
 mod values;
 mod work;
 
+pub(crate) use error::failed;
 use pyo3::prelude::*;
 
 /// A text in a `repr`.

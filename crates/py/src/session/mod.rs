@@ -11,6 +11,7 @@ mod error;
 mod host;
 mod past;
 mod plain;
+mod points;
 mod report;
 mod request;
 mod restored;
@@ -183,6 +184,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(past::list_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(past::open_session, module)?)?;
     module.add_function(wrap_pyfunction!(past::cleanup_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(points::undo_points, module)?)?;
     module.add_function(wrap_pyfunction!(control::running_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(control::stop_session, module)?)?;
     module.add_function(wrap_pyfunction!(host::_serve_network, module)?)?;

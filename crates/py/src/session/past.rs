@@ -23,7 +23,7 @@ use crate::many::some_many;
 use crate::paths::{self, PathArg};
 
 /// Where sessions are. Nothing is made: without a state folder there are none.
-fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
+pub(super) fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
     let host = host::outside(py, None, "looked at")?;
     let state = &host.context.state_dir;
     if state.symlink_metadata().is_ok() {
