@@ -5,7 +5,7 @@ use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -24,8 +24,9 @@ pub(crate) fn play(args: &[String]) -> i32 {
     let tmp = PathBuf::from(env::var_os("TMPDIR").unwrap());
     let stage = Stage::new().unwrap();
     let signals = take_signals().unwrap();
-    let (lender, place) = (stage.clone(), tmp.clone());
-    thread::spawn(move || serve(&lender, &place));
+    let answering = Arc::new(Mutex::new(()));
+    let (lender, place, answers) = (stage.clone(), tmp.clone(), Arc::clone(&answering));
+    thread::spawn(move || serve(&lender, &place, &answers));
     let program =
         ["/usr/bin", "/bin"].iter().map(|dir| Path::new(dir).join(&args[0])).find(|file| file.exists());
     let command = CommandSpec {
@@ -46,6 +47,8 @@ pub(crate) fn play(args: &[String]) -> i32 {
     let outcome = run(&prepared, &command, &options, &signals, mediate, None).unwrap();
     // Nothing is lent after the end.
     assert!(stage.lend().is_none());
+    // A lease that is back is not yet an answer that is written.
+    let _written = answering.lock().unwrap();
     match outcome.ended {
         Ended::Code(code) => code,
         Ended::Signal(signal) => 128 + signal,
@@ -105,12 +108,13 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
     (Prepared::new(blueprint, paths).unwrap(), mediate)
 }
 
-/// One lease for each line.
-fn serve(stage: &Stage, tmp: &Path) {
+/// One lease for each line. `answering` is held until its answer is written.
+fn serve(stage: &Stage, tmp: &Path, answering: &Mutex<()>) {
     loop {
         // Whoever writes a line opens and closes it each time.
         let lines = BufReader::new(File::open(tmp.join("ask")).unwrap()).lines();
         for line in lines.map_while(Result::ok) {
+            let _held = answering.lock().unwrap();
             let answer = question(stage, &line);
             let mut answers = OpenOptions::new().append(true).create(true).open(tmp.join("answers")).unwrap();
             writeln!(answers, "{line}: {answer}").unwrap();
