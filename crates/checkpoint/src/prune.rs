@@ -6,10 +6,10 @@
 //! next sweep. Snapshots go from the record before their lines go from the history, which is fitted to it anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use nono_history::lock::Lock;
+use nono_history::removal;
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::store::Store;
 use nono_snapshot::{SnapshotError, SnapshotId, freed, purge, shares};
@@ -30,8 +30,6 @@ use crate::usage::bytes;
 
 /// In `projects/`: held by the one who sweeps.
 const LOCK: &str = ".sweep";
-/// How the name of a project begins that is being removed.
-const ASIDE: &str = ".removing-";
 /// In the state folder: when everything was swept.
 const MARKER: &str = ".last_prune";
 const DAY: u64 = 86_400;
@@ -173,22 +171,12 @@ impl CheckpointManager {
         last_sweep(marker, now).is_none_or(|last| now - last >= interval)
     }
 
-    pub(crate) fn sweeping(&self, wait: bool) -> Result<Option<Sweeping>, CheckpointError> {
+    /// Nothing where another process sweeps and this one does not `wait` for it.
+    pub(crate) fn sweeping(&self, wait: bool) -> Result<Option<Lock>, CheckpointError> {
         let dir = projects_dir(self.host());
         file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
         let path = dir.join(LOCK);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(CheckpointError::io(&path))?;
-        if wait {
-            file.lock().map_err(CheckpointError::io(&path))?;
-            return Ok(Some(Sweeping(file)));
-        }
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Sweeping(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(CheckpointError::Io { path, source }),
-        }
+        Ok(if wait { Some(Lock::wait(&path)?) } else { Lock::attempt(&path)? })
     }
 
     fn sweep(
@@ -358,11 +346,10 @@ impl CheckpointManager {
     /// Removals that were cut off.
     fn finish_removals(&self, pruned: &mut Pruned) {
         let entries = crate::legacy::entries(&projects_dir(self.host()));
-        let aside = |path: &PathBuf| {
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(ASIDE.as_bytes()))
-        };
+        let aside =
+            |path: &PathBuf| path.file_name().is_some_and(|name| removal::is_aside(name.as_encoded_bytes()));
         for path in entries.unwrap_or_default().into_iter().filter(aside) {
-            pruned.problems.extend(fs::remove_tree(&path).map_err(CheckpointError::io(path)).err());
+            pruned.problems.extend(removal::remove_tree(&path).map_err(CheckpointError::from).err());
         }
     }
 
@@ -386,9 +373,11 @@ fn sure(store: &Store, sweep: &Sweep) -> Result<u64, CheckpointError> {
 /// Remove a project that is held.
 pub(crate) fn remove(folder: &Folder) -> Result<(), CheckpointError> {
     let name = folder.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let aside = folder.dir.with_file_name(format!("{ASIDE}{name}-{}", time::now_ms()));
-    std::fs::rename(&folder.dir, &aside).map_err(CheckpointError::io(&folder.dir))?;
-    fs::remove_tree(&aside).map_err(CheckpointError::io(aside))
+    let owners = folder.dir.parent().unwrap_or(&folder.dir);
+    if let Some(aside) = removal::set_aside(&folder.dir, owners, &format!("{name}-{}", time::now_ms()))? {
+        removal::remove_tree(&aside)?;
+    }
+    Ok(())
 }
 
 /// The snapshots that restores before the last one need.
@@ -450,16 +439,5 @@ impl Open {
         log.save(&self.folder.dir, None)?;
         self.manager.drop_asides(&gone)?;
         Ok(true)
-    }
-}
-
-#[derive(Debug)]
-#[must_use]
-pub(crate) struct Sweeping(File);
-
-impl Drop for Sweeping {
-    fn drop(&mut self) {
-        // Closing is not enough: a process that is just being forked has the descriptor until it executes.
-        let _ = self.0.unlock();
     }
 }

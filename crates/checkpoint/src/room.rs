@@ -79,7 +79,7 @@ pub(crate) fn choose(
         let dir = losses.dir.canonicalize().map_err(CheckpointError::io(&losses.dir))?;
         candidates.push(Candidate { dir, snapshots: Some(victim.snapshots.clone()) });
     }
-    let Victims { count, enough } = room::victims(store, going(&sweep.losses)?, candidates, missing)?;
+    let Victims { count, enough, .. } = room::victims(store, going(&sweep.losses)?, candidates, missing)?;
     if enough || reach == Reach::Far {
         for victim in victims.into_iter().take(count) {
             let Some(losses) = sweep.losses.get_mut(victim.project) else { continue };

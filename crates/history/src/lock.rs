@@ -1,4 +1,5 @@
-//! One restore or undo of a history at a time, from the first look at its log to the last entry in it.
+//! Locks on files: one restore or undo of a history at a time, from the first look at its log to the last entry in it; one
+//! who removes owners at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -7,10 +8,10 @@ use std::path::Path;
 
 use crate::error::HistoryError;
 
-/// Name of the lock file in an owner's folder.
+/// Name of a history's lock file in its owner's folder.
 pub const FILE: &str = "restores.lock";
 
-/// Held lock of a history.
+/// Held lock.
 #[derive(Debug)]
 #[must_use]
 pub struct Lock(File);
@@ -18,12 +19,59 @@ pub struct Lock(File);
 impl Lock {
     /// Wait for the lock of the history in this folder.
     pub fn take(dir: &Path) -> Result<Lock, HistoryError> {
-        let path = dir.join(FILE);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(HistoryError::io(&path))?;
-        file.lock().map_err(HistoryError::io(&path))?;
+        Lock::wait(&dir.join(FILE))
+    }
+
+    /// Wait for the lock on this file, which is made.
+    pub fn wait(path: &Path) -> Result<Lock, HistoryError> {
+        let file = open(path)?;
+        file.lock().map_err(HistoryError::io(path))?;
         Ok(Lock(file))
+    }
+
+    /// The same, beside others who share it.
+    pub fn share(path: &Path) -> Result<Lock, HistoryError> {
+        let file = open(path)?;
+        file.lock_shared().map_err(HistoryError::io(path))?;
+        Ok(Lock(file))
+    }
+
+    /// The lock on this file, which is made; nothing while another process has it.
+    pub fn attempt(path: &Path) -> Result<Option<Lock>, HistoryError> {
+        Lock::at_once(open(path)?, path)
+    }
+
+    fn at_once(file: File, path: &Path) -> Result<Option<Lock>, HistoryError> {
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(HistoryError::Io { path: path.to_owned(), source }),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<File, HistoryError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.open(path).map_err(HistoryError::io(path))
+}
+
+/// Lock on a file that may not be there.
+#[derive(Debug)]
+pub enum Tried {
+    Busy,
+    /// Held from now on, unless there is no such file.
+    Free(Option<Lock>),
+}
+
+impl Tried {
+    /// Try the lock on this file, which is not made.
+    pub fn existing(path: &Path) -> Result<Tried, HistoryError> {
+        match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Tried::Free(None)),
+            Err(error) => Err(HistoryError::io(path)(error)),
+            Ok(file) => Ok(Lock::at_once(file, path)?.map_or(Tried::Busy, |lock| Tried::Free(Some(lock)))),
+        }
     }
 }
 

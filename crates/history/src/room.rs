@@ -1,8 +1,10 @@
 //! Making room in the store: how many of those that may go have to, and who is spared.
 
+use std::path::Path;
+
 use nono_snapshot::store::Store;
 use nono_snapshot::{Candidate, freed};
-use nono_sys::time;
+use nono_sys::{fs, time};
 
 use crate::error::HistoryError;
 
@@ -16,9 +18,12 @@ pub struct Victims {
     pub count: usize,
     /// Whether that frees what is missing.
     pub enough: bool,
+    /// Bytes that are free then, with what goes in any case.
+    pub freed: u64,
 }
 
-/// As few as needed of `victims`, in their order, to free `missing` bytes when `going` goes in any case.
+/// As few as needed of `victims`, in their order, to free `missing` bytes when `going` goes in any case. An owner that goes
+/// as a whole frees its folder too.
 pub fn victims(
     store: &Store,
     going: Vec<Candidate>,
@@ -26,23 +31,35 @@ pub fn victims(
     missing: u64,
 ) -> Result<Victims, HistoryError> {
     let before = going.len();
+    let mut folders = Vec::with_capacity(victims.len());
+    for one in &victims {
+        let folder = if one.snapshots.is_none() { disk_bytes(&one.dir)? } else { 0 };
+        folders.push(folder);
+    }
     let freed = freed(store, &going.into_iter().chain(victims).collect::<Vec<_>>())?;
     let (sure, each) = freed.each.split_at(before.min(freed.each.len()));
     let sure = sure.iter().fold(freed.garbage, |sum, bytes| sum.saturating_add(*bytes));
-    Ok(until_enough(sure, each, missing))
+    let each: Vec<u64> =
+        each.iter().zip(folders).map(|(bytes, folder)| bytes.saturating_add(folder)).collect();
+    Ok(until_enough(sure, &each, missing))
 }
 
 fn until_enough(sure: u64, each: &[u64], missing: u64) -> Victims {
-    let mut free = sure;
+    let mut freed = sure;
     let mut count = 0;
     for bytes in each {
-        if free >= missing {
+        if freed >= missing {
             break;
         }
-        free = free.saturating_add(*bytes);
+        freed = freed.saturating_add(*bytes);
         count += 1;
     }
-    Victims { count, enough: free >= missing }
+    Victims { count, enough: freed >= missing, freed }
+}
+
+/// Bytes on disk of everything below a folder.
+pub fn disk_bytes(path: &Path) -> Result<u64, HistoryError> {
+    fs::disk_bytes(path).map_err(|(path, source)| HistoryError::Io { path, source })
 }
 
 /// Whether work that ended, or a state that was taken, at `moment` (ISO 8601) is too young to go.
@@ -59,14 +76,14 @@ mod tests {
     #[test]
     fn as_few_as_needed_go() {
         let of = |sure, each: &[u64], missing| {
-            let Victims { count, enough } = until_enough(sure, each, missing);
-            (count, enough)
+            let Victims { count, enough, freed } = until_enough(sure, each, missing);
+            (count, enough, freed)
         };
-        assert_eq!(of(10, &[5, 5], 10), (0, true));
-        assert_eq!(of(0, &[5, 5, 5], 6), (2, true));
-        assert_eq!(of(3, &[5, 5, 5], 8), (1, true));
-        assert_eq!(of(1, &[5, 5, 5], 17), (3, false));
-        assert_eq!(of(0, &[], 1), (0, false));
+        assert_eq!(of(10, &[5, 5], 10), (0, true, 10));
+        assert_eq!(of(0, &[5, 5, 5], 6), (2, true, 10));
+        assert_eq!(of(3, &[5, 5, 5], 8), (1, true, 8));
+        assert_eq!(of(1, &[5, 5, 5], 17), (3, false, 16));
+        assert_eq!(of(0, &[], 1), (0, false, 0));
     }
 
     #[test]

@@ -27,6 +27,29 @@ fn only_so_many_sessions_stay() {
 }
 
 #[test]
+fn old_sessions_go_where_the_settings_say_so() {
+    let kit = Kit::with_tree();
+    kit.run("echo 1 > number").ok();
+    let old = kit.sessions()[0].clone();
+    let record = fs::read_to_string(old.join("session.json")).unwrap();
+    let mut session: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let ended = session["ended"].as_str().unwrap().replacen("202", "200", 1);
+    session["ended"] = ended.into();
+    fs::write(old.join("session.json"), session.to_string()).unwrap();
+    // Without a limit age is no reason.
+    kit.run("echo 2 > number").ok();
+    assert!(old.exists());
+    kit.world.file("state/config.toml", "[rollback]\nmax_age_days = 30\n", 0o600);
+    let said = kit.run("echo 3 > number").ok();
+    assert!(
+        said.err.contains("removed the oldest session") && said.err.contains("older than 30 days"),
+        "{said:?}"
+    );
+    assert!(!old.exists());
+    assert_eq!(kit.sessions().len(), 2);
+}
+
+#[test]
 fn cleanup_frees_what_nobody_needs() {
     let kit = Kit::with_tree();
     kit.bare("head -c 20000000 /dev/urandom > large");

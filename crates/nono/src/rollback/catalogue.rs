@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use nono_history::removal;
 use nono_snapshot::session::SessionError;
 use nono_snapshot::{
     ChangeCounts, Coverage, Lost, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
@@ -323,7 +324,7 @@ fn is_ours(name: &OsStr) -> bool {
     name == seals::FILE.as_bytes()
         || name == prune::LOCK.as_bytes()
         || name == sequence::FILE.as_bytes()
-        || name.starts_with(prune::ASIDE.as_bytes())
+        || removal::is_aside(name)
 }
 
 /// Equal, above or below.

@@ -10,7 +10,6 @@ pub mod catalogue;
 pub mod changes;
 pub(crate) mod choose;
 pub mod error;
-mod estimate;
 mod executing;
 pub(crate) mod folder;
 pub mod forget;

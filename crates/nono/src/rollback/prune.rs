@@ -6,29 +6,29 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions, TryLockError};
 use std::hash::Hash;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use nono_history::{JOURNAL, lock};
+use nono_history::lock::{self, Lock, Tried};
+use nono_history::retention::{Entry, Keep, excess};
+use nono_history::room::{Victims, disk_bytes, victims};
+use nono_history::{JOURNAL, removal};
 use nono_snapshot::store::Store;
 use nono_snapshot::time::seconds;
-use nono_snapshot::{SnapshotError, gc};
-use nono_sys::fs as sys;
+use nono_snapshot::{Candidate, GcReport, SnapshotError, gc, purge};
+use nono_sys::{fs as sys, time};
 
 use super::catalogue::{Catalogue, SessionEntry, Status};
 use super::error::RollbackError;
-use super::estimate::Estimate;
 use super::folder;
 use super::live::{Live, is_live};
 
 /// In `rollbacks/`: held by the one who prunes, and shared by those who begin a session.
 pub(super) const LOCK: &str = ".lock";
-/// How the name of a session begins that is being removed.
-pub(super) const ASIDE: &str = ".removing-";
+/// Each round frees what the one before was short of.
+const ROUNDS: usize = 4;
 
 /// What may stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,9 +72,9 @@ impl Catalogue {
         let mut pruned = Pruned { bytes_before: bytes, bytes_after: bytes, ..Pruned::default() };
         let (mut sessions, _) = self.list()?;
         sessions.reverse();
-        let (now, later) = self.choose(sessions.clone(), retention);
+        let (now, later) = self.choose(&sessions, retention);
         if dry_run {
-            return self.foresee(&sessions, now, later, retention, pruned);
+            return self.foresee(now, later, retention, pruned);
         }
         let left = self.finish_removals(&mut pruned)?;
         for entry in now {
@@ -88,15 +88,19 @@ impl Catalogue {
         let mut freed = true;
         let roomy = retention.lazy.is_some_and(|few| pruned.bytes_after < few);
         if !roomy && (left || over(&pruned) || !pruned.removed.is_empty()) {
-            freed = self.collect(&mut pruned)?;
+            freed = self.collect(gc, &mut pruned)?;
         }
-        // By size: one at a time, because only a collection tells what is shared; without one nothing would be won.
-        for entry in later {
+        // Without a collection nothing would be won.
+        let mut later = later;
+        for _ in 0..ROUNDS {
             if !freed || !over(&pruned) {
                 break;
             }
-            self.remove(entry, &mut pruned);
-            freed = self.collect(&mut pruned)?;
+            let going = self.by_size(&[], &later, retention, pruned.bytes_after)?.count;
+            for entry in later.drain(..going) {
+                self.remove(entry, &mut pruned);
+            }
+            freed = self.collect(purge, &mut pruned)? && going > 0;
         }
         pruned.over_budget = over(&pruned);
         Ok(pruned)
@@ -105,77 +109,79 @@ impl Catalogue {
     /// Of sessions from the oldest on: those that go by number or age, and those that may go by size.
     fn choose(
         &self,
-        sessions: Vec<SessionEntry>,
+        sessions: &[SessionEntry],
         retention: &Retention,
     ) -> (Vec<SessionEntry>, Vec<SessionEntry>) {
-        let all = |_: &SessionEntry| "all";
-        let project = |entry: &SessionEntry| (entry.project.clone(), entry.is_empty());
-        let mut too_many = self.excess(&sessions, retention.max_sessions, all);
-        let mut in_project = self.excess(&sessions, retention.max_per_project, project);
-        let may_go = sessions.into_iter().filter(|entry| self.may_go(entry));
+        let too_many = self.excess(sessions, retention.max_sessions, |_| "all");
+        let in_project = self
+            .excess(sessions, retention.max_per_project, |entry| (entry.project.clone(), entry.is_empty()));
+        let may_go = sessions.iter().filter(|entry| self.may_go(entry)).cloned();
         may_go.partition(|entry| {
-            let too_many = too_many.entry(all(entry)).or_default();
-            let in_project = in_project.entry(project(entry)).or_default();
-            let excess = *too_many > 0 || *in_project > 0;
-            let goes = retention.all || excess || is_older(entry, retention.older_than);
-            for excess in [too_many, in_project] {
-                *excess = excess.saturating_sub(usize::from(goes));
-            }
-            goes
+            let excess = too_many.contains(&entry.id) || in_project.contains(&entry.id);
+            retention.all || excess || is_older(entry, retention.older_than)
         })
     }
 
-    /// How many are too many of those that belong together.
-    fn excess<T: Eq + Hash + Clone>(
+    /// Ids of those that are too many among those that belong together.
+    fn excess<T: Eq + Hash>(
         &self,
         sessions: &[SessionEntry],
         max: Option<usize>,
         together: impl Fn(&SessionEntry) -> T,
-    ) -> HashMap<T, usize> {
-        let mut counted: HashMap<T, usize> = HashMap::new();
-        let mut running: HashSet<T> = HashSet::new();
-        let counts = |entry: &&SessionEntry| !entry.pinned && !entry.foreign && self.is_home(&entry.dir);
-        for entry in sessions.iter().filter(counts) {
-            let key = together(entry);
+    ) -> HashSet<String> {
+        let Some(max) = max else { return HashSet::new() };
+        let mut groups: HashMap<T, (bool, Vec<&SessionEntry>)> = HashMap::new();
+        for entry in sessions {
+            let (running, group) = groups.entry(together(entry)).or_default();
+            *running |= entry.status == Status::Live;
+            group.extend(self.may_go(entry).then_some(entry));
+        }
+        let too_many = |(running, group): (bool, Vec<&SessionEntry>)| {
+            let entries: Vec<Entry<'_>> =
+                group.iter().map(|entry| Entry { at: moment(entry), run: None }).collect();
             // Of those that run one is counted, the one that asks: they cannot go, and for their sake one that has just
             // ended would.
-            if entry.status != Status::Live || running.insert(key.clone()) {
-                *counted.entry(key).or_default() += 1;
-            }
-        }
-        for count in counted.values_mut() {
-            *count = count.saturating_sub(max.unwrap_or(usize::MAX));
-        }
-        counted
+            let gone = excess(&entries, max.saturating_sub(usize::from(running)), Keep::Newest);
+            gone.into_iter().filter_map(|place| Some(group.get(place)?.id.clone())).collect::<Vec<_>>()
+        };
+        groups.into_values().flat_map(too_many).collect()
     }
 
     pub(super) fn may_go(&self, entry: &SessionEntry) -> bool {
         entry.status != Status::Live && !entry.pinned && !entry.foreign && self.is_home(&entry.dir)
     }
 
+    /// As few as needed of `later` when all of this takes `bytes` and `now` goes in any case.
+    fn by_size(
+        &self,
+        now: &[SessionEntry],
+        later: &[SessionEntry],
+        retention: &Retention,
+        bytes: u64,
+    ) -> Result<Victims, RollbackError> {
+        let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
+        let candidates = |entries: &[SessionEntry]| {
+            let whole = |entry: &SessionEntry| Candidate { dir: resolved(&entry.dir), snapshots: None };
+            entries.iter().map(whole).collect::<Vec<_>>()
+        };
+        let missing = bytes.saturating_sub(retention.max_bytes.unwrap_or(u64::MAX));
+        Ok(victims(&store, candidates(now), candidates(later), missing)?)
+    }
+
     fn foresee(
         &self,
-        sessions: &[SessionEntry],
         now: Vec<SessionEntry>,
         later: Vec<SessionEntry>,
         retention: &Retention,
         mut pruned: Pruned,
     ) -> Result<Pruned, RollbackError> {
-        let mut estimate = Estimate::new(self, sessions, disk_bytes(&self.store_dir())?);
-        let mut take = |entry: SessionEntry, pruned: &mut Pruned| -> Result<(), RollbackError> {
-            let freed = estimate.remove(&entry.id).saturating_add(disk_bytes(&entry.dir)?);
-            pruned.bytes_after = pruned.bytes_after.saturating_sub(freed);
-            pruned.removed.push(entry);
-            Ok(())
-        };
-        for entry in now {
-            take(entry, &mut pruned)?;
+        for entry in &now {
+            pruned.bytes_after = pruned.bytes_after.saturating_sub(disk_bytes(&entry.dir)?);
         }
-        for entry in later {
-            if retention.max_bytes.is_none_or(|max| pruned.bytes_after <= max) {
-                break;
-            }
-            take(entry, &mut pruned)?;
+        if self.store_dir().is_dir() {
+            let Victims { count, freed, .. } = self.by_size(&now, &later, retention, pruned.bytes_after)?;
+            pruned.bytes_after = pruned.bytes_after.saturating_sub(freed);
+            pruned.removed = now.into_iter().chain(later.into_iter().take(count)).collect();
         }
         pruned.over_budget = retention.max_bytes.is_some_and(|max| pruned.bytes_after > max);
         Ok(pruned)
@@ -186,7 +192,7 @@ impl Catalogue {
         match self.set_aside(&entry) {
             Ok(None) => {}
             Ok(Some(aside)) => {
-                pruned.problems.extend(remove_tree(&aside).err());
+                pruned.problems.extend(removal::remove_tree(&aside).map_err(RollbackError::from).err());
                 pruned.removed.push(entry);
             }
             Err(error) => pruned.problems.push(error),
@@ -195,17 +201,13 @@ impl Catalogue {
 
     fn set_aside(&self, entry: &SessionEntry) -> Result<Option<PathBuf>, RollbackError> {
         let dir = &entry.dir;
-        let locks = [try_lock(&dir.join("lock"))?, try_lock(&dir.join(lock::FILE))?];
+        let locks = [Tried::existing(&dir.join("lock"))?, Tried::existing(&dir.join(lock::FILE))?];
+        let busy = locks.iter().any(|lock| matches!(lock, Tried::Busy));
         let cut_off = dir.join(JOURNAL).symlink_metadata().is_ok();
-        if locks.contains(&Tried::Busy) || cut_off || is_live(dir) || folder::is_pinned(dir) {
+        if busy || cut_off || is_live(dir) || folder::is_pinned(dir) {
             return Ok(None);
         }
-        let aside = self.sessions_dir().join(format!("{ASIDE}{}", entry.id));
-        match std::fs::rename(dir, &aside) {
-            // Another one removed it, which is what was wanted.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            other => other.map(|()| Some(aside)).map_err(RollbackError::io(dir)),
-        }
+        Ok(removal::set_aside(dir, &self.sessions_dir(), &entry.id)?)
     }
 
     /// What killed processes left: removals that were cut off, and places that never became a session.
@@ -216,24 +218,28 @@ impl Catalogue {
         for entry in std::fs::read_dir(&dir).map_err(RollbackError::io(&dir))? {
             let entry = entry.map_err(RollbackError::io(&dir))?;
             let path = entry.path();
-            let aside = entry.file_name().as_encoded_bytes().starts_with(ASIDE.as_bytes());
+            let aside = removal::is_aside(entry.file_name().as_encoded_bytes());
             if aside || is_unused(&path) {
                 found = true;
-                if let Some(there) = folder::follow(&path).ok().filter(|there| !aside && *there != path) {
-                    pruned.problems.extend(remove_tree(&there).err());
+                let elsewhere = folder::follow(&path).ok().filter(|there| !aside && *there != path);
+                for path in elsewhere.iter().chain([&path]) {
+                    pruned.problems.extend(removal::remove_tree(path).map_err(RollbackError::from).err());
                 }
-                pruned.problems.extend(remove_tree(&path).err());
             }
         }
         Ok(found)
     }
 
     /// Free what no session needs any more. What cannot be freed now stays until the next time. Says whether it could.
-    fn collect(&self, pruned: &mut Pruned) -> Result<bool, RollbackError> {
+    fn collect(
+        &self,
+        how: fn(&Store) -> Result<GcReport, SnapshotError>,
+        pruned: &mut Pruned,
+    ) -> Result<bool, RollbackError> {
         let dir = self.store_dir();
         let mut problem = None;
         if dir.is_dir() {
-            problem = Store::open(&dir).map_err(SnapshotError::from).and_then(|store| gc(&store)).err();
+            problem = Store::open(&dir).map_err(SnapshotError::from).and_then(|store| how(&store)).err();
         }
         let freed = problem.is_none();
         pruned.problems.extend(problem.map(RollbackError::from));
@@ -265,50 +271,9 @@ impl Catalogue {
         Ok((place, live))
     }
 
-    pub(super) fn lock(&self, shared: bool) -> Result<Locked, RollbackError> {
+    pub(super) fn lock(&self, shared: bool) -> Result<Lock, RollbackError> {
         let path = self.sessions_dir().join(LOCK);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(RollbackError::io(&path))?;
-        let locked = if shared { file.lock_shared() } else { file.lock() };
-        locked.map_err(RollbackError::io(&path))?;
-        Ok(Locked(file))
-    }
-}
-
-#[derive(Debug)]
-#[must_use]
-pub(super) struct Locked(File);
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // Closing is not enough: a process that is just being forked has the descriptor until it executes.
-        let _ = self.0.unlock();
-    }
-}
-
-#[derive(Debug)]
-enum Tried {
-    Busy,
-    /// Held, or nobody ever held it.
-    Free(#[allow(dead_code, reason = "held until it is dropped")] Option<Locked>),
-}
-
-impl PartialEq for Tried {
-    fn eq(&self, other: &Tried) -> bool {
-        matches!((self, other), (Tried::Busy, Tried::Busy) | (Tried::Free(_), Tried::Free(_)))
-    }
-}
-
-fn try_lock(path: &Path) -> Result<Tried, RollbackError> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Tried::Free(None)),
-        other => other.map_err(RollbackError::io(path))?,
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(Tried::Free(Some(Locked(file)))),
-        Err(TryLockError::WouldBlock) => Ok(Tried::Busy),
-        Err(TryLockError::Error(source)) => Err(RollbackError::Io { path: path.to_owned(), source }),
+        Ok(if shared { Lock::share(&path)? } else { Lock::wait(&path)? })
     }
 }
 
@@ -341,22 +306,18 @@ fn holds_only(dir: &Path, known: &[&str]) -> bool {
     }
 }
 
-/// Remove what is there, if another one did not do so already.
-fn remove_tree(path: &Path) -> Result<(), RollbackError> {
-    match sys::remove_tree(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(RollbackError::io(path)),
-    }
-}
-
-fn disk_bytes(path: &Path) -> Result<u64, RollbackError> {
-    sys::disk_bytes(path).map_err(|(path, source)| RollbackError::Io { path, source })
+/// When it ended, or began: seconds since 1970. What cannot be read is as old as can be.
+fn moment(entry: &SessionEntry) -> u64 {
+    seconds(entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started)).unwrap_or(0)
 }
 
 fn is_older(entry: &SessionEntry, than: Option<Duration>) -> bool {
-    let ended = entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started);
     // A time that cannot be read is no reason to remove anything.
-    let (Some(than), Some(ended)) = (than, seconds(ended)) else { return false };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    now.saturating_sub(ended) > than.as_secs()
+    let (Some(than), 1..) = (than, moment(entry)) else { return false };
+    (time::now_ms() / 1000).saturating_sub(moment(entry)) > than.as_secs()
+}
+
+/// A session's folder as the store's records name it.
+pub(super) fn resolved(dir: &Path) -> PathBuf {
+    dir.canonicalize().unwrap_or_else(|_| dir.to_owned())
 }

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use nono_history::room::{self, Victims, victims};
 use nono_snapshot::store::{Owner, Quota, Store};
@@ -13,7 +14,7 @@ use nono_snapshot::{Candidate, CaptureError, Cause, Coverage, Gaps, SnapshotErro
 
 use super::catalogue::{Catalogue, SessionEntry};
 use super::error::RollbackError;
-use super::prune::{Pruned, Retention};
+use super::prune::{Pruned, Retention, resolved};
 use super::settings::Settings;
 
 /// Each round frees what the one before was short of: estimates of compressed sizes may be wrong more than once.
@@ -105,7 +106,7 @@ impl Room {
         let sessions = self.may_go()?;
         let candidates: Vec<Candidate> =
             sessions.iter().map(|entry| Candidate { dir: resolved(&entry.dir), snapshots: None }).collect();
-        let Victims { count, enough } = victims(&store, Vec::new(), candidates, missing)?;
+        let Victims { count, enough, .. } = victims(&store, Vec::new(), candidates, missing)?;
         if !enough {
             return Ok(false);
         }
@@ -146,10 +147,6 @@ fn is_recent(entry: &SessionEntry) -> bool {
     room::is_recent(entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started))
 }
 
-fn resolved(dir: &std::path::Path) -> PathBuf {
-    dir.canonicalize().unwrap_or_else(|_| dir.to_owned())
-}
-
 /// What went, and why.
 fn removed(sessions: &[SessionEntry], why: &str) -> Option<String> {
     let first = sessions.first()?;
@@ -160,20 +157,27 @@ fn removed(sessions: &[SessionEntry], why: &str) -> Option<String> {
     })
 }
 
-/// Give up sessions beyond the number that the settings allow; what to say about it, unless they had changed nothing.
-pub(super) fn prune_by_number(
+/// Give up sessions beyond the number and the age that the settings allow; what to say about it, unless they had changed
+/// nothing.
+pub(super) fn prune_by_rule(
     catalogue: &Catalogue,
     settings: &Settings,
 ) -> Result<Option<String>, RollbackError> {
+    let days = settings.max_age_days.map(|days| Duration::from_secs(86_400 * u64::from(days)));
     let retention = Retention {
         max_per_project: Some(settings.max_sessions),
+        older_than: days,
         max_bytes: None,
         lazy: Some(settings.max_bytes() / 2),
         ..Retention::default()
     };
     let mut pruned = catalogue.prune(&retention, false)?;
     pruned.removed.retain(|entry| !entry.is_empty());
-    let why = format!("beyond the {} that are kept of a project", settings.max_sessions);
+    let number = format!("beyond the {} that are kept of a project", settings.max_sessions);
+    let why = match settings.max_age_days {
+        Some(days) => format!("{number}, or older than {days} days"),
+        None => number,
+    };
     Ok(removed(&pruned.removed, &why))
 }
 

@@ -8,10 +8,12 @@ use toml::{Table, Value};
 use super::error::RollbackError;
 use crate::config_file::{self, Unusable};
 
-/// `[rollback] max_sessions = 10, max_storage_gb = 5, ignored = "capture", max_ignored_folder_gb = 2`.
+/// `[rollback] max_sessions = 10, max_age_days = 0, max_storage_gb = 5, ignored = "capture", max_ignored_folder_gb = 2`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub max_sessions: usize,
+    /// Sessions that ended longer ago go; nothing: none for that.
+    pub max_age_days: Option<u32>,
     pub max_storage_gb: f64,
     /// What becomes of files that git ignores: nothing else keeps them.
     pub ignored: Ignored,
@@ -23,6 +25,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             max_sessions: 10,
+            max_age_days: None,
             max_storage_gb: 5.0,
             ignored: Ignored::Capture,
             max_ignored_folder_gb: 2.0,
@@ -79,6 +82,11 @@ fn parse(table: &Table) -> Result<Settings, String> {
                 let number = number.filter(|number| *number > 0);
                 settings.max_sessions =
                     number.ok_or("`rollback.max_sessions` should be a whole number from 1 on")?;
+            }
+            "max_age_days" => {
+                let days = value.as_integer().and_then(|number| u32::try_from(number).ok());
+                let days = days.ok_or("`rollback.max_age_days` should be a whole number, 0 for no limit")?;
+                settings.max_age_days = Some(days).filter(|days| *days > 0);
             }
             "max_storage_gb" => settings.max_storage_gb = gigabytes(key, value)?,
             "max_ignored_folder_gb" => settings.max_ignored_folder_gb = gigabytes(key, value)?,

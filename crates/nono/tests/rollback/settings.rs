@@ -25,6 +25,10 @@ fn settings_are_read_and_mistakes_named() {
     fs::write(&file, "[rollback]\nignored = \"leave-out\"\nmax_ignored_folder_gb = 0.5\n").unwrap();
     let settings = Settings::load(&file).unwrap();
     assert_eq!((settings.ignored, settings.max_ignored_folder()), (Ignored::LeaveOut, 1 << 29));
+    for (text, days) in [("max_age_days = 30", Some(30)), ("max_age_days = 0", None)] {
+        fs::write(&file, format!("[rollback]\n{text}\n")).unwrap();
+        assert_eq!(Settings::load(&file).unwrap().max_age_days, days, "{text}");
+    }
     fs::write(&file, "[rollback]\nmax_storage_gb = 0.5\n").unwrap();
     assert_eq!(Settings::load(&file).unwrap().max_bytes(), 1 << 29);
     for (text, named) in [
@@ -32,6 +36,8 @@ fn settings_are_read_and_mistakes_named() {
         ("[rollback]\nmax_sessions = 0\n", "rollback.max_sessions"),
         ("[rollback]\nmax_sessions = 1.5\n", "rollback.max_sessions"),
         ("[rollback]\nmax_sessions = -1\n", "rollback.max_sessions"),
+        ("[rollback]\nmax_age_days = -1\n", "rollback.max_age_days"),
+        ("[rollback]\nmax_age_days = 'week'\n", "rollback.max_age_days"),
         ("[rollback]\nmax_storage_gb = 'much'\n", "rollback.max_storage_gb"),
         ("[rollback]\nmax_storage_gb = nan\n", "rollback.max_storage_gb"),
         ("[rollback]\nignored = true\n", "rollback.ignored"),
