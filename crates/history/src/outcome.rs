@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nono_snapshot::restore::{RestorePlan, Skipped};
+use nono_snapshot::restore::{Failed, RestoreError, RestorePlan, Skipped};
 use nono_snapshot::{Changes, Lost, Restored};
 use serde::Serialize;
 
@@ -47,6 +47,8 @@ pub struct Done {
     /// As in a [`Plan`].
     pub still_executes: Vec<(PathBuf, Later)>,
     pub failed: Vec<(PathBuf, String)>,
+    /// Something is not as it should be that another attempt may bring about: not so an owner that cannot be given.
+    pub is_left: bool,
     /// Cut off before it was complete: the next command completes it.
     pub interrupted: bool,
     /// Why it is not in the audit log, where it should be.
@@ -89,6 +91,13 @@ impl Plan {
 }
 
 impl Done {
+    /// Outcome of a plan that changes nothing.
+    pub fn nothing(plan: Plan) -> Done {
+        let Plan { kept, merges: merged, lost, still_executes, repositories, cannot_tell_conflicts, .. } =
+            plan;
+        Done { kept, merged, lost, cannot_tell_conflicts, repositories, still_executes, ..Done::default() }
+    }
+
     /// Files that were written with what others changed in them.
     pub fn written_merges(&self) -> Vec<&Merge> {
         written(&self.merged, &self.kept)
@@ -105,6 +114,8 @@ impl Done {
         self.changes.extend(outcome.changes);
         self.kept.extend(outcome.skipped);
         add_lost(&mut self.lost, &outcome.lost);
+        let is_left = |failed: &Failed| !matches!(failed.error, RestoreError::Owner { .. });
+        self.is_left |= outcome.failed.iter().any(is_left);
         let failed = outcome.failed.into_iter().map(|failed| (failed.path, plain(&failed.error.to_string())));
         self.failed.extend(failed);
     }

@@ -201,7 +201,7 @@ impl<'a> History<'a> {
             self.settle_conflicts(&mut under, choice, &except, resolved, &mut done);
         }
         let conflict = |kept: &Skipped| kept.why == Why::ChangedSince;
-        under.restore.kept = done.kept.iter().any(conflict) || !done.failed.is_empty();
+        under.restore.kept = done.kept.iter().any(conflict) || done.is_left;
         Ok((under, done))
     }
 

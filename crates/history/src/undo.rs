@@ -132,7 +132,7 @@ impl History<'_> {
             }
         }
         let conflict = done.kept.iter().any(|kept| kept.why == Why::ChangedSince);
-        under.restore.kept = conflict || !done.failed.is_empty();
+        under.restore.kept = conflict || done.is_left;
         Ok(())
     }
 

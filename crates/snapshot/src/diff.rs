@@ -130,6 +130,9 @@ pub struct Aspects {
     pub mtime: bool,
 }
 
+/// Permission bits without those that make a program run as its owner or group.
+pub(crate) const BITS_OF_ALL: u16 = 0o1777;
+
 impl Aspects {
     pub fn between(a: &Entry, b: &Entry) -> Aspects {
         Aspects {
@@ -138,6 +141,21 @@ impl Aspects {
             owner: (a.meta.uid, a.meta.gid) != (b.meta.uid, b.meta.gid),
             xattrs: a.meta.xattrs != b.meta.xattrs,
             mtime: a.meta.mtime != b.meta.mtime,
+        }
+    }
+
+    /// What a restore by this process would have to change to make `now` what `wanted` is. An owner that it may not give is
+    /// not among it, nor are the bits that only mean something for that owner: a restore of such a file says so when it
+    /// puts it in place, and it is no change of anybody else's afterwards.
+    pub(crate) fn to_reach(now: &Entry, wanted: &Entry) -> Aspects {
+        let aspects = Aspects::between(now, wanted);
+        if !aspects.owner || may_give(wanted.meta.uid, wanted.meta.gid) {
+            return aspects;
+        }
+        Aspects {
+            owner: false,
+            mode: now.meta.mode & BITS_OF_ALL != wanted.meta.mode & BITS_OF_ALL,
+            ..aspects
         }
     }
 
@@ -160,6 +178,16 @@ impl Aspects {
         }
         self.permissions().then_some(ChangeType::PermissionsChanged)
     }
+}
+
+/// Whether this process may give a file to these.
+fn may_give(uid: u32, gid: u32) -> bool {
+    let (own, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let is_member = || {
+        let groups = rustix::process::getgroups().unwrap_or_default();
+        groups.iter().any(|group| group.as_raw() == gid)
+    };
+    own.is_root() || (own.as_raw() == uid && (group.as_raw() == gid || is_member()))
 }
 
 /// Holes are not content: a file is the same bytes with and without them.

@@ -173,6 +173,9 @@ pub struct Failed {
 pub enum RestoreError {
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
+    /// It belongs to whoever restored it.
+    #[error("cannot change its owner: {source}")]
+    Owner { source: io::Error },
     #[error("cannot set the attribute {name}: {source}")]
     Xattr { name: String, source: io::Error },
     #[error(transparent)]

@@ -49,7 +49,9 @@ pub fn repository_of(path: &Path) -> Option<PathBuf> {
     }
     let first = components.next()?;
     let beside = BESIDE_HISTORY.iter().any(|name| first == Component::Normal(name.as_ref()));
-    (!beside).then_some(git)
+    // A list of the refs for those who fetch without git's protocol, which `git gc` writes anew.
+    let list = components.as_path() == Path::new("refs") && first == Component::Normal("info".as_ref());
+    (!beside || list).then_some(git)
 }
 
 /// Why a repository of git's is left out.
@@ -66,7 +68,7 @@ mod tests {
     #[test]
     fn which_paths_are_parts_of_a_repository() {
         let of = |path: &str| repository_of(Path::new(path));
-        for part in ["objects/ab/cd", "refs/heads/main", "index", "HEAD", "modules/x/config"] {
+        for part in ["objects/ab/cd", "refs/heads/main", "index", "HEAD", "modules/x/config", "info/refs"] {
             assert_eq!(of(&format!("/p/.git/{part}")), Some("/p/.git".into()), "{part}");
         }
         for whole in ["/p/.git", "/p", "/p/.git/hooks/pre-commit", "/p/.git/config", "/p/.gitignore"] {

@@ -123,7 +123,7 @@ fn perform_unless(
         drop(plan);
         task.carry_out()?
     } else {
-        Worked { value: nothing(plan), signal: None }
+        Worked { value: Done::nothing(plan), signal: None }
     };
     report(&task, &done.value, consent.json)?;
     let hint = task.hint(&done.value.kept).filter(|_| !consent.json);
@@ -141,12 +141,6 @@ fn perform_unless(
 
 fn has_work(plan: &Plan) -> bool {
     text::only_times(plan) || !plan.changes.is_empty() || !plan.written_merges().is_empty()
-}
-
-/// The outcome of a plan that changes nothing.
-fn nothing(plan: Plan) -> Done {
-    let Plan { kept, merges: merged, lost, still_executes, repositories, cannot_tell_conflicts, .. } = plan;
-    Done { kept, merged, lost, still_executes, repositories, cannot_tell_conflicts, ..Done::default() }
 }
 
 pub(super) fn verdict(done: &Done) -> u8 {

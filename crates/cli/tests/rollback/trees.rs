@@ -1,7 +1,10 @@
 //! Trees as people have them.
 
+use std::fs;
+
 use crate::kit::Kit;
 use crate::oracle::same;
+use crate::world::is_root;
 
 #[test]
 fn a_rust_workspace_with_its_target() {
@@ -111,4 +114,31 @@ fn a_python_environment() {
     kit.nono(&[all.as_slice(), &["rm -rf venv __pycache__; echo 'print(2)' > app.py"]].concat()).ok();
     kit.nono(&["rollback", "restore", "last", "--yes"]).ok();
     same(&before, &kit.look());
+}
+
+/// A group that the user is not in cannot be given back. That is said once, and stands in the way of nothing: neither of
+/// taking the undo back, nor of going further back.
+#[test]
+fn a_group_that_cannot_be_given_back() {
+    if !is_root() {
+        return eprintln!("skipped: files of another group need root");
+    }
+    let kit = Kit::new();
+    kit.bare("git init -q .; echo one > file; echo env > .env; git add -A; git -c user.name=n -c user.email=e@x commit -qm one");
+    let chgrp = std::process::Command::new("chgrp").args(["-R", "0"]).arg(kit.tree()).status().unwrap();
+    assert!(chgrp.success());
+    kit.run("echo older > older").ok();
+    kit.run("rm -rf .git .env; echo two > file").ok();
+    let said = kit.nono(&["undo", "--yes"]).code(1);
+    assert!(said.err.contains(".env: cannot change its owner"), "{said:?}");
+    kit.bare("git fsck --strict; test \"$(cat file .env)\" = \"$(printf 'one\\nenv')\"");
+    assert!(said.err.contains("+ .git: "), "a repository that comes is one line: {said:?}");
+    let said = kit.nono(&["redo", "--yes"]).code(1);
+    assert!(!said.err.contains("somebody else"), "{said:?}");
+    assert!(!kit.tree().join(".env").exists() && !kit.tree().join(".git").exists(), "{said:?}");
+    kit.nono(&["undo", "--yes"]).code(1);
+    assert_eq!(kit.read("file"), "one\n");
+    let said = kit.nono(&["undo", "--yes"]).ok();
+    assert!(!kit.tree().join("older").exists(), "{said:?}");
+    assert!(fs::read_to_string(kit.tree().join(".env")).is_ok());
 }

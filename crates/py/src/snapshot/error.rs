@@ -166,7 +166,9 @@ fn object(error: ObjectError) -> Told {
 
 fn restore(error: RestoreError) -> Told {
     match error {
-        RestoreError::Io { source, .. } | RestoreError::Xattr { source, .. } => (system(&source), None),
+        RestoreError::Io { source, .. }
+        | RestoreError::Owner { source }
+        | RestoreError::Xattr { source, .. } => (system(&source), None),
         RestoreError::Object(error) => object(error),
         RestoreError::Verify | RestoreError::Beside { .. } => ("changed", None),
     }

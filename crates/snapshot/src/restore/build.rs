@@ -249,7 +249,7 @@ impl<'a> Builder<'a> {
             (Some(new), None) => Step::Create(new),
             (None, Some(old)) => Step::Delete(old),
             (Some(new), Some(old)) => {
-                let aspects = Aspects::between(&old, &new);
+                let aspects = Aspects::to_reach(&old, &new);
                 if aspects.content || (aspects.metadata() && old.meta.linked_outside) {
                     Step::Replace { old, new }
                 } else {
@@ -259,7 +259,7 @@ impl<'a> Builder<'a> {
             }
         };
         let still = |old: &EntryRef, new: &EntryRef| {
-            !Aspects::between(old, new).any() && old.meta.link.is_none() && new.meta.link.is_none()
+            !Aspects::to_reach(old, new).any() && old.meta.link.is_none() && new.meta.link.is_none()
         };
         if !matches!(&step, Step::Meta { old, new } if still(old, new)) {
             self.step(step);
@@ -307,7 +307,7 @@ impl<'a> Builder<'a> {
             (Some(new), Some(old)) if new.is_dir() && old.is_dir() => {
                 let leave = if !whole {
                     as_found(self, old)
-                } else if Aspects::between(old, new).permissions() && self.is_dir_conflict(old) {
+                } else if Aspects::to_reach(old, new).permissions() && self.is_dir_conflict(old) {
                     let path = self.path(name);
                     self.plan.skipped.push(Skipped { path, why: Why::ChangedSince });
                     Leave::AsFound(old.clone())
@@ -351,8 +351,8 @@ impl<'a> Builder<'a> {
         let itself = match (&dir.how, &dir.leave) {
             (How::Make { .. }, _) => frame.chosen == Chosen::Whole,
             (How::Remove { .. }, _) => true,
-            (_, Leave::Target { old: Some(old), new }) => Aspects::between(old, new).metadata(),
-            (How::Enter(old), Leave::AsFound(found)) => Aspects::between(old, found).metadata(),
+            (_, Leave::Target { old: Some(old), new }) => Aspects::to_reach(old, new).metadata(),
+            (How::Enter(old), Leave::AsFound(found)) => Aspects::to_reach(old, found).metadata(),
             _ => false,
         };
         !in_it && !itself
@@ -431,14 +431,14 @@ impl Visit for Builder<'_> {
 /// Only the time would be set.
 fn is_same_but_time(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
     let (Some(new), Some(old)) = (new, old) else { return false };
-    let aspects = Aspects::between(old, new);
+    let aspects = Aspects::to_reach(old, new);
     !new.is_dir() && !old.is_dir() && !aspects.content && !aspects.permissions()
 }
 
 /// Nothing would be done, so there is nothing to report either.
 fn is_same(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
     match (new, old) {
-        (Some(new), Some(old)) => !new.is_dir() && !Aspects::between(old, new).any(),
+        (Some(new), Some(old)) => !new.is_dir() && !Aspects::to_reach(old, new).any(),
         (None, None) => true,
         _ => false,
     }

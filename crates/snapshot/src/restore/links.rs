@@ -126,7 +126,7 @@ impl<'a> Groups<'a> {
     }
 
     fn may_keep(&self, at: usize, new: &EntryRef, old: &EntryRef) -> bool {
-        let aspects = Aspects::between(old, new);
+        let aspects = Aspects::to_reach(old, new);
         if new.is_dir() || aspects.content {
             return false;
         }
@@ -144,7 +144,7 @@ impl<'a> Groups<'a> {
         let kept = self.kept.get(&group).copied();
         let old = old.as_ref().filter(|old| !old.is_dir());
         if let (Some((file, _)), Some(old)) = (kept, old) {
-            let aspects = Aspects::between(old, new);
+            let aspects = Aspects::to_reach(old, new);
             if Set::of(old, at) == file && !aspects.content {
                 *step = if aspects.metadata() {
                     Step::Meta { old: old.clone(), new: new.clone() }

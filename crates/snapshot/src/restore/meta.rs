@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT
 use rustix::io::Errno;
 
 use super::RestoreError;
+use crate::diff::BITS_OF_ALL;
 use crate::disk;
 use crate::node::{Meta, Time, Xattr};
 
@@ -147,18 +148,15 @@ pub(super) type Problems = Vec<RestoreError>;
 
 /// Give a file the attributes `want`.
 pub(super) fn set(handle: Handle<'_>, has: Has<'_>, want: &Meta, problems: &mut Problems) {
-    let mut note = |result: io::Result<()>, doing| {
-        let ok = result.is_ok();
-        problems.extend(result.err().map(RestoreError::io(doing)));
-        ok
-    };
     let uid = (has.uid != want.uid).then_some(want.uid);
     let gid = (has.gid != want.gid).then_some(want.gid);
     let chown = uid.is_some() || gid.is_some();
-    let owned = !chown || note(handle.chown(uid, gid), "change its owner");
+    let given = if chown { handle.chown(uid, gid) } else { Ok(()) };
+    let owned = given.is_ok();
+    problems.extend(given.err().map(|source| RestoreError::Owner { source }));
     let xattrs = set_xattrs(handle, &has, want, problems);
     // The bits of somebody else's file must not become ours.
-    let mode = if owned { want.mode } else { want.mode & 0o1777 };
+    let mode = if owned { want.mode } else { want.mode & BITS_OF_ALL };
     let mut note = |result: io::Result<()>, doing| {
         problems.extend(result.err().map(RestoreError::io(doing)));
     };

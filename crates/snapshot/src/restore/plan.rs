@@ -182,7 +182,7 @@ impl Step {
             (None, None) => None,
             (None, Some(_)) => Some(ChangeType::Created),
             (Some(_), None) => Some(ChangeType::Deleted),
-            (Some(old), Some(new)) => Aspects::between(old, new).change_type(),
+            (Some(old), Some(new)) => Aspects::to_reach(old, new).change_type(),
         }
     }
 }
@@ -264,7 +264,7 @@ impl Layout {
             (How::Make { .. }, _) => Some(ActionKind::MakeDirectory),
             (How::Remove { .. }, _) => Some(ActionKind::RemoveDirectory),
             (How::Enter(_), Leave::Target { old: Some(old), new })
-                if Aspects::between(old, new).metadata() =>
+                if Aspects::to_reach(old, new).metadata() =>
             {
                 Some(ActionKind::SetMetadata)
             }
@@ -295,7 +295,7 @@ impl Layout {
             (How::Make { new, .. }, _) if alone => change(ChangeType::Created, None, Some(new)),
             (How::Remove { old, .. }, _) if alone => change(ChangeType::Deleted, Some(old), None),
             (How::Enter(_), Leave::Target { old: Some(old), new }) => {
-                let change_type = Aspects::between(old, new).change_type()?;
+                let change_type = Aspects::to_reach(old, new).change_type()?;
                 change(change_type, Some(old), Some(new))
             }
             _ => None,

@@ -99,6 +99,6 @@ fn is_gone(now: &Node, bases: &[Base]) -> bool {
 /// Whether one state has something else there.
 fn is_other(entry: &Entry, base: Option<&Node>) -> bool {
     let Some(base) = base.and_then(|node| node.entry(entry.name.as_bytes())) else { return true };
-    let aspects = Aspects::between(entry, base);
+    let aspects = Aspects::to_reach(entry, base);
     aspects.content || aspects.permissions()
 }

@@ -1,12 +1,13 @@
 //! Plans and outcomes as lines for people. Names are escaped here, whoever writes the lines.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use nono::diagnostic::{escape, shown};
 use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan};
 use nono::shapes::counts;
 use nono::snapshot::restore::{Skipped, Why};
-use nono::snapshot::{Change, ChangeType, Changes, Lost};
+use nono::snapshot::{Change, ChangeType, Changes, Lost, repository_of};
 
 use crate::message;
 use crate::units::grouped;
@@ -103,8 +104,34 @@ pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, le
     lines
 }
 
+/// A line for each change; a repository that comes or goes is one, and so is what changed in the history of one.
 pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
-    cut_iter(changes.iter(), changes.len(), length, |change| change_line(&change, below))
+    let comes_or_goes = |change: Change| {
+        let git = repository_of(&change.path).filter(|git| change.path == git.join("HEAD"))?;
+        matches!(change.change_type, ChangeType::Created | ChangeType::Deleted).then_some(git)
+    };
+    let whole: BTreeSet<PathBuf> = changes.iter().filter_map(comes_or_goes).collect();
+    let repository = |change: &Change| {
+        let beside = || change.path.ancestors().find(|above| whole.contains(*above)).map(Path::to_owned);
+        repository_of(&change.path).or_else(beside)
+    };
+    let mut repositories: BTreeMap<PathBuf, Vec<ChangeType>> = BTreeMap::new();
+    for change in changes.iter() {
+        if let Some(git) = repository(&change) {
+            repositories.entry(git).or_default().push(change.change_type);
+        }
+    }
+    let folded: usize = repositories.values().map(Vec::len).sum();
+    let rows = changes.len() - folded + repositories.len();
+    let lines = changes.iter().filter_map(|change| match repository(&change) {
+        None => Some(change_line(&change, below)),
+        // It stands where its first file would.
+        Some(git) => repositories.remove(&git).map(|kinds| {
+            let of = if whole.contains(&git) { "" } else { " of its history" };
+            repository_line(&git, &kinds, of, below)
+        }),
+    });
+    cut_iter(lines, rows, length, |line| line)
 }
 
 /// `brought back 3, changed 1`.
@@ -134,13 +161,24 @@ fn sentence(counts: &ChangeCounts, words: &[&str; 4]) -> String {
 }
 
 fn change_line(change: &Change, below: &Below<'_>) -> String {
-    let mark = match change.change_type {
+    format!("{} {}", mark(change.change_type), below.show(&change.path))
+}
+
+fn repository_line(git: &Path, kinds: &[ChangeType], of: &str, below: &Below<'_>) -> String {
+    let kind = match kinds {
+        [first, rest @ ..] if rest.iter().all(|kind| kind == first) => *first,
+        _ => ChangeType::Modified,
+    };
+    format!("{} {}: {}{of}", mark(kind), below.show(git), some(kinds.len(), "file"))
+}
+
+fn mark(kind: ChangeType) -> char {
+    match kind {
         ChangeType::Created => '+',
         ChangeType::Modified => '~',
         ChangeType::Deleted => '-',
         ChangeType::PermissionsChanged => 'M',
-    };
-    format!("{mark} {}", below.show(&change.path))
+    }
 }
 
 fn merges(merges: &[&Merge], below: &Below<'_>, length: Length, what: &str) -> Vec<String> {

@@ -65,7 +65,7 @@ impl Work<'_> {
         match &dir.leave {
             Leave::Alone | Leave::AsEntered => {}
             Leave::Target { old, new } => {
-                let differs = old.as_ref().is_none_or(|old| Aspects::between(old, new).metadata());
+                let differs = old.as_ref().is_none_or(|old| Aspects::to_reach(old, new).metadata());
                 if !differs && !touched && !self.opened.is_opened_up(index) {
                     return Ok(());
                 }

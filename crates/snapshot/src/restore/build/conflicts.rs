@@ -45,8 +45,8 @@ impl Builder<'_> {
             (Some(_), None) => true,
             (Some(old), Some(base)) if old.is_dir() && base.is_dir() => false,
             (Some(old), Some(base)) => {
-                let aspects = Aspects::between(old, base);
-                let half_done = before.is_some_and(|before| !Aspects::between(old, before).content);
+                let aspects = Aspects::to_reach(old, base);
+                let half_done = before.is_some_and(|before| !Aspects::to_reach(old, before).content);
                 aspects.content || (aspects.permissions() && !half_done)
             }
         }
@@ -56,7 +56,7 @@ impl Builder<'_> {
         let Some(Frame { bases, .. }) = self.frames.last() else { return false };
         let differs = |base: &Base| {
             let base = base.as_ref().and_then(|node| node.entry(old.name.as_bytes()));
-            base.is_some_and(|base| Aspects::between(old, base).permissions())
+            base.is_some_and(|base| Aspects::to_reach(old, base).permissions())
         };
         !self.resuming && !bases.is_empty() && bases.iter().all(differs)
     }
