@@ -52,7 +52,8 @@ fn page(status: &DirectoryStatus) -> Vec<String> {
     );
     section(&mut lines, "Can be undone", undoable(status));
     section(&mut lines, "Not covered by the last session", not_covered(status));
-    section(&mut lines, "Next", status.next.iter().map(|command| next(command)).collect());
+    let width = status.next.iter().map(|command| command.chars().count()).max().unwrap_or(0);
+    section(&mut lines, "Next", status.next.iter().map(|command| next(command, width)).collect());
     // No empty line at the end.
     lines.pop();
     lines
@@ -136,8 +137,8 @@ fn not_covered(status: &DirectoryStatus) -> Vec<String> {
     lines
 }
 
-/// A command, with what it does.
-fn next(command: &str) -> String {
+/// A command in a column of this width, with what it does.
+fn next(command: &str, width: usize) -> String {
     let what = match command {
         "nono undo" => "undo the newest above; shows the plan, and asks",
         "nono diff" => "see what changed",
@@ -145,7 +146,7 @@ fn next(command: &str) -> String {
         _ if command.starts_with("nono inspect") => "see what it does; it can be undone when it has ended",
         _ => "run something that can be undone",
     };
-    format!("{command:<30}  {what}")
+    format!("{command:<width$}  {what}")
 }
 
 /// Escaped text of a bounded length.

@@ -128,6 +128,9 @@ impl Both {
         let Points { list, problem } = points;
         warn(problem.map(Failure::from).as_ref());
         let (mut code, several) = (0, list.len() > 1);
+        if several && wanted.consent.dry_run {
+            message::line("each plan begins with what is there now; the last one is where they end");
+        }
         for point in list {
             match self.go_to(point, wanted, several)? {
                 Performed::Nothing => {}

@@ -142,6 +142,7 @@ fn a_checkpoint_of_a_person_is_gone_back_to_by_name_only() {
 fn a_dry_run_over_several_points_changes_nothing() {
     let kit = mixed();
     let said = kit.nono(&["undo", "--dry-run", "--to", "2h"]).ok();
+    assert!(said.err.contains("each plan begins with what is there now"), "{said:?}");
     assert!(
         said.out.contains("back to checkpoint") && said.out.contains("back to before session"),
         "{said:?}"
