@@ -222,9 +222,9 @@ impl From<RollbackError> for Failure {
             RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it has ended"),
             RollbackError::Live { .. } => Failure::refused(text).hint("wait until it has ended, or end it"),
             RollbackError::NoneHere { last: Some(last), .. } => Failure::refused(text).hint(format!(
-                "the last one, {id}, worked in {}: nono undo --to {id}",
-                nono::diagnostic::shown(&last.project),
-                id = last.id
+                "the last one, {}, worked in {}; `nono rollback list` shows all",
+                last.id,
+                nono::diagnostic::shown(&last.project)
             )),
             RollbackError::NoSessionHere { last: Some(last), .. } => Failure::new(text).hint(format!(
                 "the last one, {id}, worked in {}: nono rollback show {id}",

@@ -202,8 +202,9 @@ impl<D> Log<D> {
         })
     }
 
-    /// When a restore brought all of these paths back to the first snapshot, and was not undone; everything if none.
-    pub fn brought_back(&self, paths: &[PathBuf]) -> Option<u64> {
+    /// The last restore that brought all of these paths back to the first snapshot, and was not undone; everything if
+    /// none.
+    pub fn brought_back(&self, paths: &[PathBuf]) -> Option<&Restore<D>> {
         let first = SnapshotId::Number(0);
         let covers = |scope: &Scope| {
             let holds = |path: &PathBuf| {
@@ -213,11 +214,11 @@ impl<D> Log<D> {
             if paths.is_empty() { scope.paths.is_empty() } else { paths.iter().all(holds) }
         };
         let restores = self.restores.iter().filter(|restore| restore.complete && restore.undoes.is_none());
-        let brought = restores.filter(|restore| {
+        let mut brought = restores.filter(|restore| {
             let brought = |step: &Step| step.target == first && covers(&step.scope);
             restore.steps.iter().any(brought) && !self.is_undone(&restore.id)
         });
-        brought.map(|restore| restore.at).max()
+        brought.next_back()
     }
 
     /// Take out the restore that was cut off, if there is one.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nono_snapshot::restore::{Failed, RestoreError, RestorePlan, Skipped};
+use nono_snapshot::restore::{Failed, RestoreError, RestorePlan, Skipped, Why};
 use nono_snapshot::{Changes, Lost, Restored};
 use serde::Serialize;
 
@@ -47,8 +47,8 @@ pub struct Done {
     /// As in a [`Plan`].
     pub still_executes: Vec<(PathBuf, Later)>,
     pub failed: Vec<(PathBuf, String)>,
-    /// Something is not as it should be that another attempt may bring about: not so an owner that cannot be given.
-    pub is_left: bool,
+    /// Something failed that another attempt may bring about: not so an owner that cannot be given.
+    pub failed_for_now: bool,
     /// Cut off before it was complete: the next command completes it.
     pub interrupted: bool,
     /// Why it is not in the audit log, where it should be.
@@ -108,6 +108,27 @@ impl Done {
         self.kept.is_empty() && self.lost.is_empty() && self.failed.is_empty() && !self.interrupted
     }
 
+    /// Whether another attempt may do more: by force, or when what is in the way is gone.
+    pub(crate) fn is_left(&self) -> bool {
+        let passes = |kept: &Skipped| match kept.why {
+            Why::ChangedSince
+            | Why::NotStored(_)
+            | Why::HoldsOthers
+            | Why::InTheWay
+            | Why::Appeared
+            | Why::ChangedMeanwhile
+            | Why::OpenForWriting => true,
+            Why::RootFailed(_)
+            | Why::RootUnknown
+            | Why::NotCaptured(_)
+            | Why::NotFound
+            | Why::Repository
+            | Why::IncompleteRepository(_)
+            | Why::StillWritten => false,
+        };
+        self.failed_for_now || self.kept.iter().any(passes)
+    }
+
     pub(crate) fn absorb(&mut self, restored: Restored) {
         let outcome = restored.outcome;
         self.interrupted |= outcome.cancelled;
@@ -115,7 +136,7 @@ impl Done {
         self.kept.extend(outcome.skipped);
         add_lost(&mut self.lost, &outcome.lost);
         let is_left = |failed: &Failed| !matches!(failed.error, RestoreError::Owner { .. });
-        self.is_left |= outcome.failed.iter().any(is_left);
+        self.failed_for_now |= outcome.failed.iter().any(is_left);
         let failed = outcome.failed.into_iter().map(|failed| (failed.path, plain(&failed.error.to_string())));
         self.failed.extend(failed);
     }

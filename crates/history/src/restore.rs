@@ -200,8 +200,7 @@ impl<'a> History<'a> {
             let resolved = self.resolve(choice, rule, &under.log, &except, skipped)?;
             self.settle_conflicts(&mut under, choice, &except, resolved, &mut done);
         }
-        let conflict = |kept: &Skipped| kept.why == Why::ChangedSince;
-        under.restore.kept = done.kept.iter().any(conflict) || done.is_left;
+        under.restore.kept = done.is_left();
         Ok((under, done))
     }
 

@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 
-use nono_snapshot::restore::Why;
 use nono_snapshot::session::Record;
 use nono_snapshot::{SnapshotId, SnapshotManager};
 
@@ -131,8 +130,7 @@ impl History<'_> {
                 break;
             }
         }
-        let conflict = done.kept.iter().any(|kept| kept.why == Why::ChangedSince);
-        under.restore.kept = conflict || done.is_left;
+        under.restore.kept = done.is_left();
         Ok(())
     }
 

@@ -92,7 +92,8 @@ impl DirectoryStatus {
         // What runs is not to be undone before it has ended.
         let is_live =
             |point: &Point| matches!(point, Point::Session { entry, .. } if entry.status == Status::Live);
-        let mut undoable: Vec<Point> = points.list.into_iter().filter(|point| !is_live(point)).collect();
+        let is_left = |point: &Point| !is_live(point) && !matches!(point, Point::Session { again: true, .. });
+        let mut undoable: Vec<Point> = points.list.into_iter().filter(is_left).collect();
         status.undoable_total = undoable.len();
         status.next = next(&undoable, &status);
         undoable.truncate(LISTED);

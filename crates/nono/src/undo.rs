@@ -8,12 +8,13 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use nono_checkpoint::{Checkpoint, CheckpointError, CheckpointManager, Target, Undoable};
+pub use nono_history::refuse_parts;
 use nono_snapshot::SnapshotId;
 use nono_sys::time::seconds;
 use thiserror::Error;
 
 use crate::pick;
-use crate::rollback::{Catalogue, RollbackError, SessionEntry};
+use crate::rollback::{Catalogue, RollbackError, SessionEntry, ToUndo};
 
 #[derive(Debug, Error)]
 pub enum UndoError {
@@ -27,7 +28,12 @@ pub enum UndoError {
 #[derive(Clone, Debug)]
 pub enum Point {
     /// Before a session, or one of its later snapshots.
-    Session { entry: Box<SessionEntry>, snapshot: SnapshotId },
+    Session {
+        entry: Box<SessionEntry>,
+        snapshot: SnapshotId,
+        /// It was gone back to before, and something was kept: only what can be restored by now is left.
+        again: bool,
+    },
     Checkpoint {
         project: PathBuf,
         checkpoint: Box<Checkpoint>,
@@ -65,7 +71,14 @@ pub struct Undoing<'a> {
 
 impl Point {
     fn before(entry: SessionEntry) -> Point {
-        Point::Session { entry: Box::new(entry), snapshot: SnapshotId::Number(0) }
+        Point::Session { entry: Box::new(entry), snapshot: SnapshotId::Number(0), again: false }
+    }
+
+    /// Whether it was gone back to before: it may be that there is nothing left to do.
+    pub fn is_again(&self) -> bool {
+        match self {
+            Point::Session { again, .. } | Point::Checkpoint { again, .. } => *again,
+        }
     }
 
     /// When the work began that it is the state before: ISO 8601, UTC.
@@ -116,7 +129,12 @@ impl Undoing<'_> {
             Err(RollbackError::NoneHere { .. }) if is_known => Vec::new(),
             other => other?,
         };
-        let mut sessions: Vec<Point> = sessions.into_iter().map(Point::before).collect();
+        let point = |ToUndo { entry, again }: ToUndo| Point::Session {
+            entry: Box::new(entry),
+            snapshot: SnapshotId::Number(0),
+            again,
+        };
+        let mut sessions: Vec<Point> = sessions.into_iter().map(point).collect();
         let mut checkpoints = Vec::new();
         if let Some(undoable) = undoable {
             sessions.retain(|session| {
@@ -205,11 +223,11 @@ impl Undoing<'_> {
         for point in list {
             if seconds(point.time()).is_some_and(|time| time >= moment) {
                 chosen.push(point);
-            } else if let Point::Session { entry, .. } = point
+            } else if let Point::Session { entry, again, .. } = point
                 && entry.metadata.ended.as_deref().and_then(seconds).is_some_and(|ended| ended > moment)
             {
                 let snapshot = self.last_before(&entry, moment)?;
-                chosen.push(Point::Session { entry, snapshot });
+                chosen.push(Point::Session { entry, snapshot, again });
             }
         }
         Ok(Points { list: collapsed(chosen), problem })

@@ -111,8 +111,13 @@ pub enum Verdict {
 
 /// What stands around an entry that is judged.
 pub trait Around {
-    /// A name beside the entry, or `name/marker` inside it.
-    fn exists(&self, path: &[u8]) -> bool;
+    /// Whether a name beside the entry, or `name/marker` inside it, is there, and is no empty file.
+    fn is_filled(&self, path: &[u8]) -> bool;
+
+    /// Whether the directory of this name, beside which there is evidence, has nothing in it.
+    fn is_empty(&self, _name: &[u8]) -> bool {
+        false
+    }
 
     /// Whether any name beside the entry ends with this.
     fn any_ends_with(&self, _end: &[u8]) -> bool {
@@ -131,7 +136,7 @@ pub trait Around {
 }
 
 impl<F: Fn(&[u8]) -> bool> Around for F {
-    fn exists(&self, path: &[u8]) -> bool {
+    fn is_filled(&self, path: &[u8]) -> bool {
         self(path)
     }
 }

@@ -84,6 +84,11 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl SessionMetadata {
+    /// Whether nothing of what it tracked is other than before, as far as it ended with a final snapshot.
+    pub fn is_empty(&self) -> bool {
+        self.changes == Some(ChangeCounts::default()) && self.lost == 0
+    }
+
     /// A session that starts now.
     pub fn new(
         session_id: impl Into<String>,

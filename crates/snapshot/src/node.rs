@@ -35,6 +35,12 @@ pub struct Stamp {
     pub ctime: Time,
 }
 
+impl Stamp {
+    /// Of output that is not there any more but for its directory. Otherwise output has none: it changes all the time.
+    pub(crate) const EMPTY: Stamp =
+        Stamp { size: 0, mtime: Time { seconds: 0, nanos: 0 }, ctime: Time { seconds: 0, nanos: 0 } };
+}
+
 /// Why something is not in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {

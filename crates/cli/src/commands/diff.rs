@@ -2,7 +2,7 @@
 
 use nono::checkpoints::Checkpoint;
 use nono::diagnostic::escape;
-use nono::rollback::RollbackError;
+use nono::rollback::{RollbackError, Status};
 
 use super::checkpoints;
 use super::rollback::{Choice, Place, brief, place, present};
@@ -48,11 +48,16 @@ fn of_session(choice: Choice, args: &DiffHereArgs, place: &Place) -> Result<u8, 
         json,
         ..LookArgs::default()
     };
+    let running = choice.session.entry().status == Status::Live;
+    let cut_off = !running && choice.session.final_snapshot()?.is_none();
     let differs = present(choice, &look, place)?;
-    if !differs && !json {
+    if cut_off {
+        message::line("the session was cut off: what it changed after its last snapshot is not known");
+        message::line("hint: `nono undo --dry-run` compares with what is there now");
+    } else if !differs && !json {
         message::line("nothing changed");
     }
-    Ok(if differs && args.exit_code { NOT_DONE } else { 0 })
+    Ok(if (differs || cut_off) && args.exit_code { NOT_DONE } else { 0 })
 }
 
 fn since_checkpoint(args: DiffHereArgs) -> Result<u8, Failure> {

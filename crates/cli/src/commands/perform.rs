@@ -20,8 +20,8 @@ pub(crate) trait Restoration {
     fn title(&self) -> String;
     fn question(&self) -> &'static str;
     fn roots(&self) -> Vec<PathBuf>;
-    /// Complete a restore that was cut off. An exit code where that is the end of it.
-    fn complete_first(&mut self) -> Result<Option<u8>, Failure>;
+    /// Complete a restore that was cut off.
+    fn complete_first(&mut self) -> Result<Completion, Failure>;
     fn plan(&mut self) -> Result<Worked<Plan>, Failure>;
     fn carry_out(&mut self) -> Result<Worked<Done>, Failure>;
     fn plan_json(&self, plan: &Plan) -> Value;
@@ -38,6 +38,17 @@ pub(crate) trait Restoration {
     fn undo(&self, id: &str) -> Option<String>;
     /// What to do about one that was interrupted.
     fn completes(&self) -> &'static str;
+}
+
+/// What came of completing a restore that was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completion {
+    /// There was none.
+    Nothing,
+    /// It is complete, with the exit code of that.
+    Complete(u8),
+    /// It was interrupted, which is the end, with the exit code.
+    Ended(u8),
 }
 
 /// What came of a restoration.
@@ -88,16 +99,19 @@ fn perform_unless(
     is_done: impl Fn(&Plan) -> bool,
 ) -> Result<Performed, Failure> {
     let asks = consent::asks(consent, consent::DO)?;
-    if let Some(code) = task.complete_first()? {
-        return Ok(Performed::Done(code));
-    }
+    let completed = match task.complete_first()? {
+        Completion::Ended(code) => return Ok(Performed::Done(code)),
+        Completion::Complete(code) => Performed::Done(code),
+        Completion::Nothing => Performed::Nothing,
+    };
     let plan = task.plan()?;
     if let Some(signal) = plan.signal {
         return Err(Failure::interrupted(signal));
     }
     let plan = plan.value;
     if is_done(&plan) {
-        return Ok(Performed::Nothing);
+        // What was completed may be what was wanted.
+        return Ok(completed);
     }
     if consent.dry_run {
         show_plan(&task, &plan, consent.json)?;
@@ -176,7 +190,7 @@ pub(super) fn report(task: &impl Restoration, done: &Done, as_json: bool) -> Res
         let roots = task.roots();
         let mut lines = text::done(done, &Below::new(&roots), Length::Done);
         if done.changes.is_empty() && done.undo.is_none() && !done.interrupted {
-            lines.insert(0, "there is nothing to restore".to_owned());
+            lines.splice(0..0, [task.title(), "there is nothing to restore".to_owned()]);
         }
         lines.extend(task.done_notes(done));
         if !lines.is_empty() {

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use nono::audit::moment;
 use nono::checkpoints::Choice;
-use nono::diagnostic::escape;
+use nono::diagnostic::{escape, shown};
 use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
-use nono::undo::{Point, Points, Undoing};
+use nono::undo::{Point, Points, UndoError, Undoing, refuse_parts};
 
 use super::checkpoints::{OfProject, Place as Projects};
 use super::perform::{Pass, Performed, Restoration, attempt, perform};
 use super::rollback::{OfSession, Place, Task, conflicts, place, resolved};
-use crate::age::ZONE;
+use crate::age::{ZONE, ago};
 use crate::args::{ConsentArgs, RedoArgs, UndoArgs};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
@@ -38,6 +38,7 @@ struct Wanted<'a> {
 pub(crate) fn undo(args: &UndoArgs) -> Result<u8, Failure> {
     let mut both = both()?;
     let paths: Vec<PathBuf> = args.paths.iter().map(|path| resolved(&both.sessions.cwd.join(path))).collect();
+    refuse_parts(&paths).map_err(RollbackError::from)?;
     let mut wanted =
         Wanted { typed: &args.paths, paths, conflicts: conflicts(args.conflicts), consent: args.consent };
     let code = match both.named(args, &mut wanted)? {
@@ -111,7 +112,8 @@ impl Both {
 
     /// Go back to the newest point that makes a difference. What was taken back by hand is passed over.
     fn go_to_the_next(&mut self, wanted: &Wanted<'_>) -> Result<u8, Failure> {
-        let Points { list, problem } = self.undoing().points(&wanted.paths)?;
+        let Points { list, problem } =
+            self.undoing().points(&wanted.paths).map_err(|error| self.none(error))?;
         warn(problem.map(Failure::from).as_ref());
         for point in list {
             match self.go_to(point, wanted, true)? {
@@ -120,7 +122,33 @@ impl Both {
                 Performed::Done(code) => return Ok(code),
             }
         }
-        Err(RollbackError::AllUndone { dir: self.dir.clone() }.into())
+        // A name that is nowhere is a mistake, not something that was undone.
+        if let Some(path) = wanted.paths.iter().find(|path| path.symlink_metadata().is_err()) {
+            return Err(RollbackError::NoSuchPath { path: path.clone() }.into());
+        }
+        Err(self.none(RollbackError::AllUndone { dir: self.dir.clone() }.into()))
+    }
+
+    /// Where nothing is to be undone: a checkpoint that somebody took here is gone back to by name only.
+    fn none(&self, error: UndoError) -> Failure {
+        let UndoError::Rollback(RollbackError::NoneHere { .. } | RollbackError::AllUndone { .. }) = error
+        else {
+            return error.into();
+        };
+        match super::checkpoints::newest_here() {
+            Ok(Some(newest)) => {
+                Failure::refused(format!("there is nothing left to undo in {}", shown(&self.dir))).hint(
+                    format!(
+                        "checkpoint {id} ({}, {}) was taken here: nono undo --to {id}",
+                        escape(&newest.reason),
+                        ago(&newest.time),
+                        id = newest.id.short()
+                    ),
+                )
+            }
+            // What is wrong with checkpoints was said with the points.
+            _ => error.into(),
+        }
     }
 
     /// Go back to one point after the other. What is kept on the way is kept.
@@ -144,7 +172,7 @@ impl Both {
     /// `passes`: say nothing where there is nothing to do.
     fn go_to(&mut self, point: Point, wanted: &Wanted<'_>, passes: bool) -> Result<Performed, Failure> {
         match point {
-            Point::Session { entry, snapshot } => {
+            Point::Session { entry, snapshot, again } => {
                 let session = self.sessions.catalogue.open(*entry)?;
                 let everything =
                     RestoreChoice { snapshot, conflicts: wanted.conflicts, ..RestoreChoice::everything() };
@@ -153,7 +181,8 @@ impl Both {
                     return Ok(Performed::Nothing);
                 };
                 let task = OfSession { session, task: Task::Restore(choice) };
-                attempted(task, wanted.consent, passes.then_some(Pass::Done))
+                let pass = if again { Pass::NothingToDo } else { Pass::Done };
+                attempted(task, wanted.consent, passes.then_some(pass))
             }
             Point::Checkpoint { project, checkpoint, again } => {
                 let paths = wanted.paths.clone();

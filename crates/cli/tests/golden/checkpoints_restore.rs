@@ -63,6 +63,7 @@ Makefile
 main.c
 $ nono checkpoints restore 1 --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":[],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":null}
+! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] there is nothing to restore
 $ nono checkpoints undo
 ! [nono] error: there is no terminal to ask on, so nothing was done

@@ -76,6 +76,7 @@ $ nono rollback show --stat
 ! [nono] the last session here: [1] (sh -c true, [AGE])
 $ nono rollback restore --yes
 ! [nono] the last session here: [1] (sh -c true, [AGE])
+! [nono] back to before session [1] (sh -c true, [AGE]) in [TMP]/work:
 ! [nono] there is nothing to restore
 
 "#]],

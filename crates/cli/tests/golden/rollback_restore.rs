@@ -135,6 +135,7 @@ changed
 dir
 removed
 $ nono rollback restore last --yes
+! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] there is nothing to restore
 $ nono rollback undo --yes
 ! [nono] take back the restore of session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
@@ -276,6 +277,7 @@ kept as it is: 3 paths
   same: somebody else changed it
 hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
 $ nono rollback restore last --yes
+! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] there is nothing to restore
 ! [nono] kept as it is: 3 paths
 ! [nono]  apart: somebody else changed it

@@ -80,7 +80,7 @@ before
 before
 $ cd ../home && nono undo --yes
 ! [nono] error: no session worked in [TMP]/home
-! [nono] hint: the last one, [2], worked in [TMP]/work/b: nono undo --to [2]
+! [nono] hint: the last one, [2], worked in [TMP]/work/b; `nono rollback list` shows all
 = exit 1
 $ cat b/file
 before

@@ -113,7 +113,7 @@ Can be undone:
   session  [1]  [TIME] (2020-01-01)  sh -c 'echo 1 > a'  +0 ~1 -0
 
 Not covered by the last session:
-  [TMP]/work/target: build output of cargo
+  [TMP]/work/target: a cache, by its CACHEDIR.TAG
 
 Next:
   nono undo  undo the newest above; shows the plan, and asks

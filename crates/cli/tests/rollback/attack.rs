@@ -143,7 +143,7 @@ fn coverage_tells_what_taking_everything_would_not_help() {
     let flags = ["run", "--rollback", "--rollback-exclude", "binary", "--allow-file", "docs/plain", "--"];
     let said = kit.nono(&[flags.as_slice(), &["true"]].concat()).ok();
     assert!(said.err.contains("1 file has names outside"), "{said:?}");
-    kit.bare("chmod 600 closed; mkdir .venv; touch .venv/pyvenv.cfg");
+    kit.bare("chmod 600 closed; mkdir .venv; echo home > .venv/pyvenv.cfg");
     let said = kit.run("true").ok();
     assert!(said.err.contains(".venv") && said.err.contains("--rollback-all"), "{said:?}");
     kit.bare("rm -r .venv");

@@ -116,6 +116,27 @@ fn a_killed_restore_is_completed_by_the_next_command() {
     assert!(!journal.exists());
 }
 
+/// Completing it is the undo that was asked for: the session before is not undone with it.
+#[test]
+fn an_undo_completes_one_that_was_killed_and_goes_no_further() {
+    let kit = Kit::with_tree();
+    many(&kit);
+    kit.run("echo older > older").ok();
+    let before = kit.look();
+    kit.run("rm -rf many*; echo x > closed").ok();
+    let mut undo = kit.command(&["undo", "--yes"]).spawn().unwrap();
+    let journal = kit.sessions()[1].join("restore.journal");
+    wait_for("the journal", || journal.exists().then_some(()));
+    undo.kill().unwrap();
+    undo.wait().unwrap();
+    assert!(journal.exists(), "it was too fast to be cut off");
+    let said = kit.nono(&["undo", "--yes"]).ok();
+    assert!(said.err.contains("completed a restore"), "{said:?}");
+    same(&before, &kit.look());
+    kit.nono(&["undo", "--yes"]).ok();
+    assert!(!kit.tree().join("older").exists());
+}
+
 #[test]
 fn a_run_completes_what_was_cut_off_before_it_begins() {
     let (kit, before, journal) = killed_restore();

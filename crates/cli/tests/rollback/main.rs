@@ -24,6 +24,7 @@ mod shortage;
 mod stress;
 mod trees;
 mod uncopied;
+mod unnoticed;
 mod watching;
 #[path = "../world/mod.rs"]
 mod world;

@@ -71,7 +71,8 @@ fn output_is_known_by_evidence() {
         "touch Cargo.toml package.json
          mkdir -p target/data node_modules/own __pycache__ venv .cache build
          for dir in target/data node_modules/own __pycache__ venv .cache build; do echo mine > $dir/file; done
-         mkdir -p real/node_modules/x real/target real/tagged; touch real/package-lock.json real/target/.rustc_info.json
+         mkdir -p real/node_modules/x real/target real/tagged; echo x > real/node_modules/x/x
+         echo '{}' | tee real/package-lock.json > real/target/.rustc_info.json
          echo 'Signature: 8a477f597d28d172789f06886806bc55' > real/tagged/CACHEDIR.TAG",
     );
     let before = kit.look();

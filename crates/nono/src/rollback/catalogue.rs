@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nono_history::removal;
 use nono_snapshot::session::SessionError;
 use nono_snapshot::{
-    ChangeCounts, Coverage, Lost, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
+    Coverage, Lost, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
 };
 
 use super::error::RollbackError;
@@ -66,8 +66,7 @@ impl SessionEntry {
 
     /// It ended, and nothing of what it tracked is other than before.
     pub fn is_empty(&self) -> bool {
-        let unchanged = self.metadata.changes == Some(ChangeCounts::default()) && self.metadata.lost == 0;
-        self.status == Status::Finished && unchanged
+        self.status == Status::Finished && self.metadata.is_empty()
     }
 
     /// It ended, and its last snapshot could not be taken: what it changed is not known.

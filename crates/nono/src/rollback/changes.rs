@@ -8,7 +8,7 @@ mod renames;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::diff::{FileKind, Version};
-use nono_snapshot::{Change, ChangeCounts, ChangeType, SnapshotId, SnapshotManager};
+use nono_snapshot::{Change, ChangeCounts, ChangeType, SnapshotId, SnapshotManager, repository_of};
 use serde::Serialize;
 
 use super::catalogue::RollbackSession;
@@ -127,7 +127,7 @@ impl ChangeSet {
 
 impl Changed {
     /// Count what changed from one snapshot to another, and list it if that is wanted. Without a list a million changes
-    /// need no memory, unless renames have to be found among them.
+    /// need no memory, unless renames have to be found among them, or a repository's history is to be one of them.
     pub(super) fn between(
         manager: &SnapshotManager,
         from: &SnapshotId,
@@ -135,9 +135,12 @@ impl Changed {
         list: bool,
     ) -> Result<Changed, RollbackError> {
         if !list {
-            let mut counts = ChangeCounts::default();
-            manager.each_change(from, to, &mut |change| counts.add(change.change_type))?;
-            if counts.created == 0 || counts.deleted == 0 {
+            let (mut counts, mut history) = (ChangeCounts::default(), false);
+            manager.each_change(from, to, &mut |change| {
+                counts.add(change.change_type);
+                history |= repository_of(&change.path).is_some();
+            })?;
+            if !history && (counts.created == 0 || counts.deleted == 0) {
                 return Ok(Changed { counts, list: None });
             }
         }

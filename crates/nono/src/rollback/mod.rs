@@ -47,4 +47,5 @@ pub use restore::{Conflicts, Done, Merge, Plan, RestoreChoice};
 pub use running::Live;
 pub use settings::Settings;
 pub use tracking::{Baseline, RollbackReport, RollbackRequest};
+pub use undo::ToUndo;
 pub use verify::Verified;

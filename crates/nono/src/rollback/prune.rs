@@ -60,8 +60,19 @@ pub struct Pruned {
 }
 
 impl Catalogue {
-    /// Oldest first, until everything holds.
+    /// Oldest first, until everything holds. Those that run are not counted: nobody knows yet whether they change
+    /// anything.
     pub fn prune(&self, retention: &Retention, dry_run: bool) -> Result<Pruned, RollbackError> {
+        self.prune_beside(retention, dry_run, None)
+    }
+
+    /// The same when the session `ending`, which is still live, is to be counted.
+    pub(super) fn prune_beside(
+        &self,
+        retention: &Retention,
+        dry_run: bool,
+        ending: Option<&str>,
+    ) -> Result<Pruned, RollbackError> {
         if !self.sessions_dir().is_dir() {
             let bytes = self.usage()?;
             let over_budget = retention.max_bytes.is_some_and(|max| bytes > max);
@@ -72,7 +83,7 @@ impl Catalogue {
         let mut pruned = Pruned { bytes_before: bytes, bytes_after: bytes, ..Pruned::default() };
         let (mut sessions, _) = self.list()?;
         sessions.reverse();
-        let (now, later) = self.choose(&sessions, retention);
+        let (now, later) = self.choose(&sessions, retention, ending);
         if dry_run {
             return self.foresee(now, later, retention, pruned);
         }
@@ -111,10 +122,11 @@ impl Catalogue {
         &self,
         sessions: &[SessionEntry],
         retention: &Retention,
+        ending: Option<&str>,
     ) -> (Vec<SessionEntry>, Vec<SessionEntry>) {
-        let too_many = self.excess(sessions, retention.max_sessions, |_| "all");
-        let in_project = self
-            .excess(sessions, retention.max_per_project, |entry| (entry.project.clone(), entry.is_empty()));
+        let too_many = self.excess(sessions, retention.max_sessions, ending, |_| "all");
+        let project = |entry: &SessionEntry| (entry.project.clone(), entry.is_empty());
+        let in_project = self.excess(sessions, retention.max_per_project, ending, project);
         let may_go = sessions.iter().filter(|entry| self.may_go(entry)).cloned();
         may_go.partition(|entry| {
             let excess = too_many.contains(&entry.id) || in_project.contains(&entry.id);
@@ -127,21 +139,20 @@ impl Catalogue {
         &self,
         sessions: &[SessionEntry],
         max: Option<usize>,
+        ending: Option<&str>,
         together: impl Fn(&SessionEntry) -> T,
     ) -> HashSet<String> {
         let Some(max) = max else { return HashSet::new() };
         let mut groups: HashMap<T, (bool, Vec<&SessionEntry>)> = HashMap::new();
         for entry in sessions {
-            let (running, group) = groups.entry(together(entry)).or_default();
-            *running |= entry.status == Status::Live;
+            let (counts, group) = groups.entry(together(entry)).or_default();
+            *counts |= ending == Some(entry.id.as_str());
             group.extend(self.may_go(entry).then_some(entry));
         }
-        let too_many = |(running, group): (bool, Vec<&SessionEntry>)| {
+        let too_many = |(counts, group): (bool, Vec<&SessionEntry>)| {
             let entries: Vec<Entry<'_>> =
                 group.iter().map(|entry| Entry { at: moment(entry), run: None }).collect();
-            // Of those that run one is counted, the one that asks: they cannot go, and for their sake one that has just
-            // ended would.
-            let gone = excess(&entries, max.saturating_sub(usize::from(running)), Keep::Newest);
+            let gone = excess(&entries, max.saturating_sub(usize::from(counts)), Keep::Newest);
             gone.into_iter().filter_map(|place| Some(group.get(place)?.id.clone())).collect::<Vec<_>>()
         };
         groups.into_values().flat_map(too_many).collect()

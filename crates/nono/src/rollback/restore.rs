@@ -180,7 +180,7 @@ impl RollbackSession {
 
     /// The final snapshot, if it was taken: what the session left. A run says which one it is; of a session that was made
     /// by others it is the last one, if their description knows it.
-    pub(super) fn final_snapshot(&self) -> Result<Option<SnapshotId>, RollbackError> {
+    pub fn final_snapshot(&self) -> Result<Option<SnapshotId>, RollbackError> {
         let record = self.record()?;
         let metadata = &self.entry.metadata;
         let last = if self.entry.foreign { record.last_number() } else { metadata.final_snapshot };

@@ -157,11 +157,12 @@ fn removed(sessions: &[SessionEntry], why: &str) -> Option<String> {
     })
 }
 
-/// Give up sessions beyond the number and the age that the settings allow; what to say about it, unless they had changed
-/// nothing.
+/// Give up sessions beyond the number and the age that the settings allow, beside the one that is `ending`; what to say about
+/// it, unless they had changed nothing.
 pub(super) fn prune_by_rule(
     catalogue: &Catalogue,
     settings: &Settings,
+    ending: Option<&str>,
 ) -> Result<Option<String>, RollbackError> {
     let days = settings.max_age_days.map(|days| Duration::from_secs(86_400 * u64::from(days)));
     let retention = Retention {
@@ -171,7 +172,7 @@ pub(super) fn prune_by_rule(
         lazy: Some(settings.max_bytes() / 2),
         ..Retention::default()
     };
-    let mut pruned = catalogue.prune(&retention, false)?;
+    let mut pruned = catalogue.prune_beside(&retention, false, ending)?;
     pruned.removed.retain(|entry| !entry.is_empty());
     let number = format!("beyond the {} that are kept of a project", settings.max_sessions);
     let why = match settings.max_age_days {

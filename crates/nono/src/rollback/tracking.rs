@@ -147,7 +147,7 @@ impl Tracking {
         let settings = Settings::load(&plan.state_dir.join("config.toml"))?;
         let (mut warnings, mut notes) = (Vec::new(), Vec::new());
         if plan.request.dest.is_none() {
-            notes.extend(room::prune_by_rule(&catalogue, &settings)?);
+            notes.extend(room::prune_by_rule(&catalogue, &settings, None)?);
         }
         notes.extend(scope::not_part_of_an_undo(&plan.of_tools));
         warnings.extend(catalogue.complete_restores(&plan.roots, &*plan.recorder)?);
@@ -300,7 +300,9 @@ impl Ending {
         // While it is live, this session is not one of those that go.
         let mut notes = Vec::new();
         if !room.is_elsewhere() {
-            match room::prune_by_rule(&catalogue, &settings) {
+            // One that changed nothing takes nobody's place.
+            let ending = Some(metadata.session_id.as_str()).filter(|_| !metadata.is_empty());
+            match room::prune_by_rule(&catalogue, &settings, ending) {
                 Ok(removed) => notes.extend(removed),
                 Err(error) => warnings.push(error.to_string()),
             }

@@ -77,7 +77,7 @@ impl RollbackSession {
 impl Catalogue {
     /// The sessions to undo in a directory, newest first: those that changed something there, or at these paths, and were
     /// not undone. Each undo goes one further back.
-    pub fn to_undo_in(&self, dir: &Path, paths: &[PathBuf]) -> Result<Vec<SessionEntry>, RollbackError> {
+    pub fn to_undo_in(&self, dir: &Path, paths: &[PathBuf]) -> Result<Vec<ToUndo>, RollbackError> {
         let here = self.here(dir)?;
         if here.is_empty() {
             let last = self.list()?.0.into_iter().next().map(Box::new);
@@ -87,11 +87,15 @@ impl Catalogue {
         for entry in here {
             // What runs is refused by name, not passed over.
             let running = entry.status == Status::Live;
-            if !running && (entry.is_empty() || Log::load(&entry.dir)?.brought_back(paths).is_some()) {
+            let log = Log::load(&entry.dir)?;
+            let undone = log.brought_back(paths).filter(|_| !running);
+            let is_done = undone.is_some_and(|restore| !restore.kept);
+            if is_done || (!running && entry.is_empty()) {
                 continue;
             }
+            let again = undone.is_some();
             if running || paths.is_empty() || self.has_changed(&entry, paths)? {
-                to_undo.push(entry);
+                to_undo.push(ToUndo { entry, again });
             }
         }
         Ok(to_undo)
@@ -106,7 +110,7 @@ impl Catalogue {
     ) -> Result<Vec<(SessionEntry, u64)>, RollbackError> {
         let mut undone = Vec::new();
         for entry in self.here(dir)? {
-            let at = Log::load(&entry.dir)?.brought_back(paths);
+            let at = Log::load(&entry.dir)?.brought_back(paths).map(|restore| restore.at);
             undone.extend(at.map(|at| (entry, at)));
         }
         Ok(undone)
@@ -144,6 +148,14 @@ impl Catalogue {
         let there = Log::load(&entry.dir)?.find(undo).is_some();
         if there { Ok(entry) } else { Err(missing()) }
     }
+}
+
+/// A session that can be undone.
+#[derive(Debug)]
+pub struct ToUndo {
+    pub entry: SessionEntry,
+    /// It was undone before, and something was kept: only what can be restored by now is left.
+    pub again: bool,
 }
 
 /// A restore of a session.

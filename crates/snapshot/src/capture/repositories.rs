@@ -3,6 +3,7 @@
 //! time: when all are as they were, then between the two looks there was a moment at which they were so together.
 
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::AsFd;
 
 use crate::dirs::{DirId, Dirs};
@@ -46,7 +47,12 @@ fn differs(dirs: &Dirs, listings: &[Listing], id: DirId, itself: bool) -> bool {
     if itself && differs_in(dirs, listings, id) {
         return true;
     }
-    let Ok(fd) = dirs.reopen(id) else { return true };
+    let fd = match dirs.reopen(id) {
+        Ok(fd) => fd,
+        // It was opened up for the scan, and nobody else gets in now. One that was closed since is told by its own entry.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return false,
+        Err(_) => return true,
+    };
     Entries::new(&listing.entries).any(|known| {
         known.is_ok_and(|known| {
             stat_at(fd.as_fd(), known.name).map_or(true, |now| !is_same(&known.stat(), &now.stat))
@@ -65,10 +71,11 @@ fn differs_in(dirs: &Dirs, listings: &[Listing], id: DirId) -> bool {
     !matches!((known, now), (Some(known), Ok(now)) if is_same(&known.stat(), &now.stat))
 }
 
-/// A directory that was closed to its owner may have been opened up for the scan and closed again, which changed its
-/// ctime; names that come and go change its mtime.
+/// What was closed to its owner may have been opened up for the scan and closed again, which changed its ctime; names that
+/// come and go in a directory change its mtime.
 fn is_same(then: &Stat, now: &Stat) -> bool {
-    let closed = then.is_dir() && then.permissions() & 0o500 != 0o500;
+    let needed = if then.is_dir() { 0o500 } else { 0o400 };
+    let closed = then.permissions() & needed != needed;
     let then = if closed { Stat { ctime: now.ctime, ..*then } } else { *then };
     then.pack() == now.pack()
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::walk::{Depth, Pair, Slot, Visit, walk};
 use super::{both_known, os_str};
-use crate::node::{Kind, Omitted, Reason};
+use crate::node::{Kind, Omitted, Reason, Stamp};
 use crate::paths;
 use crate::state::{ObjectError, Objects, SnapshotState};
 
@@ -67,10 +67,15 @@ fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
     let changed = match now {
         Slot::Nothing => return Some(Loss::Gone),
         Slot::Omitted(now) => {
-            now.is_dir != then.is_dir || then.stamp.zip(now.stamp).is_some_and(|(then, now)| then != now)
+            let emptied = then.stamp.is_none() && now.stamp == Some(Stamp::EMPTY);
+            let differs = then.stamp.zip(now.stamp).is_some_and(|(then, now)| then != now);
+            now.is_dir != then.is_dir || emptied || differs
         }
         Slot::Entry(now) => match (&now.kind, then.stamp) {
-            (Kind::Dir { .. }, _) => !then.is_dir,
+            // It is in no state that was taken, and now it is: whatever kept it out has changed, unless by its time it is
+            // what it was.
+            (Kind::Dir { .. }, stamp) if then.is_dir => stamp.is_none_or(|then| then.mtime != now.meta.mtime),
+            (Kind::Dir { .. }, _) => true,
             (Kind::File { size, .. }, Some(then)) => (*size, now.meta.mtime) != (then.size, then.mtime),
             _ => then.is_dir,
         },

@@ -37,8 +37,6 @@ const PACKAGE: &[&str] = &["package.json"];
 const GRADLE: &[&str] =
     &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradlew"];
 const PYTHON: &[&str] = &["pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py"];
-const TAG: &[&str] = &["CACHEDIR.TAG"];
-
 static DIRECTORIES: &[Artifact] = &[
     dir(
         "node_modules",
@@ -47,7 +45,7 @@ static DIRECTORIES: &[Artifact] = &[
         &[".package-lock.json", ".yarn-integrity", ".modules.yaml"],
     ),
     dir("bower_components", "packages installed by Bower", &["bower.json"], &[]),
-    dir("target", "build output of cargo", &[], &[".rustc_info.json", "CACHEDIR.TAG"]),
+    dir("target", "build output of cargo", &[], &[".rustc_info.json"]),
     dir("target", "build output of Maven", &[], &["maven-status", "maven-archiver"]),
     dir("target", "build output of sbt", &[], &["global-logging", "streams"]),
     dir(
@@ -70,9 +68,9 @@ static DIRECTORIES: &[Artifact] = &[
     dir(".nox", "test environments of nox", PYTHON, &[]),
     dir(".eggs", "packages fetched by setuptools", PYTHON, &[]),
     dir("*.egg-info", "package description made by setuptools", &[], &["PKG-INFO"]),
-    dir(".mypy_cache", "cache of mypy", &["mypy.ini"], TAG),
-    dir(".pytest_cache", "cache of pytest", &["pytest.ini"], TAG),
-    dir(".ruff_cache", "cache of ruff", &["ruff.toml"], TAG),
+    dir(".mypy_cache", "cache of mypy", &["mypy.ini"], &[]),
+    dir(".pytest_cache", "cache of pytest", &["pytest.ini"], &[]),
+    dir(".ruff_cache", "cache of ruff", &["ruff.toml"], &[]),
     dir(".gradle", "cache of Gradle", GRADLE, &[]),
     dir("build", "build output of CMake", &[], &["CMakeCache.txt"]),
     dir("cmake-build-*", "build output of CMake", &[], &["CMakeCache.txt"]),
@@ -82,7 +80,7 @@ static DIRECTORIES: &[Artifact] = &[
     dir(".dart_tool", "cache of Dart", &["pubspec.yaml"], &[]),
     dir(".terraform", "providers fetched by Terraform", &[".terraform.lock.hcl"], &[]),
     dir("_build", "build output of Mix", &[], &["dev/lib", "test/lib", "prod/lib"]),
-    dir("_build", "build output of Dune", &[], &[".db", ".lock"]),
+    dir("_build", "build output of Dune", &[], &[".db"]),
     dir("elm-stuff", "build output of Elm", &["elm.json"], &[]),
     dir(".stack-work", "build output of Stack", &["stack.yaml"], &[]),
     dir("dist-newstyle", "build output of Cabal", &["cabal.project"], &[]),
@@ -106,13 +104,16 @@ pub(super) fn is_candidate(name: &[u8]) -> bool {
 
 /// The artifact a directory is, by its name and by what is found around it.
 pub(super) fn directory(name: &[u8], around: &dyn Around) -> Option<&'static str> {
-    let inside = |marker: &&str| around.exists(&[name, b"/", marker.as_bytes()].concat());
+    // What is empty proves nothing: no tool writes it so.
+    let inside = |marker: &&str| around.is_filled(&[name, b"/", marker.as_bytes()].concat());
     let beside = |marker: &&str| match marker.strip_prefix('*') {
         Some(end) => around.any_ends_with(end.as_bytes()),
-        None => around.exists(marker.as_bytes()),
+        None => around.is_filled(marker.as_bytes()),
     };
-    let proven =
-        |artifact: &Artifact| artifact.beside.iter().any(beside) || artifact.inside.iter().any(inside);
+    // An empty directory is nothing that was made.
+    let proven = |artifact: &Artifact| {
+        artifact.inside.iter().any(inside) || (artifact.beside.iter().any(beside) && !around.is_empty(name))
+    };
     let lines = TABLE.iter().filter(|(glob, _)| glob.matches(name));
     lines.map(|(_, artifact)| *artifact).find(|artifact| proven(artifact)).map(|artifact| artifact.what)
 }

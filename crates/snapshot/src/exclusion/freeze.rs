@@ -167,7 +167,7 @@ fn enter(outer: &Arc<DirRules>, path: &[u8]) -> Option<Arc<DirRules>> {
 pub(super) struct Anything;
 
 impl Around for Anything {
-    fn exists(&self, _path: &[u8]) -> bool {
+    fn is_filled(&self, _path: &[u8]) -> bool {
         true
     }
 

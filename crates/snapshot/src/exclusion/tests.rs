@@ -91,8 +91,8 @@ impl OnDisk<'_> {
 }
 
 impl Around for OnDisk<'_> {
-    fn exists(&self, path: &[u8]) -> bool {
-        fs::symlink_metadata(self.at(path)).is_ok()
+    fn is_filled(&self, path: &[u8]) -> bool {
+        fs::symlink_metadata(self.at(path)).is_ok_and(|meta| !meta.is_file() || meta.len() > 0)
     }
 
     fn any_ends_with(&self, end: &[u8]) -> bool {

@@ -17,7 +17,7 @@ use crate::cache::{CachedDir, Piece};
 use crate::dirs::{Dir, DirId, open_dir};
 use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack, is_in_git};
 use crate::hash::ContentHash;
-use crate::node::{Name, Omitted, Reason, Time, Xattr};
+use crate::node::{Name, Omitted, Reason, Stamp, Time, Xattr};
 use crate::pool::Queue;
 use crate::read::{self, How, OnlyClone, is_settled, unreadable};
 use crate::record::{self, ANYWAY, Known, Payload, TRUSTED};
@@ -281,6 +281,9 @@ impl<'a, 'b> Directory<'a, 'b> {
         if let Some(name) = Name::new(name) {
             let is_dir = found.is_some_and(|found| found.stat.is_dir());
             let mut stamp = found.and_then(|found| found.stat.stamp(&reason));
+            if matches!(reason, Reason::Artifact(_)) && measure::is_empty(fd, name.as_bytes()) {
+                stamp = Some(Stamp::EMPTY);
+            }
             let measured = matches!(reason, Reason::LargeFolder { .. } | Reason::LargeRepository { .. });
             if let Some(stamp) = stamp.as_mut().filter(|_| measured) {
                 measure::stamp(fd, name.as_bytes(), stamp);

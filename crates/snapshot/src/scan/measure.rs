@@ -18,12 +18,17 @@ pub(super) struct InDirectory<'a> {
 }
 
 impl Around for InDirectory<'_> {
-    fn exists(&self, path: &[u8]) -> bool {
-        if path.contains(&b'/') { stat_at(self.fd, path).is_ok() } else { self.names.contains(path) }
+    fn is_filled(&self, path: &[u8]) -> bool {
+        let may_be = path.contains(&b'/') || self.names.contains(path);
+        may_be && stat_at(self.fd, path).is_ok_and(|found| !found.stat.is_file() || found.stat.size > 0)
     }
 
     fn any_ends_with(&self, end: &[u8]) -> bool {
         self.names.iter().any(|name| name.ends_with(end))
+    }
+
+    fn is_empty(&self, name: &[u8]) -> bool {
+        is_empty(self.fd, name)
     }
 
     fn begins_with(&self, path: &[u8], bytes: &[u8]) -> bool {
@@ -44,6 +49,12 @@ fn is_larger(dir: BorrowedFd<'_>, name: &[u8], limit: u64) -> bool {
         bytes <= limit
     });
     bytes > limit
+}
+
+/// Whether the directory `name` has nothing in it; not so one that cannot be read.
+pub(super) fn is_empty(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let Ok(fd) = open(dir, name) else { return false };
+    list(fd.as_fd(), &mut Vec::new()).is_ok_and(|names| names.iter().next().is_none())
 }
 
 /// Make the stamp of a directory one of everything in it: the bytes of all files, the latest times.

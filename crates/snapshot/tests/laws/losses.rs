@@ -66,7 +66,7 @@ const PARTS: &[(&str, &[&str])] = &[
         &["rm -rf app/target", "rm -rf app"],
     ),
     (
-        "mkdir app2; mkdir app2/target; touch app2/target/.rustc_info.json; echo built > app2/target/out",
+        "mkdir app2; mkdir app2/target; echo '{}' > app2/target/.rustc_info.json; echo built > app2/target/out",
         &["rm -rf app2/target", "rm -rf app2", "echo again > app2/target/out"],
     ),
     (

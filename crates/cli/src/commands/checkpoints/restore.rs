@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Place, text};
 use crate::age::ago;
 use crate::args::{CheckpointRestoreArgs, CheckpointUndoArgs};
-use crate::commands::perform::{Restoration, perform};
+use crate::commands::perform::{Completion, Restoration, perform};
 use crate::commands::rollback::conflicts;
 use crate::commands::rollback::text::{self as words, Below};
 use crate::failure::Failure;
@@ -95,9 +95,15 @@ impl<'a> OfProject<'a> {
     fn left_alone(&self, repositories: &[PathBuf], lost: usize) -> Vec<String> {
         let roots = self.roots();
         let below = Below::new(&roots);
+        let how = match &self.task {
+            Task::Restore(checkpoint, _) if self.in_undo => {
+                format!("nono checkpoints restore {} --with-git", checkpoint.id.short())
+            }
+            _ => "--with-git".to_owned(),
+        };
         let mut lines: Vec<String> = repositories
             .iter()
-            .map(|git| format!("{} differs and is left alone; --with-git restores it too", below.show(git)))
+            .map(|git| format!("{} differs and is left alone; {how} restores it too", below.show(git)))
             .collect();
         let rest = usize::try_from(self.not_covered).unwrap_or(usize::MAX).saturating_sub(lost);
         if rest > 0 {
@@ -139,8 +145,8 @@ impl Restoration for OfProject<'_> {
     }
 
     /// Whoever opens a project completes what was cut off in it.
-    fn complete_first(&mut self) -> Result<Option<u8>, Failure> {
-        Ok(None)
+    fn complete_first(&mut self) -> Result<Completion, Failure> {
+        Ok(Completion::Nothing)
     }
 
     fn plan(&mut self) -> Result<Worked<Plan>, Failure> {

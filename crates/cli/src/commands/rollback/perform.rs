@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{recover, text};
 use crate::age::ago;
-use crate::commands::perform::Restoration;
+use crate::commands::perform::{Completion, Restoration};
 use crate::failure::Failure;
 use crate::progress::{Worked, watched};
 
@@ -56,7 +56,7 @@ impl Restoration for OfSession {
         self.session.entry().metadata.tracked_paths.clone()
     }
 
-    fn complete_first(&mut self) -> Result<Option<u8>, Failure> {
+    fn complete_first(&mut self) -> Result<Completion, Failure> {
         recover::first(self)
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::perform::{OfSession, Task};
 use crate::args::RecoverArgs;
-use crate::commands::perform::{report, verdict, warn_unrecorded};
+use crate::commands::perform::{Completion, report, verdict, warn_unrecorded};
 use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
 use crate::progress::{Worked, attempt, watched};
@@ -76,11 +76,12 @@ fn say(of: &OfSession, done: &Done) -> Result<(), Failure> {
     report(of, done, false)
 }
 
-/// Before anything else is done with a session's tree. An exit code where that was not to be completed.
-pub(super) fn first(of: &mut OfSession) -> Result<Option<u8>, Failure> {
+/// Before anything else is done with a session's tree.
+pub(super) fn first(of: &mut OfSession) -> Result<Completion, Failure> {
     let Worked { value, signal } = watched(&mut of.session, DOING, RollbackSession::recover)?;
     if let Some(done) = &value {
         say(of, done)?;
     }
-    Ok(signal.map(by_signal))
+    let complete = value.map_or(Completion::Nothing, |done| Completion::Complete(verdict(&done)));
+    Ok(signal.map_or(complete, |signal| Completion::Ended(by_signal(signal))))
 }

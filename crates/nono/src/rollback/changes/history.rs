@@ -167,9 +167,15 @@ fn told(sides: &[Side<'_>; 2], changes: &[Change]) -> Vec<String> {
     }
     if lines.is_empty() {
         let index = changes.iter().any(|change| change.path == old.git.join("index"));
-        let gone = changes.iter().filter(|change| change.change_type == ChangeType::Deleted).count();
-        lines.push(match (index, gone) {
-            (true, 0) => "index and objects".to_owned(),
+        let objects = |wanted: ChangeType| {
+            let is_object = |change: &&Change| change.path.starts_with(old.git.join("objects"));
+            changes.iter().filter(is_object).filter(|change| change.change_type == wanted).count()
+        };
+        lines.push(match (objects(ChangeType::Created), objects(ChangeType::Deleted)) {
+            // Packed, they would be in new files.
+            (0, gone @ 1..) => format!("{gone} files of objects GONE"),
+            (_, 0) if index => "index and objects".to_owned(),
+            (0, 0) => "other files of the repository".to_owned(),
             _ => "objects stored in another way".to_owned(),
         });
     }

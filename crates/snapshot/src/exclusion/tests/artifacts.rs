@@ -26,7 +26,7 @@ fn artifacts_are_known_by_evidence() {
         "c/build/CMakeCache.txt",
         "java/target/maven-status/x",
     ]);
-    place.write("web/package.json", "");
+    place.write("web/package.json", "{}");
     for (path, what) in [
         ("target", "build output of cargo"),
         ("java/target", "build output of Maven"),
@@ -63,6 +63,10 @@ fn a_name_alone_is_no_evidence() {
     for path in files {
         assert_eq!(place.ask(path), Verdict::Take, "{path}");
     }
+    // What is empty proves nothing.
+    let empty = self::place(&["web/node_modules/own"]);
+    empty.write("web/package-lock.json", "");
+    assert_eq!(empty.ask("web/node_modules"), Verdict::Take);
     // A file is not a directory.
     assert_eq!(self::place(&["package-lock.json", "node_modules"]).ask("node_modules"), Verdict::Take);
 }

@@ -69,7 +69,7 @@ fn short_cuts_change_nothing() {
 fn frozen() -> (Place, FrozenRules) {
     let mut place = Place::with(&[
         "sub/root/a.o",
-        "sub/root/target/CACHEDIR.TAG",
+        "sub/root/target/.rustc_info.json",
         "sub/root/target/x",
         "sub/root/in/b.o",
     ]);
