@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 /// Nothing here takes a tenth of this; it only keeps a hang from hanging the suite.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a command did.
 pub(crate) struct Outcome {
