@@ -1,49 +1,71 @@
 #!/usr/bin/env python3
-"""A model on loopback that says what a script tells it to: enough of four APIs to make a real agent call its tools.
+"""A model that says what a script tells it to: enough of four APIs to make a real agent call its tools.
 
-    model.py SCRIPT PORT-FILE
+    model.py SCRIPT PORT-FILE [--tls CERTIFICATE KEY] [--listen ADDRESS:PORT]
 
-SCRIPT is a JSON list of tool calls, each {"tool": name, "input": {...}}. The n-th answer in a conversation is the n-th
-call; after the last one the model says "done" and stops. What step a conversation is at is read off the request (how many
-tool results it carries), so the server keeps no state. The port it listens on is written to PORT-FILE.
+SCRIPT is a JSON object of cases, each a list of tool calls {"tool": name, "input": {...}}. The words "case NAME" in a
+prompt begin a case: the n-th answer after it is its n-th call, and after the last one the model says "done with NAME" and
+stops. Where a conversation stands is read off the request, so the server keeps no state. The port it listens on is written
+to PORT-FILE. With MODEL_LOG every request is appended there.
 """
 
+import argparse
 import json
 import os
-import sys
+import re
+import ssl
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-STEPS = json.load(open(sys.argv[1], encoding="utf-8"))
+OPTIONS = argparse.ArgumentParser()
+OPTIONS.add_argument("script")
+OPTIONS.add_argument("port_file")
+OPTIONS.add_argument("--tls", nargs=2)
+OPTIONS.add_argument("--listen", default="127.0.0.1:0")
+ARGS = OPTIONS.parse_args()
+with open(ARGS.script, encoding="utf-8") as script:
+    CASES = json.load(script)
+
+def place(texts, results, has_tools):
+    """What comes now: the call, its id, and what is said where there is none.
+
+    `texts` are what the person said, `results` the ids of the calls that have an answer. A call's id has its case in it, so
+    nothing hangs on how an agent orders its messages, or on how often it repeats one.
+    """
+    begun = [name for text in texts for name in re.findall(r"\bcase (\w+)", text) if name in CASES]
+    if not begun:
+        return None, "none", "hello from the model"
+    name = begun[-1]
+    done = sum(1 for result in results if f"_{name}_" in str(result))
+    step = CASES[name][done] if has_tools and done < len(CASES[name]) else None
+    return step, f"call_{name}_{done}", f"done with {name}"
 
 
-def step_of(results, has_tools):
-    """The call that comes now, or none."""
-    if not has_tools or results >= len(STEPS):
-        return None
-    return STEPS[results]
+def parts(content):
+    """The parts of a message, whichever way they are given."""
+    return [{"text": content}] if isinstance(content, str) else content or []
+
+
+def texts(content):
+    return [part["text"] for part in parts(content) if isinstance(part.get("text"), str)]
 
 
 def anthropic(body):
-    results = sum(
-        1
-        for message in body.get("messages", [])
-        if isinstance(message.get("content"), list)
-        for part in message["content"]
-        if part.get("type") == "tool_result"
-    )
-    step = step_of(results, body.get("tools"))
+    users = [message for message in body.get("messages", []) if message.get("role") == "user"]
+    said_by_user = [text for message in users for text in texts(message.get("content"))]
+    results = [part.get("tool_use_id") for message in users for part in parts(message.get("content"))]
+    step, call, said = place(said_by_user, results, body.get("tools"))
     usage = {"input_tokens": 10, "output_tokens": 10}
-    message = {"id": f"msg_{results}", "type": "message", "role": "assistant", "model": body.get("model"),
+    message = {"id": f"msg_{call}", "type": "message", "role": "assistant", "model": body.get("model"),
                "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     if step:
-        block = {"type": "tool_use", "id": f"toolu_{results}", "name": step["tool"], "input": {}}
+        block = {"type": "tool_use", "id": f"toolu_{call}", "name": step["tool"], "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(step["input"])}
     else:
         block = {"type": "text", "text": ""}
-        delta = {"type": "text_delta", "text": "done"}
+        delta = {"type": "text_delta", "text": said}
     stop = "tool_use" if step else "end_turn"
     if not body.get("stream"):
-        whole = dict(block, input=step["input"]) if step else {"type": "text", "text": "done"}
+        whole = dict(block, input=step["input"]) if step else {"type": "text", "text": said}
         return None, dict(message, content=[whole], stop_reason=stop)
     events = [
         {"type": "message_start", "message": message},
@@ -59,18 +81,20 @@ def anthropic(body):
 def responses(body):
     """OpenAI's Responses API."""
     kinds = ("function_call_output", "custom_tool_call_output")
-    results = sum(1 for item in body.get("input", []) if isinstance(item, dict) and item.get("type") in kinds)
-    step = step_of(results, body.get("tools"))
+    items = [item for item in body.get("input", []) if isinstance(item, dict)]
+    results = [item.get("call_id") for item in items if item.get("type") in kinds]
+    said_by_user = [text for item in items if item.get("role") == "user" for text in texts(item.get("content"))]
+    step, call, said = place(said_by_user, results, body.get("tools"))
     if step is None:
-        item = {"type": "message", "role": "assistant", "id": f"msg_{results}",
-                "content": [{"type": "output_text", "text": "done"}]}
+        item = {"type": "message", "role": "assistant", "id": f"msg_{call}",
+                "content": [{"type": "output_text", "text": said}]}
     elif isinstance(step["input"], str):
-        item = {"type": "custom_tool_call", "id": f"ctc_{results}", "call_id": f"call_{results}",
+        item = {"type": "custom_tool_call", "id": f"ctc_{call}", "call_id": call,
                 "name": step["tool"], "input": step["input"]}
     else:
-        item = {"type": "function_call", "id": f"fc_{results}", "call_id": f"call_{results}",
+        item = {"type": "function_call", "id": f"fc_{call}", "call_id": call,
                 "name": step["tool"], "arguments": json.dumps(step["input"])}
-    answer = {"id": f"resp_{results}", "object": "response", "status": "completed", "output": [item],
+    answer = {"id": f"resp_{call}", "object": "response", "status": "completed", "output": [item],
               "usage": {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1,
                         "output_tokens_details": None, "total_tokens": 2}}
     events = [
@@ -84,36 +108,39 @@ def responses(body):
 
 def chat(body):
     """OpenAI's chat completions."""
-    results = sum(1 for message in body.get("messages", []) if message.get("role") == "tool")
-    step = step_of(results, body.get("tools"))
-    base = {"id": f"chat_{results}", "object": "chat.completion.chunk", "created": 1, "model": body.get("model")}
+    messages = body.get("messages", [])
+    results = [message.get("tool_call_id") for message in messages]
+    users = [message for message in messages if message.get("role") == "user"]
+    said_by_user = [text for message in users for text in texts(message.get("content"))]
+    step, call, said = place(said_by_user, results, body.get("tools"))
+    base = {"id": f"chat_{call}", "object": "chat.completion.chunk", "created": 1, "model": body.get("model")}
     if step:
-        call = {"index": 0, "id": f"call_{results}", "type": "function",
+        made = {"index": 0, "id": call, "type": "function",
                 "function": {"name": step["tool"], "arguments": json.dumps(step["input"])}}
-        said = {"role": "assistant", "content": None, "tool_calls": [call]}
+        message = {"role": "assistant", "content": None, "tool_calls": [made]}
     else:
-        said = {"role": "assistant", "content": "done"}
+        message = {"role": "assistant", "content": said}
     stop = "tool_calls" if step else "stop"
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     if not body.get("stream"):
-        choice = {"index": 0, "message": said, "finish_reason": stop}
+        choice = {"index": 0, "message": message, "finish_reason": stop}
         return None, dict(base, object="chat.completion", choices=[choice], usage=usage)
     return [
-        (None, dict(base, choices=[{"index": 0, "delta": said, "finish_reason": None}])),
+        (None, dict(base, choices=[{"index": 0, "delta": message, "finish_reason": None}])),
         (None, dict(base, choices=[{"index": 0, "delta": {}, "finish_reason": stop}], usage=usage)),
         (None, "[DONE]"),
     ], None
 
 
 def gemini(body, stream):
-    parts = [part for content in body.get("contents", []) for part in content.get("parts", [])]
-    results = sum(1 for part in parts if "functionResponse" in part)
-    step = step_of(results, body.get("tools"))
+    contents = [part for content in body.get("contents", []) for part in content.get("parts", [])]
+    results = [part["functionResponse"].get("id") for part in contents if "functionResponse" in part]
+    step, call, said = place([part.get("text") or "" for part in contents], results, body.get("tools"))
     if step:
-        part = {"functionCall": {"id": f"call_{results}", "name": step["tool"], "args": step["input"]},
+        part = {"functionCall": {"id": call, "name": step["tool"], "args": step["input"]},
                 "thoughtSignature": "c2ln"}
     else:
-        part = {"text": "done"}
+        part = {"text": said}
     # A question that wants JSON (which model to take, whether to go on) gets some.
     if body.get("generationConfig", {}).get("responseMimeType") == "application/json":
         part = {"text": json.dumps({"reasoning": "none", "model_choice": "flash", "next_speaker": "user",
@@ -174,8 +201,14 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(text.encode(), "text/event-stream")
 
 
-server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-with open(sys.argv[2] + ".new", "w", encoding="utf-8") as out:
+host, port = ARGS.listen.rsplit(":", 1)
+server = ThreadingHTTPServer((host, int(port)), Handler)
+if ARGS.tls:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*ARGS.tls)
+    # Whoever connects and says nothing keeps only itself waiting.
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+with open(ARGS.port_file + ".new", "w", encoding="utf-8") as out:
     out.write(str(server.server_address[1]))
-os.rename(sys.argv[2] + ".new", sys.argv[2])
+os.rename(ARGS.port_file + ".new", ARGS.port_file)
 server.serve_forever()

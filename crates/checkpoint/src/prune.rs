@@ -171,7 +171,7 @@ impl CheckpointManager {
         last_sweep(marker, now).is_none_or(|last| now - last >= interval)
     }
 
-    /// Nothing where another process sweeps and this one does not `wait` for it.
+    /// Take the lock of those who sweep; none while another process has it, unless this one is to `wait`.
     pub(crate) fn sweeping(&self, wait: bool) -> Result<Option<Lock>, CheckpointError> {
         let dir = projects_dir(self.host());
         file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;

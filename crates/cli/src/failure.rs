@@ -194,7 +194,7 @@ impl From<SessionError> for Failure {
                 Failure::usage(text).hint("choose a folder of its own for the sessions")
             }
             SessionError::Checkpoints(_) => Failure::new(text).hint("--no-checkpoints runs it without them"),
-            SessionError::Hold(_) => {
+            SessionError::Hold(_) | SessionError::Saved(_) => {
                 Failure::new(text).hint("make it yourself, or grant less than the folder it is in")
             }
             SessionError::Cancelled => Failure::new(text),

@@ -19,10 +19,12 @@
 //! [`control`] is what runs now: which sessions there are, and their end. [`request`] is how a program inside one asks for
 //! more. [`learn`] proposes a profile from what a command did. [`network`] is the only way out where hosts are filtered.
 //! [`directory`] is what one directory has of all this: protected, running, undoable.
+//! [`agents`] is which program is which agent, and how it is started.
 //! [`audit`] is what sessions left in the log: found, checked, given away, removed.
 //! [`snapshot`] is the engine below it, which keeps the state of folders and puts it back.
 //! Nothing here prints, prompts, exits, or reads the environment or the home folder: the edge hands these in.
 
+pub mod agents;
 pub mod approval;
 pub mod audit;
 pub mod checkpoints;
@@ -40,9 +42,11 @@ pub mod network;
 mod pick;
 pub mod program;
 pub mod proxy;
+mod replace;
 pub mod request;
 pub mod rollback;
 mod sandbox;
+mod saved;
 pub mod session;
 pub mod shapes;
 pub mod state_dir;

@@ -35,27 +35,96 @@ pub struct Group {
     /// Read and write.
     #[serde(default)]
     pub allow: Vec<String>,
+    /// The same, for directories that are made where they are missing: a tool that cannot make its own does not start.
+    #[serde(default)]
+    pub create: Vec<String>,
     /// What a protected group closes.
     #[serde(default)]
     pub closed: Vec<String>,
 }
 
-/// Files that decide what an agent runs. Where a grant covers them they can be read inside, and never written.
+/// A coding agent: how it is started, and the files that decide what it runs. Where a grant covers those they can be read
+/// inside, and never written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
+    /// Its name here, which its profile has too.
     pub name: String,
+    /// As its makers call it.
+    pub title: String,
+    /// The program it is.
+    pub program: String,
+    #[serde(default)]
+    pub start: AgentStart,
     /// Where it keeps them; a folder that is not there belongs to an agent that is not installed.
     pub folders: Vec<String>,
     /// Files in these folders, each with the text that says nothing, to stand where one is absent.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// Those of the files that it saves its own settings in.
+    #[serde(default)]
+    pub saves: BTreeMap<String, SavedFile>,
     /// Folders in these folders.
     #[serde(default)]
     pub directories: Vec<String>,
     /// The like in the folder of a project, as far as it is there.
     #[serde(default)]
     pub project: Vec<String>,
+}
+
+/// How an agent is started inside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentStart {
+    /// Arguments that come before the person's own.
+    pub arguments: Vec<String>,
+    pub variables: BTreeMap<String, String>,
+    /// What these two switch off, in words.
+    pub switches_off: Option<String>,
+    /// The service that its key is for, and the variable the person has it in.
+    pub credential: Option<AgentCredential>,
+    /// Variables in which the person names another address of its service.
+    pub base_urls: Vec<String>,
+}
+
+/// A key that stays outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentCredential {
+    pub service: String,
+    pub variable: String,
+}
+
+/// A file that an agent saves its settings in, and acts by. Inside it has a copy that it may write; what it changes there
+/// takes effect outside only where that cannot run or open anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SavedFile {
+    /// Where it lies outside, where it is not in the agent's folder there.
+    #[serde(default)]
+    pub outside_at: Option<String>,
+    /// The variable that makes the agent look for it in its folder.
+    #[serde(default)]
+    pub moved_by: Option<String>,
+    pub format: SavedFormat,
+    /// Keys that are saved outside, too: names separated by `/`, with `*` for any one, and everything below them.
+    #[serde(default)]
+    pub outward: Vec<String>,
+    /// Keys among these that are not.
+    #[serde(default)]
+    pub inward: Vec<String>,
+    /// Keys that are not saved at all: by them nono itself is called.
+    #[serde(default)]
+    pub never: Vec<String>,
+}
+
+/// How a saved file is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SavedFormat {
+    #[default]
+    Json,
+    Toml,
 }
 
 /// What stands where a file or folder of an agent is absent.
@@ -125,6 +194,12 @@ impl PolicyData {
         file.or_else(|| agent.directories.iter().any(|known| known == name).then_some(StandIn::Directory))
     }
 
+    /// How an agent's file of this name is saved, if it saves anything there.
+    pub fn saved_file(&self, agent: &str, name: &OsStr) -> Option<&SavedFile> {
+        let agent = self.agents.iter().find(|known| known.name == agent)?;
+        agent.saves.get(name.to_str()?)
+    }
+
     /// The groups of one kind, in the order of the file.
     pub fn of_kind(&self, kind: GroupKind) -> impl Iterator<Item = &Group> {
         self.groups.iter().filter(move |group| group.kind == kind)
@@ -144,7 +219,7 @@ mod tests {
         for group in &data.groups {
             assert!(names.insert(&group.name), "{} appears twice", group.name);
             assert!(!group.description.is_empty(), "{} says nothing", group.name);
-            let grants = group.read.len() + group.write.len() + group.allow.len();
+            let grants = group.read.len() + group.write.len() + group.allow.len() + group.create.len();
             match group.kind {
                 GroupKind::Protected => assert!(grants == 0 && !group.closed.is_empty(), "{}", group.name),
                 GroupKind::Base | GroupKind::Tool => {
@@ -165,7 +240,8 @@ mod tests {
     #[test]
     fn every_path_is_anchored_and_plain() {
         for group in &PolicyData::embedded().groups {
-            for path in group.read.iter().chain(&group.write).chain(&group.allow).chain(&group.closed) {
+            let granted = group.read.iter().chain(&group.write).chain(&group.allow).chain(&group.create);
+            for path in granted.chain(&group.closed) {
                 assert!(path.starts_with('/') || path.starts_with('~') || path.starts_with('$'), "{path}");
                 assert!(!path.contains("..") && !path.ends_with('/'), "{path}");
             }
@@ -180,6 +256,14 @@ mod tests {
                 assert!(!name.contains('/') && seen.insert(name), "{}: {name}", agent.name);
             }
             assert!(!agent.folders.is_empty() && !seen.is_empty(), "{}", agent.name);
+            for (name, saved) in &agent.saves {
+                assert!(agent.files.contains_key(name), "{}: {name} is saved and not held", agent.name);
+                assert_eq!(saved.outside_at.is_some(), saved.moved_by.is_some(), "{}: {name}", agent.name);
+                let keys = saved.outward.iter().chain(&saved.inward).chain(&saved.never);
+                for key in keys {
+                    assert!(key.split('/').all(|part| !part.is_empty()), "{}: {name}: {key}", agent.name);
+                }
+            }
             for path in &agent.project {
                 assert!(!path.starts_with('/') && !path.contains(".."), "{}: {path}", agent.name);
             }

@@ -87,7 +87,10 @@ impl PolicyError {
             PolicyError::ExpectedFile { path, access } => {
                 Some(format!("use {} {}", grant_flag(*access, GrantKind::Directory), path.display()))
             }
-            PolicyError::IsSocket { path } => Some(format!("use --allow-unix-socket {}", path.display())),
+            PolicyError::IsSocket { .. } => Some(
+                "--allow-unix-socket opens a socket; whoever listens there acts outside the sandbox"
+                    .to_owned(),
+            ),
             PolicyError::Protected { path, .. } => {
                 Some(format!("add --bypass-protection {}", path.display()))
             }

@@ -89,6 +89,11 @@ pub struct HostContext {
 }
 
 impl HostContext {
+    /// The absolute path that a path of a profile means on this host.
+    pub fn expand(&self, text: &str) -> Result<PathBuf, crate::PolicyError> {
+        crate::expand::expand(text, self)
+    }
+
     /// `path` made absolute against the working directory; `.` components disappear, `..` stay for the kernel.
     pub fn absolute(&self, path: &Path) -> PathBuf {
         if is_normal(path) { path.to_path_buf() } else { self.cwd.join(path).components().collect() }

@@ -77,6 +77,8 @@ pub enum ClosedHow {
     NotGranted,
     /// A mount must hide it; a sandbox without a mount namespace has to refuse.
     Mask,
+    /// A copy stands there that the command may write; what becomes of that is decided outside. By a mount, too.
+    Copy,
 }
 
 /// A path the child may not use, whatever the grants say.

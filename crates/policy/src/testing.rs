@@ -149,6 +149,7 @@ pub(crate) fn data() -> PolicyData {
         read: read.iter().map(ToString::to_string).collect(),
         write: vec![],
         allow: vec![],
+        create: vec![],
         closed: closed.iter().map(ToString::to_string).collect(),
     };
     PolicyData {

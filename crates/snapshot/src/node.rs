@@ -36,7 +36,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Of output that is not there any more but for its directory. Otherwise output has none: it changes all the time.
+    /// Stamp of output of which only the directory is left. Other output has none: it changes all the time.
     pub(crate) const EMPTY: Stamp =
         Stamp { size: 0, mtime: Time { seconds: 0, nanos: 0 }, ctime: Time { seconds: 0, nanos: 0 } };
 }

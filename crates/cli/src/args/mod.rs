@@ -1,5 +1,6 @@
 //! The command line's grammar. Help texts are part of the product: each command has an example.
 
+mod agent;
 mod asking;
 mod audit;
 mod auditing;
@@ -21,6 +22,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+pub(crate) use agent::AgentArgs;
 pub(crate) use asking::{Approver, AskArgs};
 pub(crate) use audit::{
     AuditAnswer, AuditArgs, AuditCommand, AuditListArgs, AuditShowArgs, AuditVerifyArgs, CheckProofArgs,
@@ -70,6 +72,27 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     /// Start your shell in a sandbox
     #[command(after_help = "Example:\n  nono shell --allow . --read ~/notes")]
     Shell(Box<ShellArgs>),
+    /// Start Claude Code in a sandbox, with undo
+    #[command(disable_help_flag = true, after_help = "Examples:\n  nono claude\n  nono claude --reset")]
+    Claude(AgentArgs),
+    /// Start Codex in a sandbox, with undo
+    #[command(disable_help_flag = true, after_help = "Examples:\n  nono codex\n  nono codex --reset")]
+    Codex(AgentArgs),
+    /// Start Gemini CLI in a sandbox, with undo
+    #[command(disable_help_flag = true, after_help = "Examples:\n  nono gemini\n  nono gemini --reset")]
+    Gemini(AgentArgs),
+    /// Start OpenCode in a sandbox, with undo
+    #[command(disable_help_flag = true, after_help = "Examples:\n  nono opencode\n  nono opencode --reset")]
+    Opencode(AgentArgs),
+    /// Start Qwen Code in a sandbox, with undo
+    #[command(disable_help_flag = true, after_help = "Examples:\n  nono qwen\n  nono qwen --reset")]
+    Qwen(AgentArgs),
+    /// Start Hermes in a sandbox, with undo
+    #[command(disable_help_flag = true, after_help = "Examples:\n  nono hermes\n  nono hermes --reset")]
+    Hermes(AgentArgs),
+    /// Start aider in a sandbox, with undo
+    #[command(disable_help_flag = true, after_help = "Examples:\n  nono aider\n  nono aider --reset")]
+    Aider(AgentArgs),
     /// Confine this process and become the command: no supervisor, smallest surface
     #[command(after_help = "Example:\n  nono wrap --read /data -- wc -l /data/log.txt")]
     Wrap(Box<WrapArgs>),

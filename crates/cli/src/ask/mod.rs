@@ -42,6 +42,10 @@ impl ApprovalBackend for TerminalBackend {
         "terminal".to_owned()
     }
 
+    fn at_once(&self, question: &Question) -> Option<Answer> {
+        nono::diagnostic::is_no_question(question).then(|| Answer::new(Verdict::Deny, "no question"))
+    }
+
     fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {
         let lease = waiting.terminal().ok_or(ApprovalError::NoTerminal)?;
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;

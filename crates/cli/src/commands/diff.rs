@@ -49,15 +49,15 @@ fn of_session(choice: Choice, args: &DiffHereArgs, place: &Place) -> Result<u8, 
         ..LookArgs::default()
     };
     let running = choice.session.entry().status == Status::Live;
-    let cut_off = !running && choice.session.final_snapshot()?.is_none();
+    let unfinished = !running && choice.session.final_snapshot()?.is_none();
     let differs = present(choice, &look, place)?;
-    if cut_off {
-        message::line("the session was cut off: what it changed after its last snapshot is not known");
+    if unfinished {
+        message::line("it has no final snapshot: what it changed after its last one is not known");
         message::line("hint: `nono undo --dry-run` compares with what is there now");
     } else if !differs && !json {
         message::line("nothing changed");
     }
-    Ok(if (differs || cut_off) && args.exit_code { NOT_DONE } else { 0 })
+    Ok(if (differs || unfinished) && args.exit_code { NOT_DONE } else { 0 })
 }
 
 fn since_checkpoint(args: DiffHereArgs) -> Result<u8, Failure> {

@@ -79,6 +79,7 @@ fn closed_line(closed: &ClosedPath) -> String {
     let how = match closed.how {
         ClosedHow::Mask if closed.keep_read => "read-only",
         ClosedHow::Mask => "masked",
+        ClosedHow::Copy => "a copy",
         ClosedHow::NotGranted => "not granted",
     };
     let absent = if closed.kind == PathKind::Absent { ", not there now" } else { "" };

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod agent;
 mod audit;
 mod checkpoints;
 mod consent;
@@ -37,6 +38,13 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Run(args) => run::run(*args),
         Command::Shell(args) => run::shell(&args),
         Command::Wrap(args) => run::wrap(*args),
+        Command::Claude(args) => agent::start("claude", args),
+        Command::Codex(args) => agent::start("codex", args),
+        Command::Gemini(args) => agent::start("gemini", args),
+        Command::Opencode(args) => agent::start("opencode", args),
+        Command::Qwen(args) => agent::start("qwen", args),
+        Command::Hermes(args) => agent::start("hermes", args),
+        Command::Aider(args) => agent::start("aider", args),
         Command::Rollback(args) => rollback::rollback(&args.command),
         Command::Checkpoints(args) => checkpoints::checkpoints(*args),
         Command::Hook(args) => {

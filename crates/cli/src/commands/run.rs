@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nono::diagnostic::{escape, shown};
 use nono::network::NetworkReport;
 use nono::session::{
-    self, Asking, CheckpointsReport, Host, RunObserver, Session, SessionReport, SessionRequest,
+    self, Asking, CheckpointsReport, Host, RunObserver, SavedReport, Session, SessionReport, SessionRequest,
 };
 use nono::urls::UrlOpener;
 use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
@@ -20,22 +20,29 @@ use crate::message;
 use crate::{ask, asking};
 
 pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
+    run_as(args, std::env::args_os().collect())
+}
+
+/// Run, as if these words had been typed.
+pub(super) fn run_as(args: RunArgs, typed: Vec<OsString>) -> Result<u8, Failure> {
     let strategy = match (args.monitor, args.exec) {
         (true, _) => ExecStrategy::Monitor,
         (_, true) => ExecStrategy::Direct,
         _ => ExecStrategy::Supervised,
     };
-    execute(&args.common, Some(&args.diagnostics), args.command, strategy)
+    execute(&args.common, Some(&args.diagnostics), args.command, strategy, typed)
 }
 
 pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
     let shell =
         std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-    execute(&args.common, Some(&args.diagnostics), vec![shell], ExecStrategy::Supervised)
+    let typed = std::env::args_os().collect();
+    execute(&args.common, Some(&args.diagnostics), vec![shell], ExecStrategy::Supervised, typed)
 }
 
 pub(crate) fn wrap(args: WrapArgs) -> Result<u8, Failure> {
-    execute(&args.common, None, args.command, ExecStrategy::Direct)
+    let typed = std::env::args_os().collect();
+    execute(&args.common, None, args.command, ExecStrategy::Direct, typed)
 }
 
 fn execute(
@@ -43,11 +50,12 @@ fn execute(
     diagnostics: Option<&DiagnosticArgs>,
     command: Vec<OsString>,
     strategy: ExecStrategy,
+    typed: Vec<OsString>,
 ) -> Result<u8, Failure> {
     let host = host(common.policy.workdir.as_deref())?;
     let mut request = common.request(&here()?)?;
     refuse_what_needs_a_parent(common, diagnostics, strategy, host.nested)?;
-    let typed = typed(common, &command);
+    let typed = flags(typed, common, &command);
     hide_secrets(common, &command)?;
     let networking = common.network.networking(&host, &here()?)?;
     networking.open(&mut request);
@@ -89,11 +97,11 @@ fn execute(
 }
 
 /// The flags as they were typed; nothing where they hold what the command must not know.
-fn typed(common: &CommonArgs, command: &[OsString]) -> Option<Vec<OsString>> {
+fn flags(typed: Vec<OsString>, common: &CommonArgs, command: &[OsString]) -> Option<Vec<OsString>> {
     if common.network.is_secret() || common.asking.is_secret() {
         return None;
     }
-    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut words: Vec<OsString> = typed.into_iter().skip(1).collect();
     if words.ends_with(command) {
         words.truncate(words.len() - command.len());
     }
@@ -239,11 +247,29 @@ fn recorded(report: &SessionReport) -> Vec<String> {
     let missing = report.network.as_ref().and_then(NetworkReport::missing);
     lines.extend(missing.map(|missing| format!("warning: {missing}")));
     lines.extend(report.checkpoints.as_ref().and_then(unprotected));
+    lines.extend(report.saved.iter().filter_map(held_back));
     let Some(audit) = &report.audit else { return lines };
     let problem = |problem: &String| format!("error: the audit log is not complete: {}", escape(problem));
     lines.extend(audit.problems.iter().map(problem));
     lines.extend(audit.notices.iter().map(|notice| format!("warning: {}", escape(notice))));
     lines
+}
+
+/// What an agent saved, and did not get saved everywhere.
+fn held_back(saved: &SavedReport) -> Option<String> {
+    const SHOWN: usize = 3;
+    let file = shown(&saved.file);
+    if let Some(problem) = &saved.problem {
+        return Some(format!("warning: {file}: what the agent saved is lost: {}", escape(problem)));
+    }
+    let first: Vec<String> = saved.inside.iter().take(SHOWN).map(|key| escape(key)).collect();
+    let more = match saved.inside.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let keys = first.join(", ");
+    let said = format!("{file}: {keys}{more}: saved for sandboxed runs in this directory only");
+    (!first.is_empty()).then_some(said)
 }
 
 /// A protection that is missing is said, in one line.

@@ -113,7 +113,7 @@ impl Both {
     /// Go back to the newest point that makes a difference. What was taken back by hand is passed over.
     fn go_to_the_next(&mut self, wanted: &Wanted<'_>) -> Result<u8, Failure> {
         let Points { list, problem } =
-            self.undoing().points(&wanted.paths).map_err(|error| self.none(error))?;
+            self.undoing().points(&wanted.paths).map_err(|error| self.nothing_left(error))?;
         warn(problem.map(Failure::from).as_ref());
         for point in list {
             match self.go_to(point, wanted, true)? {
@@ -126,15 +126,22 @@ impl Both {
         if let Some(path) = wanted.paths.iter().find(|path| path.symlink_metadata().is_err()) {
             return Err(RollbackError::NoSuchPath { path: path.clone() }.into());
         }
-        Err(self.none(RollbackError::AllUndone { dir: self.dir.clone() }.into()))
+        Err(self.nothing_left(RollbackError::AllUndone { dir: self.dir.clone() }.into()))
     }
 
-    /// Where nothing is to be undone: a checkpoint that somebody took here is gone back to by name only.
-    fn none(&self, error: UndoError) -> Failure {
-        let UndoError::Rollback(RollbackError::NoneHere { .. } | RollbackError::AllUndone { .. }) = error
-        else {
-            return error.into();
+    /// Name what is left where nothing is to be undone by itself: the undo that can be taken back, or a checkpoint, which a
+    /// person's is gone back to by name only.
+    fn nothing_left(&self, error: UndoError) -> Failure {
+        let by_name = match error {
+            UndoError::Rollback(RollbackError::NoneHere { .. }) => true,
+            UndoError::Rollback(RollbackError::AllUndone { .. }) => {
+                matches!(self.undoing().last_restore(), Ok(None))
+            }
+            _ => false,
         };
+        if !by_name {
+            return error.into();
+        }
         match super::checkpoints::newest_here() {
             Ok(Some(newest)) => {
                 Failure::refused(format!("there is nothing left to undo in {}", shown(&self.dir))).hint(

@@ -72,7 +72,7 @@ $ nono run --allow /dev/null -- true
 = exit 125
 $ nono run --allow-file socket -- true
 ! [nono] error: [TMP]/work/socket is a socket; a file grant does not open it
-! [nono] hint: use --allow-unix-socket [TMP]/work/socket
+! [nono] hint: --allow-unix-socket opens a socket; whoever listens there acts outside the sandbox
 = exit 125
 $ nono run --read-file pipe -- true
 ! [nono] error: [TMP]/work/pipe is a named pipe and cannot be granted on its own

@@ -162,7 +162,7 @@ $ nono run --allow-net -- python3 -c 'import socket; socket.socket(socket.AF_UNI
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
 ! [nono]   connect to the socket [TMP]/home/socket by python3: not granted
-! [nono]     open it with: --allow-unix-socket [TMP]/home/socket
+! [nono]     it is served by somebody outside, who does outside what is asked for there
 $ nono run --allow-connect-port 1 -- python3 -c 'import socket; socket.socket(socket.AF_INET).connect(("127.0.0.1", 9))'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
@@ -276,6 +276,7 @@ sh -c 'cat ../home/data/a ../home/data/secret/key ~/.inputrc; echo x > ../home/o
         "--read-file",
         "[TMP]/home/data/secret/key"
       ],
+      "means": null,
       "exact": true,
       "program": "cat",
       "pid": "[PID]",
@@ -295,6 +296,7 @@ sh -c 'cat ../home/data/a ../home/data/secret/key ~/.inputrc; echo x > ../home/o
         "--read-file",
         "[TMP]/home/.inputrc"
       ],
+      "means": null,
       "exact": true,
       "program": "cat",
       "pid": "[PID]",
@@ -314,6 +316,7 @@ sh -c 'cat ../home/data/a ../home/data/secret/key ~/.inputrc; echo x > ../home/o
         "--write-file",
         "[TMP]/home/other"
       ],
+      "means": null,
       "exact": true,
       "program": "sh",
       "pid": "[PID]",

@@ -40,6 +40,7 @@ fn the_footer_as_json() {
         "--read",
         "[TMP]/home"
       ],
+      "means": null,
       "exact": false,
       "program": null,
       "pid": null,
@@ -67,6 +68,7 @@ fn the_footer_as_json() {
         "--write-file",
         "[TMP]/work/here"
       ],
+      "means": null,
       "exact": false,
       "program": null,
       "pid": null,

@@ -358,8 +358,11 @@ fn no_flag_without_a_word() {
 
 #[test]
 fn the_front_page() {
-    World::new().golden(
-        &["nono --help", "nono", "nono help why | head -1", "nono --version", "nono run --version"],
+    let world = World::new();
+    let (asked, bare) = (world.sh("nono --help"), world.sh("nono"));
+    assert_eq!((bare.code(), bare.err()), (Some(2), asked.out()), "without a word the same, as an error");
+    world.golden(
+        &["nono --help", "nono help why | head -1", "nono --version", "nono run --version"],
         str![[r#"
 $ nono --help
 Run an AI agent, or any command, in a sandbox that the kernel enforces
@@ -369,6 +372,13 @@ Usage: nono <COMMAND>
 Commands:
   run          Run a command in a sandbox, with a supervisor outside it
   shell        Start your shell in a sandbox
+  claude       Start Claude Code in a sandbox, with undo
+  codex        Start Codex in a sandbox, with undo
+  gemini       Start Gemini CLI in a sandbox, with undo
+  opencode     Start OpenCode in a sandbox, with undo
+  qwen         Start Qwen Code in a sandbox, with undo
+  hermes       Start Hermes in a sandbox, with undo
+  aider        Start aider in a sandbox, with undo
   wrap         Confine this process and become the command: no supervisor, smallest surface
   rollback     Look at what sessions changed, put it back, check and remove them
   undo         Undo what the last session in this directory did: shows the plan, and asks
@@ -403,49 +413,6 @@ Example:
 
 Exit codes: the command's own; 128+n for signal n; 126 not executable; 127 not found; 124 out of
 time; 125 the command was not run; 2 wrong usage.
-$ nono
-! Run an AI agent, or any command, in a sandbox that the kernel enforces
-!
-! Usage: nono <COMMAND>
-!
-! Commands:
-!   run          Run a command in a sandbox, with a supervisor outside it
-!   shell        Start your shell in a sandbox
-!   wrap         Confine this process and become the command: no supervisor, smallest surface
-!   rollback     Look at what sessions changed, put it back, check and remove them
-!   undo         Undo what the last session in this directory did: shows the plan, and asks
-!   redo         Take the last undo or restore back
-!   status       What is protected, runs and can be undone in this directory, on one screen
-!   diff         What the last session in this directory changed; without one, what changed since the
-!                newest checkpoint
-!   checkpoints  Earlier states of a project, kept while agents work on it: list, compare, restore
-!   hook         What agents call before and after their tools: reads the agent's JSON on stdin,
-!                answers in its format
-!   hooks        Put nono's hooks into a coding agent: a checkpoint before each risky step, and
-!                /rollback inside the agent
-!   audit        Look at what sessions did, and check that nobody changed the record of it
-!   why          Explain whether a path or a host is open, by which rule, and what would open it
-!   ps           List the sessions that run now
-!   inspect      Show what a running session does: what it was refused, granted and asked
-!   stop         End a running session and everything it started
-!   request      From inside a sandbox: ask for a file or a folder that was not granted
-!   learn        Run a command, watch what it does, and propose the smallest profile for it
-!   profile      List, show, compare, check and start profiles
-!   setup        Show what this machine can enforce, and try it
-!   completion   Print a completion script for a shell
-!   man          Print a manual page
-!   help         Print this message or the help of the given subcommand(s)
-!
-! Options:
-!   -h, --help     Print help
-!   -V, --version  Print version
-!
-! Example:
-!   nono run --allow . -- make test
-!
-! Exit codes: the command's own; 128+n for signal n; 126 not executable; 127 not found; 124 out of
-! time; 125 the command was not run; 2 wrong usage.
-= exit 2
 $ nono help why | head -1
 Explain whether a path or a host is open, by which rule, and what would open it
 $ nono --version

@@ -19,6 +19,7 @@ mod sessions;
 mod settled;
 mod world;
 
+mod agents;
 mod approval;
 mod audit;
 mod audit_urls;

@@ -14,11 +14,13 @@ fn lists() {
         str![[r#"
 $ nono profile list
 default        System programs only; no working directory, no network (built in)
-claude-code    Claude Code: its own state, the working directory, the network (built in)
-codex          Codex: its own state, the working directory, the network (built in)
-gemini         Gemini CLI: its own state, the working directory, the network (built in)
-opencode       OpenCode: its own state, the working directory, the network (built in)
-hermes         Hermes: its own state, the working directory, the network (built in)
+claude-code    Claude Code: its own state, the working directory, its services (built in)
+codex          Codex: its own state, the working directory, its services (built in)
+gemini         Gemini CLI: its own state, the working directory, its services (built in)
+opencode       OpenCode: its own state, the working directory, its services (built in)
+qwen           Qwen Code: its own state, the working directory, its services (built in)
+hermes         Hermes: its own state, the working directory, its services (built in)
+aider          aider: its own state, the working directory, its services (built in)
 python-dev     Python projects: interpreters read, package caches written, no network (built in)
 node-dev       Node projects: runtimes read, package caches written, no network (built in)
 rust-dev       Rust projects: toolchains read, cargo caches written, no network (built in)
@@ -50,7 +52,7 @@ $ nono profile list --json | tail -18
     let list: serde_json::Value =
         serde_json::from_slice(&world.sh("nono profile list --json").stdout).unwrap();
     let list = list.as_array().unwrap();
-    assert_eq!(list.len(), 12);
+    assert_eq!(list.len(), 14);
     for profile in list {
         let keys: Vec<&str> = profile.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, ["name", "description", "source", "extends", "error"]);

@@ -4,6 +4,7 @@ use serde_json::Value;
 use snapbox::str;
 
 use crate::sessions::Sessions;
+use crate::settled::settled;
 
 /// Three sessions, each with content of its own.
 fn three() -> Sessions {
@@ -13,6 +14,8 @@ fn three() -> Sessions {
         sessions
             .run_with(&format!("--allow {number}"), &format!("head -c 300000 /dev/urandom > {number}/file"));
     }
+    // One that is being settled is passed over.
+    settled(&sessions.world);
     sessions
 }
 

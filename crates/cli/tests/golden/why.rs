@@ -133,8 +133,9 @@ DENIED: connect to localhost:81
 reason: only single ports are open, and this is not one of them
 to open it: --allow-connect-port 81
 $ nono why -p claude-code --host example.org
-ALLOWED: connect to example.org
-reason: the network is open
+DENIED: connect to example.org
+reason: only some hosts are open, and this is not one of them
+to open it: --allow-domain example.org
 
 "#]],
     );

@@ -54,7 +54,11 @@ fn a_yes_installs_and_the_next_run_cannot_change_it() {
         &world,
         &["run", "-p", "claude-code", "--", "sh", "-c", "echo {} > $HOME/.claude/settings.json"],
     );
-    assert_ne!(ran.code, 0);
+    // It has a copy, and what calls nono stays in the next one, too.
+    assert_eq!(ran.code, 0);
     assert_eq!(read(&world, "home/.claude/settings.json"), settings);
+    let line = "cat $HOME/.claude/settings.json";
+    let again = nono(&world, &["run", "-s", "-p", "claude-code", "--", "sh", "-c", line]);
+    assert_eq!((again.code, again.out), (0, settings));
     assert_eq!(checkpoints(&world, ".").len(), 1, "they are enabled now");
 }

@@ -136,6 +136,7 @@ pub(crate) fn start(
         env,
         cwd: Path::new("/"),
         folder: folder.path(),
+        state_dir: None,
         listen: Listen::Here(listener),
     };
     let network = Network::start(networking, start, told.clone())?;

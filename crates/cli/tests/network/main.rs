@@ -67,6 +67,7 @@ fn the_socket_may_come_from_somewhere_else() {
         env: &[],
         cwd: std::path::Path::new("/"),
         folder: folder.path(),
+        state_dir: None,
         listen: Listen::Inside { port: address.port() },
     };
     let network =

@@ -8,6 +8,7 @@ use nono_policy::{
 use nono_supervisor::report::{Attempt, Because, Port, Refused};
 
 use super::probes::is_probe;
+use super::sockets::socket_meaning;
 use super::{Denial, Seen};
 
 /// All but those that nobody was asked about; see [`too_many`].
@@ -57,9 +58,10 @@ fn path_flags(path: &Path, access: AccessMode, policy: &ResolvedPolicy) -> Vec<S
     }
 }
 
-/// A socket by path can be granted by its name; an abstract one belongs to a network.
+/// A socket by path can be granted by its name, and is proposed where it is no way out; an abstract one belongs to a
+/// network.
 fn socket_flags(path: &Path, policy: &ResolvedPolicy) -> Vec<String> {
-    if !path.is_absolute() {
+    if !path.is_absolute() || socket_meaning(path).is_some() {
         return Vec::new();
     }
     let name = path.to_string_lossy().into_owned();

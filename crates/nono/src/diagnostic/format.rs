@@ -4,6 +4,7 @@ use nono_policy::{CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy}
 use nono_supervisor::report::{Attempt, Because, Expansion};
 use serde_json::{Value, json};
 
+use super::sockets::socket_meaning;
 use super::words::{attempt_words, because_words, quote_all, shown};
 use super::{Denial, Findings, HostDenied, Limit, network};
 use crate::session::network_word;
@@ -53,6 +54,7 @@ impl DiagnosticFormatter<'_> {
             if !denial.flags.is_empty() {
                 lines.push(format!("    open it with: {}", quote_all(&denial.flags)));
             }
+            lines.extend(meaning(denial).map(|meaning| format!("    it is {meaning}")));
         }
         lines.extend(hosts.iter().flat_map(HostDenied::lines));
         lines.extend(network::past_the_proxy(denials));
@@ -166,6 +168,14 @@ fn sentence(denial: &Denial) -> String {
     format!("{}{who}: {}", attempt_words(&denial.attempt), because_words(&denial.because))
 }
 
+/// What a socket leads to that nobody is told to open.
+fn meaning(denial: &Denial) -> Option<&'static str> {
+    match &denial.attempt {
+        Attempt::Socket { path } if denial.flags.is_empty() && path.is_absolute() => socket_meaning(path),
+        _ => None,
+    }
+}
+
 /// `path`, `operation` and `reason` are there where they mean something; what was refused by the supervisor itself has
 /// who was refused, too.
 fn denial_json(denial: &Denial) -> Value {
@@ -188,6 +198,7 @@ fn denial_json(denial: &Denial) -> Value {
         "because": denial.because,
         "reason": reason,
         "flags": denial.flags,
+        "means": meaning(denial),
         "exact": seen.is_some(),
         "program": seen.map(|seen| seen.program.to_string_lossy()),
         "pid": seen.map(|seen| seen.pid),

@@ -9,6 +9,7 @@ mod format;
 mod network;
 mod paths;
 mod probes;
+mod sockets;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ use paths::Candidate;
 
 pub use format::DiagnosticFormatter;
 pub use network::HostDenied;
+pub use probes::is_no_question;
+pub use sockets::socket_meaning;
 pub use words::{attempt_words, because_words, escape, quote_all, shown, words};
 
 /// One thing the sandbox refused.

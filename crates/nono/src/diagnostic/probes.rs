@@ -1,4 +1,4 @@
-//! Files that programs look for at every start and do without: a refusal of one explains nothing.
+//! Files that programs look for at every start and do without: a refusal of one explains nothing, and is no question.
 //!
 //! Hidden from the footer unless more is asked for; never from the JSON.
 
@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
+use nono_supervisor::approval::{Question, Subject};
 use nono_supervisor::report::Attempt;
 
 use crate::glob::Pattern;
@@ -44,6 +45,8 @@ const PROBES: &[(&str, &str)] = &[
     ("/sys/kernel/mm/hugepages/**", "memory allocators"),
     ("/sys/devices/system/cpu/**", "runtimes"),
     ("/sys/class/dmi/**", "runtimes"),
+    ("/etc/machine-id", "programs that tell machines apart"),
+    ("/var/lib/dbus/machine-id", "programs that tell machines apart"),
 ];
 
 /// Whether it is a look at something that hardly any program needs.
@@ -55,12 +58,24 @@ pub(super) fn is_probe(attempt: &Attempt) -> bool {
     }
 }
 
+/// Whether somebody who is asked about it would be asked about nothing.
+pub fn is_no_question(question: &Question) -> bool {
+    match &question.subject {
+        // In words it is asked for by somebody who wants it.
+        Subject::Access { path, access, .. } if question.reason.is_none() => {
+            !access.writes() && is_listed(path)
+        }
+        _ => false,
+    }
+}
+
 fn is_listed(path: &Path) -> bool {
-    let parts = names(path);
-    PROBES.iter().any(|(text, _)| {
-        // All of the table is parsed by a test.
-        Pattern::parse(names(Path::new(text)).into_iter()).is_ok_and(|pattern| pattern.matches(&parts))
-    })
+    PROBES.iter().any(|(text, _)| matches(text, path))
+}
+
+/// Whether a pattern of a table, each of which a test has seen to be one, matches a path.
+pub(super) fn matches(text: &str, path: &Path) -> bool {
+    Pattern::parse(names(Path::new(text)).into_iter()).is_ok_and(|pattern| pattern.matches(&names(path)))
 }
 
 fn names(path: &Path) -> Vec<&[u8]> {

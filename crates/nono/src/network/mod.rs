@@ -19,6 +19,7 @@
 mod backlog;
 mod command;
 mod credential;
+mod dummy;
 mod environment;
 mod helper;
 mod process;

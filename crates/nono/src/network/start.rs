@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::credential::{Around, Credential};
 use super::process::{NetworkObserver, Serving, Waiting};
-use super::{CredentialError, NetworkReport, Networking, environment};
+use super::{CredentialError, NetworkReport, Networking, dummy, environment};
 use crate::helper::{Bundle, CertificatesError, Trouble, random_hex};
 
 /// What the command believes, in the session's folder.
@@ -72,6 +72,8 @@ pub struct Start<'a> {
     pub cwd: &'a Path,
     /// The session's folder: readable inside, not writable.
     pub folder: &'a Path,
+    /// nono's state folder, where there is one: a service has the same dummy each time.
+    pub state_dir: Option<&'a Path>,
     pub listen: Listen,
 }
 
@@ -104,7 +106,7 @@ impl Network {
         start: Start<'_>,
         observer: Arc<dyn NetworkObserver>,
     ) -> Result<Network, NetworkError> {
-        let Start { policy, env: caller, cwd, folder, listen } = start;
+        let Start { policy, env: caller, cwd, folder, state_dir, listen } = start;
         let hosts: &[HostRule] = match &policy.network {
             NetworkPolicy::Filtered { hosts, .. } => hosts,
             _ => &[],
@@ -116,7 +118,7 @@ impl Network {
             }
         };
         let around = Around { policy, env: caller, cwd };
-        let routes = routes(&networking.credentials, &around)?;
+        let routes = routes(&networking.credentials, &around, state_dir)?;
         let speaks_tls = routes.iter().any(|route| route.https);
         let certificates = if speaks_tls { certificates(networking)? } else { String::new() };
         let token = Secret::new(random::<32>()?);
@@ -219,7 +221,11 @@ fn helper_failed(trouble: &Trouble) -> NetworkError {
     NetworkError::Helper(crate::diagnostic::escape(&trouble.to_string()))
 }
 
-fn routes(credentials: &[Credential], around: &Around<'_>) -> Result<Vec<Route>, NetworkError> {
+fn routes(
+    credentials: &[Credential],
+    around: &Around<'_>,
+    state_dir: Option<&Path>,
+) -> Result<Vec<Route>, NetworkError> {
     let route = |credential: &Credential| {
         let service = &credential.service;
         Ok(Route {
@@ -231,7 +237,10 @@ fn routes(credentials: &[Credential], around: &Around<'_>) -> Result<Vec<Route>,
             base: String::new(),
             inject: service.inject.clone(),
             secret: credential.fetch(around)?.into(),
-            dummy: format!("nono-dummy-{}", random::<16>()?),
+            dummy: match state_dir {
+                Some(dir) => dummy::dummy(dir, &service.name).map_err(NetworkError::Random)?,
+                None => format!("nono-dummy-{}", random::<16>()?),
+            },
             endpoints: Vec::new(),
             tls: ClientTls::default(),
         })

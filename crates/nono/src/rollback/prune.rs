@@ -128,10 +128,14 @@ impl Catalogue {
         let project = |entry: &SessionEntry| (entry.project.clone(), entry.is_empty());
         let in_project = self.excess(sessions, retention.max_per_project, ending, project);
         let may_go = sessions.iter().filter(|entry| self.may_go(entry)).cloned();
-        may_go.partition(|entry| {
+        let (now, mut later): (Vec<_>, Vec<_>) = may_go.partition(|entry| {
             let excess = too_many.contains(&entry.id) || in_project.contains(&entry.id);
             retention.all || excess || is_older(entry, retention.older_than)
-        })
+        });
+        if retention.max_bytes.is_none() {
+            later.clear();
+        }
+        (now, later)
     }
 
     /// Ids of those that are too many among those that belong together.
@@ -162,7 +166,7 @@ impl Catalogue {
         entry.status != Status::Live && !entry.pinned && !entry.foreign && self.is_home(&entry.dir)
     }
 
-    /// As few as needed of `later` when all of this takes `bytes` and `now` goes in any case.
+    /// Choose as few as needed of `later` when everything takes `bytes` and `now` goes in any case.
     fn by_size(
         &self,
         now: &[SessionEntry],
@@ -170,7 +174,11 @@ impl Catalogue {
         retention: &Retention,
         bytes: u64,
     ) -> Result<Victims, RollbackError> {
-        let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
+        let dir = self.store_dir();
+        if !dir.is_dir() {
+            return Ok(Victims { count: later.len(), enough: false, freed: 0 });
+        }
+        let store = Store::open(&dir).map_err(SnapshotError::from)?;
         let candidates = |entries: &[SessionEntry]| {
             let whole = |entry: &SessionEntry| Candidate { dir: resolved(&entry.dir), snapshots: None };
             entries.iter().map(whole).collect::<Vec<_>>()
@@ -189,11 +197,16 @@ impl Catalogue {
         for entry in &now {
             pruned.bytes_after = pruned.bytes_after.saturating_sub(disk_bytes(&entry.dir)?);
         }
-        if self.store_dir().is_dir() {
-            let Victims { count, freed, .. } = self.by_size(&now, &later, retention, pruned.bytes_after)?;
-            pruned.bytes_after = pruned.bytes_after.saturating_sub(freed);
-            pruned.removed = now.into_iter().chain(later.into_iter().take(count)).collect();
+        // By number and age they go whether or not it is known what that frees.
+        let mut by_size = 0;
+        match self.by_size(&now, &later, retention, pruned.bytes_after) {
+            Ok(Victims { count, freed, .. }) => {
+                by_size = count;
+                pruned.bytes_after = pruned.bytes_after.saturating_sub(freed);
+            }
+            Err(error) => pruned.problems.push(error),
         }
+        pruned.removed = now.into_iter().chain(later.into_iter().take(by_size)).collect();
         pruned.over_budget = retention.max_bytes.is_some_and(|max| pruned.bytes_after > max);
         Ok(pruned)
     }

@@ -21,6 +21,7 @@ pub(super) struct Connection {
     networking: Networking,
     env: Vec<(OsString, OsString)>,
     cwd: PathBuf,
+    state_dir: PathBuf,
     /// On the host, where the command has no network of its own.
     listener: Option<TcpListener>,
 }
@@ -47,8 +48,8 @@ impl Connection {
             }
             Some(ProxyPlace::Own { .. }) | None => (None, blueprint),
         };
-        let connection =
-            Connection { networking, env: host.env.clone(), cwd: host.context.cwd.clone(), listener };
+        let (cwd, state_dir) = (host.context.cwd.clone(), host.context.state_dir.clone());
+        let connection = Connection { networking, env: host.env.clone(), cwd, state_dir, listener };
         Ok((Some(connection), blueprint))
     }
 
@@ -65,7 +66,8 @@ impl Connection {
         };
         let here = self.listener.is_some();
         let listen = self.listener.map_or(Listen::Inside { port: PROXY_PORT }, Listen::Here);
-        let start = Start { policy, env: &self.env, cwd: &self.cwd, folder: &folder.dir, listen };
+        let (folder, state_dir) = (&*folder.dir, Some(&*self.state_dir));
+        let start = Start { policy, env: &self.env, cwd: &self.cwd, folder, state_dir, listen };
         let network = Network::start(&self.networking, start, observer)?;
         if here {
             network.serve_here()?;

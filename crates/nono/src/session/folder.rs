@@ -14,6 +14,8 @@ use nono_policy::{ResolvedPolicy, SandboxState, Typed};
 use nono_sandbox::SessionPaths;
 use nono_sys::{fs, process};
 
+use crate::saved;
+
 /// How many this process made.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
@@ -40,11 +42,11 @@ impl SessionFolder {
     /// Make a new one below `base`, and sweep what ended sessions left there.
     pub fn create(base: &Path) -> io::Result<SessionFolder> {
         make_base(base)?;
-        sweep(base);
         let pid = std::process::id();
         let started = process::start_time(pid).unwrap_or(0);
         let id = new_id();
         let name = format!("{pid:x}.{started:x}.{:x}", process::pid_namespace());
+        sweep(base, &name);
         let mut attempt = 0u32;
         loop {
             let dir = match attempt {
@@ -157,12 +159,17 @@ fn shared(path: &Path, what: Shared) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, format!("somebody changed {}; remove it", path.display())))
 }
 
-/// Remove the folders of sessions whose process is gone. Best effort: a folder in the way of nothing can wait.
-fn sweep(base: &Path) {
+/// Remove the folders of sessions whose process is gone, and save what agents saved there. Best effort: a folder in the way
+/// of nothing can wait.
+fn sweep(base: &Path, own_name: &str) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
-    for entry in entries.flatten() {
-        if is_orphan(&entry.path()) {
-            let _ = fs::remove_tree(&entry.path());
+    let orphans = entries.flatten().map(|entry| entry.path()).filter(|dir| is_orphan(dir));
+    for (n, orphan) in orphans.enumerate() {
+        // Whoever can rename it has it alone; under a name of its own, so that it is an orphan again if this one ends.
+        let taken = base.join(format!("{own_name}.swept-{n}-{}", MADE.load(Ordering::Relaxed)));
+        if std::fs::rename(&orphan, &taken).is_ok() {
+            saved::carry_out(&taken);
+            let _ = fs::remove_tree(&taken);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! request and host -> [`plan`] -> [`Session`] (resolved, compiled, nothing started) -> [`run`] or [`replace`] ->
 //! [`SessionReport`]. Each stage consumes the one before; nobody reaches two stages back.
 
+mod agent_files;
 mod asking;
 mod auditing;
 mod browser;
@@ -17,6 +18,7 @@ mod guest;
 mod histories;
 mod host;
 mod learning;
+mod made;
 mod plan;
 mod running;
 mod stand_ins;
@@ -48,7 +50,9 @@ use crate::network::{NetworkError, NetworkReport, Networking};
 use crate::program::ProgramError;
 use crate::rollback::RollbackError;
 use crate::rollback::tracking::{self, Baseline, RollbackReport};
+pub use crate::saved::SavedReport;
 use crate::state_dir::StateDirError;
+use agent_files::AgentFiles;
 pub use asking::Asking;
 pub(crate) use asking::mediate;
 use auditing::Book;
@@ -64,9 +68,9 @@ pub use guest::{Captured, Guest};
 pub use host::{HostError, Surroundings};
 use learning::Watched;
 pub use learning::{Learned, Learning};
+pub use made::state_dirs;
 pub use plan::{find_program, plan};
 pub use running::{replace, run};
-use stand_ins::StandIns;
 pub use stand_ins::{HoldError, on_record as placeholders};
 pub use tracked::Rollback;
 pub(crate) use tracked::resolved;
@@ -180,6 +184,8 @@ pub enum SessionError {
     DestTaken { dest: PathBuf, owner: PathBuf },
     #[error(transparent)]
     Hold(#[from] HoldError),
+    #[error("the settings of an agent cannot be copied for the command: {}", errno::describe(.0))]
+    Saved(io::Error),
     #[error("interrupted by {} before the command started; nothing was left behind", nono_sys::wait::signal_name(*.signal))]
     Interrupted { signal: i32 },
     #[error("cancelled before the command started; nothing was left behind")]
@@ -222,7 +228,7 @@ pub struct Session {
     /// Who is asked before one is restored.
     approver: Arc<dyn ApprovalBackend>,
     /// What stands where an agent's files are absent.
-    stand_ins: Option<StandIns>,
+    agent_files: AgentFiles,
     guest: Option<Guest>,
 }
 
@@ -283,6 +289,8 @@ pub struct SessionReport {
     pub network: Option<NetworkReport>,
     /// Where checkpoints were taken.
     pub checkpoints: Option<CheckpointsReport>,
+    /// What agents saved in their settings.
+    pub saved: Vec<SavedReport>,
 }
 
 impl SessionReport {

@@ -12,6 +12,7 @@ use nono_supervisor::channel::SessionInfo;
 use nono_supervisor::stage::Stage;
 use nono_supervisor::{CommandSpec, Options, RunError};
 
+use super::agent_files::AgentFiles;
 use super::auditing::{Book, without_secrets};
 use super::checkpoints::{Planned, Sweeper};
 use super::connection::Connection;
@@ -19,7 +20,7 @@ use super::folder::SessionFolder;
 use super::learning::Watched;
 use super::{
     Asking, Checkpointing, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser,
-    channels, check, is_confined, resolve, stand_ins, tracked,
+    channels, check, is_confined, made, profile, resolve, stand_ins, tracked,
 };
 use crate::program::{self, ProgramError};
 use crate::rollback::scope;
@@ -75,6 +76,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     if let Some(learning) = learning {
         policy = learning.applied(policy);
     }
+    let made = made::make(&profile(&policy, host)?, &host.context);
     let rollback = rollback.placed(&host.context);
     let Tracked { policy: mut resolved, profile, wanted } = tracked_policy(&mut policy, &inside, &rollback)?;
     if wanted.is_some() && !supervised {
@@ -97,7 +99,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         None => planned(&checkpoints, strategy, host, &resolved)?,
         Some(_) => (None, None),
     };
-    let stand_ins = stand_ins::place(&mut resolved, &host.context.state_dir, strategy)?;
+    let (agent_files, told) = AgentFiles::place(&mut resolved, made, &folder, host, strategy)?;
     let stage = asks.stage(&asking, checkpoints.is_some() && !resolved.interactive)?;
     let secrets = network.files().into_iter().chain(auditing.file());
     let wish =
@@ -109,13 +111,12 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     }
     let typed = typed.map(|flags| as_typed(&flags, &shown, book.as_ref(), host)).transpose()?;
     folder.describe(&resolved, policy.name.as_deref(), typed).map_err(failed)?;
-    let mut env = child_environment(&resolved, host, &folder, strategy, own_tmp);
+    let mut env = child_environment(&resolved, host, &folder, strategy, own_tmp, told);
     tell_who_asks(&mut env, &asks);
     if let Some(binary) = host.context.binary.as_ref().filter(|_| asks.urls) {
         set(&mut env, browser::shim(&folder, binary).map_err(failed)?);
     }
-    let tracked = tracking.as_ref().map(|plan| plan.id.clone());
-    let info = info(&folder, policy.name.clone(), shown.clone(), &resolved, strategy, tracked);
+    let info = info(&folder, policy.name.clone(), shown.clone(), &resolved, strategy, tracking.as_ref());
     let prepared = prepare(blueprint, &folder)?;
     let sockets = supervised.then(|| channels::bind(&folder, &host.context.state_dir, info));
     let sockets = sockets.transpose().map_err(failed)?;
@@ -136,7 +137,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         sweeper,
         backend: asks.opens.then_some(asking.backend),
         watched,
-        stand_ins,
+        agent_files,
         guest,
         own: [host.session_base.clone(), host.context.state_dir.clone()]
             .into_iter()
@@ -180,7 +181,7 @@ fn info(
     command: Vec<String>,
     policy: &ResolvedPolicy,
     strategy: ExecStrategy,
-    rollback: Option<String>,
+    tracking: Option<&tracking::Plan>,
 ) -> SessionInfo {
     SessionInfo {
         id: folder.id.clone(),
@@ -191,7 +192,7 @@ fn info(
         workdir: policy.workdir.clone(),
         strategy: strategy.to_string(),
         grants: policy.grants.len(),
-        rollback,
+        rollback: tracking.map(|plan| plan.id.clone()),
     }
 }
 
@@ -360,13 +361,14 @@ fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, Sessi
     Ok(support)
 }
 
-/// The child's variables: what the rules let through, and the places of this session.
+/// The child's variables: what the rules let through, the places of this session, and what agents are `told`.
 fn child_environment(
     policy: &ResolvedPolicy,
     host: &Host,
     folder: &SessionFolder,
     strategy: ExecStrategy,
     own_tmp: bool,
+    told: Vec<(OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let mut env = environment::build(&policy.environment, PolicyData::embedded(), host.env.iter().cloned());
     let tmp = folder.tmp();
@@ -379,6 +381,9 @@ fn child_environment(
     env.push(("NONO_SESSION".into(), folder.id.clone().into()));
     if strategy == ExecStrategy::Supervised {
         env.push(("NONO_REQUEST_SOCK".into(), channels::request_socket(folder).into()));
+    }
+    for variable in told {
+        set(&mut env, variable);
     }
     env.sort();
     env

@@ -36,7 +36,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         connection,
         name,
         shown,
-        stand_ins,
+        agent_files,
         checkpoints,
         sweeper,
         approver,
@@ -89,7 +89,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     });
     // Nothing runs any more; the last snapshot is no reason to be listed, and is taken without what only stood there.
     drop(place);
-    drop(stand_ins);
+    let saved = agent_files.finish();
     // What the command's connections came to is in the log before it is closed.
     let network = network.map(|network| network.finish());
     write_end(trail.as_deref(), network.as_ref(), &outcome);
@@ -104,7 +104,6 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     let audit = trail.map(|trail| trail.report());
     let outcome = outcome?;
     let findings = diagnose(&outcome, &policy).with_network(network.as_ref());
-    let learned = watched.zip(outcome.recorded).map(|(watched, recorded)| watched.learned(recorded));
     Ok(SessionReport {
         mediation: outcome.mediation,
         session_id: folder.id.clone(),
@@ -117,10 +116,11 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         captured,
         findings,
         rollback,
-        learned,
+        learned: watched.zip(outcome.recorded).map(|(watched, recorded)| watched.learned(recorded)),
         audit,
         network,
         checkpoints,
+        saved,
     })
 }
 
@@ -168,9 +168,10 @@ pub(super) fn exit_code(ended: Ended) -> i32 {
 
 /// Become the command (Direct). Returns only if that failed; the caller must exit then.
 pub fn replace(session: Session) -> SessionError {
-    let Session { command, folder, prepared, .. } = session;
+    let Session { command, folder, prepared, agent_files, .. } = session;
     let dir = folder.dir.clone();
     folder.leave();
+    agent_files.leave();
     let error = nono_supervisor::replace(&prepared, &command);
     // May fail by now, half confined as this process is; the next run sweeps.
     let _ = nono_sys::fs::remove_tree(&dir);

@@ -181,11 +181,19 @@ fn nothing_goes_by_size_where_nothing_can_be_freed() {
     let world = World::new();
     sessions(&world, 3);
     let later = r#"{"format": 99}"#;
-    fs::write(world.catalogue.sessions_dir().join(id(1)).join("record.json"), later).unwrap();
+    let record = |id: String| world.catalogue.sessions_dir().join(id).join("record.json");
+    fs::write(record(id(1)), later).unwrap();
     let pruned = world.catalogue.prune(&bytes(1), false).unwrap();
     assert!(matches!(pruned.problems[..], [RollbackError::Snapshot(_)]), "{pruned:?}");
     assert!(pruned.removed.is_empty() && pruned.over_budget, "{pruned:?}");
     assert_eq!(left(&world).len(), 3);
+    // Nor can it be foreseen what is freed while one stays that nobody can read; what goes by number can.
+    let good = fs::read(record(id(3))).unwrap();
+    fs::write(record(id(3)), later).unwrap();
+    let planned = world.catalogue.prune(&at_most(2), true).unwrap();
+    fs::write(record(id(3)), good).unwrap();
+    assert!(matches!(planned.problems[..], [RollbackError::Snapshot(_)]), "{planned:?}");
+    assert_eq!(removed(&planned), [id(1)]);
     // By number they go all the same, and with them the damaged one.
     assert_eq!(removed(&prune(&world, at_most(2))), [id(1)]);
     assert_eq!(removed(&prune(&world, bytes(1))), [id(2), id(3)]);

@@ -42,8 +42,9 @@ fn as_document(group: &Group, host: &HostContext) -> DocumentGroup {
     if group.kind == GroupKind::Protected {
         return protected(&group.description, denied(group, host));
     }
-    let list = |texts: &[String]| texts.iter().filter_map(|text| allowed(text, host)).collect();
-    let allow = Allow { read: list(&group.read), write: list(&group.write), readwrite: list(&group.allow) };
+    let list = |texts: &[String]| texts.iter().filter_map(|text| allowed(text, host)).collect::<Vec<_>>();
+    let readwrite = [list(&group.allow), list(&group.create)].concat();
+    let allow = Allow { read: list(&group.read), write: list(&group.write), readwrite };
     DocumentGroup { description: group.description.clone(), allow: Some(allow), ..DocumentGroup::default() }
 }
 

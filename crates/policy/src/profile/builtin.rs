@@ -1,13 +1,15 @@
 //! The profiles that come with nono, as the text of their files.
 
 /// Name and text of each, in the order they are listed.
-pub(super) const BUILT_IN: [(&str, &str); 10] = [
+pub(super) const BUILT_IN: [(&str, &str); 12] = [
     ("default", include_str!("../../data/profiles/default.json")),
     ("claude-code", include_str!("../../data/profiles/claude-code.json")),
     ("codex", include_str!("../../data/profiles/codex.json")),
     ("gemini", include_str!("../../data/profiles/gemini.json")),
     ("opencode", include_str!("../../data/profiles/opencode.json")),
+    ("qwen", include_str!("../../data/profiles/qwen.json")),
     ("hermes", include_str!("../../data/profiles/hermes.json")),
+    ("aider", include_str!("../../data/profiles/aider.json")),
     ("python-dev", include_str!("../../data/profiles/python-dev.json")),
     ("node-dev", include_str!("../../data/profiles/node-dev.json")),
     ("rust-dev", include_str!("../../data/profiles/rust-dev.json")),

@@ -27,7 +27,7 @@ fn name(name: &str) -> ProfileRef {
 fn every_built_in_profile_loads_and_builds_on_default() {
     let store = ProfileStore::new(None);
     let list = store.list();
-    assert_eq!(list.len(), 10);
+    assert_eq!(list.len(), 12);
     for info in list {
         assert_eq!(info.error, None);
         assert!(info.description.is_some());
@@ -35,6 +35,9 @@ fn every_built_in_profile_loads_and_builds_on_default() {
         let profile = parse(text, Path::new(&info.name)).unwrap();
         assert_eq!(profile.name.as_ref(), Some(&info.name));
         let merged = store.resolve(&name(&info.name), &[]).unwrap();
+        for host in &merged.network.allow_domain {
+            assert!(host.parse::<crate::hosts::HostRule>().is_ok(), "{}: {host}", info.name);
+        }
         assert_eq!(merged.chain.first().map(String::as_str), Some("default"));
         assert_eq!(merged.name(), info.name);
         let access = if info.name == "default" { WorkdirAccess::None } else { WorkdirAccess::ReadWrite };
@@ -171,7 +174,7 @@ fn names_are_checked_and_built_in_ones_reserved() {
     let open = store.validate(&dir.path().join("open.json")).unwrap_err();
     assert!(matches!(open, ProfileError::ProtectedGroupExcluded { .. }));
     let listed = store.list();
-    assert_eq!(listed.len(), 14);
+    assert_eq!(listed.len(), 16);
     assert!(listed.iter().any(|info| info.name == "codex" && info.error.is_some()));
 }
 

@@ -184,6 +184,7 @@ impl Collector<'_, '_> {
             (&group.read, AccessMode::Read),
             (&group.write, AccessMode::Write),
             (&group.allow, AccessMode::ReadWrite),
+            (&group.create, AccessMode::ReadWrite),
         ];
         for (list, access) in lists {
             for text in list {

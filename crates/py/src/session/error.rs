@@ -55,7 +55,7 @@ pub(super) fn session(error: &Refused) -> PyErr {
         | Refused::AskNeedsSupervisor { .. }
         | Refused::FilterNeedsSupervisor { .. } => failed("needs_supervisor"),
         Refused::AskNeedsTerminal => failed("needs_terminal"),
-        Refused::Hold(_) => failed("agent_files"),
+        Refused::Hold(_) | Refused::Saved(_) => failed("agent_files"),
         Refused::Interrupted { .. } | Refused::Cancelled => raise("cancelled").as_a::<Cancelled>(),
     }
 }

@@ -72,8 +72,7 @@ fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
             now.is_dir != then.is_dir || emptied || differs
         }
         Slot::Entry(now) => match (&now.kind, then.stamp) {
-            // It is in no state that was taken, and now it is: whatever kept it out has changed, unless by its time it is
-            // what it was.
+            // What kept it out has changed. By its time it may be what it was; of output nothing tells that.
             (Kind::Dir { .. }, stamp) if then.is_dir => stamp.is_none_or(|then| then.mtime != now.meta.mtime),
             (Kind::Dir { .. }, _) => true,
             (Kind::File { size, .. }, Some(then)) => (*size, now.meta.mtime) != (then.size, then.mtime),

@@ -37,6 +37,7 @@ const PACKAGE: &[&str] = &["package.json"];
 const GRADLE: &[&str] =
     &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradlew"];
 const PYTHON: &[&str] = &["pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py"];
+
 static DIRECTORIES: &[Artifact] = &[
     dir(
         "node_modules",

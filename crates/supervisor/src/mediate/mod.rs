@@ -8,8 +8,8 @@
 //! **Every error path denies.** This was checked line by line, and has to be again with every change:
 //! - The only ways to answer a call are `respond_continue`, `respond_errno`, `respond_value` and `respond_fd`.
 //! - `respond_continue` gives nothing: the kernel applies the Landlock rules, the mounts and the filter of the start. It
-//!   is used for opens, `chdir` and the calls that are trapped only to be recorded (see `record`); for the other families
-//!   nothing behind it would hold (see `others`).
+//!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `record`); for the other
+//!   families nothing behind it would hold (see `others`).
 //! - `respond_fd` is called in one place (`clerk::hand_over`), after `judge`, with an object opened from its own pin.
 //! - A thread that panics aborts the process (`panic = "abort"`), or in a library that unwinds, drops its end of the
 //!   `alive` socket, and the run loop kills the command. A call that is never answered never returns.

@@ -1,4 +1,4 @@
-//! Mediated calls that open nothing. Never left to the kernel: nothing there would hold them.
+//! Mediated calls that open nothing. But for renames they are never left to the kernel: nothing there would hold them.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ impl Shared {
         let waits = || self.listener.is_valid(call.id);
         match behalf::handle(&self.scene, Call { notification: call, waits: &waits }) {
             Handled::Now(response) => self.respond(call.id, response),
+            Handled::Continue => self.listener.respond_continue(call.id),
             Handled::Refused(attempt, because) => {
                 let program = process::program(call.tid);
                 self.note_refusal(attempt, &because, &program, || process::pid(call.tid));

@@ -12,7 +12,7 @@ use std::os::fd::RawFd;
 use super::control::{
     CONTINUED, END_ALL, ENDED, FOREGROUND, KILL_ALL, PAUSE_ALL, STOPPED, receive_order, send_words,
 };
-use super::{Plan, WatchedMask, setup};
+use super::{Cover, Plan, WatchedMask, setup};
 use crate::raw::{Errno, check_int, last_errno, sys};
 
 /// Where init keeps what it needs: see `start::close_all_but`.
@@ -301,18 +301,30 @@ fn remask(masks: &[WatchedMask]) {
     for mask in masks {
         // The folder itself may be a new one of the old name.
         let _ = watch(WATCH, mask);
-        if mask.held {
-            if setup::is_held(&mask.target) == Ok(false) {
-                let _ = setup::hold(&mask.target);
-            }
-            continue;
-        }
-        let Some((target, is_dir)) = identity(&mask.target) else { continue };
-        let source = if is_dir { &mask.dir } else { &mask.file };
-        if identity(source).is_some_and(|(source, _)| source != target) {
-            // Nothing can be reported from here; the next event tries again.
-            let _ = setup::mask(source, &mask.target);
-        }
+        // Nothing can be reported from here; the next event tries again.
+        let _ = match &mask.cover {
+            Cover::Itself => match setup::is_held(&mask.target) {
+                Ok(false) => setup::hold(&mask.target),
+                known => known.map(drop),
+            },
+            Cover::Nothing { dir, file } => match identity(&mask.target) {
+                Some((_, is_dir)) => recover(if is_dir { dir } else { file }, &mask.target, setup::mask),
+                None => Ok(()),
+            },
+            Cover::Copy(copy) => recover(copy, &mask.target, setup::copy),
+        };
+    }
+}
+
+/// Cover `target` by `source` again, unless it is.
+fn recover(
+    source: &CStr,
+    target: &CStr,
+    cover: impl Fn(&CStr, &CStr) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    match (identity(source), identity(target)) {
+        (Some((source_id, _)), Some((target_id, _))) if source_id != target_id => cover(source, target),
+        _ => Ok(()),
     }
 }
 

@@ -45,6 +45,8 @@ pub enum SetupOp {
     Pin { path: CString },
     /// Put a read-only copy of this place over itself; of a link, too.
     Hold { path: CString },
+    /// Put `source` over `target`, writable.
+    Copy { source: CString, target: CString },
     /// A new file system.
     Mount { kind: CString, target: CString, flags: libc::c_ulong, data: CString },
     /// Bring up `lo` in a new network namespace.
@@ -56,13 +58,20 @@ pub enum SetupOp {
 /// A mask that somebody outside could take away by replacing the name, so that init has to watch it.
 #[derive(Debug)]
 pub struct WatchedMask {
-    /// What covers it while it is a folder, and while it is anything else.
-    pub dir: CString,
-    pub file: CString,
     pub target: CString,
     pub parent: CString,
-    /// Nothing covers it but itself, read-only.
-    pub held: bool,
+    pub cover: Cover,
+}
+
+/// What covers a watched name.
+#[derive(Debug)]
+pub enum Cover {
+    /// The one while it is a folder, the other while it is anything else.
+    Nothing { dir: CString, file: CString },
+    /// Itself, read-only.
+    Itself,
+    /// This file, writable.
+    Copy(CString),
 }
 
 /// The child's terminal.

@@ -41,7 +41,7 @@ fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Ste
             Ok(())
         }
         SetupOp::ReadOnly { path } => {
-            set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE).map_err(|e| (Step::ReadOnly, e))
+            set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE, READ_ONLY).map_err(|e| (Step::ReadOnly, e))
         }
         SetupOp::PlaceTree { slot, target } => place(slots[*slot], target).map_err(|e| (Step::PlaceTree, e)),
         SetupOp::Mask { source, target, if_there } => match mask(source, target) {
@@ -49,6 +49,7 @@ fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Ste
             result => result.map_err(|e| (Step::Mask, e)),
         },
         SetupOp::Hold { path } => hold(path).map_err(|e| (Step::Mask, e)),
+        SetupOp::Copy { source, target } => copy(source, target).map_err(|e| (Step::Mask, e)),
         SetupOp::Pin { path } => {
             let tree = clone_tree(path).map_err(|e| (Step::Mask, e))?;
             place(tree, path).map_err(|e| (Step::Mask, e))
@@ -108,13 +109,13 @@ fn clone_at(place: RawFd) -> Result<RawFd, Errno> {
     }
 }
 
-fn set_attributes(fd: RawFd, path: &CStr, flags: i32) -> Result<(), Errno> {
-    let attr = MountAttr {
-        attr_set: MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID,
-        attr_clr: 0,
-        propagation: 0,
-        userns_fd: 0,
-    };
+/// Attributes of mounts: those they get, and those they lose.
+type Attributes = (u64, u64);
+const READ_ONLY: Attributes = (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0);
+const WRITABLE: Attributes = (MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY);
+
+fn set_attributes(fd: RawFd, path: &CStr, flags: i32, (set, clear): Attributes) -> Result<(), Errno> {
+    let attr = MountAttr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
     // SAFETY: path is NUL-terminated and attr lives across the call.
     unsafe {
         sys!(libc::SYS_mount_setattr, fd, path.as_ptr(), flags, &raw const attr, size_of::<MountAttr>())
@@ -142,14 +143,19 @@ fn place_at(tree: RawFd, target: RawFd) -> Result<(), Errno> {
 
 /// Put a read-only copy of `source` over `target`.
 pub(super) fn mask(source: &CStr, target: &CStr) -> Result<(), Errno> {
-    cover(clone_tree(source)?, || open_exact(target))
+    cover(clone_tree(source)?, READ_ONLY, || open_exact(target))
+}
+
+/// Put `source` over `target`; it may be written there, wherever it lies itself.
+pub(super) fn copy(source: &CStr, target: &CStr) -> Result<(), Errno> {
+    cover(clone_tree(source)?, WRITABLE, || open_exact(target))
 }
 
 /// Put a read-only copy of what stands at `path` over it, a link itself included: it can be used, and neither changed
 /// nor replaced.
 pub(super) fn hold(path: &CStr) -> Result<(), Errno> {
     let tree = clone_at(open_exact_or_link(path)?)?;
-    cover(tree, || open_exact_or_link(path))
+    cover(tree, READ_ONLY, || open_exact_or_link(path))
 }
 
 /// Whether what stands at `path` is held.
@@ -165,8 +171,12 @@ pub(super) fn is_held(path: &CStr) -> Result<bool, Errno> {
     }
 }
 
-fn cover(tree: RawFd, target: impl Fn() -> Result<RawFd, Errno>) -> Result<(), Errno> {
-    let placed = set_attributes(tree, c"", libc::AT_EMPTY_PATH | AT_RECURSIVE)
+fn cover(
+    tree: RawFd,
+    attributes: Attributes,
+    target: impl Fn() -> Result<RawFd, Errno>,
+) -> Result<(), Errno> {
+    let placed = set_attributes(tree, c"", libc::AT_EMPTY_PATH | AT_RECURSIVE, attributes)
         .and_then(|()| target())
         .and_then(|target| place_at(tree, target));
     if placed.is_err() {

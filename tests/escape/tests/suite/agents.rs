@@ -1,18 +1,24 @@
 //! What agents are told by stays as it is, also where an agent's whole folder is granted: whoever could write there
-//! would have a program started outside, later.
+//! would have a program started outside, later. Of settings a copy may be written under `run`; what counts is the file.
 
 use crate::harness::child::Verdict;
 use crate::harness::world::World;
 use crate::harness::{Attack, Mode, attack, attacks, controls_only};
 
 const CLAUDE: &str = "plant {home}/.claude/settings.json x , plant {home}/.claude/hooks/run x , \
-                      plant {home}/.claude/commands/a/b.md x , plant {home}/.claude/other x , plant {prj}/mine x";
-const WATCHED: &[&str] =
-    &["{home}/.claude/settings.json", "{home}/.claude/hooks", "{home}/.claude/commands", "{home}/dots"];
+                      plant {home}/.claude/commands/a/b.md x , plant {home}/.claude/CLAUDE.md x , \
+                      plant {home}/.claude/other x , plant {prj}/mine x";
+const WATCHED: &[&str] = &[
+    "{home}/.claude/settings.json",
+    "{home}/.claude/CLAUDE.md",
+    "{home}/.claude/hooks",
+    "{home}/.claude/commands",
+    "{home}/dots",
+];
 
 /// The agent's folder is granted whole.
 fn claude(steps: &'static str) -> Attack {
-    attack(steps).before(CLAUDE).flags("--allow {home}/.claude").watch(WATCHED).changes()
+    attack(steps).before(CLAUDE).flags("--allow {home}/.claude").watch(WATCHED).changes().has_copy()
 }
 /// A folder far above it is.
 fn users(steps: &'static str) -> Attack {
@@ -35,6 +41,7 @@ fn absent(steps: &'static str) -> Attack {
         ])
         .modes(&[Mode::Run])
         .changes()
+        .has_copy()
 }
 /// The settings are a link into a folder that is granted, too.
 fn linked(steps: &'static str) -> Attack {
@@ -43,6 +50,7 @@ fn linked(steps: &'static str) -> Attack {
         .flags("--allow {home}/.claude --allow {home}/dots")
         .watch(&["{home}/.claude/settings.json", "{home}/dots"])
         .changes()
+        .has_copy()
 }
 /// The home is to be seen in the project, too.
 fn mounted(steps: &'static str) -> Attack {
@@ -110,7 +118,7 @@ attacks! {
         absent("mkdir {home}/.claude/commands"),
         absent("mkdir {home}/.claude/x , rename {home}/.claude/x {home}/.claude/commands"),
         absent("mkdir {home}/.claude/commands , create {home}/.claude/commands/new"),
-        attack("overwrite {home}/.claude/settings.json").before("plant {home}/.claude/other x")
+        attack("overwrite {home}/.claude/CLAUDE.md").before("plant {home}/.claude/other x")
             .flags("--allow {home}/.claude").watch(&[]),
         attack("mkdir {home}/.claude/commands , create {home}/.claude/commands/new")
             .before("plant {home}/.claude/other x").flags("--allow {home}/.claude").watch(&[]);
@@ -140,9 +148,9 @@ attacks! {
             .flags("--bypass-protection {home}/.claude/settings.json --allow {home}/.claude");
     agent_settings_elsewhere:
         attack("write {prj}/cfg/settings.json").before("plant {prj}/cfg/settings.json x")
-            .env(&[("CLAUDE_CONFIG_DIR", "{prj}/cfg")]).watch(&["{prj}/cfg/settings.json"]).changes(),
+            .env(&[("CLAUDE_CONFIG_DIR", "{prj}/cfg")]).watch(&["{prj}/cfg/settings.json"]).changes().has_copy(),
         attack("write {home}/.codex/config.toml").before("plant {home}/.codex/config.toml x")
-            .flags("--allow {home}/.codex").watch(&["{home}/.codex/config.toml"]).changes(),
+            .flags("--allow {home}/.codex").watch(&["{home}/.codex/config.toml"]).changes().has_copy(),
         attack("create {home}/.gemini/commands/new").before("plant {home}/.gemini/commands/x x")
             .flags("--allow {home}/.gemini").watch(&["{home}/.gemini/commands"]).changes(),
         attack("create {home}/.config/opencode/plugin/new").before("plant {home}/.config/opencode/plugin/x x")
@@ -187,11 +195,11 @@ fn the_rest_of_an_agents_folder_stays_writable() {
 fn agent_settings_replaced_from_outside() {
     let replaced = |mode| {
         let (world, spy) =
-            (World::new("/var/tmp", false), claude("write-until-closed {home}/.claude/settings.json"));
+            (World::new("/var/tmp", false), claude("write-until-closed {home}/.claude/CLAUDE.md"));
         spy.prepare(&world);
         let mut child = spy.running(&world, mode);
         child.hear(&["WAITING"]);
-        std::fs::rename(world.path("outside/target"), world.path("users/home/.claude/settings.json"))
+        std::fs::rename(world.path("outside/target"), world.path("users/home/.claude/CLAUDE.md"))
             .expect("replace");
         child.say("");
         child.finish()
@@ -212,7 +220,7 @@ fn nothing_is_left_that_only_stood_there() {
         return;
     }
     let world = World::new("/var/tmp", false);
-    let first = absent("write-until-closed {home}/.claude/settings.json");
+    let first = absent("write-until-closed {home}/.claude/CLAUDE.md");
     first.prepare(&world);
     let folder = world.path("users/home/.claude");
     let names = || {
@@ -226,7 +234,7 @@ fn nothing_is_left_that_only_stood_there() {
     waiting.hear(&["WAITING"]);
     let during = names();
     assert!(during.len() > 5, "{during:?}");
-    let second = absent("overwrite {home}/.claude/settings.json").running(&world, Some(Mode::Run)).finish();
+    let second = absent("overwrite {home}/.claude/CLAUDE.md").running(&world, Some(Mode::Run)).finish();
     assert!(second.verdict() == Verdict::Blocked, "{second}");
     assert_eq!(names(), during, "a session that ended took what another one needs");
     waiting.say("");

@@ -104,7 +104,8 @@ pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, le
     lines
 }
 
-/// A line for each change; a repository that comes or goes is one, and so is what changed in the history of one.
+/// A line for each change; a repository that comes or goes is one, and so is what changed in the history of one. What git
+/// executes, or is told to, by a repository that comes stands for itself: none of it may be overlooked.
 pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let comes_or_goes = |change: Change| {
         let git = repository_of(&change.path).filter(|git| change.path == git.join("HEAD"))?;
@@ -112,8 +113,9 @@ pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, le
     };
     let whole: BTreeSet<PathBuf> = changes.iter().filter_map(comes_or_goes).collect();
     let repository = |change: &Change| {
-        let beside = || change.path.ancestors().find(|above| whole.contains(*above)).map(Path::to_owned);
-        repository_of(&change.path).or_else(beside)
+        let harmless = change.change_type == ChangeType::Deleted || is_sample(&change.path);
+        let around = || change.path.ancestors().find(|above| whole.contains(*above)).map(Path::to_owned);
+        repository_of(&change.path).or_else(|| harmless.then(around).flatten())
     };
     let mut repositories: BTreeMap<PathBuf, Vec<ChangeType>> = BTreeMap::new();
     for change in changes.iter() {
@@ -162,6 +164,11 @@ fn sentence(counts: &ChangeCounts, words: &[&str; 4]) -> String {
 
 fn change_line(change: &Change, below: &Below<'_>) -> String {
     format!("{} {}", mark(change.change_type), below.show(&change.path))
+}
+
+/// Whether git reads a file of a repository only by the name it gets when somebody wants it, or never.
+fn is_sample(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "sample") || path.ends_with("description")
 }
 
 fn repository_line(git: &Path, kinds: &[ChangeType], of: &str, below: &Below<'_>) -> String {

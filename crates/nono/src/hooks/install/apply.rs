@@ -1,15 +1,16 @@
 //! Carrying a plan out: a backup of each file first, then the file as a whole, in the place a link points to and with the
 //! mode and owner it had. What comes to an end half-way leaves whole files, and the same command again does the rest.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nono_sys::fs::Lock;
 
 use super::record::Record;
 use super::{Change, InstallError, Plan, Purpose, read};
+use crate::replace::{ReplaceError, replace};
 
 /// What was done.
 #[derive(Clone, Debug, Default)]
@@ -150,61 +151,11 @@ fn back_up(path: &Path, stamp: &str) -> Result<PathBuf, InstallError> {
     Err(InstallError::Io { path: path.to_owned(), source: ErrorKind::AlreadyExists.into() })
 }
 
-/// Old or new, never half; where a link points to, and the link stays.
+/// nono's own file is nobody else's business; the agent's get what the umask says.
 fn write(path: &Path, bytes: &[u8], purpose: Purpose) -> Result<(), InstallError> {
-    let target = match fs::canonicalize(path) {
-        Ok(target) => target,
-        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
-        Err(source) => return Err(InstallError::Io { path: path.to_owned(), source }),
-    };
-    let old = match fs::metadata(&target) {
-        Ok(old) => Some(old),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(source) => return Err(InstallError::Io { path: target, source }),
-    };
-    let mut name = target.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".nono-{}", std::process::id()));
-    let temp = target.with_file_name(name);
-    let written = fill(&temp, bytes, old.as_ref(), purpose)
-        .map_err(|error| {
-            if error.kind() == ErrorKind::PermissionDenied && old.is_some() && temp.exists() {
-                InstallError::Foreign { path: target.clone() }
-            } else {
-                InstallError::Io { path: temp.clone(), source: error }
-            }
-        })
-        .and_then(|()| fs::rename(&temp, &target).map_err(InstallError::io(&target)));
-    if written.is_err() {
-        // Best effort: the error that matters is the one returned.
-        let _ = fs::remove_file(&temp);
-    }
-    written
-}
-
-fn fill(temp: &Path, bytes: &[u8], old: Option<&fs::Metadata>, purpose: Purpose) -> io::Result<()> {
-    // nono's own file is nobody else's business; the agent's get what the umask says.
     let mode = if purpose == Purpose::Config { 0o600 } else { 0o666 };
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(temp)?;
-    if let Some(old) = old {
-        let mode = keep_owner(&file, old)?;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-    }
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Give the file the owner of the old one; the mode that it may then have.
-fn keep_owner(file: &File, old: &fs::Metadata) -> io::Result<u32> {
-    let new = file.metadata()?;
-    let mode = old.mode() & 0o7777;
-    if (new.uid(), new.gid()) == (old.uid(), old.gid()) {
-        return Ok(mode);
-    }
-    match fchown(file, Some(old.uid()), Some(old.gid())) {
-        // A group that this user is not in: its rights would go to the user's own group, so nobody gets them.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && new.uid() == old.uid() => {
-            Ok(mode & !0o070)
-        }
-        result => result.map(|()| mode),
-    }
+    replace(path, bytes, mode).map_err(|error| match error {
+        ReplaceError::Foreign { path } => InstallError::Foreign { path },
+        ReplaceError::Io { path, source } => InstallError::Io { path, source },
+    })
 }

@@ -173,7 +173,8 @@ fn told(sides: &[Side<'_>; 2], changes: &[Change]) -> Vec<String> {
         };
         lines.push(match (objects(ChangeType::Created), objects(ChangeType::Deleted)) {
             // Packed, they would be in new files.
-            (0, gone @ 1..) => format!("{gone} files of objects GONE"),
+            (0, 1) => "1 object file removed, none added".to_owned(),
+            (0, gone @ 2..) => format!("{gone} object files removed, none added"),
             (_, 0) if index => "index and objects".to_owned(),
             (0, 0) => "other files of the repository".to_owned(),
             _ => "objects stored in another way".to_owned(),

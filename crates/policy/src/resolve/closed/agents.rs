@@ -130,6 +130,7 @@ mod tests {
             files: [("settings.json".to_owned(), "{}\n".to_owned())].into(),
             directories: vec!["hooks".into()],
             project: vec![".scribe/settings.json".into()],
+            ..Agent::default()
         };
         PolicyData { agents: vec![agent], ..data() }
     }

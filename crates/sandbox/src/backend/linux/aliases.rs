@@ -31,7 +31,10 @@ pub(super) fn aliases(steps: &[MountStep]) -> Vec<MountStep> {
         .collect();
     let held: Vec<_> = steps
         .iter()
-        .filter_map(|step| if let MountStep::Hold { path } = step { Some(path) } else { None })
+        .filter_map(|step| match step {
+            MountStep::Hold { path } | MountStep::Copy { target: path, .. } => Some(path),
+            _ => None,
+        })
         .collect();
     if masks.is_empty() && held.is_empty() {
         return Vec::new();

@@ -1,5 +1,8 @@
 //! Confining the calling process itself, without namespaces and for ever.
 
+use std::io;
+use std::time::{Duration, Instant};
+
 use nono_policy::resolved::ResolvedPolicy;
 use nono_sys::{errno, launch, process, seccomp};
 
@@ -11,13 +14,27 @@ use crate::strategy::ExecStrategy;
 
 /// The ABI from which on Landlock can confine all threads of a process at once.
 const THREAD_SYNC_ABI: u32 = 8;
+/// The longest that a thread is given to leave.
+const LEAVING: Duration = Duration::from_millis(100);
+
+/// Count the threads. One that was joined may need a moment to leave: an interpreter's says so before it is gone.
+fn settled_threads() -> io::Result<usize> {
+    let until = Instant::now() + LEAVING;
+    loop {
+        match process::thread_count()? {
+            more @ 2.. if Instant::now() >= until => return Ok(more),
+            2.. => std::thread::sleep(Duration::from_millis(1)),
+            alone => return Ok(alone),
+        }
+    }
+}
 
 /// Enforce `policy` on this process. Irreversible; may be called again to restrict further.
 pub fn apply(policy: &ResolvedPolicy) -> Result<(), Refusal> {
     let support = support_in_place();
     let abi = support.landlock.clone().map_err(|reason| Refusal::NoLandlock { reason })?;
     let failed = |step| move |e: std::io::Error| Refusal::Kernel { step, error: errno::describe(&e) };
-    let threads = process::thread_count().map_err(failed("count the threads"))?;
+    let threads = settled_threads().map_err(failed("count the threads"))?;
     let all_threads = threads > 1;
     if all_threads && abi < THREAD_SYNC_ABI {
         return Err(Refusal::Threads { threads });

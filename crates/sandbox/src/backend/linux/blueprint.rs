@@ -38,6 +38,13 @@ impl SessionPaths {
         self.dir.join("tmp")
     }
 
+    /// The copies that stand in the place of closed paths: (path, copy).
+    pub fn copies<'a>(&self, policy: &'a ResolvedPolicy) -> impl Iterator<Item = (&'a Path, PathBuf)> {
+        let dir = self.dir.join("saved");
+        let copied = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Copy);
+        copied.enumerate().map(move |(n, closed)| (closed.resolved.as_path(), dir.join(n.to_string())))
+    }
+
     /// For a sandbox without mounts, which needs none of them.
     pub fn none() -> SessionPaths {
         let nowhere = PathBuf::new;
@@ -108,6 +115,8 @@ pub enum MountStep {
     Pin { path: PathBuf },
     /// Keep what stands at a path, a link itself included, from being changed, replaced or removed.
     Hold { path: PathBuf },
+    /// Put a file that may be written over another.
+    Copy { source: PathBuf, target: PathBuf },
     /// Hide a path. `must`: a failure ends the launch; otherwise a path that cannot be reached is passed over.
     Mask { source: PathBuf, target: PathBuf, must: bool },
 }
@@ -116,8 +125,18 @@ pub enum MountStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedName {
     pub path: PathBuf,
-    /// Held read-only, not hidden.
-    pub held: bool,
+    pub cover: Cover,
+}
+
+/// What covers a watched name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// Something empty.
+    Nothing,
+    /// Itself, read-only.
+    Itself,
+    /// This file.
+    Copy(PathBuf),
 }
 
 /// Everything the child will do to itself.
@@ -402,6 +421,7 @@ impl Blueprint {
             connects: true,
             listens: ports,
             metadata: !self.layers.mount,
+            renames: self.mounts.iter().any(|step| matches!(step, MountStep::Copy { .. })),
             changes: wish.record,
         };
         let refused = |what| Refusal::CannotMediate { what, reason: support.no_notify() };

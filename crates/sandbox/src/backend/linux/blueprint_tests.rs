@@ -75,7 +75,7 @@ fn what_is_closed_later_cannot_be_uncovered() {
         |step| matches!(step, MountStep::Mask { target, must: true, .. } if *target == tree.path("project/secret")),
     );
     assert!(keep < read_only && read_only < back && back < mask);
-    assert_eq!(blueprint.watched, [WatchedName { path: tree.path("project/secret"), held: false }]);
+    assert_eq!(blueprint.watched, [WatchedName { path: tree.path("project/secret"), cover: Cover::Nothing }]);
 }
 
 #[test]

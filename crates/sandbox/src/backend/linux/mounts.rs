@@ -9,7 +9,7 @@ use nono_policy::is_within;
 use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, PathKind, ResolvedPolicy};
 
 use super::aliases::aliases;
-use super::blueprint::{Blueprint, Layers, MountStep, SessionPaths, WatchedName};
+use super::blueprint::{Blueprint, Cover, Layers, MountStep, SessionPaths, WatchedName};
 use super::sockets::bound_sockets;
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
@@ -46,9 +46,11 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     steps.extend(close_sessions(&writable, session));
     steps.extend(pins(policy, &writable));
     steps.extend(policy.closed.iter().filter_map(|closed| mask(closed, session)));
+    let copy = |(target, source): (&Path, PathBuf)| MountStep::Copy { source, target: target.to_owned() };
+    steps.extend(session.copies(policy).map(copy));
     steps.extend(socket_masks(policy, session));
     steps.extend(aliases(&steps));
-    blueprint.watched = watched(policy, blueprint.strategy);
+    blueprint.watched = watched(policy, blueprint.strategy, session);
     blueprint.mounts = steps;
 }
 
@@ -168,7 +170,7 @@ fn run_entries(exposed: &[PathBuf], writable: &[PathBuf]) -> Vec<(PathBuf, bool)
 
 /// A closed path that exists is hidden, also where no rule reaches it: a rule cannot keep its metadata closed.
 fn mask(closed: &ClosedPath, session: &SessionPaths) -> Option<MountStep> {
-    if closed.has_openings {
+    if closed.has_openings || closed.how == ClosedHow::Copy {
         return None;
     }
     if is_held(closed) {
@@ -192,7 +194,7 @@ fn is_held(closed: &ClosedPath) -> bool {
 /// The folders between a writable grant and a masked path: if one could be renamed, something else could be put in the
 /// place of what is closed (another binary in the place of ours, a folder where no mask is).
 fn pins(policy: &ResolvedPolicy, writable: &[PathBuf]) -> Vec<MountStep> {
-    let own = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask);
+    let own = policy.closed.iter().filter(|closed| closed.how != ClosedHow::NotGranted);
     let mut folders: Vec<&Path> = own
         .flat_map(|closed| closed.resolved.ancestors().skip(1))
         .filter(|dir| writable.iter().any(|grant| is_within(dir, grant) && *dir != grant))
@@ -214,13 +216,16 @@ fn socket_masks(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<MountSte
 }
 
 /// Names whose mask somebody outside could take away; only a supervised run has an init that watches.
-fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy) -> Vec<WatchedName> {
+fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy, session: &SessionPaths) -> Vec<WatchedName> {
     if strategy == ExecStrategy::Direct {
         return Vec::new();
     }
     let masked = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Mask);
-    masked
-        .filter(|closed| !closed.keep_read || is_held(closed))
-        .map(|closed| WatchedName { path: closed.resolved.clone(), held: is_held(closed) })
-        .collect()
+    let masked = masked.filter(|closed| !closed.keep_read || is_held(closed)).map(|closed| {
+        let cover = if is_held(closed) { Cover::Itself } else { Cover::Nothing };
+        WatchedName { path: closed.resolved.clone(), cover }
+    });
+    let copied = session.copies(policy);
+    let copied = copied.map(|(path, copy)| WatchedName { path: path.to_owned(), cover: Cover::Copy(copy) });
+    masked.chain(copied).collect()
 }

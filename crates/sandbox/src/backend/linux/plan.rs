@@ -12,7 +12,9 @@ use nono_sys::notify::{Abilities, Listener};
 use nono_sys::{errno, fs, process};
 use thiserror::Error;
 
-use super::blueprint::{self, Blueprint, KernelRule, MountStep, ProxyPlace, SessionPaths, WatchedName};
+use super::blueprint::{
+    self, Blueprint, Cover, KernelRule, MountStep, ProxyPlace, SessionPaths, WatchedName,
+};
 use super::filter;
 use crate::refusal::Refusal;
 
@@ -108,13 +110,19 @@ impl Prepared {
     }
 
     fn watched(&self) -> Result<Vec<WatchedMask>, PlanError> {
-        let mask = |WatchedName { path, held }: &WatchedName| {
+        let mask = |WatchedName { path, cover }: &WatchedName| {
+            let cover = match cover {
+                Cover::Nothing => launch::Cover::Nothing {
+                    dir: c_path(&self.session.mask_dir, "a mask")?,
+                    file: c_path(&self.session.mask_file, "a mask")?,
+                },
+                Cover::Itself => launch::Cover::Itself,
+                Cover::Copy(copy) => launch::Cover::Copy(c_path(copy, "a copy")?),
+            };
             Ok(WatchedMask {
-                dir: c_path(&self.session.mask_dir, "a mask")?,
-                file: c_path(&self.session.mask_file, "a mask")?,
                 target: c_path(path, "a closed path")?,
                 parent: c_path(path.parent().unwrap_or(Path::new("/")), "a closed path")?,
-                held: *held,
+                cover,
             })
         };
         self.blueprint.watched.iter().map(mask).collect()
@@ -289,6 +297,9 @@ fn mount_op(step: &MountStep, kept: &[&PathBuf]) -> Result<SetupOp, PlanError> {
         }
         MountStep::Pin { path } => SetupOp::Pin { path: place(path)? },
         MountStep::Hold { path } => SetupOp::Hold { path: place(path)? },
+        MountStep::Copy { source, target } => {
+            SetupOp::Copy { source: place(source)?, target: place(target)? }
+        }
         MountStep::PutBack { path } => SetupOp::PlaceTree { slot: slot(path), target: place(path)? },
         MountStep::Mask { source, target, must } => {
             SetupOp::Mask { source: place(source)?, target: place(target)?, if_there: !must }

@@ -1,11 +1,13 @@
 //! Trapped calls that the supervisor carries out itself, on behalf of the command: connecting, listening, changing
-//! metadata. The kernel is never told to go on with one of them; nothing behind it would hold.
+//! metadata, renaming onto a copy. The kernel is told to go on with none of them but renames, which it judges itself; behind
+//! the others nothing would hold.
 //!
 //! [`handle`] decides and, where it cannot take long, acts. What may take long comes back as work for the [`Crew`].
 
 mod crew;
 mod metadata;
 mod proof;
+mod renames;
 mod scene;
 mod sockets;
 
@@ -21,6 +23,9 @@ pub(super) fn handle(scene: &Arc<Scene>, call: Call<'_>) -> Handled {
     match call.notification.nr {
         libc::SYS_connect => sockets::connect(scene, call),
         libc::SYS_listen => sockets::listen(scene, call),
+        libc::SYS_renameat2 => renames::rename(scene, call),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_rename | libc::SYS_renameat => renames::rename(scene, call),
         // Everything else that is trapped and not about metadata is not known here, and fails.
         _ => metadata::change(scene, call),
     }

@@ -23,6 +23,7 @@ use nono_sys::{diag, foreign};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::proof::GrantedSocket;
+use super::renames::Copy;
 use crate::approval::Asker;
 use crate::mediate::{process, resolve};
 use crate::report::{Attempt, Because};
@@ -46,6 +47,8 @@ impl From<Result<(), i32>> for Response {
 /// What a handler came to.
 pub(crate) enum Handled {
     Now(Response),
+    /// The kernel goes on, and judges it by the rules of the start.
+    Continue,
     /// Not allowed: answered with EACCES, and worth a line in the report.
     Refused(Attempt, Because),
     /// Decided, but carrying it out may take long: not for the thread that receives calls.
@@ -66,6 +69,7 @@ impl fmt::Debug for Handled {
                 f.debug_tuple("Refused").field(attempt).field(because).finish()
             }
             Handled::Later(_) => f.write_str("Later"),
+            Handled::Continue => f.write_str("Continue"),
         }
     }
 }
@@ -90,6 +94,7 @@ pub(crate) struct Scene {
     /// The command has a network namespace of its own.
     pub(crate) own_network: bool,
     pub(crate) granted: Vec<GrantedSocket>,
+    pub(super) copies: Vec<Copy>,
     door: Mutex<Option<Arc<dyn RequestDoor>>>,
     proxy: OnceLock<SocketAddrV4>,
     /// Of the command's network namespace, and of ours where that is another. A list has one reader at a time.
@@ -115,8 +120,9 @@ impl Scene {
         let ours = own_network.then(diag::open).transpose()?;
         let granted = policy.unix_sockets.iter().map(|socket| GrantedSocket::pin(&policy, socket)).collect();
         let lists = Mutex::new(Lists { command: socket_list, ours });
+        let copies = Copy::all(&policy, |path| pin(&root, path, false));
         let (door, proxy) = (Mutex::default(), OnceLock::new());
-        Ok(Scene { policy, root, init, own_network, granted, door, proxy, lists })
+        Ok(Scene { policy, root, init, own_network, granted, copies, door, proxy, lists })
     }
 
     /// Where requests in words are made: told before the first call, and forgotten after the last.
@@ -143,19 +149,23 @@ impl Scene {
     /// Name what stands at `path` in the command's view, links followed (the last one only if asked to), without opening
     /// it. Links that only the kernel can make, those of `/proc/…/fd`, lead nowhere: here they would be ours.
     pub(super) fn pin(&self, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
-        /// The kernel gives up when somebody renames folders while it walks, and cannot be kept from it for ever.
-        const TRIES: usize = 32;
-        let last = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
-        let flags = OFlags::PATH | OFlags::CLOEXEC | last;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        for _ in 0..TRIES {
-            match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve) {
-                Err(rustix::io::Errno::AGAIN) => {}
-                result => return result.map_err(rustix::io::Errno::raw_os_error),
-            }
-        }
-        Err(libc::EACCES)
+        pin(&self.root, path, follow)
     }
+}
+
+fn pin(root: &OwnedFd, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
+    /// The kernel gives up when somebody renames folders while it walks, and cannot be kept from it for ever.
+    const TRIES: usize = 32;
+    let last = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::PATH | OFlags::CLOEXEC | last;
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    for _ in 0..TRIES {
+        match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
+            Err(rustix::io::Errno::AGAIN) => {}
+            result => return result.map_err(rustix::io::Errno::raw_os_error),
+        }
+    }
+    Err(libc::EACCES)
 }
 
 /// One trapped call.

@@ -118,6 +118,7 @@ impl Outcome {
             Handled::Refused(_, because) => panic!("{because:?}"),
             Handled::Now(response) => response.into(),
             Handled::Later(work) => work().into(),
+            Handled::Continue => panic!("the kernel was to go on"),
         }
     }
 

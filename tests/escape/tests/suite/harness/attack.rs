@@ -69,6 +69,8 @@ pub(crate) struct Attack {
     of_root: bool,
     needs_root: bool,
     may_refuse: bool,
+    /// Under `run` it may write a copy: what counts is that nothing outside changed.
+    has_copy: bool,
     lacks: &'static [&'static str],
 }
 
@@ -94,6 +96,7 @@ pub(crate) fn attack(steps: &'static str) -> Attack {
         of_root: false,
         needs_root: false,
         may_refuse: false,
+        has_copy: false,
         lacks: &[],
     }
 }
@@ -145,6 +148,7 @@ impl Attack {
         prepared_by_root() needs_root = true;
         /// Refusing to start is as good as blocking.
         may_refuse() may_refuse = true;
+        has_copy() has_copy = true;
         /// Errnos that mean, in the control, that this machine does not have the thing.
         lacks(errnos: &'static [&'static str]) lacks = errnos;
     }
@@ -234,6 +238,7 @@ impl Attack {
         let held = match run.outcome.verdict() {
             Verdict::Blocked | Verdict::Tried => true,
             Verdict::Refused => self.may_refuse,
+            Verdict::Escaped => self.has_copy && mode == Mode::Run,
             _ => false,
         };
         let problem = match (run.leaked, run.changed, held) {

@@ -160,6 +160,14 @@ pub(super) const METADATA: &[libc::c_long] = &[
     libc::SYS_fremovexattr,
 ];
 
+pub(super) const RENAMES: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+];
+
 /// Starting programs, and making, removing and renaming what is in a folder.
 pub(super) const CHANGES: &[libc::c_long] = &[
     libc::SYS_execve,

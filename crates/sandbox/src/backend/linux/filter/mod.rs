@@ -35,6 +35,8 @@ pub struct Mediated {
     pub listens: bool,
     /// Changing owners, modes, times and attributes.
     pub metadata: bool,
+    /// Renaming, where a copy stands that cannot be renamed onto.
+    pub renames: bool,
     /// Starting programs and changing what is in a folder: only to be recorded, the kernel judges them.
     pub changes: bool,
 }
@@ -125,6 +127,9 @@ fn mediated(families: Mediated) -> Rules {
     }
     if families.metadata {
         rules.extend(every(calls::METADATA));
+    }
+    if families.renames && !families.changes {
+        rules.extend(every(calls::RENAMES));
     }
     if families.changes {
         rules.extend(every(calls::CHANGES));

@@ -1,10 +1,16 @@
 use super::bpf::{Call, interpret};
 use super::*;
 
-const NOTHING: Mediated =
-    Mediated { opens: false, connects: false, listens: false, metadata: false, changes: false };
+const NOTHING: Mediated = Mediated {
+    opens: false,
+    connects: false,
+    listens: false,
+    metadata: false,
+    renames: false,
+    changes: false,
+};
 const EVERYTHING: Mediated =
-    Mediated { opens: true, connects: true, listens: true, metadata: true, changes: true };
+    Mediated { opens: true, connects: true, listens: true, metadata: true, renames: true, changes: true };
 const NAMESPACED: FilterSpec = FilterSpec {
     sockets: SocketRule::OwnNetwork,
     pid_namespace: true,
@@ -182,7 +188,8 @@ fn mediated_families_are_put_to_the_supervisor() {
     }
     for nr in calls::CHANGES {
         assert_eq!(ask(spec, *nr, [0; 6]), notify, "{nr}");
-        let asking = FilterSpec { mediated: Mediated { changes: false, ..EVERYTHING }, ..NAMESPACED };
+        let asking =
+            FilterSpec { mediated: Mediated { changes: false, renames: false, ..EVERYTHING }, ..NAMESPACED };
         assert_eq!(ask(asking, *nr, [0; 6]), ALLOW, "{nr}: nothing is recorded");
     }
     assert_eq!(ask(spec, libc::SYS_execveat, args(&[5])), notify);

@@ -1,0 +1,177 @@
+//! `nono claude` and the like: an agent by one word.
+//!
+//! It is `nono run` with what the agent needs: its profile, snapshots, checkpoints, questions while it runs, its key kept
+//! outside. What that opens is shown and agreed to once.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use nono::ResolvedPolicy;
+use nono::agents::{self, Agent, Service, Start};
+use nono::diagnostic::{escape, shown};
+use nono::hooks::agents::Agent as Hooked;
+use nono::hooks::install::{self, State};
+use nono::session::{self, Host, SessionError};
+
+use super::{hooks, run};
+use crate::args::{AgentArgs, Cli, Command, here};
+use crate::failure::Failure;
+use crate::host::host;
+use crate::message;
+
+/// Maximum number of hosts and paths that are named.
+const NAMED: usize = 4;
+
+pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
+    let agent = agents::of_program(program.as_ref())
+        .ok_or_else(|| Failure::new(format!("nono knows no agent {program}")))?;
+    let host = host(None)?;
+    let file = session::find_program(&[program.into()], &host).map_err(SessionError::from)?;
+    let start = agents::start(agent, &host.env);
+    let words = words(agent, &start, agents::installation(&file), args.arguments);
+    let Ok(Cli { command: Command::Run(run_args) }) = Cli::try_parse_from(&words) else {
+        return Err(Failure::new(format!("nono cannot start {}: this is a bug", agent.title)));
+    };
+    if !host.nested {
+        let request = run_args.common.request(&here()?)?;
+        let (policy, profile) = session::resolve(&request, &host)?;
+        let terms = agents::terms(agent, &profile);
+        if args.reset || !agents::is_agreed(&host.context.state_dir, agent, &terms) {
+            let state = session::state_dirs(&profile, &host.context);
+            agree(agent, lines(agent, &start, &policy, &state, &host), &host, args.yes)?;
+            let kept = agents::agree(&host.context.state_dir, agent, &terms);
+            kept.map_err(|error| Failure::new(error.to_string()))?;
+        }
+    }
+    run::run_as(*run_args, words)
+}
+
+/// `nono run`, as a person would have to type it.
+fn words(
+    agent: &Agent,
+    start: &Start,
+    installation: Option<PathBuf>,
+    arguments: Vec<OsString>,
+) -> Vec<OsString> {
+    let mut words: Vec<OsString> = ["nono", "run", "-p"].map(OsString::from).into();
+    words.push((&agent.name).into());
+    words.extend(["--rollback", "--no-rollback-prompt", "--checkpoints"].map(OsString::from));
+    if message::can_ask() {
+        words.push("--ask".into());
+    }
+    if let Some(dir) = installation {
+        words.extend(["--read".into(), dir.into()]);
+    }
+    if let Some((service, variable)) = &start.credential {
+        words.extend(["--credential".into(), format!("{service}=env:{variable}").into()]);
+    }
+    for service in &start.services {
+        match service {
+            Service::Host(rule) => words.extend(["--allow-domain".into(), rule.to_string().into()]),
+            Service::Port(port) => words.extend(["--allow-connect-port".into(), port.to_string().into()]),
+        }
+    }
+    for (name, value) in &agent.start.variables {
+        words.extend(["--env".into(), format!("{name}={value}").into()]);
+    }
+    words.extend(["--".into(), (&agent.program).into()]);
+    words.extend(agent.start.arguments.iter().map(OsString::from));
+    words.extend(arguments);
+    words
+}
+
+/// Show what it is given, and ask once. Its hooks are part of that.
+fn agree(agent: &Agent, mut lines: Vec<Line>, host: &Host, yes: bool) -> Result<(), Failure> {
+    let hooked: Option<Hooked> = agent.name.parse().ok();
+    let hooks = hooked.map(|hooked| plan_hooks(hooked, host)).transpose()?.flatten();
+    if hooks.is_some() {
+        lines.push((
+            "hooks",
+            "nono's, in its settings: a checkpoint before a turn changes something".to_owned(),
+        ));
+    }
+    message::line(&format!("{}, in a sandbox:", agent.title));
+    for (what, said) in lines {
+        message::line(&format!("  {what:<8} {said}"));
+    }
+    let agreed = yes || message::confirm(&format!("Start {} like this from now on?", agent.title));
+    if !agreed {
+        let refused = Failure::refused(format!("{} was not started: nobody agreed", agent.title));
+        return Err(if message::can_ask() {
+            refused.hint(format!(
+                "`nono run -p {} --no-rollback -- {}` gives it less",
+                agent.name, agent.program
+            ))
+        } else {
+            refused.hint(format!("start it in a terminal once, or say `nono {} --yes`", agent.program))
+        });
+    }
+    if let Some(plan) = hooks {
+        let applied = install::apply(&plan).map_err(|error| hooks::failure(&error))?;
+        hooks::written(&plan, "install", &applied);
+        for note in &plan.notes {
+            message::line(&format!("note: {note}"));
+        }
+    }
+    Ok(())
+}
+
+/// None where they are there already.
+fn plan_hooks(agent: Hooked, host: &Host) -> Result<Option<install::Plan>, Failure> {
+    let request = hooks::for_user(agent, host)?;
+    let status = install::status(&request).map_err(|error| hooks::failure(&error))?;
+    if status.state == State::Installed {
+        return Ok(None);
+    }
+    install::plan_install(&request).map(Some).map_err(|error| hooks::failure(&error))
+}
+
+/// What it is about, and what is said of it.
+type Line = (&'static str, String);
+
+fn lines(agent: &Agent, start: &Start, policy: &ResolvedPolicy, state: &[PathBuf], host: &Host) -> Vec<Line> {
+    let home = host.context.home.as_deref();
+    let state: Vec<String> = state.iter().map(|dir| below_home(dir, home)).collect();
+    let mut lines = vec![
+        ("project", format!("{}: read and written", below_home(&policy.workdir, home))),
+        ("state", format!("{}: its own, read and written", first(&state))),
+        ("read", "installed programs; no other file of yours".to_owned()),
+        ("network", network(policy)),
+    ];
+    if let Some((_, variable)) = &start.credential {
+        lines.push((
+            "key",
+            format!("{variable} stays outside; the agent has a dummy, which the filter replaces"),
+        ));
+    }
+    lines.push(("more", "whatever else it wants to open, you are asked".to_owned()));
+    if let Some(off) = &agent.start.switches_off {
+        lines.push(("off", format!("{off}; this one holds instead")));
+    }
+    lines.push(("undo", "`nono undo` takes back what it did here; its own state stays".to_owned()));
+    lines
+}
+
+fn network(policy: &ResolvedPolicy) -> String {
+    let hosts: Vec<String> = policy.hosts.iter().map(|grant| escape(&grant.rule.to_string())).collect();
+    if hosts.is_empty() {
+        session::network_word(&policy.network)
+    } else {
+        format!("{}, nothing else", first(&hosts))
+    }
+}
+
+/// The first of a list, and how many more there are.
+fn first(list: &[String]) -> String {
+    let more = list.len().saturating_sub(NAMED);
+    let named = list.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
+}
+
+fn below_home(path: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) if !rest.as_os_str().is_empty() => format!("~/{}", shown(rest)),
+        _ => shown(path),
+    }
+}

@@ -1,0 +1,64 @@
+//! What stands for a secret inside: the same for a service on this machine each time, since agents ask about a key that they
+//! do not know, and remember the answer.
+
+use std::io;
+use std::path::Path;
+
+use hmac::{Hmac, Mac};
+use nono_sys::fs::{make_file, write_whole};
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::Sha256;
+
+use crate::helper::hex;
+
+const KEY: &str = "dummies.key";
+const KEY_BYTES: usize = 32;
+
+/// The dummy of a service. Nobody who does not have it, or the state folder, can tell what it is.
+pub(super) fn dummy(state_dir: &Path, service: &str) -> io::Result<String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key(state_dir)?).map_err(io::Error::other)?;
+    mac.update(service.as_bytes());
+    let digits = hex(&mac.finalize().into_bytes());
+    Ok(format!("nono-dummy-{}", digits.get(..32).unwrap_or(&digits)))
+}
+
+/// Read the key, or make one: a new one costs an agent a question.
+fn key(state_dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    let path = state_dir.join(KEY);
+    let read = || std::fs::read(&path).map(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
+    match read() {
+        Ok(Some(key)) => return Ok(key),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(None) | Err(_) => {}
+    }
+    let mut key = [0u8; KEY_BYTES];
+    // So few bytes come whole or not at all.
+    getrandom(&mut key, GetRandomFlags::empty())?;
+    match make_file(&path, 0o600, &key) {
+        Ok(()) => Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match read()? {
+            Some(theirs) => Ok(theirs),
+            // Half a key is none.
+            None => write_whole(&path, &key).map(|()| key),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_stays_the_same_on_a_machine_and_differs_elsewhere() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let first = dummy(one.path(), "anthropic").unwrap();
+        assert_eq!(dummy(one.path(), "anthropic").unwrap(), first);
+        assert_ne!(dummy(one.path(), "openai").unwrap(), first);
+        assert_ne!(dummy(other.path(), "anthropic").unwrap(), first);
+        assert!(first.starts_with("nono-dummy-") && first.len() == 43, "{first}");
+        std::fs::write(one.path().join(KEY), "half").unwrap();
+        assert_ne!(dummy(one.path(), "anthropic").unwrap(), first);
+        assert_eq!(std::fs::read(one.path().join(KEY)).unwrap().len(), KEY_BYTES);
+    }
+}

@@ -1,0 +1,132 @@
+//! Changes that take effect in sandboxed runs of one project only, from one run to the next.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nono_sys::fs;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::merge::Change;
+use crate::helper::hex;
+
+/// The changes of one project, by the file outside that they are to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Kept {
+    #[serde(with = "nono_sys::path_serde")]
+    project: PathBuf,
+    files: BTreeMap<String, Vec<Change>>,
+}
+
+/// The folder they are kept in, one file to a project.
+#[derive(Clone, Debug)]
+pub(super) struct KeptDir {
+    dir: PathBuf,
+}
+
+impl KeptDir {
+    pub(super) fn new(state_dir: &Path) -> KeptDir {
+        KeptDir { dir: state_dir.join("agents") }
+    }
+
+    fn file(&self, project: &Path) -> PathBuf {
+        let digest = Sha256::digest(project.as_os_str().as_encoded_bytes());
+        self.dir.join(hex(digest.get(..8).unwrap_or(&digest))).with_extension("json")
+    }
+
+    /// Read what is kept for a project. What cannot be read costs an agent its answers, nothing else.
+    pub(super) fn load(&self, project: &Path) -> Kept {
+        let read = std::fs::read(self.file(project)).ok();
+        let kept = read.and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
+        let own = kept.filter(|kept| kept.project == project);
+        own.unwrap_or_else(|| Kept { project: project.to_owned(), ..Kept::default() })
+    }
+
+    /// Change what is kept for a project; one at a time.
+    pub(super) fn update(&self, project: &Path, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
+        match fs::make_dir(&self.dir, 0o700) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => result?,
+        }
+        let _held = self.lock()?;
+        let mut kept = self.load(project);
+        change(&mut kept);
+        fs::write_whole(&self.file(project), &serde_json::to_vec(&kept)?)
+    }
+
+    fn lock(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.dir.join("lock"))?;
+        file.lock()?;
+        Ok(file)
+    }
+}
+
+impl Kept {
+    pub(super) fn of(&self, outside: &Path) -> &[Change] {
+        self.files.get(&key(outside)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Add changes to those that are kept; the later one of two to the same key counts.
+    pub(super) fn add(&mut self, outside: &Path, changes: &[Change]) {
+        let known = self.files.entry(key(outside)).or_default();
+        for change in changes {
+            let concerns = |other: &Change| {
+                other.key.starts_with(&change.key)
+                    || change.value.is_some() && change.key.starts_with(&other.key)
+            };
+            // Below an object that is kept as a whole a key can change by itself.
+            known
+                .retain(|other| !concerns(other) || (other.key.len() < change.key.len() && is_object(other)));
+            known.push(change.clone());
+        }
+    }
+}
+
+fn is_object(change: &Change) -> bool {
+    change.value.as_ref().is_some_and(serde_json::Value::is_object)
+}
+
+fn key(outside: &Path) -> String {
+    outside.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn change(key: &[&str], value: Option<serde_json::Value>) -> Change {
+        Change { key: key.iter().map(|name| (*name).to_owned()).collect(), value }
+    }
+
+    #[test]
+    fn the_later_change_counts_and_others_stay() {
+        let mut kept = Kept::default();
+        let file = Path::new("/h/.x.json");
+        kept.add(file, &[change(&["a", "b"], Some(json!(1))), change(&["c"], Some(json!({})))]);
+        kept.add(file, &[change(&["a", "b"], None), change(&["c", "d"], Some(json!(2)))]);
+        assert_eq!(
+            kept.of(file),
+            [change(&["c"], Some(json!({}))), change(&["a", "b"], None), change(&["c", "d"], Some(json!(2)))]
+        );
+        assert!(kept.of(Path::new("/other")).is_empty());
+    }
+
+    #[test]
+    fn projects_are_kept_apart_and_damage_is_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = KeptDir::new(dir.path());
+        let file = Path::new("/h/.x.json");
+        kept.update(Path::new("/p"), |kept| kept.add(file, &[change(&["a"], Some(json!(1)))])).unwrap();
+        assert_eq!(kept.load(Path::new("/p")).of(file).len(), 1);
+        assert!(kept.load(Path::new("/q")).of(file).is_empty());
+        std::fs::write(kept.file(Path::new("/p")), "{").unwrap();
+        assert!(kept.load(Path::new("/p")).of(file).is_empty());
+    }
+}

@@ -1,0 +1,223 @@
+//! What agents save in the files that they act by.
+//!
+//! An agent runs what its settings say, outside as well, so the command must not write them; but an agent that cannot save
+//! an answer asks again at each start. So inside a copy stands in the place of each such file, and after the command what
+//! was changed in it is judged key by key: a theme or a model is saved outside, too; a hook, a server to be started or the
+//! trust in a folder is kept for sandboxed runs of the same project. Changes that others made meanwhile stay.
+//!
+//! Everything that is needed for the second half lies beside the copies, so that what a killed session left is saved by
+//! the next one.
+
+mod kept;
+mod merge;
+mod text;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use nono_policy::data::{SavedFile, StandIn};
+use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, PathKind};
+use nono_policy::{HostContext, PolicyData, ResolvedPolicy};
+use nono_sandbox::SessionPaths;
+use nono_sys::fs::make_file;
+use serde::{Deserialize, Serialize};
+
+use crate::replace::{ReplaceError, replace};
+use kept::KeptDir;
+use merge::{Reach, changes, reach};
+
+const INDEX: &str = "index.json";
+/// Larger than any file of settings; what a command makes of its copy beyond that is not read.
+const MOST: u64 = 64 << 20;
+
+/// What lies beside the copies of a session.
+#[derive(Debug, Serialize, Deserialize)]
+struct Index {
+    #[serde(with = "nono_sys::path_serde")]
+    state_dir: PathBuf,
+    #[serde(with = "nono_sys::path_serde")]
+    project: PathBuf,
+    files: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    agent: String,
+    name: String,
+    #[serde(with = "nono_sys::path_serde")]
+    outside: PathBuf,
+}
+
+/// What became of the changes to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedReport {
+    pub file: PathBuf,
+    /// Keys that have their new value outside.
+    pub outside: Vec<String>,
+    /// Keys that have it in sandboxed runs of this project only.
+    pub inside: Vec<String>,
+    /// Why something could not be saved.
+    pub problem: Option<String>,
+}
+
+/// Have copies stand in the place of the files that agents save, instead of the files themselves, read-only. Returns the
+/// variables that agents have to be told by where they are.
+pub(crate) fn place(
+    policy: &mut ResolvedPolicy,
+    paths: &SessionPaths,
+    host: &HostContext,
+) -> io::Result<Vec<(OsString, OsString)>> {
+    let (mut files, mut variables) = (Vec::new(), Vec::new());
+    for closed in &mut policy.closed {
+        let Some((agent, name, file)) = saved_file(closed, host) else { continue };
+        let elsewhere =
+            file.outside_at.as_ref().zip(file.moved_by.as_ref()).filter(|_| !has_moved(&agent, host));
+        let elsewhere = elsewhere.and_then(|(text, variable)| Some((host.expand(text).ok()?, variable)));
+        let outside = match (elsewhere, closed.resolved.parent()) {
+            (Some((outside, variable)), Some(folder)) => {
+                variables.push((variable.into(), folder.into()));
+                outside
+            }
+            _ => closed.resolved.clone(),
+        };
+        files.push(Entry { agent, name, outside });
+        closed.how = ClosedHow::Copy;
+    }
+    if files.is_empty() {
+        return Ok(variables);
+    }
+    let index = Index { state_dir: host.state_dir.clone(), project: policy.workdir.clone(), files };
+    let kept = KeptDir::new(&index.state_dir).load(&index.project);
+    nono_sys::fs::make_dir(&saved_dir(&paths.dir), 0o700)?;
+    for ((_, copy), entry) in paths.copies(policy).zip(&index.files) {
+        let outside = Some(read(&entry.outside)?).filter(|text| !text.is_empty());
+        let outside = outside.unwrap_or_else(|| entry.nothing().to_owned());
+        // What cannot be changed is seen as it is.
+        let inside = entry.file().and_then(|file| text::edit(&outside, file.format, kept.of(&entry.outside)));
+        let inside = inside.unwrap_or(outside);
+        make_file(&copy, 0o600, inside.as_bytes())?;
+        make_file(&base_of(&copy), 0o400, inside.as_bytes())?;
+    }
+    make_file(&saved_dir(&paths.dir).join(INDEX), 0o400, &serde_json::to_vec(&index)?)?;
+    Ok(variables)
+}
+
+/// The agent was told where its folder is, and looks for everything there.
+fn has_moved(agent: &str, host: &HostContext) -> bool {
+    host.agent_folders.iter().any(|(name, _)| name == agent)
+}
+
+/// In an agent's own folder: what a project has of the kind is the project's.
+fn saved_file(closed: &ClosedPath, host: &HostContext) -> Option<(String, String, &'static SavedFile)> {
+    let ClosedBy::Agent(agent) = &closed.by else { return None };
+    if closed.how != ClosedHow::Mask || closed.kind != PathKind::File {
+        return None;
+    }
+    // A link may lead to a file of any name.
+    let name = closed.original.file_name()?;
+    let folders = PolicyData::embedded().agents.iter().find(|known| known.name == *agent)?.folders.iter();
+    let moved =
+        host.agent_folders.iter().filter(|(name, _)| name == agent).map(|(_, dir)| host.absolute(dir));
+    let mut own = folders.filter_map(|text| host.expand(text).ok()).chain(moved);
+    own.find(|dir| closed.original.parent() == Some(dir))?;
+    let file = PolicyData::embedded().saved_file(agent, name)?;
+    Some((agent.clone(), name.to_str()?.to_owned(), file))
+}
+
+/// Save what the command changed in the copies of a session, given the session's folder.
+pub(crate) fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
+    let dir = saved_dir(session_dir);
+    let index = fs::read(dir.join(INDEX)).ok().and_then(|bytes| serde_json::from_slice::<Index>(&bytes).ok());
+    let Some(index) = index else { return Vec::new() };
+    let kept = KeptDir::new(&index.state_dir);
+    let report = |(n, entry): (usize, &Entry)| {
+        let file = entry.outside.clone();
+        match save(entry, &dir.join(n.to_string()), &kept, &index.project) {
+            Ok((outside, inside)) => SavedReport { file, outside, inside, problem: None },
+            Err(problem) => SavedReport { file, outside: vec![], inside: vec![], problem: Some(problem) },
+        }
+    };
+    let reports = index.files.iter().enumerate().map(report).collect::<Vec<_>>();
+    // Done is done: nobody shall do it again.
+    let _ = fs::remove_file(dir.join(INDEX));
+    let is_empty = |report: &SavedReport| report.outside.is_empty() && report.inside.is_empty();
+    reports.into_iter().filter(|report| report.problem.is_some() || !is_empty(report)).collect()
+}
+
+/// The keys that were saved outside, and those that were kept.
+fn save(
+    entry: &Entry,
+    copy: &Path,
+    kept: &KeptDir,
+    project: &Path,
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let Some(file) = entry.file() else { return Ok((vec![], vec![])) };
+    let words = |error: io::Error| nono_sys::errno::describe(&error);
+    let (before, after) = (read(&base_of(copy)).map_err(words)?, read(copy).map_err(words)?);
+    if before == after {
+        return Ok((vec![], vec![]));
+    }
+    let unreadable = || "what the agent wrote cannot be read".to_owned();
+    let before = text::parse(&before, file.format).ok_or_else(unreadable)?;
+    let after = text::parse(&after, file.format).ok_or_else(unreadable)?;
+    let all = changes(&before, &after);
+    let of = |wanted| all.iter().filter(|change| reach(change, file) == wanted).cloned().collect::<Vec<_>>();
+    let (outward, inward) = (of(Reach::Outside), of(Reach::Inside));
+    if !inward.is_empty() {
+        kept.update(project, |kept| kept.add(&entry.outside, &inward)).map_err(words)?;
+    }
+    let shown = |list: &[merge::Change]| {
+        list.iter().filter(|change| change.says_something()).map(merge::Change::shown).collect::<Vec<_>>()
+    };
+    if !outward.is_empty() {
+        let now = read(&entry.outside).map_err(words)?;
+        let new = text::edit(&now, file.format, &outward).ok_or("the file outside cannot be read")?;
+        if new != now {
+            replace(&entry.outside, new.as_bytes(), 0o600)
+                .map_err(|error: ReplaceError| error.to_string())?;
+        }
+    }
+    Ok((shown(&outward), shown(&inward)))
+}
+
+impl Entry {
+    /// The text that says nothing, for a file that is not there.
+    fn nothing(&self) -> &'static str {
+        match PolicyData::embedded().stand_in(&self.agent, self.name.as_ref()) {
+            Some(StandIn::File(text)) => text,
+            Some(StandIn::Directory) | None => "",
+        }
+    }
+
+    fn file(&self) -> Option<&'static SavedFile> {
+        PolicyData::embedded().saved_file(&self.agent, self.name.as_ref())
+    }
+}
+
+fn saved_dir(session_dir: &Path) -> PathBuf {
+    session_dir.join("saved")
+}
+
+fn base_of(copy: &Path) -> PathBuf {
+    copy.with_extension("base")
+}
+
+/// The text of a regular file; nothing where there is none.
+fn read(path: &Path) -> io::Result<String> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) => return Err(error),
+        Ok(about) if !about.is_file() => return Err(io::ErrorKind::InvalidData.into()),
+        Ok(_) => {}
+    }
+    let mut text = String::new();
+    if fs::File::open(path)?.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+"""The agents: where each program is, how it is started, what it shows, and the names of its tools."""
+
+import pathlib
+import shutil
+
+
+def call(tool, **given):
+    return {"tool": tool, "input": given}
+
+
+def dialog(name, shows, *keys, **more):
+    return {"name": name, "shows": shows, "keys": keys, **more}
+
+
+class Agent:
+    """What is common to all; each agent says what differs."""
+
+    word = None  # what is typed after `nono`
+    programs = ()
+    env = {}
+    ready = None
+    dialogs = ()
+    allow = ()
+    resume = ()
+    # What it asks at each start, wherever it runs.
+    every_time = ()
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def program(self):
+        found = [path for path in (self.folder / name for name in self.programs) if path.exists()]
+        return found[0] if found else shutil.which(self.word)
+
+    def prepare(self, home):
+        """What a person would have set before the first start."""
+
+    def state(self, home):
+        """Files of its own that an undo has to leave alone."""
+        return []
+
+    def quit(self, screen):
+        screen.keys("C-c")
+        screen.keys("C-c")
+
+
+class Claude(Agent):
+    word = "claude"
+    programs = ("node_modules/@anthropic-ai/claude-code-linux-x64/claude", "node_modules/.bin/claude")
+    env = {"ANTHROPIC_API_KEY": "sk-ant-api03-" + "x" * 80, "DISABLE_AUTOUPDATER": "1"}
+    ready = r"(?m)^\s*❯[^0-9]*$"
+    dialogs = (
+        dialog("theme", r"Choose the text style", "Enter"),
+        dialog("key", r"Do you want to use this API key", "Up", "Enter"),
+        dialog("notes", r"Press Enter to continue", "Enter"),
+        dialog("terminal", r"Use Claude Code's terminal setup", "Down", "Enter"),
+        dialog("trust", r"Yes, I trust this folder", "Enter"),
+    )
+    allow = (dialog("allow", r"Do you want to (proceed|make this edit|create)", "Enter"),)
+    resume = ("--continue",)
+
+    def cases(self, home, project):
+        return {
+            "edit": [call("Read", file_path=f"{project}/a.txt"),
+                     call("Edit", file_path=f"{project}/a.txt", old_string="hello", new_string="bye"),
+                     call("Write", file_path=f"{project}/new.txt", content="hi\n")],
+            "shell": [call("Bash", command="rm b.txt; echo it ran", description="x")],
+            "outside": [call("Read", file_path=f"{home}/secret.txt"),
+                        call("Bash", command=f"cat {home}/secret.txt", description="x")],
+            "outside_asked": [call("Bash", command=f"nono request --read {home}/wanted.txt --reason task", description="x")],
+        }
+
+    def change_setting(self, screen):
+        screen.type("/theme")
+        screen.wait("Light mode")
+        screen.keys("3", "Enter")
+        screen.wait("Theme set")
+
+    def setting_saved(self, home):
+        return '"light"' in (home / ".claude/settings.json").read_text()
+
+    def state(self, home):
+        return [path for path in (home / ".claude/projects").rglob("*") if path.is_file()]
+
+    def quit(self, screen):
+        screen.type("/exit")
+
+
+class Gemini(Agent):
+    word = "gemini"
+    programs = ("node_modules/@google/gemini-cli/bundle/gemini.js", "node_modules/.bin/gemini")
+    env = {"GEMINI_API_KEY": "AIza" + "x" * 35}
+    ready = r"Type your message"
+    dialogs = (
+        dialog("trust", r"Do you trust (the files in )?this folder", "Enter"),
+        dialog("auth", r"How would you like to authenticate", "Down", "Enter"),
+        dialog("key", r"Enter Gemini API Key", "Enter"),
+    )
+    allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
+    resume = ("--resume", "latest")
+
+    def cases(self, home, project):
+        return {
+            "edit": [call("read_file", file_path=f"{project}/a.txt"),
+                     call("replace", file_path=f"{project}/a.txt", instruction="x", old_string="hello", new_string="bye"),
+                     call("write_file", file_path=f"{project}/new.txt", content="hi\n")],
+            "shell": [call("run_shell_command", command="rm b.txt; echo it ran")],
+            "outside": [call("run_shell_command", command=f"cat {home}/secret.txt")],
+            "outside_asked": [call("run_shell_command", command=f"nono request --read {home}/wanted.txt --reason task")],
+        }
+
+    def change_setting(self, screen):
+        screen.type("/vim")
+        screen.wait("Vim mode|vim mode|NORMAL|INSERT")
+
+    def setting_saved(self, home):
+        return '"vimMode"' in (home / ".gemini/settings.json").read_text()
+
+    def state(self, home):
+        return [path for path in (home / ".gemini/tmp").rglob("*") if path.is_file()]
+
+    def quit(self, screen):
+        screen.type("/quit")
+
+
+class Codex(Agent):
+    word = "codex"
+    programs = ("node_modules/.bin/codex",)
+    env = {"OPENAI_API_KEY": "sk-" + "x" * 45}
+    ready = r"(?m)^› (?!\d|\[|\w+ +\d)"
+    dialogs = (
+        dialog("login", r"Choose how you want to use Codex", "3"),
+        dialog("key", r"Press enter to save", "Enter"),
+        dialog("hooks", r"Hooks need review", "2", "Enter"),
+        dialog("trust", r"(Yes, (continue|allow)|Do you trust)", "Enter"),
+    )
+    allow = (dialog("allow", r"(Would you like to run|Would you like to make)", "Enter"),)
+    resume = ("resume", "--last")
+
+    def cases(self, home, project):
+        patch = ("*** Begin Patch\n*** Update File: a.txt\n@@\n-hello\n+bye\n*** Add File: new.txt\n+hi\n"
+                 "*** End Patch\n")
+        return {
+            "edit": [{"tool": "apply_patch", "input": patch}],
+            "shell": [call("exec_command", cmd="rm b.txt; echo it ran")],
+            "outside": [call("exec_command", cmd=f"cat {home}/secret.txt")],
+            "outside_asked": [call("exec_command", cmd=f"nono request --read {home}/wanted.txt --reason task")],
+        }
+
+    def change_setting(self, screen):
+        screen.type("/personality")
+        screen.wait("(?i)friendly")
+        screen.keys("Down", "Enter")
+
+    def setting_saved(self, home):
+        return "personality" in (home / ".codex/config.toml").read_text()
+
+    def state(self, home):
+        return [path for path in (home / ".codex/sessions").rglob("*") if path.is_file()]
+
+    def quit(self, screen):
+        screen.type("/quit")
+
+
+AGENTS = {"claude": Claude, "codex": Codex, "gemini": Gemini}
