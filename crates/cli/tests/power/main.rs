@@ -19,6 +19,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use oracle::{Oracle, look, same};
 use said::Said;
@@ -99,7 +100,22 @@ impl Disk {
         let cut = python.args(["-c", PYTHON]).arg(self.at()).arg((what as u32).to_string()).output();
         assert!(cut.as_ref().is_ok_and(|cut| cut.status.success()), "{cut:?}");
         assert!(Command::new("umount").arg(self.at()).status().unwrap().success(), "it is busy");
+        self.wait_for_the_device();
         assert!(self.mount().status.success());
+    }
+
+    /// A sandbox of another test may have copied this mount: until that one ends, mounting the image again would only
+    /// give back the file system that was cut off.
+    fn wait_for_the_device(&self) {
+        let patience = Instant::now() + Duration::from_secs(60);
+        let devices = || {
+            let listed = Command::new("losetup").arg("-j").arg(self.world.path("image")).output().unwrap();
+            String::from_utf8(listed.stdout).unwrap()
+        };
+        while !devices().is_empty() {
+            assert!(Instant::now() < patience, "still in use: {}", devices());
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn command(&self, program: &str) -> Command {

@@ -39,14 +39,13 @@ impl AgentFiles {
         Ok((files, told))
     }
 
-    /// The command has ended: save what agents saved, and remove what only stood there.
-    pub(super) fn finish(self) -> Vec<SavedReport> {
+    /// The command has ended: save what agents saved, and remove what only stood there. The directories that were made
+    /// are the caller's to drop, after the last snapshot: the first has them too, so they are no change.
+    pub(super) fn finish(self) -> (Vec<SavedReport>, Made) {
         let AgentFiles { made, stand_ins, session_dir } = self;
         let saved = saved::carry_out(&session_dir);
-        // Before the directories that they stand in.
         drop(stand_ins);
-        drop(made);
-        saved
+        (saved, made)
     }
 
     /// This process is about to become the command, which goes on using them.
