@@ -2,13 +2,11 @@
 //!
 //! A shell line is parsed as a shell parses it ([`brush_parser`]) and walked whole: pipelines, branches, subshells,
 //! functions that are called, substitutions, here-documents, and what wrappers (`sudo`, `env`, `xargs`, `bash -c`) run.
-//! Each simple command is looked up in a table of what loses or overwrites something. The working directory is followed
-//! through the line, since the project of the *target* is what has to be kept.
+//! Each simple command is looked up in tables: what a program writes to, and which programs only read. The working
+//! directory is followed through the line, since the project of the *target* is what has to be kept.
 //!
-//! When in doubt the answer is yes: a checkpoint of an unchanged project costs a walk over its stats. Programs that the
-//! table does not know (`make`, `cargo build`, `npm test`, `./script.sh`, `python script.py`) are the exception: they are
-//! not judged destructive, or every call would be; what they change is still the agent's by the mark taken after the call.
-//! One-line scripts (`python -c`, `node -e`) are read for words that write.
+//! When in doubt the answer is yes: what the tables do not know (`make`, `npm test`, `./script.sh`, `python -c`, a tool of a
+//! server) may change anything where it runs. A turn has one checkpoint of a project, so that the doubt costs little.
 
 mod args;
 mod commands;
@@ -32,14 +30,19 @@ pub enum Call {
     Files { tool: String, paths: Vec<PathBuf> },
     /// A line for a shell.
     Shell { tool: String, command: String },
-    /// Anything else.
+    /// Known to change no file; of this one, if it says so.
+    Reads { tool: String, path: Option<PathBuf> },
+    /// Anything else: it may change whatever is there.
     Other { tool: String },
 }
 
 impl Call {
     pub fn tool(&self) -> &str {
         match self {
-            Call::Files { tool, .. } | Call::Shell { tool, .. } | Call::Other { tool } => tool,
+            Call::Files { tool, .. }
+            | Call::Shell { tool, .. }
+            | Call::Reads { tool, .. }
+            | Call::Other { tool } => tool,
         }
     }
 }
@@ -47,9 +50,9 @@ impl Call {
 /// What to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// Nothing of the user's is at risk.
+    /// It is known to change nothing.
     Harmless,
-    /// These may lose something: absolute, as written, not resolved.
+    /// Something here may be changed or lost: absolute, as written, not resolved.
     Destructive {
         targets: Vec<PathBuf>,
         /// `before patch`, `before terminal: rm -rf build`.
@@ -63,7 +66,8 @@ pub const TARGETS: usize = 64;
 /// Judge a call made in `cwd`. `home`: what `~` means.
 pub fn judge(call: &Call, cwd: &Path, home: &Path) -> Judgement {
     let targets = match call {
-        Call::Other { .. } => return Judgement::Harmless,
+        Call::Reads { .. } => return Judgement::Harmless,
+        Call::Other { .. } => Vec::new(),
         Call::Files { paths, .. } => {
             let mut targets: Vec<PathBuf> = Vec::new();
             for path in paths.iter().take(TARGETS) {
@@ -95,7 +99,7 @@ pub fn reason(call: &Call) -> String {
     let tool = if tool.is_empty() { "tool" } else { tool.as_str() };
     match call {
         Call::Shell { command, .. } => format!("before {tool}: {}", one_line(command, COMMAND)),
-        Call::Files { .. } | Call::Other { .. } => format!("before {tool}"),
+        Call::Files { .. } | Call::Reads { .. } | Call::Other { .. } => format!("before {tool}"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use nono::audit::Author;
-use nono::hooks::install::Places;
+use nono::hooks::install::{self, Places};
 use nono::session::{Host, HostError, Surroundings};
 
 use crate::failure::Failure;
@@ -56,15 +56,8 @@ pub(crate) fn state_home(home: &Path) -> PathBuf {
 
 /// Where agents keep their settings.
 pub(crate) fn agent_places(home: PathBuf) -> Places {
-    Places {
-        home,
-        claude: absolute("CLAUDE_CONFIG_DIR"),
-        codex: absolute("CODEX_HOME"),
-        gemini: absolute("GEMINI_CLI_HOME"),
-        xdg_config: absolute("XDG_CONFIG_HOME"),
-        opencode: absolute("OPENCODE_CONFIG_DIR"),
-        hermes: absolute("HERMES_HOME"),
-    }
+    let moved = install::variables().into_iter().filter_map(|name| Some((name.to_owned(), absolute(name)?)));
+    Places { home, moved: moved.collect() }
 }
 
 /// Where nono's own folder is, if not where it always is.

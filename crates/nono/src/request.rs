@@ -86,6 +86,14 @@ pub fn ask(
     }
 }
 
+/// Who said no to this in the session, if somebody did. Nobody is asked.
+pub fn refused_by(socket: &Path, path: &Path, access: AccessMode) -> Result<Option<String>, RequestError> {
+    match send(socket, &Request::RefusalRequest { id: new_id(), path: path.to_owned(), access })? {
+        (Response::RefusalResponse { by, .. }, _) => Ok(by),
+        _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
+    }
+}
+
 /// Open what is open already.
 pub fn open(path: &Path, access: AccessMode) -> Result<OwnedFd, RequestError> {
     let mut options = OpenOptions::new();

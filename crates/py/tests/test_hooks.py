@@ -27,7 +27,11 @@ def test_in_and_out_again(tmp_path: Path) -> None:
 
     assert state_of("claude-code") == "not installed"
     everybody = hooks_status(binary=binary, state_dir=state, home=home)
-    assert {one.agent for one in everybody} == {"claude-code", "codex", "gemini", "opencode", "hermes"}
+    agents = {one.agent for one in everybody}
+    assert agents == {"claude-code", "codex", "gemini", "opencode", "hermes", "qwen", "cursor", "goose"}
+    with pytest.raises(ValueError, match="Kiro") as by_hand:
+        hooks_install("kiro", **where)
+    assert by_hand.value.kind == "hooks_by_hand"  # type: ignore[attr-defined]
     planned = hooks_install("claude-code", dry_run=True, **where)
     assert not planned.applied and (str(settings), "edit") in planned.changes
     assert tree(home) == before
@@ -65,3 +69,4 @@ def test_what_is_worth_a_checkpoint(tmp_path: Path) -> None:
     targets, reason = risk
     assert targets == [str(tmp_path / "src" / "build")] and "rm -rf build" in reason
     assert risk_of("ls -l | wc -l", cwd=tmp_path, home="/home/me") is None
+    assert risk_of("./cleanup.sh", cwd=tmp_path, home="/home/me") == ([str(tmp_path)], "before terminal: ./cleanup.sh")

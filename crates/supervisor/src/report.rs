@@ -1,7 +1,7 @@
 //! What a supervised run was refused and granted while it ran, as values.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nono_checkpoint::remote::Action;
 use nono_policy::{AccessMode, DeniedReason};
@@ -162,6 +162,11 @@ pub trait Office: Send + Sync {
 
     /// Have an address opened in the person's browser, once they agreed; who agreed, or why not.
     fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String>;
+
+    /// Who said no to this in the session, if somebody did. Nobody is asked.
+    fn refusal(&self, _path: &Path, _access: AccessMode) -> Option<String> {
+        None
+    }
 
     /// So far.
     fn report(&self) -> MediationReport;

@@ -1,6 +1,6 @@
 //! One simple command: what the shell does itself, then what programs do.
 
-use super::args::Args;
+use super::args::{Args, Values};
 use super::interpreters::plain_name;
 use super::state::{Left, State};
 use super::table::{self, Program, Rule};
@@ -83,16 +83,30 @@ impl Walker {
                 return Ok(());
             }
             let language = walker.language(name, rest, state, input)?;
-            match table::find(name) {
-                Some(program) => {
-                    walker.listed(program, rest, state);
-                    Ok(())
-                }
-                // A program of this name may be a function of the line.
-                None if !language => walker.call(name, &mut state.clone()).map(|_| ()),
-                None => Ok(()),
+            let listed = table::find(name);
+            if let Some(program) = listed {
+                walker.listed(program, rest, state);
             }
+            match listed {
+                // One in a folder of its own (`./ls`) may be another program.
+                Some(_) if is_installed(first) => {}
+                _ if language => {}
+                // A program of this name may be a function of the line.
+                _ if walker.call(name, &mut state.clone())? => {}
+                _ => walker.unknown(first, rest, state),
+            }
+            Ok(())
         })
+    }
+
+    /// A program that may do anything: where it runs is at risk, and the folders that it is sent to.
+    fn unknown(&mut self, program: &Arg, args: &[Arg], state: &State) {
+        const FOLDERS: Values = &["-C", "--directory", "--prefix", "--dir", "--cwd"];
+        if matches!(args, [only] if table::HELP.contains(&only.text.as_str())) && is_installed(program) {
+            return;
+        }
+        self.here(state);
+        self.aim(Args::new(args, FOLDERS).values(FOLDERS, FOLDERS), state);
     }
 
     fn wrapped(&mut self, inner: &Inner<'_>, state: &State, input: &Input) -> Walk {
@@ -129,23 +143,16 @@ impl Walker {
             Rule::Operands(skip) => self.aim(told.operands.iter().skip(*skip).copied(), state),
             Rule::Last => self.destination(program, &told, state),
             Rule::With(options) if told.has(options, program.values) => self.operands(&told, state),
-            Rule::With(_) => {}
             Rule::Values(options) => self.aim(told.values(options, program.values), state),
             Rule::Always => self.operands(&told, state),
-            Rule::Subcommand(words) => {
-                if subcommand(&told, words) {
-                    self.elsewhere(&told, program, state);
-                }
+            Rule::Subcommand(words) if subcommand(&told, words) => self.elsewhere(&told, program, state),
+            Rule::Reads(options) if told.has(options, program.values) => {
+                self.elsewhere(&told, program, state);
             }
-            Rule::AnyOperand(words) => {
-                if told
-                    .operands
-                    .iter()
-                    .any(|arg| words.contains(&arg.text.rsplit(':').next().unwrap_or_default()))
-                {
-                    self.elsewhere(&told, program, state);
-                }
+            Rule::ReadsWith(words) if !subcommand(&told, words) && !told.has(table::HELP, &[]) => {
+                self.elsewhere(&told, program, state);
             }
+            Rule::With(_) | Rule::Subcommand(_) | Rule::Reads(_) | Rule::ReadsWith(_) => {}
         }
     }
 
@@ -179,15 +186,22 @@ impl Walker {
     }
 }
 
+/// Found by its name, or in a folder of the system's.
+fn is_installed(program: &Arg) -> bool {
+    const FOLDERS: [&str; 6] =
+        ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
+    match program.text.rsplit_once('/') {
+        Some((folder, _)) => program.known == Known::Whole && FOLDERS.contains(&folder),
+        None => program.known == Known::Whole,
+    }
+}
+
 /// One word, or two.
 fn subcommand(told: &Args<'_>, words: &[&str]) -> bool {
     // `cargo +nightly fmt`
     let mut operands = told.operands.iter().filter(|arg| !arg.text.starts_with('+'));
     let first = operands.next().map_or("", |arg| arg.text.as_str());
     let second = operands.next().map_or("", |arg| arg.text.as_str());
-    if first.is_empty() && told.has(&["--help", "--version", "-v", "-V", "-h"], &[]) {
-        return false;
-    }
     words.iter().any(|word| match word.split_once(' ') {
         Some((one, two)) => one == first && two == second,
         None => *word == first,

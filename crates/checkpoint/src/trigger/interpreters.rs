@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::state::State;
-use super::table::WRITING;
+use super::table::HELP;
 use super::walk::{Input, Walk, Walker};
 use super::words::{Arg, Known};
 use super::wrappers::as_line;
@@ -61,10 +61,12 @@ impl Walker {
                 None => Ok(true),
             };
         }
-        if told.operands.first().is_none_or(|first| first.is("-") || first.is("/dev/stdin"))
-            || told.has(&["-s"], &[])
-        {
+        let reads = told.operands.first().is_none_or(|first| first.is("-") || first.is("/dev/stdin"));
+        if reads || told.has(&["-s"], &[]) {
             self.fed(input, state)?;
+        } else if !told.has(HELP, &[]) {
+            // A script in a file: nobody knows what it does.
+            self.here(state);
         }
         Ok(true)
     }
@@ -118,23 +120,21 @@ impl Walker {
                 }
             }
         }
-        let reads =
-            args.iter().all(|arg| arg.text.starts_with('-')) || args.first().is_some_and(|arg| arg.is("-"));
-        match input {
-            Input::Text(text) if scripts.is_empty() && reads => scripts.push(text),
-            Input::Pipe if scripts.is_empty() && reads => self.here(state),
-            _ => {}
+        if matches!(args, [only] if HELP.contains(&only.text.as_str()) || ["-V", "-v"].contains(&only.text.as_str()))
+        {
+            return Ok(true);
         }
+        if let (Input::Text(text), true) = (input, scripts.is_empty()) {
+            scripts.push(text);
+        }
+        self.here(state);
         for script in scripts {
-            if script.known == Known::Beginning || writes(&script.text) {
-                self.here(state);
-                self.literals(&script.text, state);
-            }
+            self.literals(&script.text, state);
         }
         Ok(true)
     }
 
-    /// Absolute paths in quotes, of a script that writes.
+    /// Absolute paths in quotes.
     fn literals(&mut self, script: &str, state: &State) {
         for part in script.split(['"', '\'', '`']).skip(1).step_by(2) {
             if part.starts_with('/') && part.len() > 1 && !part.contains(char::is_whitespace) {
@@ -156,26 +156,6 @@ fn gives_script(arg: &str, option: &str) -> bool {
         }
         None => arg == option,
     }
-}
-
-/// Words that write, or `open` with a mode that does.
-fn writes(script: &str) -> bool {
-    let text = script.to_lowercase();
-    if WRITING.iter().any(|word| text.contains(word)) {
-        return true;
-    }
-    // open(path, 'w'), open(path, mode="a+b"), open(my $f, '>', $path)
-    text.match_indices("open").any(|(at, _)| {
-        let rest: String = text[at..].chars().take(400).collect();
-        let mode = |quote: char| {
-            rest.split(quote).skip(1).step_by(2).any(|part| {
-                (part.len() <= 4 && part.contains(['w', 'a', 'x', '+']))
-                    || part.starts_with('>')
-                    || part.starts_with("+<")
-            })
-        };
-        mode('\'') || mode('"')
-    })
 }
 
 /// The word after `-c` or `--command`.

@@ -3,7 +3,7 @@
 use super::args::{Args, Values, is_option};
 use super::commands::change;
 use super::state::State;
-use super::table::{GIT, GIT_FORMS};
+use super::table::{GIT, GIT_DRY, GIT_FORMS, GIT_LISTING};
 use super::walk::{Input, Walk, Walker};
 use super::words::Arg;
 
@@ -21,14 +21,12 @@ impl Walker {
                 }
             }
             "awk" | "gawk" | "mawk" | "nawk" => self.awk(args, state),
-            "cargo" => return Ok(self.cargo(args, state)),
             "ruff" => self.ruff(args, state),
             "sqlite3" => self.sqlite(args, state),
             "curl" => return Ok(self.curl(args, state)),
+            "wget" => self.wget(args, state),
             "rsync" => return Ok(self.rsync(args, state)),
             "flock" => self.flock(args, state, input)?,
-            // What is run elsewhere is not ours.
-            "ssh" | "mosh" | "docker" | "podman" | "kubectl" => {}
             _ => return Ok(false),
         }
         Ok(true)
@@ -64,7 +62,7 @@ impl Walker {
             at += 1;
         }
         let Some(command) = args.get(at) else { return };
-        if git_loses(command, &args[at + 1..]) {
+        if !git_reads(command, &args[at + 1..]) {
             self.here(&state);
             self.aim(&trees, &state);
         }
@@ -171,25 +169,6 @@ impl Walker {
         }
     }
 
-    /// The forms that have options of their own; the others are in the table.
-    fn cargo(&mut self, args: &[Arg], state: &State) -> bool {
-        let told = Args::new(args, &["--manifest-path", "-C", "--config", "-p", "--package"]);
-        let command =
-            told.operands.iter().find(|arg| !arg.text.starts_with('+')).map(|arg| arg.text.as_str());
-        let lost = match command {
-            Some("fmt") => !told.has(&["--check"], &[]) && !args.iter().any(|arg| arg.is("--check")),
-            Some("clippy" | "check") => told.has(&["--fix"], &[]),
-            Some("test" | "nextest" | "insta") => {
-                args.iter().any(|arg| arg.is("--accept") || arg.is("accept"))
-            }
-            _ => return false,
-        };
-        if lost {
-            self.here(state);
-        }
-        true
-    }
-
     fn ruff(&mut self, args: &[Arg], state: &State) {
         let told = Args::new(args, &["--config", "--select", "--ignore", "--line-length"]);
         let formats = told.operands.first().is_some_and(|arg| arg.is("format"));
@@ -227,6 +206,19 @@ impl Walker {
         false
     }
 
+    /// Without `-O FILE` it writes where it runs, or in the folder of `-P`.
+    fn wget(&mut self, args: &[Arg], state: &State) {
+        const VALUES: Values =
+            &["-O", "--output-document", "-o", "--output-file", "-P", "--directory-prefix", "-U", "-t", "-T"];
+        let told = Args::new(args, VALUES);
+        let files = told.values(&["-O", "--output-document", "-o", "--output-file"], VALUES);
+        let folders = told.values(&["-P", "--directory-prefix"], VALUES);
+        if files.is_empty() && folders.is_empty() && !told.has(&["--spider"], VALUES) {
+            self.here(state);
+        }
+        self.aim(files.into_iter().chain(folders), state);
+    }
+
     /// `--remove-source-files` and a plain destination; the table has the rest.
     fn rsync(&mut self, args: &[Arg], state: &State) -> bool {
         let told = Args::new(args, &["-e", "-f", "-B", "-M", "-T"]);
@@ -248,23 +240,19 @@ impl Walker {
     }
 }
 
-fn git_loses(command: &Arg, rest: &[Arg]) -> bool {
-    let has = |words: &[&str]| rest.iter().any(|arg| words.contains(&arg.text.as_str()));
-    let first = rest.iter().find(|arg| !is_option(arg)).map_or("", |arg| arg.text.as_str());
-    match command.text.as_str() {
-        "stash" => !matches!(first, "list" | "show" | "create" | "store"),
-        "rm" => !has(&["--cached"]) && !has(&["-n", "--dry-run"]),
-        "clean" => !has(&["-n", "--dry-run"]) && !rest.iter().any(|arg| clustered(arg, 'n')),
-        "apply" => !has(&["--check", "--stat", "--numstat", "--summary"]) || has(&["--apply"]),
-        "bisect" => !matches!(first, "log" | "view" | "visualize"),
-        "mv" => !has(&["-n", "--dry-run"]),
-        text if GIT.contains(&text) => true,
-        text => GIT_FORMS.iter().any(|(name, forms)| *name == text && has(forms)),
-    }
-}
-
-fn clustered(arg: &Arg, letter: char) -> bool {
-    arg.text.starts_with('-') && !arg.text.starts_with("--") && arg.text.contains(letter)
+/// Whether a command of git changes nothing.
+fn git_reads(command: &Arg, rest: &[Arg]) -> bool {
+    let name = command.text.as_str();
+    let told = Args::new(rest, &[]);
+    let first = told.operands.first().map_or("", |arg| arg.text.as_str());
+    let form = |table: &[(&str, &'static [&'static str])]| {
+        table.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, forms)| *forms)
+    };
+    // Without an operand `branch -D` still does nothing, and `branch --edit-description` does.
+    let plain = told.options.iter().all(|(option, _)| GIT_LISTING.contains(option));
+    GIT.contains(&name)
+        || told.has(form(GIT_DRY), &[])
+        || (form(GIT_FORMS).contains(&first) && (!first.is_empty() || plain))
 }
 
 /// An awk program that prints to nothing but devices.

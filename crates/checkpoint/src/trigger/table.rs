@@ -1,7 +1,8 @@
-//! What programs do to files, as data. A program that is not here is not judged destructive.
+//! What programs do to files, as data. A program that is not here may do anything.
 
 mod files;
-mod projects;
+mod formatters;
+mod readers;
 
 use super::args::Values;
 
@@ -25,10 +26,12 @@ pub(super) enum Rule {
     Values(&'static [&'static str]),
     /// Where it runs, and its operands.
     Always,
-    /// With one of these as its first operand (or two words), where it runs. An empty one: without any.
+    /// With one of these as its first operand (or two words), where it runs.
     Subcommand(&'static [&'static str]),
-    /// With one of these as any operand, where it runs.
-    AnyOperand(&'static [&'static str]),
+    /// Nothing is, unless it has one of these options.
+    Reads(&'static [&'static str]),
+    /// Nothing is with one of these as its first operand (or two words); an empty one: without any.
+    ReadsWith(&'static [&'static str]),
 }
 
 const fn of(names: &'static [&'static str], rule: Rule) -> Program {
@@ -49,127 +52,104 @@ const fn unless(
 }
 
 /// Options that make a program only tell about itself.
-const HELP: &[&str] = &["--help", "--version"];
+pub(super) const HELP: &[&str] = &["--help", "--version"];
 
 pub(super) fn find(name: &str) -> Option<&'static Program> {
-    files::FILES.iter().chain(projects::PROJECTS).find(|program| program.names.contains(&name))
+    let tables = [files::FILES, formatters::FORMATTERS, readers::READERS];
+    tables.into_iter().flatten().find(|program| program.names.contains(&name))
 }
 
-/// What `git` does to files of the work tree, or to what only `.git` holds.
+/// What `git` does without changing anything. Those with forms of their own are in [`GIT_FORMS`].
 pub(super) const GIT: &[&str] = &[
-    "reset",
-    "clean",
-    "checkout",
-    "restore",
-    "switch",
-    "rebase",
-    "pull",
-    "merge",
-    "apply",
-    "am",
-    "cherry-pick",
-    "revert",
-    "rm",
-    "mv",
-    "read-tree",
-    "checkout-index",
-    "sparse-checkout",
-    "bisect",
-    "filter-branch",
-    "filter-repo",
-    "subtree",
-    "update-ref",
-    "gc",
-    "prune",
-    "replace",
-    "rerere",
-    "stage-fixup",
-    "unpack-file",
-    "merge-file",
-    "mergetool",
+    "status",
+    "log",
+    "diff",
+    "show",
+    "grep",
+    "blame",
+    "annotate",
+    "shortlog",
+    "describe",
+    "rev-parse",
+    "rev-list",
+    "ls-files",
+    "ls-tree",
+    "ls-remote",
+    "cat-file",
+    "for-each-ref",
+    "show-ref",
+    "show-branch",
+    "name-rev",
+    "merge-base",
+    "diff-tree",
+    "diff-index",
+    "diff-files",
+    "range-diff",
+    "cherry",
+    "whatchanged",
+    "count-objects",
+    "fsck",
+    "var",
+    "verify-commit",
+    "verify-tag",
+    "check-ignore",
+    "check-attr",
+    "check-ref-format",
+    "help",
+    "version",
+    "get-tar-commit-id",
+    "merge-tree",
+    "patch-id",
+    "stripspace",
+    "column",
+    "request-pull",
+    "interpret-trailers",
 ];
 
-/// Those of which only some forms do.
+/// Those of which only these forms change nothing; an empty one: without an operand.
 pub(super) const GIT_FORMS: &[(&str, &[&str])] = &[
-    ("submodule", &["update", "deinit", "foreach", "sync", "add", "absorbgitdirs"]),
-    ("worktree", &["remove", "prune", "move"]),
-    ("branch", &["-D", "-d", "--delete", "-f", "--force", "-M", "-m", "--move"]),
-    ("tag", &["-d", "--delete", "-f", "--force"]),
-    ("reflog", &["expire", "delete"]),
-    ("lfs", &["pull", "checkout", "prune", "migrate"]),
-    ("notes", &["remove", "prune"]),
-    ("remote", &["remove", "rm", "prune"]),
+    ("stash", &["list", "show"]),
+    ("branch", &[""]),
+    ("tag", &[""]),
+    ("remote", &["", "show", "get-url"]),
+    ("worktree", &["list"]),
+    ("submodule", &["status", "summary"]),
+    ("reflog", &["", "show", "exists"]),
+    ("notes", &["", "list", "show"]),
+    ("bisect", &["log", "view", "visualize"]),
+    ("lfs", &["ls-files", "status", "env"]),
+    ("sparse-checkout", &["list"]),
+    ("config", &["get", "list"]),
+    ("bundle", &["verify", "list-heads"]),
+    ("commit-graph", &["verify"]),
+    ("multi-pack-index", &["verify"]),
 ];
 
-/// In the text of a script of one line: what writes, removes or runs something else.
-pub(super) const WRITING: &[&str] = &[
-    // Python
-    "unlink",
-    "rmtree",
-    "remove(",
-    "removedirs",
-    "rmdir",
-    "rename(",
-    "replace(",
-    "shutil.",
-    "write_text",
-    "write_bytes",
-    ".write(",
-    "truncate",
-    "os.system",
-    "subprocess",
-    "popen",
-    "fileinput",
-    "touch(",
-    "symlink",
-    "savetxt",
-    "to_csv",
-    "to_json(",
-    "to_parquet",
-    "json.dump(",
-    "pickle.dump(",
-    "yaml.dump(",
-    "exec(",
-    "copytree",
-    "copyfile",
-    // JavaScript
-    "writefile",
-    "appendfile",
-    "createwritestream",
-    "rmsync",
-    "rm(",
-    "unlinksync",
-    "rmdirsync",
-    "renamesync",
-    "copyfilesync",
-    "cpsync",
-    "truncatesync",
-    "mkdtemp",
-    "child_process",
-    "execsync",
-    "spawn",
-    "fs.promises",
-    "deno.write",
-    "deno.remove",
-    "deno.rename",
-    "bun.write",
-    // Perl, Ruby, PHP, Lua
-    "file.write",
-    "file.delete",
-    "fileutils",
-    "io.write(",
-    "file_put_contents",
-    "fwrite",
-    "fputs",
-    "system(",
-    "system ",
-    "`",
-    "qx",
-    "os.remove",
-    "os.rename",
-    "os.execute",
-    "dir.rmdir",
-    "file.open",
-    "io.open",
-    "inplace",
+/// Options of a list.
+pub(super) const GIT_LISTING: &[&str] = &[
+    "-a",
+    "--all",
+    "-r",
+    "--remotes",
+    "-v",
+    "-vv",
+    "--verbose",
+    "--sort",
+    "--format",
+    "--column",
+    "--color",
+    "-n",
+];
+
+/// Options with which a command of git changes nothing, whatever else it is given.
+pub(super) const GIT_DRY: &[(&str, &[&str])] = &[
+    ("clean", &["-n", "--dry-run"]),
+    ("add", &["-n", "--dry-run"]),
+    ("rm", &["-n", "--dry-run"]),
+    ("mv", &["-n", "--dry-run"]),
+    ("push", &["-n", "--dry-run"]),
+    ("apply", &["--check", "--stat", "--numstat", "--summary"]),
+    ("branch", &["-l", "--list", "--contains", "--merged", "--no-merged", "--show-current", "--points-at"]),
+    ("tag", &["-l", "--list", "--contains", "--points-at", "-v", "--verify"]),
+    ("config", &["--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list"]),
 ];

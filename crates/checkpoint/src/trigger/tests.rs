@@ -152,7 +152,11 @@ fn files_and_other_tools() {
         judged(&files(&[])),
         Judgement::Destructive { targets: vec![CWD.into()], reason: "before patch".to_owned() }
     );
-    assert_eq!(judged(&Call::Other { tool: "WebSearch".to_owned() }), Judgement::Harmless);
+    assert_eq!(judged(&Call::Reads { tool: "WebSearch".to_owned(), path: None }), Judgement::Harmless);
+    assert_eq!(
+        judged(&Call::Other { tool: "mcp__x".to_owned() }),
+        Judgement::Destructive { targets: vec![CWD.into()], reason: "before mcp__x".to_owned() }
+    );
 }
 
 #[test]

@@ -79,6 +79,9 @@ pub(crate) enum ScopeKind {
 
 fn agent() -> impl clap::builder::TypedValueParser<Value = Agent> {
     use clap::builder::TypedValueParser;
-    let names = Agent::ALL.map(|agent| clap::builder::PossibleValue::new(agent.name()).help(agent.title()));
+    let names = Agent::all().into_iter().map(|agent| {
+        let name = clap::builder::PossibleValue::new(agent.name()).help(agent.title());
+        if agent.program() == agent.name() { name } else { name.alias(agent.program()) }
+    });
     clap::builder::PossibleValuesParser::new(names).try_map(|name| name.parse::<Agent>())
 }

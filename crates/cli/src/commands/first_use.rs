@@ -43,15 +43,8 @@ pub(super) fn offer(
 
 /// Whether the command is this agent, by its name.
 fn runs(agent: Agent, command: &[OsString]) -> bool {
-    let program = match agent {
-        Agent::ClaudeCode => "claude",
-        Agent::Codex => "codex",
-        Agent::Gemini => "gemini",
-        Agent::Opencode => "opencode",
-        Agent::Hermes => "hermes",
-    };
     let name = command.first().and_then(|word| Path::new(word).file_name());
-    name == Some(OsStr::new(program))
+    name == Some(OsStr::new(agent.program()))
 }
 
 fn offer_one(agent: Agent, host: &Host, silent: bool) -> Result<(), Failure> {
@@ -89,9 +82,9 @@ mod tests {
 
     #[test]
     fn an_agent_is_known_by_its_name() {
-        let runs = |agent, word: &str| runs(agent, &[word.into(), "-p".into()]);
-        assert!(runs(Agent::ClaudeCode, "claude") && runs(Agent::ClaudeCode, "/opt/x/claude"));
-        assert!(!runs(Agent::ClaudeCode, "claude-code") && !runs(Agent::ClaudeCode, "bash"));
-        assert!(runs(Agent::Codex, "./codex") && !runs(Agent::Codex, "claude"));
+        let runs = |agent: &str, word: &str| runs(agent.parse().unwrap(), &[word.into(), "-p".into()]);
+        assert!(runs("claude-code", "claude") && runs("claude-code", "/opt/x/claude"));
+        assert!(!runs("claude-code", "claude-code") && !runs("claude-code", "bash"));
+        assert!(runs("codex", "./codex") && !runs("codex", "claude"));
     }
 }

@@ -133,6 +133,13 @@ fn sandbox(told: &Told, agent: &str) -> Option<Sandbox> {
     }
     // A description that cannot be read describes nothing: what is denied stays denied.
     let state = SandboxState::from_json(&std::fs::read_to_string(cap_file()?).ok()?).ok()?;
-    let command = if agent == "claude-code" { "claude" } else { agent };
-    Some(Sandbox { policy: state.policy?, asks: asks(), command: command.to_owned(), typed: state.typed })
+    let known: Result<agents::Agent, _> = agent.parse();
+    let command = known.map_or_else(|_| agent.to_owned(), |known| known.program().to_owned());
+    Some(Sandbox {
+        policy: state.policy?,
+        asks: asks(),
+        command,
+        typed: state.typed,
+        socket: request_socket(),
+    })
 }

@@ -29,7 +29,6 @@ pub(crate) fn hooks(command: &HooksCommand) -> Result<u8, Failure> {
 fn request(agent: Agent, scope: ScopeArgs, host: &Host) -> Result<Request, Failure> {
     let context = &host.context;
     let binary = context.binary.clone();
-    let always = install::wants_always(&context.state_dir).map_err(|error| failure(&error))?;
     Ok(Request {
         agent,
         scope: match scope.scope {
@@ -40,7 +39,6 @@ fn request(agent: Agent, scope: ScopeArgs, host: &Host) -> Result<Request, Failu
         binary: binary.ok_or_else(|| Failure::new("nono cannot tell where its own program is"))?,
         nono_home: nono_home(),
         state_dir: context.state_dir.clone(),
-        always,
     })
 }
 
@@ -135,12 +133,12 @@ fn describe(change: &Change) -> &'static str {
 
 fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
     let host = host(None)?;
-    let agents = args.agent.map_or_else(|| Agent::ALL.to_vec(), |agent| vec![agent]);
+    let agents = args.agent.map_or_else(Agent::all, |agent| vec![agent]);
     let mut all = Vec::new();
     for agent in agents {
-        // Of all agents, those that cannot have hooks in a project are left out.
+        // Of all agents, those that cannot have hooks there are left out.
         match install::status(&request(agent, args.scope, &host)?) {
-            Err(InstallError::NoProject { .. }) if args.agent.is_none() => {}
+            Err(error) if args.agent.is_none() && error.is_no_place() => {}
             status => all.push(status.map_err(|error| failure(&error))?),
         }
     }
@@ -157,10 +155,10 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
 pub(super) fn everywhere(host: &Host) -> (Vec<Status>, Vec<String>) {
     let (mut all, mut problems) = (Vec::new(), Vec::new());
     for scope in [ScopeKind::User, ScopeKind::Project] {
-        for agent in Agent::ALL {
+        for agent in Agent::all() {
             match request(agent, ScopeArgs { scope }, host).map(|request| install::status(&request)) {
                 Ok(Ok(status)) => all.push(status),
-                Ok(Err(InstallError::NoProject { .. })) => {}
+                Ok(Err(error)) if error.is_no_place() => {}
                 Ok(Err(error)) => problems.push(error.to_string()),
                 // The same for all of them.
                 Err(failure) => return (all, vec![failure.sentence().to_owned()]),

@@ -171,6 +171,10 @@ claude-code  not installed  [TMP]/work/.claude/settings.json
 codex        not installed  [TMP]/work/.codex/hooks.json
 gemini       not installed  [TMP]/work/.gemini/settings.json
 opencode     not installed  [TMP]/work/.opencode/plugins/nono.js
+qwen         not installed  [TMP]/work/.qwen/settings.json
+cursor       not installed  [TMP]/work/.cursor/hooks.json
+copilot      not installed  [TMP]/work/.github/hooks/nono.json
+goose        not installed  [TMP]/work/.agents/plugins/nono/hooks/hooks.json
 
 "#]],
     );
@@ -211,12 +215,10 @@ $ nono hooks install hermes --yes
 ! [nono]     - command: "env NONO_HOME=[TMP]/state [TMP]/bin/nono hook hermes pre_llm_call"
 ! [nono]       timeout: 60
 ! [nono]   pre_tool_call:
-! [nono]     - matcher: "write_file|patch|terminal|execute_code"
-! [nono]       command: "env NONO_HOME=[TMP]/state [TMP]/bin/nono hook hermes pre_tool_call"
+! [nono]     - command: "env NONO_HOME=[TMP]/state [TMP]/bin/nono hook hermes pre_tool_call"
 ! [nono]       timeout: 60
 ! [nono]   post_tool_call:
-! [nono]     - matcher: "write_file|patch|terminal|execute_code"
-! [nono]       command: "env NONO_HOME=[TMP]/state [TMP]/bin/nono hook hermes post_tool_call"
+! [nono]     - command: "env NONO_HOME=[TMP]/state [TMP]/bin/nono hook hermes post_tool_call"
 ! [nono]       timeout: 60
 ! [nono]   on_session_end:
 ! [nono]     - command: "env NONO_HOME=[TMP]/state [TMP]/bin/nono hook hermes on_session_end"
@@ -227,7 +229,7 @@ $ nono hooks install hermes --scope project --yes
 = exit 125
 $ nono hooks install nobody
 ! [nono] error: invalid value 'nobody' for '<AGENT>'
-! [nono]   [possible values: claude-code, codex, gemini, opencode, hermes]
+! [nono]   [possible values: claude-code, codex, gemini, opencode, hermes, qwen, cursor, copilot, goose, kiro, cline]
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2

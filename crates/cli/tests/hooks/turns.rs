@@ -25,6 +25,33 @@ fn one_checkpoint_in_a_turn() {
     assert_eq!(reasons(&world), ["before Bash: rm a.txt", "before Write"]);
 }
 
+/// What nobody knows may do anything: there is a checkpoint before the first such call of a turn.
+#[test]
+fn what_is_not_known_to_read_is_kept_from() {
+    let mcp = |tool: &str| json!({"tool_name": tool, "tool_input": {"query": "x"}});
+    let read = json!({"tool_name": "Read", "tool_input": {"file_path": "/etc/hostname"}});
+    for (call, why) in [
+        (bash("./cleanup.sh"), "before Bash: ./cleanup.sh"),
+        (bash("python3 script.py"), "before Bash: python3 script.py"),
+        (bash("node x.js"), "before Bash: node x.js"),
+        (bash("npm run build"), "before Bash: npm run build"),
+        (mcp("mcp__files__remove"), "before mcp__files__remove"),
+    ] {
+        let world = enabled();
+        claude(&world, "UserPromptSubmit", json!({"prompt": "x"}));
+        for harmless in [bash("git status && ls -la | head"), read.clone()] {
+            assert_eq!(claude(&world, "PreToolUse", harmless), json!({}));
+        }
+        assert!(reasons(&world).is_empty(), "{why}");
+        assert_eq!(claude(&world, "PreToolUse", call), json!({}));
+        assert_eq!(reasons(&world), [why]);
+        fs::remove_file(world.path("work/a.txt")).unwrap();
+        let undone = world.command("nono").args(["checkpoints", "restore", "1", "--yes"]).output().unwrap();
+        Said::of(&undone).ok();
+        assert_eq!(fs::read_to_string(world.path("work/a.txt")).unwrap(), "one\n", "{why}");
+    }
+}
+
 #[test]
 fn a_restore_reaches_the_next_prompt() {
     let world = enabled();

@@ -129,3 +129,38 @@ fn a_missing_protection_is_said_at_the_end() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "ran\n"));
     assert!(ran.err.contains("is not protected by a checkpoint"), "{}", ran.err);
 }
+
+/// A tool that was given a closed path is told why it failed, and so is a line that ended well in spite of it.
+#[test]
+fn every_tool_is_told_of_the_sandbox() {
+    let world = world();
+    let secret = world.path("home/secret");
+    world.file("home/secret", "x", 0o600);
+    let hook = |event: &str, call: Value| {
+        let mut payload = call;
+        payload["session_id"] = Value::from("s1");
+        payload["cwd"] = Value::from(world.path("work").to_str().unwrap());
+        let script = format!("nono hook claude-code {event} <<'EOF'\n{payload}\nEOF");
+        let ran = agent(&world, USUAL, &script);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let said: Value = serde_json::from_str(&ran.out).unwrap();
+        said["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
+    };
+    let path = secret.to_str().unwrap();
+    for (tool, error) in [("Read", "File does not exist."), ("Write", "EACCES"), ("Edit", "it failed")] {
+        let call = serde_json::json!({"tool_name": tool, "tool_input": {"file_path": path}, "error": error});
+        let said = hook("PostToolUseFailure", call);
+        assert!(said.contains("denied by the nono sandbox") && said.contains(path), "{tool}: {said}");
+    }
+    let output = format!("cat: {path}: Permission denied\n");
+    let line = serde_json::json!({"tool_name": "Bash", "tool_input": {"command": format!("cat {path}; true")},
+        "tool_response": {"stdout": "", "stderr": output}});
+    let said = hook("PostToolUse", line);
+    assert!(said.contains("denied by the nono sandbox") && said.contains(path), "{said}");
+    // What only looks like it is nothing.
+    let quiet = serde_json::json!({"tool_name": "Bash", "tool_input": {"command": "cat log"},
+        "tool_response": {"stdout": "response 403\nPermission denied\nnono: no", "stderr": ""}});
+    assert_eq!(hook("PostToolUse", quiet), "");
+    let own = serde_json::json!({"tool_name": "Read", "tool_input": {"file_path": world.path("work/absent")}, "error": "File does not exist."});
+    assert_eq!(hook("PostToolUseFailure", own), "");
+}

@@ -131,6 +131,13 @@ pub fn diagnose_text(text: &str, policy: &ResolvedPolicy) -> Findings {
     findings
 }
 
+/// What the policy closes of a path that a failed tool was given.
+pub fn diagnose_path(path: &Path, access: AccessMode, policy: &ResolvedPolicy) -> Option<Denial> {
+    let candidate = Candidate { path: path.to_owned(), certain: true };
+    let attempt = if access.writes() { paths::Attempt::Write } else { paths::Attempt::Read };
+    candidate_denial(&candidate, attempt, policy)
+}
+
 /// What complaints come to: the denials, and everything else in the findings.
 fn weigh(complaints: &[Complaint], policy: &ResolvedPolicy, findings: &mut Findings) -> Vec<Denial> {
     let mut told = Vec::new();

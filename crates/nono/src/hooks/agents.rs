@@ -1,103 +1,246 @@
 //! The agents there are: how each one words its payloads, and how it wants to be answered.
 //!
-//! A payload is hostile text. It is never an error here: what is missing or of another shape is left out, and an event
-//! that nobody knows is [`super::Event::Unknown`]. An answer never holds a decision, so it cannot block a tool.
+//! What differs between them is data (`agents/data`, read by `adapter`). A payload is hostile text. It is never an error
+//! here: what is missing or of another shape is left out, and an event that nobody knows is [`super::Event::Unknown`]. A
+//! tool that nobody knows may write anything. An answer never holds a decision, so it cannot block a tool.
 
-mod claude;
-mod gemini;
-mod hermes;
-mod opencode;
+pub(super) mod adapter;
 mod patch;
 mod read;
 
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
+use nono_checkpoint::Origin;
+use nono_checkpoint::trigger::Call;
 use serde_json::Value;
 
-use super::{Reply, Told};
+use super::{Event, Reply, Told};
+use adapter::{ADAPTERS, Adapter, Evidence, Kind, Sign};
 
 /// An agent that nono knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Agent {
-    ClaudeCode,
-    Codex,
-    Gemini,
-    Opencode,
-    Hermes,
-}
+#[derive(Clone, Copy)]
+pub struct Agent(&'static Adapter);
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no agent that nono knows; these are: {all}", all = Agent::names())]
+#[error("{0:?} is no agent that nono knows; these are: {all}", all = names())]
 pub struct UnknownAgent(String);
 
 impl Agent {
-    pub const ALL: [Agent; 5] =
-        [Agent::ClaudeCode, Agent::Codex, Agent::Gemini, Agent::Opencode, Agent::Hermes];
+    pub fn all() -> Vec<Agent> {
+        ADAPTERS.iter().map(Agent).collect()
+    }
 
     /// As it is typed, and as it is written into checkpoints.
     pub fn name(self) -> &'static str {
-        match self {
-            Agent::ClaudeCode => "claude-code",
-            Agent::Codex => "codex",
-            Agent::Gemini => "gemini",
-            Agent::Opencode => "opencode",
-            Agent::Hermes => "hermes",
-        }
+        &self.0.name
     }
 
     /// As its makers call it.
     pub fn title(self) -> &'static str {
-        match self {
-            Agent::ClaudeCode => "Claude Code",
-            Agent::Codex => "Codex",
-            Agent::Gemini => "Gemini CLI",
-            Agent::Opencode => "OpenCode",
-            Agent::Hermes => "Hermes",
-        }
+        &self.0.title
     }
 
-    fn names() -> String {
-        Agent::ALL.map(Agent::name).join(", ")
+    /// The name of the program that is started.
+    pub fn program(self) -> &'static str {
+        &self.0.program
+    }
+
+    /// Where its makers describe its hooks.
+    pub fn documentation(self) -> &'static str {
+        &self.0.documentation
+    }
+
+    /// Whether the real agent was seen to send what is read here; else it is as its makers describe it.
+    pub fn is_recorded(self) -> bool {
+        self.0.payloads == Evidence::Recorded
+    }
+
+    pub(super) fn adapter(self) -> &'static Adapter {
+        self.0
+    }
+}
+
+fn names() -> String {
+    ADAPTERS.iter().map(|adapter| adapter.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+impl PartialEq for Agent {
+    fn eq(&self, other: &Agent) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Agent {}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
 impl FromStr for Agent {
     type Err = UnknownAgent;
 
+    /// By its name, or by its program's.
     fn from_str(text: &str) -> Result<Agent, UnknownAgent> {
-        let found = Agent::ALL.into_iter().find(|agent| agent.name() == text);
-        found.ok_or_else(|| UnknownAgent(text.to_owned()))
+        let found = ADAPTERS.iter().find(|adapter| adapter.name == text || adapter.program == text);
+        found.map(Agent).ok_or_else(|| UnknownAgent(text.to_owned()))
     }
 }
 
 /// What an agent's payload says. `event`: the event as the hook was called with it, for payloads that do not name theirs.
 pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
-    let Ok(known) = agent.parse::<Agent>() else { return Told::default() };
-    let event = read::text(payload, "hook_event_name").unwrap_or_else(|| event.to_owned());
-    let mut told = match known {
-        // The same events and fields, save for the tools.
-        Agent::ClaudeCode | Agent::Codex => claude::told(known, &event, payload),
-        Agent::Gemini => gemini::told(&event, payload),
-        Agent::Opencode => opencode::told(&event, payload),
-        Agent::Hermes => hermes::told(&event, payload),
+    let Ok(Agent(adapter)) = agent.parse() else { return Told::default() };
+    let fields = &adapter.fields;
+    let named = fields.event.as_deref().unwrap_or("hook_event_name");
+    let event = read::at(payload, named)
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_else(|| event.to_owned());
+    let input = read::input(payload, &fields.input);
+    let tool = read::id(payload, &fields.tool);
+    let call = || read_call(adapter, tool.as_deref().unwrap_or_default(), &input);
+    let after = |failed: Option<bool>| {
+        let output =
+            read::first(payload, &fields.output).map(|value| read::output(&value)).unwrap_or_default();
+        let signs = || {
+            (!adapter.failure.is_empty())
+                .then(|| adapter.failure.iter().any(|sign| shows(sign, payload, &output)))
+        };
+        Event::AfterTool {
+            call: really_written(call(), adapter, payload),
+            failed: failed.or_else(signs),
+            output,
+        }
     };
-    told.origin.agent = Some(known.name().to_owned());
-    told.origin.session = read::id(payload, "session_id");
-    told
+    let event = match adapter.events.get(&event) {
+        Some(Kind::SessionStart) => Event::SessionStart,
+        Some(Kind::Prompt) => Event::Prompt { text: read::prompt(payload, &fields.prompt) },
+        Some(Kind::BeforeTool) => Event::BeforeTool { call: call() },
+        Some(Kind::AfterTool) => after(None),
+        Some(Kind::ToolSucceeded) => after(Some(false)),
+        Some(Kind::ToolFailed) => after(Some(true)),
+        Some(Kind::Stop) => Event::Stop,
+        Some(Kind::SessionEnd) => Event::SessionEnd,
+        None => Event::Unknown,
+    };
+    let is_shell = matches!(
+        event,
+        Event::BeforeTool { call: Call::Shell { .. } } | Event::AfterTool { call: Call::Shell { .. }, .. }
+    );
+    Told {
+        origin: Origin {
+            agent: Some(adapter.name.clone()),
+            session: read::id(payload, &fields.session),
+            turn: read::id(payload, &fields.turn),
+            call: read::id(payload, &fields.call)
+                .or_else(|| tool.as_deref().map(|tool| read::derived_id(tool, &input))),
+            tool,
+            ..Origin::default()
+        },
+        cwd: read::place(payload, &fields.cwd, &input, is_shell),
+        event,
+    }
 }
 
-/// The reply as the agent reads it: JSON, `{}` where there is nothing to say. `event` as in [`told`].
+/// What a tool is about to do with its input.
+fn read_call(adapter: &Adapter, tool: &str, input: &Value) -> Call {
+    let tools = &adapter.tools;
+    if let Some(keys) = tools.shells.get(tool) {
+        return match read::command(input, keys) {
+            // `apply_patch <<'EOF' …`: it writes what the patch names, also where the agent takes it out of the shell.
+            Some(line) if line.trim_start().starts_with("apply_patch") => {
+                read::files(tool, patch::paths(&line).into_iter().map(PathBuf::from))
+            }
+            Some(command) => Call::Shell { tool: tool.to_owned(), command },
+            None => read::other(tool),
+        };
+    }
+    let path = |keys: Option<&Vec<String>>| keys.and_then(|keys| read::path_at(input, keys));
+    let file = path(tools.files.get(tool));
+    match (file, tools.patches.get(tool)) {
+        (Some(file), _) => read::files(tool, [file]),
+        (None, Some(keys)) => read::patched(tool, input, keys),
+        (None, None) if tools.files.contains_key(tool) => read::files(tool, None),
+        (None, None) if tools.reads.contains_key(tool) => {
+            Call::Reads { tool: tool.to_owned(), path: path(tools.reads.get(tool)) }
+        }
+        (None, None) => read::other(tool),
+    }
+}
+
+/// With the files that were written, where the agent says so afterwards.
+fn really_written(call: Call, adapter: &Adapter, payload: &Value) -> Call {
+    let written = adapter.written.as_deref().and_then(|place| read::at(payload, place));
+    let written: Vec<PathBuf> = written
+        .iter()
+        .filter_map(Value::as_array)
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(PathBuf::from)
+        .collect();
+    match call {
+        Call::Files { tool, .. } if !written.is_empty() => read::files(&tool, written),
+        call => call,
+    }
+}
+
+fn shows(sign: &Sign, payload: &Value, output: &str) -> bool {
+    let found = if sign.at == "$output" { Some(Value::from(output)) } else { read::at(payload, &sign.at) };
+    match (&sign.line, found) {
+        (_, None) => false,
+        (Some(prefix), Some(found)) => {
+            let is_other =
+                |line: &str| line.strip_prefix(prefix.as_str()).is_some_and(|rest| sign.not != rest.trim());
+            found.as_str().is_some_and(|text| text.lines().any(is_other))
+        }
+        (None, Some(found)) => found != sign.not,
+    }
+}
+
+/// The reply as the agent reads it. `event` as in [`told`].
 pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
-    let value = match agent.parse::<Agent>() {
-        Ok(Agent::ClaudeCode | Agent::Codex) => claude::answer(event, reply, &claude::TAKES_CONTEXT),
-        // A context before a tool has no place in Gemini's format.
-        Ok(Agent::Gemini) => claude::answer(event, reply, &gemini::TAKES_CONTEXT),
-        Ok(Agent::Opencode) => opencode::answer(reply),
-        Ok(Agent::Hermes) => hermes::answer(event, reply),
-        Err(_) => Value::Object(serde_json::Map::new()),
+    let Ok(Agent(adapter)) = agent.parse() else { return "{}".to_owned() };
+    let answer = &adapter.answer;
+    let takes = |slot: &&adapter::Slot| {
+        slot.events.as_ref().is_none_or(|events| events.iter().any(|known| known == event))
     };
-    value.to_string()
+    let (context, message) = match (&answer.message, &reply.message) {
+        // Who cannot be told is told by the model.
+        (None, Some(message)) => {
+            let told = format!("Tell the user: {message}");
+            let parts: Vec<&str> = reply.context.iter().map(String::as_str).chain([told.as_str()]).collect();
+            (Some(parts.join("\n\n")), None)
+        }
+        (_, message) => (reply.context.clone(), message.clone()),
+    };
+    let filled = [(&answer.context, context), (&answer.message, message)];
+    let values: Vec<Value> = filled
+        .into_iter()
+        .filter_map(|(slot, text)| Some(fill(&slot.as_ref().filter(takes)?.value, event, &text?)))
+        .collect();
+    match values.as_slice() {
+        [] => answer.nothing.clone(),
+        [Value::String(text), ..] => text.clone(),
+        values => {
+            let members = values.iter().filter_map(Value::as_object).flatten();
+            members.map(|(key, value)| (key.clone(), value.clone())).collect::<Value>().to_string()
+        }
+    }
+}
+
+/// A value with the text and the event where they belong.
+fn fill(value: &Value, event: &str, text: &str) -> Value {
+    match value {
+        Value::String(word) if word == "$text" => Value::from(text),
+        Value::String(word) if word == "$event" => Value::from(event),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), fill(value, event, text))).collect()
+        }
+        other => other.clone(),
+    }
 }

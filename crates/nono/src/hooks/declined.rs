@@ -49,14 +49,15 @@ mod tests {
     fn a_no_is_kept_for_one_agent() {
         let temp = tempfile::tempdir().unwrap();
         let state = temp.path().join("state");
-        assert!(!is_declined(&state, Agent::ClaudeCode));
-        decline(&state, Agent::ClaudeCode).unwrap();
-        decline(&state, Agent::ClaudeCode).unwrap();
-        assert!(is_declined(&state, Agent::ClaudeCode) && !is_declined(&state, Agent::Codex));
+        let [claude, codex] = ["claude-code", "codex"].map(|name| name.parse().unwrap());
+        assert!(!is_declined(&state, claude));
+        decline(&state, claude).unwrap();
+        decline(&state, claude).unwrap();
+        assert!(is_declined(&state, claude) && !is_declined(&state, codex));
         assert_eq!(read(&state).len(), 1);
         std::fs::write(state.join(FILE), "{").unwrap();
-        assert!(!is_declined(&state, Agent::ClaudeCode), "what is damaged is asked again");
-        decline(&state, Agent::Codex).unwrap();
-        assert!(is_declined(&state, Agent::Codex));
+        assert!(!is_declined(&state, claude), "what is damaged is asked again");
+        decline(&state, codex).unwrap();
+        assert!(is_declined(&state, codex));
     }
 }

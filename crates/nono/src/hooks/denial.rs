@@ -3,12 +3,16 @@
 //! A model that meets "permission denied" tries other ways, again and again. So it is told that this is a sandbox, that
 //! nothing it does opens it, what is open, and what its user would have to start instead.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use nono_checkpoint::trigger::Call;
 use nono_policy::{AccessMode, CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy, Typed};
 use nono_supervisor::report::Attempt;
 
-use crate::diagnostic::{Denial, Findings, attempt_words, because_words, diagnose_text, quote_all, shown};
+use crate::diagnostic::{
+    Denial, Findings, attempt_words, because_words, diagnose_path, diagnose_text, quote_all, shown,
+};
+use crate::request;
 use crate::session::network_word;
 
 /// The sandbox around this process.
@@ -21,6 +25,8 @@ pub struct Sandbox {
     pub command: String,
     /// How a person asked for it, where that is known.
     pub typed: Option<Typed>,
+    /// The supervisor, which knows what a person said no to.
+    pub socket: Option<PathBuf>,
 }
 
 const HEADER: &str = "[nono] This was denied by the nono sandbox, not by a mistake of yours. The sandbox is enforced by \
@@ -30,11 +36,24 @@ denied as well. Tell the user instead.";
 /// As many lines as a list gets.
 const LINES: usize = 20;
 
-/// What a failed tool's output comes to; nothing if the sandbox does not close what it complains of.
-pub fn explain(output: &str, sandbox: &Sandbox) -> Option<String> {
-    let findings = diagnose_text(output, &sandbox.policy);
-    let refused =
-        refused_by_proxy(output) && matches!(sandbox.policy.network, NetworkPolicy::Filtered { .. });
+/// What a tool's output comes to, and the path that it was given; nothing if the sandbox does not close what it
+/// complains of. A tool that did not fail may still have met something closed (`cat x; true`): then only what is certain
+/// counts.
+pub fn explain(call: &Call, failed: Option<bool>, output: &str, sandbox: &Sandbox) -> Option<String> {
+    let mut findings = diagnose_text(output, &sandbox.policy);
+    let succeeded = failed == Some(false);
+    if succeeded {
+        if !matches!(call, Call::Shell { .. }) {
+            return None;
+        }
+        findings = Findings { denials: findings.denials, ..Findings::default() };
+    } else if findings.denials.is_empty() {
+        findings.denials =
+            given(call).filter_map(|(path, access)| diagnose_path(path, access, &sandbox.policy)).collect();
+    }
+    let refused = !succeeded
+        && refused_by_proxy(output)
+        && matches!(sandbox.policy.network, NetworkPolicy::Filtered { .. });
     let network = findings.network || refused;
     if findings.denials.is_empty() && !network && findings.limits.is_empty() {
         return None;
@@ -44,6 +63,16 @@ pub fn explain(output: &str, sandbox: &Sandbox) -> Option<String> {
     lines.extend(open(sandbox));
     lines.extend(remedy(&findings, network, sandbox));
     Some(lines.join("\n"))
+}
+
+/// The paths that a tool was given.
+fn given(call: &Call) -> impl Iterator<Item = (&Path, AccessMode)> {
+    let (paths, access): (&[PathBuf], _) = match call {
+        Call::Files { paths, .. } => (paths, AccessMode::Write),
+        Call::Reads { path: Some(path), .. } => (std::slice::from_ref(path), AccessMode::Read),
+        Call::Reads { path: None, .. } | Call::Shell { .. } | Call::Other { .. } => (&[], AccessMode::Read),
+    };
+    paths.iter().map(move |path| (path.as_path(), access))
 }
 
 /// For the beginning of a conversation.
@@ -125,7 +154,7 @@ fn remedy(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
     }
     let mut lines = Vec::new();
     if sandbox.asks {
-        lines.extend(requests(findings));
+        lines.extend(requests(findings, sandbox));
     }
     if !flags.is_empty() {
         lines.push("To open it the user must end this session and start:".to_owned());
@@ -138,26 +167,33 @@ fn remedy(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
 }
 
 /// Under `--ask`.
-fn requests(findings: &Findings) -> Vec<String> {
-    let wanted: Vec<_> =
-        findings.denials.iter().filter_map(|denial| asked(&denial.attempt)).take(LINES).collect();
-    if wanted.is_empty() {
-        return Vec::new();
+fn requests(findings: &Findings, sandbox: &Sandbox) -> Vec<String> {
+    let opens = findings.denials.iter().filter_map(|denial| match &denial.attempt {
+        Attempt::Open { path, access } => Some((path.as_path(), *access)),
+        _ => None,
+    });
+    let (refused, wanted): (Vec<_>, Vec<_>) =
+        opens.take(LINES).partition(|(path, access)| is_refused(sandbox, path, *access));
+    let mut lines = Vec::new();
+    if !refused.is_empty() {
+        lines.push("The user was asked for it in this session and said no. Do not ask again:".to_owned());
+        lines.extend(refused.into_iter().map(|(path, access)| format!("  {access} {}", shown(path))));
     }
-    let mut lines = vec!["The user can be asked for it in this session, once, with:".to_owned()];
-    lines.extend(wanted.into_iter().map(|(flag, path)| {
+    if !wanted.is_empty() {
+        lines.push("The user can be asked for it in this session, once, with:".to_owned());
+    }
+    lines.extend(wanted.into_iter().map(|(path, access)| {
+        let flag = if access == AccessMode::Read { "--read" } else { "--write" };
         let words = ["nono", "request", flag, &path.to_string_lossy(), "--reason", "WHY"].map(str::to_owned);
         format!("  {}", quote_all(&words))
     }));
     lines
 }
 
-fn asked(attempt: &Attempt) -> Option<(&'static str, &Path)> {
-    match attempt {
-        Attempt::Open { path, access: AccessMode::Read } => Some(("--read", path)),
-        Attempt::Open { path, .. } => Some(("--write", path)),
-        _ => None,
-    }
+/// Whether a person said no. That nobody can tell is no reason not to ask.
+fn is_refused(sandbox: &Sandbox, path: &Path, access: AccessMode) -> bool {
+    let by = sandbox.socket.as_deref().map(|socket| request::refused_by(socket, path, access));
+    matches!(by, Some(Ok(Some(_))))
 }
 
 /// The line that a person typed, with flags more.

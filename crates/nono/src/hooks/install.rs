@@ -21,32 +21,23 @@ mod yaml_scan;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::agents::Agent;
 use files::{Content, Target};
 
 pub use apply::{Applied, apply};
-pub use config::wants_always;
 pub use error::InstallError;
+pub use files::variables;
 pub use status::{State, Status, status};
 
 /// Where agents keep their settings: the home folder, and the variables that move them away from there.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     pub home: PathBuf,
-    /// `CLAUDE_CONFIG_DIR`, for `~/.claude`.
-    pub claude: Option<PathBuf>,
-    /// `CODEX_HOME`, for `~/.codex`.
-    pub codex: Option<PathBuf>,
-    /// `GEMINI_CLI_HOME`, for the home folder.
-    pub gemini: Option<PathBuf>,
-    /// `XDG_CONFIG_HOME`, for `~/.config`.
-    pub xdg_config: Option<PathBuf>,
-    /// `OPENCODE_CONFIG_DIR`, for `~/.config/opencode`.
-    pub opencode: Option<PathBuf>,
-    /// `HERMES_HOME`, for `~/.hermes`.
-    pub hermes: Option<PathBuf>,
+    /// Those of [`variables`] that are set, to absolute paths.
+    pub moved: BTreeMap<String, PathBuf>,
 }
 
 /// Whose settings.
@@ -68,8 +59,6 @@ pub struct Request {
     pub nono_home: Option<PathBuf>,
     /// nono's own folder, for `config.toml` and the record of what was installed.
     pub state_dir: PathBuf,
-    /// Before every tool call, whatever it does.
-    pub always: bool,
 }
 
 /// What a file is for.

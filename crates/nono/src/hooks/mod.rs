@@ -34,7 +34,10 @@ pub struct Told {
 pub enum Event {
     SessionStart,
     /// A person spoke: a turn begins, with the id in the origin if the agent gives turns one.
-    Prompt,
+    Prompt {
+        /// What they said, its beginning if it is long; empty where the agent does not tell.
+        text: String,
+    },
     BeforeTool {
         call: Call,
     },

@@ -41,7 +41,7 @@ pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Hand
     let cwd = told.cwd.as_ref().map_or_else(|| context.cwd.clone(), |cwd| context.cwd.join(cwd));
     if context.enabled {
         match &told.event {
-            Event::SessionStart | Event::Prompt => prompt(told, backend, &mut handled.reply),
+            Event::SessionStart | Event::Prompt { .. } => prompt(told, backend, &mut handled.reply),
             Event::BeforeTool { call } => before(call, &told.origin, backend, context, &cwd, &mut handled),
             Event::AfterTool { call, .. } => after(call, &told.origin, backend, context, &cwd, &mut handled),
             Event::Stop | Event::SessionEnd => over(told, backend, &cwd, &mut handled.reply),
@@ -56,7 +56,7 @@ pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Hand
 
 /// Notes are asked for once they can be told. A session that goes on begins no turn.
 fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
-    if told.event == Event::Prompt
+    if matches!(told.event, Event::Prompt { .. })
         && let Err(trouble) = backend.prompt(&told.origin)
     {
         reply.tell(&trouble_words(&trouble));
@@ -134,7 +134,7 @@ fn after(
 ) {
     let mut targets = match trigger::judge(call, cwd, &context.home) {
         Judgement::Destructive { targets, .. } => targets,
-        Judgement::Harmless if matches!(call, Call::Other { .. }) && !context.always => return,
+        Judgement::Harmless if matches!(call, Call::Reads { .. }) && !context.always => return,
         Judgement::Harmless => Vec::new(),
     };
     // A shell may have done more than anybody could tell.
@@ -162,8 +162,8 @@ fn with_tool(origin: &Origin, call: &Call) -> Origin {
 fn about_the_sandbox(told: &Told, sandbox: &Sandbox, reply: &mut Reply) {
     match &told.event {
         Event::SessionStart => reply.inform(&denial::introduction(sandbox)),
-        Event::AfterTool { failed, output, .. } if *failed != Some(false) => {
-            if let Some(text) = denial::explain(output, sandbox) {
+        Event::AfterTool { call, failed, output } => {
+            if let Some(text) = denial::explain(call, *failed, output, sandbox) {
                 reply.inform(&text);
             }
         }

@@ -89,7 +89,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     });
     // Nothing runs any more; the last snapshot is no reason to be listed, and is taken without what only stood there.
     drop(place);
-    let (saved, made) = agent_files.finish();
+    let (saved, _made) = agent_files.finish();
     // What the command's connections came to is in the log before it is closed.
     let network = network.map(|network| network.finish());
     write_end(trail.as_deref(), network.as_ref(), &outcome);
@@ -101,7 +101,6 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         let last = Arc::new(Capturing::last(signals.clone(), observer.clone()));
         ending.with_others(others(checkpoints.as_ref())).finish(watching, ended, last, observer.wants_list())
     });
-    drop(made);
     let audit = trail.map(|trail| trail.report());
     let outcome = outcome?;
     let findings = diagnose(&outcome, &policy).with_network(network.as_ref());

@@ -133,6 +133,8 @@ pub(super) fn install(error: &InstallError) -> PyErr {
         InstallError::Dangling { path } => about("dangling", words, path),
         InstallError::Name { path } => Raise::new("bad_name", words).about(path).value_error(),
         InstallError::NoProject { .. } => Raise::new("no_project_hooks", words).value_error(),
+        InstallError::OnlyProject { .. } => Raise::new("only_project_hooks", words).value_error(),
+        InstallError::ByHand { .. } => Raise::new("hooks_by_hand", words).value_error(),
         InstallError::Changed { path } => about("changed", words, path),
         InstallError::Foreign { path } => about("foreign", words, path),
         InstallError::Busy { path } => about("busy", words, path),

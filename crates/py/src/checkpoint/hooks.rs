@@ -150,16 +150,15 @@ impl Wish {
         Ok(Wish { project: project.map(absolute).transpose()?, host, binary })
     }
 
-    fn request(&self, agent: Agent) -> Result<Request, InstallError> {
-        Ok(Request {
+    fn request(&self, agent: Agent) -> Request {
+        Request {
             agent,
             scope: self.project.clone().map_or(Scope::User, Scope::Project),
             places: host::places(&self.host),
             binary: self.binary.clone(),
             nono_home: host::moved(&self.host),
             state_dir: self.host.state_dir.clone(),
-            always: install::wants_always(&self.host.state_dir)?,
-        })
+        }
     }
 
     fn change(
@@ -169,7 +168,7 @@ impl Wish {
         plan: impl Fn(&Request) -> Result<Plan, InstallError>,
     ) -> PyResult<HookChanges> {
         let request = self.request(known(agent)?);
-        let done = request.and_then(|request| HookChanges::new(&plan(&request)?, dry_run));
+        let done = plan(&request).and_then(|plan| HookChanges::new(&plan, dry_run));
         done.map_err(|error| error::install(&error))
     }
 }
@@ -193,14 +192,14 @@ fn hooks_status(
     let wish = Wish::new(py, project, binary, state_dir, home)?;
     let agents = match &agent {
         Some(agent) => vec![known(agent)?],
-        None => Agent::ALL.to_vec(),
+        None => Agent::all(),
     };
     long(py, &Watch::default(), |_| {
         let mut all = Vec::new();
         for one in agents {
-            match wish.request(one).and_then(|request| install::status(&request)) {
-                // Of all agents, those that cannot have hooks in a project are left out.
-                Err(InstallError::NoProject { .. }) if agent.is_none() => {}
+            match install::status(&wish.request(one)) {
+                // Of all agents, those that cannot have hooks there are left out.
+                Err(error) if agent.is_none() && error.is_no_place() => {}
                 status => all.push(status.map_err(|error| error::install(&error))?.into()),
             }
         }

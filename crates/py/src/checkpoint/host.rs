@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use nono::checkpoints::settings::{self, Given};
 use nono::checkpoints::{Config, Host};
-use nono::hooks::install::Places;
+use nono::hooks::install::{self, Places};
 use pyo3::prelude::*;
 
 use super::{args, error};
@@ -37,15 +37,8 @@ pub(super) fn home(home: Option<PathArg>) -> PyResult<PathBuf> {
 pub(super) fn places(host: &Host) -> Places {
     let own = absolute("HOME").as_ref() == Some(&host.home);
     let set = |name: &str| absolute(name).filter(|_| own);
-    Places {
-        home: host.home.clone(),
-        claude: set("CLAUDE_CONFIG_DIR"),
-        codex: set("CODEX_HOME"),
-        gemini: set("GEMINI_CLI_HOME"),
-        xdg_config: set("XDG_CONFIG_HOME"),
-        opencode: set("OPENCODE_CONFIG_DIR"),
-        hermes: set("HERMES_HOME"),
-    }
+    let moved = install::variables().into_iter().filter_map(|name| Some((name.to_owned(), set(name)?)));
+    Places { home: host.home.clone(), moved: moved.collect() }
 }
 
 /// nono's own folder, if it is not where it always is: hooks pass it on.

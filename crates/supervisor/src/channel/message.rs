@@ -46,6 +46,13 @@ pub enum Request {
         id: String,
         action: Box<Action>,
     },
+    /// Whether somebody said no to this in the session. Nobody is asked.
+    RefusalRequest {
+        id: String,
+        #[serde(with = "nono_policy::path_serde")]
+        path: PathBuf,
+        access: AccessMode,
+    },
 }
 
 /// From outside.
@@ -96,6 +103,11 @@ pub enum Response {
         /// What the action answers, if there is no error.
         answer: Value,
         error: Option<String>,
+    },
+    RefusalResponse {
+        id: String,
+        /// Who said no.
+        by: Option<String>,
     },
     StatusResponse {
         id: String,
@@ -206,7 +218,8 @@ impl Asks for Request {
             | Request::CheckpointRequest { id, .. }
             | Request::RestoreRequest { id, .. }
             | Request::UrlRequest { id, .. }
-            | Request::HistoryRequest { id, .. } => id,
+            | Request::HistoryRequest { id, .. }
+            | Request::RefusalRequest { id, .. } => id,
         }
     }
 
@@ -223,6 +236,7 @@ impl Asks for Request {
             // Whoever opens it knows what an address is.
             Request::UrlRequest { .. } => Ok(()),
             Request::HistoryRequest { action, .. } => check_action(action),
+            Request::RefusalRequest { path, .. } => check_path(path),
         }
     }
 }

@@ -149,6 +149,9 @@ fn request(hall: &Hall, asker: &Asker, connection: BorrowedFd<'_>, request: Requ
             };
             history(id, answer, error).into()
         }
+        Request::RefusalRequest { id, path, access } => {
+            Response::RefusalResponse { id, by: hall.office.refusal(&path, access) }.into()
+        }
     }
 }
 

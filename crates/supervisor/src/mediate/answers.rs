@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use nono_policy::is_within;
+use nono_policy::{AccessMode, is_within};
 
 use super::call::access;
 use crate::approval::{Answer, Scope, Verdict};
@@ -68,6 +68,16 @@ impl Answers {
             return Some(Answered::Granted { by: by.clone() });
         }
         self.denied.get(&(path.to_owned(), rights)).map(|by| Answered::Denied { by: by.clone() })
+    }
+
+    /// Who refused this, or a part of it.
+    pub(super) fn refused_by(&self, path: &Path, wanted: AccessMode) -> Option<String> {
+        let never = self.never.iter().find(|(never, _)| is_within(path, never)).map(|(_, by)| by);
+        let refused = self.denied.iter().find(|((denied, rights), _)| {
+            let refused = access(*rights);
+            denied == path && (refused.reads() && wanted.reads() || refused.writes() && wanted.writes())
+        });
+        never.or(refused.map(|(_, by)| by)).cloned()
     }
 
     /// Keep an answer. `folder` is what a grant for a directory covers, if it may be given at all.
@@ -200,6 +210,22 @@ mod tests {
         }
         assert_eq!((answers.expansions().len(), answers.folders.len()), (1, 1));
         assert_eq!(is(&answers, "/d/b", READ), Some(true));
+    }
+
+    #[test]
+    fn who_said_no_can_be_asked() {
+        let mut answers = Answers::default();
+        let path = Path::new("/a/b");
+        let no = |verdict| Answer::new(verdict, "terminal".to_owned());
+        let by = |answers: &Answers, path: &str, access| answers.refused_by(Path::new(path), access);
+        assert_eq!(by(&answers, "/a/b", AccessMode::Read), None);
+        answers.keep(path, false, READ, None, &no(Verdict::Deny));
+        assert_eq!(by(&answers, "/a/b", AccessMode::Read).as_deref(), Some("terminal"));
+        assert_eq!(by(&answers, "/a/b", AccessMode::ReadWrite).as_deref(), Some("terminal"));
+        assert_eq!(by(&answers, "/a/b", AccessMode::Write), None);
+        assert_eq!(by(&answers, "/a/b/c", AccessMode::Read), None);
+        answers.keep(Path::new("/n"), true, READ, None, &no(Verdict::Never));
+        assert_eq!(by(&answers, "/n/m", AccessMode::Write).as_deref(), Some("terminal"));
     }
 
     #[test]

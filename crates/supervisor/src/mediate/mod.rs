@@ -393,6 +393,10 @@ impl Office for Desk {
         self.shared.open_url(asker, url, wanted)
     }
 
+    fn refusal(&self, path: &Path, access: AccessMode) -> Option<String> {
+        self.shared.answers().refused_by(path, access)
+    }
+
     fn report(&self) -> MediationReport {
         self.shared.report()
     }

@@ -24,14 +24,42 @@ fn cut(text: &str, limit: usize) -> &str {
     &text[..end]
 }
 
-/// A text that is not empty.
-pub(super) fn text(value: &Value, key: &str) -> Option<String> {
-    value.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+/// What stands at a place: keys and numbers joined by dots. A text on the way is JSON.
+pub(super) fn at(payload: &Value, place: &str) -> Option<Value> {
+    place.split('.').try_fold(payload.clone(), |value, key| match value {
+        Value::Object(mut members) => members.remove(key),
+        Value::Array(list) => list.into_iter().nth(key.parse().ok()?),
+        Value::String(text) => serde_json::from_str::<Value>(&text).ok()?.get(key).cloned(),
+        _ => None,
+    })
+}
+
+/// The first of several places where there is something.
+pub(super) fn first(payload: &Value, places: &[String]) -> Option<Value> {
+    places.iter().filter_map(|place| at(payload, place)).find(|value| !value.is_null())
 }
 
 /// A short text that names something.
-pub(super) fn id(value: &Value, key: &str) -> Option<String> {
-    text(value, key).map(|text| cut(&text, ID).to_owned())
+pub(super) fn id(payload: &Value, places: &[String]) -> Option<String> {
+    let found = places.iter().filter_map(|place| at(payload, place));
+    let mut texts = found.filter_map(|value| value.as_str().map(|text| cut(text, ID).to_owned()));
+    texts.find(|text| !text.is_empty())
+}
+
+/// The input of a tool; one that is a text is JSON.
+pub(super) fn input(payload: &Value, places: &[String]) -> Value {
+    match first(payload, places) {
+        Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Some(value) => value,
+        None => Value::Null,
+    }
+}
+
+/// The beginning of what a person said.
+pub(super) fn prompt(payload: &Value, places: &[String]) -> String {
+    const PROMPT: usize = 4096;
+    let said = first(payload, places);
+    said.as_ref().and_then(Value::as_str).map(|text| cut(text, PROMPT).to_owned()).unwrap_or_default()
 }
 
 /// The end of a text, as much of it as is looked at.
@@ -47,13 +75,10 @@ fn path(text: &str) -> Option<PathBuf> {
     fits.then(|| PathBuf::from(text))
 }
 
-fn cwd(payload: &Value) -> Option<PathBuf> {
-    path(payload.get("cwd")?.as_str()?).filter(|dir| dir.is_absolute())
-}
-
 /// Where a call happens: where the agent is, unless a shell command names another folder.
-pub(super) fn place(payload: &Value, input: &Value, is_shell: bool) -> Option<PathBuf> {
-    let cwd = cwd(payload);
+pub(super) fn place(payload: &Value, places: &[String], input: &Value, is_shell: bool) -> Option<PathBuf> {
+    let found = places.iter().filter_map(|place| path(at(payload, place)?.as_str()?));
+    let cwd = found.into_iter().find(|dir| dir.is_absolute());
     let moved = if is_shell { shell_dir(input, cwd.as_deref()) } else { None };
     moved.or(cwd)
 }
@@ -67,10 +92,9 @@ fn shell_dir(input: &Value, cwd: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// A call that writes the file named by one of these keys. Without one it writes nobody knows where.
-pub(super) fn file(tool: &str, input: &Value, keys: &[&str]) -> Call {
-    let found = keys.iter().find_map(|key| path(input.get(key)?.as_str()?));
-    files(tool, found)
+/// The path under one of these keys.
+pub(super) fn path_at(input: &Value, keys: &[String]) -> Option<PathBuf> {
+    keys.iter().find_map(|key| path(input.get(key)?.as_str()?))
 }
 
 /// A call that writes these. None is the whole project: when in doubt, too much.
@@ -83,7 +107,7 @@ pub(super) fn files(tool: &str, paths: impl IntoIterator<Item = PathBuf>) -> Cal
 }
 
 /// A call that applies the patch under one of these keys.
-pub(super) fn patched(tool: &str, input: &Value, keys: &[&str]) -> Call {
+pub(super) fn patched(tool: &str, input: &Value, keys: &[String]) -> Call {
     let text = keys.iter().find_map(|key| input.get(key)?.as_str());
     let paths = text.map(super::patch::paths).unwrap_or_default();
     files(tool, paths.iter().filter_map(|text| path(text)))
@@ -93,16 +117,12 @@ pub(super) fn other(tool: &str) -> Call {
     Call::Other { tool: tool.to_owned() }
 }
 
-/// A call of a shell, the command being a line or a list of arguments.
-pub(super) fn shell(tool: &str, input: &Value, keys: &[&str]) -> Call {
-    let command = keys.iter().find_map(|key| command(input.get(key)?));
-    match command {
-        Some(command) => Call::Shell { tool: tool.to_owned(), command },
-        None => other(tool),
-    }
+/// The line for a shell under one of these keys, which may be a list of arguments.
+pub(super) fn command(input: &Value, keys: &[String]) -> Option<String> {
+    keys.iter().find_map(|key| line(input.get(key)?))
 }
 
-fn command(value: &Value) -> Option<String> {
+fn line(value: &Value) -> Option<String> {
     let argv = match value {
         Value::String(line) => return Some(line.clone()),
         Value::Array(argv) => argv.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?,
@@ -132,7 +152,11 @@ pub(super) fn derived_id(tool: &str, input: &Value) -> String {
 pub(super) fn output(value: &Value) -> String {
     const KEYS: [&str; 6] = ["stdout", "stderr", "output", "llmContent", "error", "message"];
     match value {
-        Value::String(text) => tail(text),
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            Ok(inner @ Value::Object(_)) => Some(output(&inner)).filter(|said| !said.is_empty()),
+            _ => None,
+        }
+        .unwrap_or_else(|| tail(text)),
         Value::Object(_) => {
             let parts = KEYS.iter().filter_map(|key| match value.get(key)? {
                 Value::String(text) => Some(text.clone()),

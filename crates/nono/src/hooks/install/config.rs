@@ -7,15 +7,6 @@ use toml_edit::{DocumentMut, Item, Table, value};
 use super::jsonc::position;
 use super::{Change, InstallError, Purpose, read, text};
 
-/// Whether `[checkpoints] always` is on: then hooks are for all tools.
-pub fn wants_always(state_dir: &Path) -> Result<bool, InstallError> {
-    let path = state_dir.join("config.toml");
-    let bytes = read(&path)?;
-    let document = parse(&path, text(&path, bytes.as_deref())?)?;
-    let always = document.get("checkpoints").and_then(|section| section.get("always")?.as_bool());
-    Ok(always.unwrap_or(false))
-}
-
 fn parse(path: &Path, text: &str) -> Result<DocumentMut, InstallError> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let (line, column) = position(text, error.span().map_or(0, |span| span.start));

@@ -27,6 +27,10 @@ pub enum InstallError {
     Name { path: PathBuf },
     #[error("{agent} has no hooks of a project; only --scope user")]
     NoProject { agent: &'static str },
+    #[error("{agent} has no hooks of a person, only of a project")]
+    OnlyProject { agent: &'static str },
+    #[error("nono cannot put its hooks into the settings of {agent}; nothing was changed")]
+    ByHand { agent: &'static str, what: &'static str, documentation: &'static str },
     #[error("{} was changed by somebody else meanwhile; it was left alone", path.display())]
     Changed { path: PathBuf },
     #[error("{} belongs to another user, and would not any more; it was left alone", path.display())]
@@ -46,6 +50,14 @@ impl InstallError {
         move |source| InstallError::Io { path: path.to_owned(), source }
     }
 
+    /// Whether it says that nono has no place for hooks there at all: nothing is wrong, in a list of all agents.
+    pub fn is_no_place(&self) -> bool {
+        matches!(
+            self,
+            InstallError::NoProject { .. } | InstallError::OnlyProject { .. } | InstallError::ByHand { .. }
+        )
+    }
+
     /// What helps, if something does.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -54,6 +66,8 @@ impl InstallError {
             InstallError::Section { .. } => Some("remove the mark that is left".to_owned()),
             InstallError::Record { path, .. } => Some(format!("remove {}", path.display())),
             InstallError::Changed { .. } | InstallError::Busy { .. } => Some("try again".to_owned()),
+            InstallError::OnlyProject { .. } => Some("add --scope project".to_owned()),
+            InstallError::ByHand { what, documentation, .. } => Some(format!("{what} ({documentation})")),
             InstallError::State(error) => error.hint(),
             _ => None,
         }

@@ -1,11 +1,12 @@
-//! Hooks in a JSON file of the shape that Claude Code began and Codex and Gemini CLI took over:
-//! `{"hooks": {EVENT: [{"matcher": …, "hooks": [{"type": "command", "command": …}]}]}}`.
+//! Hooks in a JSON file of the shape that Claude Code began and others took over:
+//! `{"hooks": {EVENT: [{"matcher": …, "hooks": [{"type": "command", "command": …}]}]}}`, or without the groups.
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::agents::Agent;
+use super::super::agents::adapter::{Format, HooksFile};
 use super::InstallError;
 use super::jsonc::{self, Commas, Kind, Layout, Node, Wrong};
 
@@ -13,28 +14,46 @@ use super::jsonc::{self, Commas, Kind, Layout, Node, Wrong};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hook {
     pub(super) event: &'static str,
-    /// Only before or after these tools.
-    pub(super) matcher: Option<&'static str>,
     pub(super) command: String,
     /// In the agent's unit.
     pub(super) timeout: u64,
 }
 
 impl Hook {
-    fn group(&self) -> Value {
-        let mut group = Map::new();
-        if let Some(matcher) = self.matcher {
-            group.insert("matcher".to_owned(), json!(matcher));
-        }
-        let hook = json!({"type": "command", "command": self.command, "timeout": self.timeout});
-        group.insert("hooks".to_owned(), json!([hook]));
-        Value::Object(group)
+    /// As it stands in the list of its event.
+    fn element(&self, file: &HooksFile) -> Value {
+        let entry = file.entry.as_object().into_iter().flatten();
+        let fill = |(key, value): (&String, &Value)| {
+            let value = match value.as_str() {
+                Some("$command") => json!(self.command),
+                Some("$timeout") => json!(self.timeout),
+                _ => value.clone(),
+            };
+            (key.clone(), value)
+        };
+        let hook: Value = entry.map(fill).collect();
+        if file.format == Format::Groups { json!({"hooks": [hook]}) } else { hook }
     }
+}
+
+/// The shape of an agent's file. Those without one are never read here.
+fn shape(agent: Agent) -> Option<&'static HooksFile> {
+    agent.adapter().install.hooks.as_ref()
+}
+
+/// The key of an entry that has the command.
+fn command_key(file: &HooksFile) -> &str {
+    let members = file.entry.as_object().into_iter().flatten();
+    members.into_iter().find(|(_, value)| **value == "$command").map_or("command", |(key, _)| key.as_str())
 }
 
 /// The end of every command of ours; how it is called before that may change.
 pub(super) fn signature(agent: Agent, event: &str) -> String {
-    format!(" hook {} {event}", agent.name())
+    signature_of(agent.name(), event)
+}
+
+pub(super) fn signature_of(agent: &str, event: &str) -> String {
+    format!(" hook {agent} {event}")
 }
 
 /// What is wrong with a file.
@@ -75,14 +94,12 @@ impl From<Wrong> for Problem {
 
 /// Whether the agent itself reads the file: one that it does not read has no hooks that work.
 fn check(text: &str, agent: Agent) -> Result<(), Problem> {
-    match agent {
-        Agent::ClaudeCode | Agent::Codex => serde_json::from_str::<serde::de::IgnoredAny>(text)
-            .map(|_| ())
-            .map_err(|error| Problem::strict(text, &error)),
-        // It takes comments out, and what is left is JSON.
-        Agent::Gemini => Ok(jsonc::parse_with(text, Commas::Between).map(|_| ())?),
-        Agent::Opencode | Agent::Hermes => Ok(()),
+    if shape(agent).is_some_and(|file| file.strict) {
+        let read = serde_json::from_str::<serde::de::IgnoredAny>(text);
+        return read.map(|_| ()).map_err(|error| Problem::strict(text, &error));
     }
+    // It takes comments out, and what is left is JSON.
+    Ok(jsonc::parse_with(text, Commas::Between).map(|_| ())?)
 }
 
 /// A hook of ours in a file: the event, and which group and entry it is.
@@ -118,13 +135,18 @@ fn read(text: &str) -> Result<Node, Problem> {
 
 fn found(root: &Node, agent: Agent) -> Vec<Found> {
     let Some(Kind::Object(events)) = root.get("hooks").map(|hooks| &hooks.kind) else { return Vec::new() };
+    let Some(file) = shape(agent) else { return Vec::new() };
+    let key = command_key(file);
     let mut found = Vec::new();
     for (event, member) in events {
         let signature = signature(agent, event);
         for (group, node) in member.value.elements().iter().enumerate() {
-            let entries = node.get("hooks").map(Node::elements).unwrap_or_default();
+            let entries = match file.format {
+                Format::Groups => node.get("hooks").map(Node::elements).unwrap_or_default(),
+                _ => std::slice::from_ref(node),
+            };
             for (entry, hook) in entries.iter().enumerate() {
-                let command = hook.get("command").and_then(Node::text).unwrap_or_default();
+                let command = hook.get(key).and_then(Node::text).unwrap_or_default();
                 if command.ends_with(&signature) {
                     let (event, command) = (event.clone(), command.to_owned());
                     found.push(Found { event, group, entry, command, is_alone: entries.len() == 1 });
@@ -156,8 +178,15 @@ pub(super) fn install(text: &str, hooks: &[Hook], agent: Agent) -> Result<String
     while let Some(old) = first(&text, agent, |found| !hooks.iter().any(|hook| hook.event == found.event))? {
         text = without(&text, &old)?;
     }
+    let Some(file) = shape(agent) else { return Ok(text) };
+    for (key, value) in &file.top {
+        let root = read(&text)?;
+        if root.get(key).is_none() {
+            text = jsonc::push(&text, &root, Some(key), value, &Layout::of(&text, &root));
+        }
+    }
     for hook in hooks {
-        text = with(text, hook, agent)?;
+        text = with(text, hook, agent, &hook.element(file))?;
     }
     Ok(text)
 }
@@ -176,8 +205,7 @@ fn first(text: &str, agent: Agent, is_meant: impl Fn(&Found) -> bool) -> Result<
 }
 
 /// The text with this hook once, and as it should be.
-fn with(mut text: String, hook: &Hook, agent: Agent) -> Result<String, Problem> {
-    let wanted = hook.group();
+fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<String, Problem> {
     loop {
         let root = read(&text)?;
         let layout = Layout::of(&text, &root);
@@ -192,13 +220,13 @@ fn with(mut text: String, hook: &Hook, agent: Agent) -> Result<String, Problem> 
         }
         let mut ours = found(&root, agent).into_iter().filter(|found| found.event == hook.event);
         match (ours.next(), ours.next()) {
-            (None, _) => return Ok(jsonc::push(&text, groups, None, &wanted, &layout)),
+            (None, _) => return Ok(jsonc::push(&text, groups, None, wanted, &layout)),
             (Some(only), None) if only.is_alone => {
                 let node = &groups.elements()[only.group];
-                if value(&text, node) == wanted {
+                if value(&text, node) == *wanted {
                     return Ok(text);
                 }
-                return Ok(jsonc::replace(&text, node, &wanted, &layout));
+                return Ok(jsonc::replace(&text, node, wanted, &layout));
             }
             // More than one, or one among others in a group: out, and a group of its own for it.
             (Some(extra), _) => text = without(&text, &extra)?,

@@ -49,8 +49,6 @@ export const Nono = async ({ client, directory }) => {
     Promise.resolve(client?.app?.log?.({ body: log })).catch(() => {})
   }
 
-  const isMeant = (tool) => TOOLS === null || TOOLS.includes(tool)
-
   return {
     event: async ({ event }) => {
       const session = event.properties?.sessionID ?? event.properties?.info?.id
@@ -63,9 +61,9 @@ export const Nono = async ({ client, directory }) => {
     "chat.message": async (input, output) => {
       const message = output.message?.id ?? input.messageID
       turns.set(input.sessionID, message)
-      const reply = await tell("chat.message", base(input.sessionID))
-      show(reply.message)
       const first = output.parts?.find((part) => part.type === "text" && typeof part.id === "string")
+      const reply = await tell("chat.message", { ...base(input.sessionID), prompt: first?.text })
+      show(reply.message)
       if (reply.context && first) {
         const id = `${first.id.slice(0, -4)}nono`
         output.parts.push({ ...first, id, text: reply.context, synthetic: true })
@@ -73,14 +71,12 @@ export const Nono = async ({ client, directory }) => {
     },
 
     "tool.execute.before": async (input, output) => {
-      if (!isMeant(input.tool)) return
       const call = { tool_name: input.tool, call_id: input.callID, tool_input: output.args }
       const reply = await tell("tool.execute.before", { ...base(input.sessionID), ...call })
       show(reply.message)
     },
 
     "tool.execute.after": async (input, output) => {
-      if (!isMeant(input.tool)) return
       const call = { tool_name: input.tool, call_id: input.callID, tool_input: input.args }
       const exit = output?.metadata?.exit
       const end = { tool_output: output?.output, ...(Number.isInteger(exit) ? { exit } : {}) }

@@ -96,7 +96,7 @@ fn examine(request: &Request, targets: &[Target]) -> Result<Found, InstallError>
         State::Broken { why: "the hooks are missing, other parts are there".to_owned() }
     } else if let Some((path, false)) = &binary {
         State::Broken { why: format!("{} cannot be run", path.display()) }
-    } else if let Some(off) = files::switched_off(request.agent, &folder(request))? {
+    } else if let Some(off) = switched_off(request)? {
         State::Broken { why: off }
     } else if let Some(why) = stale {
         State::Outdated { why }
@@ -106,8 +106,9 @@ fn examine(request: &Request, targets: &[Target]) -> Result<Found, InstallError>
     Ok((state, binary))
 }
 
-fn folder(request: &Request) -> PathBuf {
-    files::folders(request.agent, &request.scope, &request.places).0
+fn switched_off(request: &Request) -> Result<Option<String>, InstallError> {
+    let folders = files::folders(request.agent, &request.scope, &request.places);
+    folders.map_or(Ok(None), |(folder, _)| files::switched_off(request.agent, &folder))
 }
 
 /// The commands of ours in a file that has hooks.

@@ -1,5 +1,8 @@
 //! What nono writes into files of its own, and between its marks in others.
 
+use super::super::agents::Agent;
+use super::super::agents::adapter::{CommandFile, Template};
+
 /// In every file that is wholly nono's.
 pub(super) const MARK: &str = "nono:managed";
 
@@ -14,8 +17,18 @@ fn mark(agent: &str) -> String {
     format!("{MARK} {agent}: written by `nono hooks install {agent}`, removed by `nono hooks remove {agent}`")
 }
 
+/// The file of `/rollback`.
+pub(super) fn command(agent: Agent, file: &CommandFile, nono: &str) -> String {
+    match file.template {
+        Template::Claude => claude_command(nono),
+        Template::Opencode => opencode_command(nono),
+        Template::Toml => toml_command(agent.name(), nono),
+        Template::Skill => skill(agent.name(), &file.name, nono),
+    }
+}
+
 /// `/rollback` of Claude Code. The model cannot call it.
-pub(super) fn claude_command(nono: &str) -> String {
+fn claude_command(nono: &str) -> String {
     format!(
         "---\ndescription: {DESCRIPTION}\nargument-hint: \"{HINT}\"\nallowed-tools: {allowed}\n\
 disable-model-invocation: true\n---\n<!-- {mark} -->\nThe user typed /rollback. This is what it printed:\n\n\
@@ -26,7 +39,7 @@ disable-model-invocation: true\n---\n<!-- {mark} -->\nThe user typed /rollback. 
 }
 
 /// `/rollback` of OpenCode.
-pub(super) fn opencode_command(nono: &str) -> String {
+fn opencode_command(nono: &str) -> String {
     format!(
         "---\ndescription: {DESCRIPTION}\n---\n<!-- {mark} -->\nThe user typed /rollback. This is what it printed:\n\n\
 !`{nono} hooks slash <<'{END}'\n$ARGUMENTS\n{END}`\n\n{THEN}\n",
@@ -34,12 +47,12 @@ pub(super) fn opencode_command(nono: &str) -> String {
     )
 }
 
-/// `/rollback` of Gemini CLI, which quotes `{{args}}` for the shell itself.
-pub(super) fn gemini_command(nono: &str) -> String {
+/// `/rollback` of Gemini CLI and its kin, which quote `{{args}}` for the shell themselves.
+fn toml_command(agent: &str, nono: &str) -> String {
     // A text in TOML between three single quotes holds everything but these.
     format!(
         "# {mark}\ndescription = \"{DESCRIPTION}\"\nprompt = {prompt}\n",
-        mark = mark("gemini"),
+        mark = mark(agent),
         prompt = toml_text(&format!(
             "The user typed /rollback. This is what it printed:\n\n!{{{nono} hooks slash {{{{args}}}}}}\n\n{THEN}\n"
         ))
@@ -51,7 +64,7 @@ fn toml_text(text: &str) -> String {
 }
 
 /// A skill for agents that have no commands of the user's own: the model runs the command.
-pub(super) fn skill(agent: &str, name: &str, nono: &str) -> String {
+fn skill(agent: &str, name: &str, nono: &str) -> String {
     format!(
         "---\nname: {name}\ndescription: {DESCRIPTION}. Only for when the user asks for it by name.\n---\n<!-- {mark} -->\n\
 Only the user decides about this. Do exactly what was asked for, and nothing else:\n\n\
@@ -68,7 +81,11 @@ them.\n",
 }
 
 /// What an agent should know.
-pub(super) fn instructions(ask: &str) -> String {
+pub(super) fn instructions(command: Option<&CommandFile>) -> String {
+    let ask = match command.map(|command| command.template) {
+        Some(Template::Skill) | None => ASK_SKILL,
+        Some(_) => ASK_COMMAND,
+    };
     format!(
         "## Checkpoints and sandbox (nono)\n\n\
 - nono keeps a checkpoint of the project from before you change files, once for each turn. Do not make backup copies of \
@@ -80,16 +97,12 @@ the user which path or host you need, and the command that the message names."
     )
 }
 
-pub(super) const ASK_COMMAND: &str = "The user sees them with `/rollback`, and goes back with `/rollback N`.";
-pub(super) const ASK_SKILL: &str = "The user sees them with the skill `rollback` or `nono checkpoints`, and goes back with `nono checkpoints restore N`.";
+const ASK_COMMAND: &str = "The user sees them with `/rollback`, and goes back with `/rollback N`.";
+const ASK_SKILL: &str = "The user sees them with the skill `rollback` or `nono checkpoints`, and goes back with `nono checkpoints restore N`.";
 
-/// OpenCode's plugin. `command`: how nono is called, as a list for no shell. `tools`: which tools it is about.
-pub(super) fn opencode_plugin(command: &[String], tools: Option<&[&str]>) -> String {
+/// OpenCode's plugin. `command`: how nono is called, as a list for no shell.
+pub(super) fn plugin(agent: Agent, command: &[String]) -> String {
     let command = serde_json::Value::from(command.to_vec());
-    let tools = tools.map_or(serde_json::Value::Null, |tools| tools.to_vec().into());
-    let mark = mark("opencode");
-    format!(
-        "// {mark}\n\nconst COMMAND = {command}\nconst TOOLS = {tools}\n{}",
-        include_str!("opencode_plugin.js")
-    )
+    let mark = mark(agent.name());
+    format!("// {mark}\n\nconst COMMAND = {command}\n{}", include_str!("opencode_plugin.js"))
 }

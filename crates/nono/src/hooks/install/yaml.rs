@@ -1,11 +1,10 @@
-//! Hooks in Hermes' `config.yaml`: `hooks: {EVENT: [{matcher, command, timeout}]}`. Comments survive, since only whole
+//! Hooks in Hermes' `config.yaml`: `hooks: {EVENT: [{command, timeout}]}`. Comments survive, since only whole
 //! lines are put in and taken out.
 
 use std::path::Path;
 
-use super::super::agents::Agent;
 use super::InstallError;
-use super::json_hooks::{Hook, signature};
+use super::json_hooks::{Hook, signature_of};
 use super::yaml_scan::{Block, Event, Line, Malformed, Unsure, block, check, flattened, lines};
 
 /// Says that the `hooks:` below it was not there before.
@@ -38,13 +37,7 @@ fn item(hook: &Hook, indent: usize) -> Vec<String> {
     // A text of JSON is one of YAML.
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let command = format!("command: {}", text(&hook.command));
-    match hook.matcher {
-        Some(matcher) => {
-            lines.push(format!("{blanks}- matcher: {}", text(matcher)));
-            lines.push(format!("{blanks}  {command}"));
-        }
-        None => lines.push(format!("{blanks}- {command}")),
-    }
+    lines.push(format!("{blanks}- {command}"));
     lines.push(format!("{blanks}  timeout: {}", hook.timeout));
     lines
 }
@@ -112,7 +105,7 @@ fn checked(before: &str, edited: &Edited, hooks: &[Hook]) -> Result<String, Prob
 }
 
 fn is_ours(lines: &[Line<'_>], event: &Event, item: usize) -> bool {
-    let signature = signature(Agent::Hermes, &event.name);
+    let signature = signature_of("hermes", &event.name);
     let text = flattened(&lines[event.items[item].clone()]);
     let Some(at) = text.find(&signature) else { return false };
     // The event's name may be the beginning of another one's.

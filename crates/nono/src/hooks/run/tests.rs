@@ -48,6 +48,10 @@ impl Place {
     }
 }
 
+fn prompt() -> Event {
+    Event::Prompt { text: String::new() }
+}
+
 fn told(event: Event) -> Told {
     let origin =
         Origin { agent: Some("claude-code".to_owned()), session: Some("s1".to_owned()), ..Origin::default() };
@@ -65,7 +69,7 @@ fn ran(call: Call) -> Event {
 #[test]
 fn once_a_turn_and_only_where_something_is_at_risk() {
     let place = Place::new();
-    assert_eq!(place.tell(&told(Event::Prompt)), Handled::default());
+    assert_eq!(place.tell(&told(prompt())), Handled::default());
     assert_eq!(place.tell(&told(Event::BeforeTool { call: shell("ls") })), Handled::default());
     assert!(place.reasons("p").is_empty());
     let call = shell("rm a.txt");
@@ -76,7 +80,7 @@ fn once_a_turn_and_only_where_something_is_at_risk() {
     assert!(place.tell(&told(Event::BeforeTool { call: shell("rm -rf src") })).taken.is_empty());
     assert_eq!(place.reasons("p"), ["before Bash: rm a.txt"]);
     // The next one.
-    place.tell(&told(Event::Prompt));
+    place.tell(&told(prompt()));
     let files = Call::Files { tool: "Write".to_owned(), paths: vec!["src/b".into()] };
     assert_eq!(place.tell(&told(Event::BeforeTool { call: files })).taken.len(), 1);
     assert_eq!(place.reasons("p"), ["before Bash: rm a.txt", "before Write"]);
@@ -95,7 +99,7 @@ fn the_project_of_the_target_is_kept() {
 fn always_means_before_every_tool() {
     let place = Place::new();
     let context = Context { always: true, ..place.context() };
-    let other = Event::BeforeTool { call: Call::Other { tool: "WebSearch".to_owned() } };
+    let other = Event::BeforeTool { call: Call::Reads { tool: "WebSearch".to_owned(), path: None } };
     assert_eq!(handle(&told(other), &mut place.backend(), &context).taken, [place.path("p")]);
     assert_eq!(place.reasons("p"), ["before WebSearch"]);
 }
@@ -120,7 +124,7 @@ fn a_missing_protection_is_told_and_blocks_nothing() {
     std::fs::remove_dir_all(place.path("state")).unwrap();
     std::fs::write(place.path("state"), "").unwrap();
     for event in
-        [Event::Prompt, Event::BeforeTool { call: shell("rm a.txt") }, ran(shell("ls")), Event::SessionStart]
+        [prompt(), Event::BeforeTool { call: shell("rm a.txt") }, ran(shell("ls")), Event::SessionStart]
     {
         let handled = place.tell(&told(event.clone()));
         assert!(handled.taken.is_empty());
@@ -131,7 +135,7 @@ fn a_missing_protection_is_told_and_blocks_nothing() {
 #[test]
 fn the_model_hears_of_a_restore_once() {
     let place = Place::new();
-    place.tell(&told(Event::Prompt));
+    place.tell(&told(prompt()));
     let call = shell("rm a.txt");
     place.tell(&told(Event::BeforeTool { call: call.clone() }));
     std::fs::remove_file(place.path("p/a.txt")).unwrap();
@@ -141,24 +145,22 @@ fn the_model_hears_of_a_restore_once() {
     let outcome =
         backend.manager.restore(&place.path("p"), &target, &nono_checkpoint::Choice::default()).unwrap();
     assert_eq!(outcome.turns_undone.len(), 1);
-    let context = place.tell(&told(Event::Prompt)).reply.context.unwrap();
+    let context = place.tell(&told(prompt())).reply.context.unwrap();
     assert!(context.contains("your edits to them since then are gone"), "{context}");
     let json: serde_json::Value = serde_json::from_str(context.lines().last().unwrap()).unwrap();
     assert_eq!(json["nono_restore"]["turns_undone"][0], outcome.turns_undone[0].as_str());
     assert!(json["nono_restore"]["files"].to_string().contains("a.txt"), "{json}");
-    assert_eq!(place.tell(&told(Event::Prompt)).reply, Reply::default());
+    assert_eq!(place.tell(&told(prompt())).reply, Reply::default());
     // Another conversation is not concerned.
-    let other = Told {
-        origin: Origin { session: Some("s2".to_owned()), ..told(Event::Prompt).origin },
-        ..told(Event::Prompt)
-    };
+    let other =
+        Told { origin: Origin { session: Some("s2".to_owned()), ..told(prompt()).origin }, ..told(prompt()) };
     assert_eq!(place.tell(&other).reply, Reply::default());
 }
 
 #[test]
 fn somebody_else_s_change_between_calls_is_kept() {
     let place = Place::new();
-    place.tell(&told(Event::Prompt));
+    place.tell(&told(prompt()));
     let call = shell("rm a.txt");
     place.tell(&told(Event::BeforeTool { call: call.clone() }));
     std::fs::remove_file(place.path("p/a.txt")).unwrap();
@@ -178,7 +180,7 @@ fn somebody_else_s_change_between_calls_is_kept() {
 #[test]
 fn a_call_whose_end_is_not_told_ends_with_the_turn() {
     let place = Place::new();
-    place.tell(&told(Event::Prompt));
+    place.tell(&told(prompt()));
     place.tell(&told(Event::BeforeTool { call: shell("sed -i s/one/two/ a.txt") }));
     std::fs::write(place.path("p/a.txt"), "two\n").unwrap();
     assert_eq!(place.tell(&told(Event::Stop)), Handled::default());
@@ -223,7 +225,7 @@ impl Backend for Broken {
 fn every_failure_is_told_and_harmless_on_a_terminal() {
     let place = Place::new();
     let events = [
-        Event::Prompt,
+        prompt(),
         Event::BeforeTool { call: shell("ls") },
         Event::BeforeTool { call: shell("rm 'a\x1b[31m'") },
         ran(shell("ls")),

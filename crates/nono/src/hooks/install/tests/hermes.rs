@@ -15,7 +15,7 @@ const YAML: [&str; 7] = [
 #[test]
 fn hermes_settings_keep_their_comments() {
     for text in YAML {
-        let desk = Desk::new(Agent::Hermes);
+        let desk = Desk::new(agent("hermes"));
         let file = desk.put(".hermes/config.yaml", text);
         let before = desk.tree();
         desk.install();
@@ -51,7 +51,7 @@ fn hermes_settings_that_are_not_understood_are_refused() {
         // Only with what would be added it is no YAML any more.
         (" a: 1\n b: 2\n", 2),
     ] {
-        let desk = Desk::new(Agent::Hermes);
+        let desk = Desk::new(agent("hermes"));
         desk.put(".hermes/config.yaml", text);
         let before = desk.tree();
         let error = plan_install(&desk.request).unwrap_err();
@@ -75,7 +75,7 @@ fn hermes_settings_that_are_no_yaml_are_refused() {
         "hooks:\n\tpre_tool_call: []\n",
         "hooks:\n    a:\n  b:\n",
     ] {
-        let desk = Desk::new(Agent::Hermes);
+        let desk = Desk::new(agent("hermes"));
         desk.put(".hermes/config.yaml", text);
         let before = desk.tree();
         let error = plan_install(&desk.request).unwrap_err();
@@ -85,7 +85,7 @@ fn hermes_settings_that_are_no_yaml_are_refused() {
         assert_eq!(desk.tree(), before);
     }
     for nothing in ["", "\n# nothing yet\n", "---\n", "\u{feff}# mark\n"] {
-        let desk = Desk::new(Agent::Hermes);
+        let desk = Desk::new(agent("hermes"));
         desk.put(".hermes/config.yaml", nothing);
         desk.install();
         assert_eq!(desk.state(), State::Installed, "{nothing:?}");
@@ -95,7 +95,7 @@ fn hermes_settings_that_are_no_yaml_are_refused() {
 /// Hermes writes its file anew when a setting is changed by command: no comments, long texts in several lines.
 #[test]
 fn hermes_file_that_was_written_anew() {
-    let desk = Desk::new(Agent::Hermes);
+    let desk = Desk::new(agent("hermes"));
     desk.install();
     let text = format!(
         "hooks:\n  pre_tool_call:\n  - command: {}/nono hook hermes\n      pre_tool_call\n    matcher: terminal\nmodel: x\n",
