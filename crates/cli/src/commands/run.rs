@@ -10,7 +10,9 @@ use nono::session::{
     self, Asking, CheckpointsReport, Host, RunObserver, SavedReport, Session, SessionReport, SessionRequest,
 };
 use nono::urls::UrlOpener;
-use nono::{DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, RunRequest};
+use nono::{
+    DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, ProfileRef, RunRequest, agents,
+};
 
 use super::{dry_run, first_use, granted, open_url, tracked, upkeep};
 use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
@@ -55,6 +57,7 @@ fn execute(
     let host = host(common.policy.workdir.as_deref())?;
     let mut request = common.request(&here()?)?;
     refuse_what_needs_a_parent(common, diagnostics, strategy, host.nested)?;
+    profile_by_name(&mut request, &command, strategy, common);
     let typed = flags(typed, common, &command);
     hide_secrets(common, &command)?;
     let networking = common.network.networking(&host, &here()?)?;
@@ -94,6 +97,25 @@ fn execute(
     }
     end_by_interrupt(&report);
     Ok(code)
+}
+
+/// An agent that is run without a profile gets its own.
+fn profile_by_name(
+    request: &mut RunRequest,
+    command: &[OsString],
+    strategy: ExecStrategy,
+    common: &CommonArgs,
+) {
+    let chosen = request.profile.is_some() || !request.extends.is_empty();
+    let agent = command.first().and_then(|program| agents::of_program(program));
+    let Some(agent) = agent.filter(|_| !chosen && strategy == ExecStrategy::Supervised) else { return };
+    request.profile = Some(ProfileRef::Name(agent.name.clone()));
+    if !common.silent {
+        let (title, name, program) = (&agent.title, &agent.name, &agent.program);
+        message::line(&format!(
+            "{title} gets its profile, as with -p {name} (`nono {program}` sets up more; -p default: none)"
+        ));
+    }
 }
 
 /// The flags as they were typed; nothing where they hold what the command must not know.

@@ -145,3 +145,26 @@ fn missing_folders_are_made_and_empty_ones_go() {
     assert!(world.path("home/.local/state/opencode/kv").exists());
     assert!(!world.path("home/.config/opencode").exists() && !world.path("home/.cache").exists());
 }
+
+#[test]
+fn an_agent_that_is_run_has_its_profile() {
+    let world = with_agent("claude");
+    world.golden(
+        &[
+            "nono run -- claude -c 'test -w ~/.claude && echo its state is there'",
+            "nono run --silent -- claude -c 'test -w ~/.claude && echo silent'",
+            "nono run -p default -- claude -c 'test -e ~/.claude || echo nothing of it'",
+        ],
+        str![[r#"
+$ nono run -- claude -c 'test -w ~/.claude && echo its state is there'
+its state is there
+! [nono] Claude Code gets its profile, as with -p claude-code (`nono claude` sets up more; -p default: none)
+! [nono] hint: the hooks of Claude Code are not installed; `nono hooks install claude-code` brings checkpoints and /rollback
+$ nono run --silent -- claude -c 'test -w ~/.claude && echo silent'
+silent
+$ nono run -p default -- claude -c 'test -e ~/.claude || echo nothing of it'
+nothing of it
+
+"#]],
+    );
+}
