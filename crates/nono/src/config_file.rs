@@ -17,6 +17,15 @@ pub(crate) enum Unusable {
 
 /// The section of this name; none where the file or the section is not there.
 pub(crate) fn section(file: &Path, name: &str) -> Result<Option<Table>, Unusable> {
+    match value(file, name)? {
+        None => Ok(None),
+        Some(Value::Table(section)) => Ok(Some(section)),
+        Some(_) => Err(Unusable::Wrong(format!("`{name}` should be a table"))),
+    }
+}
+
+/// What stands under this name, if anything does.
+pub(crate) fn value(file: &Path, name: &str) -> Result<Option<Value>, Unusable> {
     let bytes = match folder::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(Unusable::Io)?,
@@ -24,9 +33,5 @@ pub(crate) fn section(file: &Path, name: &str) -> Result<Option<Table>, Unusable
     let text = String::from_utf8(bytes).map_err(|_| Unusable::Wrong("it is not text".to_owned()))?;
     let mut table: Table =
         text.parse().map_err(|error: toml::de::Error| Unusable::Wrong(error.to_string()))?;
-    match table.remove(name) {
-        None => Ok(None),
-        Some(Value::Table(section)) => Ok(Some(section)),
-        Some(_) => Err(Unusable::Wrong(format!("`{name}` should be a table"))),
-    }
+    Ok(table.remove(name))
 }

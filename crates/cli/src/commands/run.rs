@@ -11,7 +11,8 @@ use nono::session::{
 };
 use nono::urls::UrlOpener;
 use nono::{
-    DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, ProfileRef, RunRequest, agents,
+    DiagnosticFormatter, Ended, ExecStrategy, LimitHit, MemoryMethod, Namespaces, ProfileRef, RunRequest,
+    agents,
 };
 
 use super::{dry_run, first_use, granted, open_url, tracked, upkeep};

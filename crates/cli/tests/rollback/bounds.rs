@@ -132,6 +132,31 @@ fn nothing_writable_is_nothing_to_track() {
 }
 
 #[test]
+fn always_is_a_setting() {
+    for text in ["rollback = \"always\"\n", "[rollback]\nalways = true\n"] {
+        let kit = Kit::with_tree();
+        kit.world.file("state/config.toml", text, 0o600);
+        let before = kit.look();
+        for quiet in [
+            &["run", "--read", ".", "--", "true"][..],
+            &["run", "--no-rollback", "--allow", ".", "--", "true"],
+            &["wrap", "--allow", ".", "--", "true"],
+        ] {
+            let said = kit.nono(quiet).ok();
+            assert!(kit.sessions().is_empty() && !said.err.contains("snapshot"), "{said:?}");
+        }
+        kit.nono(&["run", "--allow", ".", "--", "rm", "-r", "src"]).ok();
+        assert_eq!(kit.sessions().len(), 1);
+        kit.nono(&["undo", "--yes"]).ok();
+        same(&before, &kit.look());
+    }
+    let kit = Kit::with_tree();
+    kit.world.file("state/config.toml", "rollback = true\n", 0o600);
+    let said = kit.nono(&["run", "--allow", ".", "--", "true"]).code(125);
+    assert!(said.err.contains("should be a table, or \"always\""), "{said:?}");
+}
+
+#[test]
 fn a_bad_configuration_runs_nothing() {
     let kit = Kit::with_tree();
     kit.world.file("state/config.toml", "[rollback]\nmax_session = 3\n", 0o600);

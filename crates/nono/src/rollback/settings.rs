@@ -8,9 +8,11 @@ use toml::{Table, Value};
 use super::error::RollbackError;
 use crate::config_file::{self, Unusable};
 
-/// `[rollback] max_sessions = 10, max_age_days = 0, max_storage_gb = 5, ignored = "capture", max_ignored_folder_gb = 2`.
+/// `[rollback] always = false, max_sessions = 10, max_age_days = 0, max_storage_gb = 5, ignored = "capture", max_ignored_folder_gb = 2`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// Every supervised run has snapshots, unless it is said that it has none. `rollback = "always"` is short for it.
+    pub always: bool,
     pub max_sessions: usize,
     /// Sessions that ended longer ago go; nothing: none for that.
     pub max_age_days: Option<u32>,
@@ -24,6 +26,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
+            always: false,
             max_sessions: 10,
             max_age_days: None,
             max_storage_gb: 5.0,
@@ -37,9 +40,13 @@ impl Settings {
     /// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
     pub fn load(file: &Path) -> Result<Settings, RollbackError> {
         let wrong = |what: String| RollbackError::Settings { path: file.to_owned(), what };
-        match config_file::section(file, "rollback") {
+        match config_file::value(file, "rollback") {
             Ok(None) => Ok(Settings::default()),
-            Ok(Some(rollback)) => parse(&rollback).map_err(wrong),
+            Ok(Some(Value::Table(rollback))) => parse(&rollback).map_err(wrong),
+            Ok(Some(Value::String(word))) if word == "always" => {
+                Ok(Settings { always: true, ..Settings::default() })
+            }
+            Ok(Some(_)) => Err(wrong("`rollback` should be a table, or \"always\"".to_owned())),
             Err(Unusable::Io(error)) => Err(RollbackError::io(file)(error)),
             Err(Unusable::Wrong(what)) => Err(wrong(what)),
         }
@@ -77,6 +84,9 @@ fn parse(table: &Table) -> Result<Settings, String> {
     let mut settings = Settings::default();
     for (key, value) in table {
         match key.as_str() {
+            "always" => {
+                settings.always = value.as_bool().ok_or("`rollback.always` should be true or false")?;
+            }
             "max_sessions" => {
                 let number = value.as_integer().and_then(|number| usize::try_from(number).ok());
                 let number = number.filter(|number| *number > 0);

@@ -78,7 +78,10 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     }
     let made = made::make(&profile(&policy, host)?, &host.context);
     let rollback = rollback.placed(&host.context);
-    let Tracked { policy: mut resolved, profile, wanted } = tracked_policy(&mut policy, &inside, &rollback)?;
+    let Tracked { policy: mut resolved, profile, wanted } = {
+        let by_setting = supervised && learning.is_none();
+        tracked_policy(&mut policy, &inside, &rollback, by_setting)?
+    };
     if wanted.is_some() && !supervised {
         return Err(SessionError::NeedsSupervisor { strategy });
     }
@@ -88,6 +91,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
     let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
     let roots = scope::roots(tracked, &folder.dir, wanted.as_ref());
+    let wanted = wanted.filter(|_| !roots.tracked.is_empty() || rollback.is_asked_for(&profile));
     let nothing_to_track = wanted.is_some() && roots.tracked.is_empty();
     // Opened for watching, the machine's temporary folder is not what the next run will have.
     let own_tmp = !writes_tmp(tracked);
@@ -268,9 +272,10 @@ fn tracked_policy(
     request: &mut RunRequest,
     host: &Host,
     rollback: &Rollback,
+    by_setting: bool,
 ) -> Result<Tracked, SessionError> {
     let (policy, profile) = resolve(request, host)?;
-    let wanted = rollback.tracked(&policy, &profile, &host.context.state_dir)?;
+    let wanted = rollback.tracked(&policy, &profile, &host.context.state_dir, by_setting)?;
     let Some(dest) = wanted.as_ref().and_then(|wanted| tracked::readable_dest(wanted, &policy)) else {
         return Ok(Tracked { policy, profile, wanted });
     };

@@ -10,6 +10,7 @@ use nono_sys::process::Signals;
 
 use super::capturing::Capturing;
 use super::{RunObserver, SessionError};
+use crate::rollback::settings::Settings;
 use crate::rollback::tracking::{Ending, Plan, RollbackRequest, Tracking};
 use crate::rollback::watching::Watching;
 use crate::rollback::{RollbackError, folder};
@@ -29,14 +30,27 @@ impl Rollback {
         self
     }
 
-    /// What is to be tracked, if anything is. Whoever says how must have said that.
+    /// Whether a flag or the profile asks for it: then it is said where it cannot be had.
+    pub(super) fn is_asked_for(&self, profile: &MergedProfile) -> bool {
+        self.wanted.or(profile.rollback.enabled).unwrap_or(false)
+    }
+
+    /// What is to be tracked, if anything is. Whoever says how must have said that. `by_setting`: a run that the
+    /// person's own settings may turn it on for.
     pub(super) fn tracked(
         &self,
         policy: &ResolvedPolicy,
         profile: &MergedProfile,
         state_dir: &Path,
+        by_setting: bool,
     ) -> Result<Option<RollbackRequest>, SessionError> {
-        if !self.wanted.or(profile.rollback.enabled).unwrap_or(false) {
+        let chosen = self.wanted.or(profile.rollback.enabled);
+        let always = || Settings::load(&state_dir.join("config.toml")).map(|settings| settings.always);
+        let wanted = match chosen {
+            Some(wanted) => wanted,
+            None => by_setting && always()?,
+        };
+        if !wanted {
             return match self.request.named() {
                 Some(flag) => Err(SessionError::NotTracked { flag }),
                 None => Ok(None),
