@@ -162,4 +162,67 @@ class Codex(Agent):
         screen.type("/quit")
 
 
-AGENTS = {"claude": Claude, "codex": Codex, "gemini": Gemini}
+class Qwen(Agent):
+    word = "qwen"
+    programs = ("node_modules/@qwen-code/qwen-code/cli.js", "node_modules/.bin/qwen")
+    env = {"OPENAI_API_KEY": "sk-" + "x" * 45, "OPENAI_BASE_URL": "https://api.openai.com/v1", "OPENAI_MODEL": "gpt-4o"}
+    ready = r"Type your message"
+    dialogs = ()
+    allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
+    resume = ("--continue",)
+
+    def cases(self, home, project):
+        return {
+            "edit": [call("read_file", file_path=f"{project}/a.txt"),
+                     call("edit", file_path=f"{project}/a.txt", old_string="hello", new_string="bye"),
+                     call("write_file", file_path=f"{project}/new.txt", content="hi\n")],
+            "shell": [call("run_shell_command", command="rm b.txt; echo it ran", is_background=False)],
+            "outside": [call("run_shell_command", command=f"cat {home}/secret.txt", is_background=False)],
+            "outside_asked": [call("run_shell_command", is_background=False,
+                                   command=f"nono request --read {home}/wanted.txt --reason task")],
+        }
+
+    def change_setting(self, screen):
+        screen.type("/vim")
+        screen.wait("Vim mode|vim mode|NORMAL|INSERT")
+
+    def setting_saved(self, home):
+        return '"vimMode"' in (home / ".qwen/settings.json").read_text()
+
+    def state(self, home):
+        return [path for path in (home / ".qwen/projects").rglob("*") if path.is_file()]
+
+    def quit(self, screen):
+        screen.type("/quit")
+
+
+class OpenCode(Agent):
+    word = "opencode"
+    programs = ("node_modules/opencode-linux-x64/bin/opencode", "node_modules/.bin/opencode")
+    env = {"ANTHROPIC_API_KEY": "sk-ant-api03-" + "x" * 80}
+    ready = r"Ask anything"
+    resume = ("--continue",)
+
+    def cases(self, home, project):
+        return {
+            "edit": [call("read", filePath=f"{project}/a.txt"),
+                     call("edit", filePath=f"{project}/a.txt", oldString="hello", newString="bye"),
+                     call("write", filePath=f"{project}/new.txt", content="hi\n")],
+            "shell": [call("bash", command="rm b.txt; echo it ran", description="x")],
+            "outside": [call("bash", command=f"cat {home}/secret.txt", description="x")],
+            "outside_asked": [call("bash", command=f"nono request --read {home}/wanted.txt --reason task", description="x")],
+        }
+
+
+class Hermes(Agent):
+    word = "hermes"
+    programs = ("venv/bin/hermes",)
+    env = {"OPENROUTER_API_KEY": "sk-or-v1-" + "x" * 64}
+    ready = r"❯"
+    resume = ("--continue",)
+
+    def cases(self, home, project):
+        return {}
+
+
+AGENTS = {"claude": Claude, "codex": Codex, "gemini": Gemini, "opencode": OpenCode, "qwen": Qwen, "hermes": Hermes}
