@@ -39,6 +39,9 @@ class Agent:
         """Files of its own that an undo has to leave alone."""
         return []
 
+    def look_back(self, screen):
+        """Show what was said earlier, where the screen has only the end of it."""
+
     def quit(self, screen):
         screen.keys("C-c")
         screen.keys("C-c")
@@ -166,7 +169,8 @@ class Qwen(Agent):
     word = "qwen"
     programs = ("node_modules/@qwen-code/qwen-code/cli.js", "node_modules/.bin/qwen")
     env = {"OPENAI_API_KEY": "sk-" + "x" * 45, "OPENAI_BASE_URL": "https://api.openai.com/v1", "OPENAI_MODEL": "gpt-4o"}
-    ready = r"Type your message"
+    # The second is its empty prompt with vim's keys.
+    ready = r"Type your message|Press 'i' for INSERT"
     dialogs = ()
     allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
     resume = ("--continue",)
@@ -184,7 +188,7 @@ class Qwen(Agent):
 
     def change_setting(self, screen):
         screen.type("/vim")
-        screen.wait("Vim mode|vim mode|NORMAL|INSERT")
+        screen.wait("INSERT")
 
     def setting_saved(self, home):
         return '"vimMode"' in (home / ".qwen/settings.json").read_text()
@@ -192,15 +196,13 @@ class Qwen(Agent):
     def state(self, home):
         return [path for path in (home / ".qwen/projects").rglob("*") if path.is_file()]
 
-    def quit(self, screen):
-        screen.type("/quit")
-
 
 class OpenCode(Agent):
     word = "opencode"
     programs = ("node_modules/opencode-linux-x64/bin/opencode", "node_modules/.bin/opencode")
     env = {"ANTHROPIC_API_KEY": "sk-ant-api03-" + "x" * 80}
-    ready = r"Ask anything"
+    ready = r"ctrl\+p commands"
+    allow = (dialog("allow", r"Permission required", "Enter"),)
     resume = ("--continue",)
 
     def cases(self, home, project):
@@ -209,20 +211,53 @@ class OpenCode(Agent):
                      call("edit", filePath=f"{project}/a.txt", oldString="hello", newString="bye"),
                      call("write", filePath=f"{project}/new.txt", content="hi\n")],
             "shell": [call("bash", command="rm b.txt; echo it ran", description="x")],
-            "outside": [call("bash", command=f"cat {home}/secret.txt", description="x")],
+            "outside": [call("read", filePath=f"{home}/secret.txt"),
+                        call("bash", command=f"cat {home}/secret.txt", description="x")],
             "outside_asked": [call("bash", command=f"nono request --read {home}/wanted.txt --reason task", description="x")],
         }
+
+    def change_setting(self, screen):
+        screen.type("/themes")
+        screen.wait("Search")
+        screen.type("nightowl")
+        screen.wait(self.ready)
+
+    def setting_saved(self, home):
+        return '"nightowl"' in (home / ".local/state/opencode/kv.json").read_text()
+
+    def state(self, home):
+        return [path for path in (home / ".local/share/opencode").rglob("*") if path.is_file()]
+
+    def look_back(self, screen):
+        screen.keys("PageUp", "PageUp")
+
+    def quit(self, screen):
+        screen.type("/exit")
 
 
 class Hermes(Agent):
     word = "hermes"
     programs = ("venv/bin/hermes",)
     env = {"OPENROUTER_API_KEY": "sk-or-v1-" + "x" * 64}
-    ready = r"❯"
+    ready = r"(?m)^❯"
+    allow = (dialog("allow", r"Allow once", "Enter"),)
     resume = ("--continue",)
 
     def cases(self, home, project):
-        return {}
+        return {
+            "edit": [call("read_file", path=f"{project}/a.txt"),
+                     call("patch", mode="replace", path=f"{project}/a.txt", old_string="hello", new_string="bye"),
+                     call("write_file", path=f"{project}/new.txt", content="hi\n")],
+            "shell": [call("terminal", command="rm b.txt; echo it ran")],
+            "outside": [call("read_file", path=f"{home}/secret.txt"), call("terminal", command=f"cat {home}/secret.txt")],
+            "outside_asked": [call("terminal", command=f"nono request --read {home}/wanted.txt --reason task")],
+        }
+
+    def state(self, home):
+        return [path for path in (home / ".hermes").glob("state.db*")]
+
+    def quit(self, screen):
+        screen.type("/exit")
 
 
 AGENTS = {"claude": Claude, "codex": Codex, "gemini": Gemini, "opencode": OpenCode, "qwen": Qwen, "hermes": Hermes}

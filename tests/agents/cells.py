@@ -125,6 +125,7 @@ def starts_again(walk):
 
 
 def resumes(walk):
+    walk.agent.look_back(walk.screen)
     walk.screen.wait("done with edit", text=walk.screen.text)
     walk.end()
 

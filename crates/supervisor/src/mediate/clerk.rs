@@ -170,12 +170,14 @@ impl Shared {
         }
     }
 
-    /// A folder above where the command works, or above one that was opened for it by name: programs list one after the
-    /// other up to the root, in search of a file that marks a project, and go on without. Nobody is asked about each of
-    /// them, unless in words.
+    /// A folder above one that the command works in or keeps its state in, or above one that was opened for it by name:
+    /// programs list one after the other up to the root, in search of a file that marks a project, and go on without.
+    /// Nobody is asked about each of them, unless in words.
     fn is_climbed(&self, waiter: &Waiter) -> bool {
         let Target::There { kind: Kind::Directory, .. } = &waiter.target else { return false };
-        let named = self.policy.grants.iter().filter(|grant| grant.source == CapabilitySource::User);
+        let named = self.policy.grants.iter().filter(|grant| {
+            grant.source == CapabilitySource::User || (grant.access.writes() && !grant.is_file)
+        });
         let mut places = named.map(|grant| &grant.resolved).chain(std::iter::once(&self.policy.workdir));
         matches!(waiter.open.source, Source::Call { .. })
             && places.any(|place| is_within(place, &waiter.path))
