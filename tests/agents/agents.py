@@ -3,6 +3,8 @@
 import pathlib
 import shutil
 
+from screen import Screen
+
 
 def call(tool, **given):
     return {"tool": tool, "input": given}
@@ -38,6 +40,19 @@ class Agent:
     def state(self, home):
         """Files of its own that an undo has to leave alone."""
         return []
+
+    def use_bare(self, walk):
+        """Live in the home without nono: the first start with its dialogs, and one conversation."""
+        socket = str(walk.world.dir / f"screen-bare-{self.word}")
+        screen = Screen(walk.world.person(), socket, [self.word], str(walk.project), walk.env)
+        try:
+            screen.walk(self.ready, self.dialogs)
+            screen.type("hello there")
+            screen.walk("hello from the model", ())
+            self.quit(screen)
+            screen.wait_ended()
+        finally:
+            screen.close()
 
     def look_back(self, screen):
         """Show what was said earlier, where the screen has only the end of it."""
@@ -252,6 +267,13 @@ class Hermes(Agent):
             "outside": [call("read_file", path=f"{home}/secret.txt"), call("terminal", command=f"cat {home}/secret.txt")],
             "outside_asked": [call("terminal", command=f"nono request --read {home}/wanted.txt --reason task")],
         }
+
+    def change_setting(self, screen):
+        screen.type("/skin mono")
+        screen.wait("Skin set to: mono")
+
+    def setting_saved(self, home):
+        return "skin: mono" in (home / ".hermes/config.yaml").read_text()
 
     def state(self, home):
         return [path for path in (home / ".hermes").glob("state.db*")]

@@ -45,6 +45,8 @@ const PROBES: &[(&str, &str)] = &[
     ("/sys/kernel/mm/hugepages/**", "memory allocators"),
     ("/sys/devices/system/cpu/**", "runtimes"),
     ("/sys/class/dmi/**", "runtimes"),
+    // The folder itself, for the names in it.
+    ("/etc", "programs that tell distributions apart"),
     ("/etc/machine-id", "programs that tell machines apart"),
     ("/var/lib/dbus/machine-id", "programs that tell machines apart"),
 ];
