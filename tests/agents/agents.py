@@ -1,5 +1,6 @@
 """The agents: where each program is, how it is started, what it shows, and the names of its tools."""
 
+import json
 import pathlib
 import shutil
 
@@ -22,6 +23,8 @@ class Agent:
     dialogs = ()
     allow = ()
     resume = ()
+    # What it shows again of the conversation.
+    remembers = "done with edit"
     # What it asks at each start, wherever it runs.
     every_time = ()
 
@@ -136,24 +139,34 @@ class Codex(Agent):
     )
     allow = (dialog("allow", r"(Would you like to run|Would you like to make)", "Enter"),)
     resume = ("resume", "--last")
+    # It has the whole screen to itself, and shows the end.
+    remembers = "done with outside_asked"
 
     def cases(self, home, project):
         patch = ("*** Begin Patch\n*** Update File: a.txt\n@@\n-hello\n+bye\n*** Add File: new.txt\n+hi\n"
                  "*** End Patch\n")
+
+        # Its one tool runs a script, which calls the others.
+        def script(tool, given):
+            return {"tool": "exec", "input": f"text(await tools.{tool}({json.dumps(given)}))"}
+
+        def shell(command):
+            return script("exec_command", {"cmd": command, "yield_time_ms": 30000})
+
         return {
-            "edit": [{"tool": "apply_patch", "input": patch}],
-            "shell": [call("exec_command", cmd="rm b.txt; echo it ran")],
-            "outside": [call("exec_command", cmd=f"cat {home}/secret.txt")],
-            "outside_asked": [call("exec_command", cmd=f"nono request --read {home}/wanted.txt --reason task")],
+            "edit": [script("apply_patch", patch)],
+            "shell": [shell("rm b.txt; echo it ran")],
+            "outside": [shell(f"cat {home}/secret.txt")],
+            "outside_asked": [shell(f"nono request --read {home}/wanted.txt --reason task")],
         }
 
     def change_setting(self, screen):
-        screen.type("/personality")
-        screen.wait("(?i)friendly")
-        screen.keys("Down", "Enter")
+        screen.type("/theme")
+        screen.wait("Select Syntax Theme")
+        screen.keys("Up", "Enter")
 
     def setting_saved(self, home):
-        return "personality" in (home / ".codex/config.toml").read_text()
+        return "theme" in (home / ".codex/config.toml").read_text()
 
     def state(self, home):
         return [path for path in (home / ".codex/sessions").rglob("*") if path.is_file()]

@@ -125,7 +125,7 @@ def starts_again(walk):
 
 
 def resumes(walk):
-    walk.screen.wait("done with edit", text=walk.screen.text)
+    walk.screen.wait(walk.agent.remembers, text=walk.screen.text)
     walk.end()
 
 
