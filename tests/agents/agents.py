@@ -4,6 +4,8 @@ import json
 import pathlib
 import shutil
 
+from screen import Screen
+
 
 def call(tool, **given):
     return {"tool": tool, "input": given}
@@ -41,6 +43,19 @@ class Agent:
     def state(self, home):
         """Files of its own that an undo has to leave alone."""
         return []
+
+    def use_bare(self, walk):
+        """A first start and one conversation without nono, so that the home is one that was lived in."""
+        socket = str(walk.world.dir / "screen-bare")
+        screen = Screen(walk.world.person(), socket, [self.word], str(walk.project), walk.env)
+        try:
+            screen.walk(self.ready, self.dialogs)
+            screen.type("hello there")
+            screen.walk("hello from the model", ())
+            self.quit(screen)
+            screen.wait_ended()
+        finally:
+            screen.close()
 
     def quit(self, screen):
         screen.keys("C-c")
@@ -93,10 +108,11 @@ class Gemini(Agent):
     word = "gemini"
     programs = ("node_modules/@google/gemini-cli/bundle/gemini.js", "node_modules/.bin/gemini")
     env = {"GEMINI_API_KEY": "AIza" + "x" * 35}
-    ready = r"Type your message"
+    # The second is what it says in vim mode.
+    ready = r"(Type your message|'Esc' for NORMAL mode)"
     dialogs = (
         dialog("trust", r"Do you trust (the files in )?this folder", "Enter"),
-        dialog("auth", r"How would you like to authenticate", "Down", "Enter"),
+        dialog("auth", r"How would you like to authenticate", "Enter"),
         dialog("key", r"Enter Gemini API Key", "Enter"),
     )
     allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
