@@ -129,7 +129,7 @@ class Gemini(Agent):
         }
 
     def change_setting(self, screen):
-        screen.type("/vim")
+        self.command(screen, "vim")
         screen.wait("Vim mode|vim mode|NORMAL|INSERT")
 
     def setting_saved(self, home):
@@ -139,7 +139,11 @@ class Gemini(Agent):
         return [path for path in (home / ".gemini/tmp").rglob("*") if path.is_file()]
 
     def quit(self, screen):
-        screen.type("/quit")
+        self.command(screen, "quit")
+
+    def command(self, screen, name):
+        """It runs the first command of its list, so the list has to come down to this one."""
+        screen.type(f"/{name}", shows=rf"/{name}\s+{name} ")
 
 
 class Codex(Agent):
