@@ -1,5 +1,6 @@
 """The agents: where each program is, how it is started, what it shows, and the names of its tools."""
 
+import json
 import pathlib
 import shutil
 
@@ -24,6 +25,8 @@ class Agent:
     dialogs = ()
     allow = ()
     resume = ()
+    # What it shows again of the conversation.
+    remembers = "done with edit"
     # What it asks at each start, wherever it runs.
     every_time = ()
 
@@ -42,8 +45,8 @@ class Agent:
         return []
 
     def use_bare(self, walk):
-        """Live in the home without nono: the first start with its dialogs, and one conversation."""
-        socket = str(walk.world.dir / f"screen-bare-{self.word}")
+        """A first start and one conversation without nono, so that the home is one that was lived in."""
+        socket = str(walk.world.dir / "screen-bare")
         screen = Screen(walk.world.person(), socket, [self.word], str(walk.project), walk.env)
         try:
             screen.walk(self.ready, self.dialogs)
@@ -108,10 +111,11 @@ class Gemini(Agent):
     word = "gemini"
     programs = ("node_modules/@google/gemini-cli/bundle/gemini.js", "node_modules/.bin/gemini")
     env = {"GEMINI_API_KEY": "AIza" + "x" * 35}
-    ready = r"Type your message"
+    # The second is what it says in vim mode.
+    ready = r"(Type your message|'Esc' for NORMAL mode)"
     dialogs = (
         dialog("trust", r"Do you trust (the files in )?this folder", "Enter"),
-        dialog("auth", r"How would you like to authenticate", "Down", "Enter"),
+        dialog("auth", r"How would you like to authenticate", "Enter"),
         dialog("key", r"Enter Gemini API Key", "Enter"),
     )
     allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
@@ -128,7 +132,7 @@ class Gemini(Agent):
         }
 
     def change_setting(self, screen):
-        screen.type("/vim")
+        self.command(screen, "vim")
         screen.wait("Vim mode|vim mode|NORMAL|INSERT")
 
     def setting_saved(self, home):
@@ -138,7 +142,11 @@ class Gemini(Agent):
         return [path for path in (home / ".gemini/tmp").rglob("*") if path.is_file()]
 
     def quit(self, screen):
-        screen.type("/quit")
+        self.command(screen, "quit")
+
+    def command(self, screen, name):
+        """It runs the first command of its list, so the list has to come down to this one."""
+        screen.type(f"/{name}", shows=rf"/{name}\s+{name} ")
 
 
 class Codex(Agent):
@@ -154,24 +162,34 @@ class Codex(Agent):
     )
     allow = (dialog("allow", r"(Would you like to run|Would you like to make)", "Enter"),)
     resume = ("resume", "--last")
+    # It has the whole screen to itself, and shows the end.
+    remembers = "done with outside_asked"
 
     def cases(self, home, project):
         patch = ("*** Begin Patch\n*** Update File: a.txt\n@@\n-hello\n+bye\n*** Add File: new.txt\n+hi\n"
                  "*** End Patch\n")
+
+        # Its one tool runs a script, which calls the others.
+        def script(tool, given):
+            return {"tool": "exec", "input": f"text(await tools.{tool}({json.dumps(given)}))"}
+
+        def shell(command):
+            return script("exec_command", {"cmd": command, "yield_time_ms": 30000})
+
         return {
-            "edit": [{"tool": "apply_patch", "input": patch}],
-            "shell": [call("exec_command", cmd="rm b.txt; echo it ran")],
-            "outside": [call("exec_command", cmd=f"cat {home}/secret.txt")],
-            "outside_asked": [call("exec_command", cmd=f"nono request --read {home}/wanted.txt --reason task")],
+            "edit": [script("apply_patch", patch)],
+            "shell": [shell("rm b.txt; echo it ran")],
+            "outside": [shell(f"cat {home}/secret.txt")],
+            "outside_asked": [shell(f"nono request --read {home}/wanted.txt --reason task")],
         }
 
     def change_setting(self, screen):
-        screen.type("/personality")
-        screen.wait("(?i)friendly")
-        screen.keys("Down", "Enter")
+        screen.type("/theme")
+        screen.wait("Select Syntax Theme")
+        screen.keys("Up", "Enter")
 
     def setting_saved(self, home):
-        return "personality" in (home / ".codex/config.toml").read_text()
+        return "theme" in (home / ".codex/config.toml").read_text()
 
     def state(self, home):
         return [path for path in (home / ".codex/sessions").rglob("*") if path.is_file()]
@@ -259,13 +277,15 @@ class Hermes(Agent):
     resume = ("--continue",)
 
     def cases(self, home, project):
+        # Its terminal begins with what a login shell has: the system's PATH, without the person's.
+        nono = home.parent / "bin/nono"
         return {
             "edit": [call("read_file", path=f"{project}/a.txt"),
                      call("patch", mode="replace", path=f"{project}/a.txt", old_string="hello", new_string="bye"),
                      call("write_file", path=f"{project}/new.txt", content="hi\n")],
             "shell": [call("terminal", command="rm b.txt; echo it ran")],
             "outside": [call("read_file", path=f"{home}/secret.txt"), call("terminal", command=f"cat {home}/secret.txt")],
-            "outside_asked": [call("terminal", command=f"nono request --read {home}/wanted.txt --reason task")],
+            "outside_asked": [call("terminal", command=f"{nono} request --read {home}/wanted.txt --reason task")],
         }
 
     def change_setting(self, screen):

@@ -126,7 +126,7 @@ def starts_again(walk):
 
 def resumes(walk):
     walk.agent.look_back(walk.screen)
-    walk.screen.wait("done with edit", text=walk.screen.text)
+    walk.screen.wait(walk.agent.remembers, text=walk.screen.text)
     walk.end()
 
 

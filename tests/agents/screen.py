@@ -41,10 +41,13 @@ class Screen:
             self._tmux("send-keys", key)
             time.sleep(0.15)
 
-    def type(self, line):
+    def type(self, line, shows=None):
+        """Type a line; with `shows` its end only when that is shown."""
         self._tmux("send-keys", "-l", line)
         # A program that takes a burst for a paste would not take the Enter with it for one.
         time.sleep(0.6)
+        if shows:
+            self.wait(shows)
         self.keys("Enter")
 
     def resize(self, columns, rows):

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use nono_policy::{CapabilitySource, DeniedReason, QueryResult, is_within, query_path};
+use nono_policy::{DeniedReason, QueryResult, is_within, query_path};
 use nono_sys::{foreign, process as own};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
@@ -158,9 +158,6 @@ impl Shared {
         match answered {
             Some(Answered::Granted { by }) => self.grant(waiter, &by),
             Some(Answered::Denied { by }) => self.refuse_waiter(waiter, Because::Answered { by }),
-            None if self.is_climbed(&waiter) => {
-                self.refuse_waiter(waiter, Because::Policy { reason: DeniedReason::NotGranted });
-            }
             None => {
                 let put = |id| (Question { id, ..question }, folder);
                 if let Err(waiter) = self.questions.put(waiter, put) {
@@ -168,19 +165,6 @@ impl Shared {
                 }
             }
         }
-    }
-
-    /// A folder above one that the command works in or keeps its state in, or above one that was opened for it by name:
-    /// programs list one after the other up to the root, in search of a file that marks a project, and go on without.
-    /// Nobody is asked about each of them, unless in words.
-    fn is_climbed(&self, waiter: &Waiter) -> bool {
-        let Target::There { kind: Kind::Directory, .. } = &waiter.target else { return false };
-        let named = self.policy.grants.iter().filter(|grant| {
-            grant.source == CapabilitySource::User || (grant.access.writes() && !grant.is_file)
-        });
-        let mut places = named.map(|grant| &grant.resolved).chain(std::iter::once(&self.policy.workdir));
-        matches!(waiter.open.source, Source::Call { .. })
-            && places.any(|place| is_within(place, &waiter.path))
     }
 
     fn question(&self, id: u64, waiter: &Waiter) -> (Question, Option<PathBuf>) {
