@@ -293,7 +293,7 @@ class Hermes(Agent):
         screen.wait("Skin set to: mono")
 
     def setting_saved(self, home):
-        return "skin: mono" in (home / ".hermes/config.yaml").read_text()
+        return 'skin: "mono"' in (home / ".hermes/config.yaml").read_text()
 
     def state(self, home):
         return [path for path in (home / ".hermes").glob("state.db*")]

@@ -58,9 +58,8 @@ pub(crate) fn rename(scene: &Scene, call: Call<'_>) -> Handled {
 fn carried_out(scene: &Scene, call: Call<'_>) -> Result<bool, i32> {
     let Some((from, onto)) = arguments(call)? else { return Ok(false) };
     // Most renames are about other names; nothing is looked up for them.
-    let is_named = |place: &Place| {
-        scene.copies.iter().any(|copy| copy.path.file_name() == place.path.file_name())
-    };
+    let is_named =
+        |place: &Place| scene.copies.iter().any(|copy| copy.path.file_name() == place.path.file_name());
     if !is_named(&from) && !is_named(&onto) {
         return Ok(false);
     }
@@ -74,7 +73,9 @@ fn carried_out(scene: &Scene, call: Call<'_>) -> Result<bool, i32> {
     let copy_at = |name: &OsStr| scene.copies.iter().find(|copy| copy.path == place.join(name));
     match (copy_at(&source), copy_at(&name)) {
         (None, Some(copy)) => replaced(&folder, &source, &name, copy),
-        (Some(copy), None) if may_write(scene, &place.join(&name)) => set_aside(&folder, &source, &name, copy),
+        (Some(copy), None) if may_write(scene, &place.join(&name)) => {
+            set_aside(&folder, &source, &name, copy)
+        }
         _ => Ok(false),
     }
 }
