@@ -202,8 +202,8 @@ class Qwen(Agent):
     word = "qwen"
     programs = ("node_modules/@qwen-code/qwen-code/cli.js", "node_modules/.bin/qwen")
     env = {"OPENAI_API_KEY": "sk-" + "x" * 45, "OPENAI_BASE_URL": "https://api.openai.com/v1", "OPENAI_MODEL": "gpt-4o"}
-    # The second is its empty prompt with vim's keys.
-    ready = r"Type your message|Press 'i' for INSERT"
+    # Below its prompt, once it has initialized: before, it takes what is typed and not the Enter. The second is with vim's keys.
+    ready = r"(?m)^ *(\? for shortcuts|-- INSERT --)"
     dialogs = ()
     allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
     resume = ("--continue",)
