@@ -125,7 +125,8 @@ def starts_again(walk):
 
 
 def resumes(walk):
-    walk.screen.wait("done with edit", text=walk.screen.text)
+    walk.agent.look_back(walk.screen)
+    walk.screen.wait(walk.agent.remembers, text=walk.screen.text)
     walk.end()
 
 

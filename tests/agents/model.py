@@ -10,10 +10,13 @@ to PORT-FILE. With MODEL_LOG every request is appended there.
 """
 
 import argparse
+import base64
+import hashlib
 import json
 import os
 import re
 import ssl
+import struct
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 OPTIONS = argparse.ArgumentParser()
@@ -84,7 +87,14 @@ def responses(body):
     items = [item for item in body.get("input", []) if isinstance(item, dict)]
     results = [item.get("call_id") for item in items if item.get("type") in kinds]
     said_by_user = [text for item in items if item.get("role") == "user" for text in texts(item.get("content"))]
-    step, call, said = place(said_by_user, results, body.get("tools"))
+    # Newer models are told of their tools in the conversation.
+    tools = body.get("tools") or [tool for item in items for tool in item.get("tools") or []]
+    wanted = (body.get("text") or {}).get("format") or {}
+    # A question that wants JSON (a title of the conversation) gets some, and no call.
+    is_json = wanted.get("type") == "json_schema"
+    step, call, said = place(said_by_user, results, tools and not is_json)
+    if is_json:
+        said = json.dumps({name: "a title" for name in wanted.get("schema", {}).get("required", [])})
     if step is None:
         item = {"type": "message", "role": "assistant", "id": f"msg_{call}",
                 "content": [{"type": "output_text", "text": said}]}
@@ -167,14 +177,79 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(b"")
 
     def do_GET(self):
-        self.answer(json.dumps({"data": [{"id": "fake", "object": "model"}], "models": []}).encode())
+        if self.headers.get("upgrade", "").lower() == "websocket" and self.path.split("?")[0].endswith("/responses"):
+            return self.converse()
+        return self.answer(json.dumps({"data": [{"id": "fake", "object": "model"}], "models": []}).encode())
+
+    def log_request_body(self, raw):
+        if os.environ.get("MODEL_LOG"):
+            with open(os.environ["MODEL_LOG"], "a", encoding="utf-8") as log:
+                log.write(f"{self.path} {raw.decode(errors='replace')}\n")
+
+    def converse(self):
+        """The Responses API over a WebSocket: each request is a message, and each event. A request may go on from an
+        answer of the same connection, so here the model remembers what was said."""
+        key = self.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        self.send_response(101)
+        self.send_header("upgrade", "websocket")
+        self.send_header("connection", "upgrade")
+        self.send_header("sec-websocket-accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        self.end_headers()
+        self.close_connection = True
+        said = {}
+        while (raw := self.message()) is not None:
+            self.log_request_body(raw)
+            body = json.loads(raw)
+            body["input"] = said.get(body.get("previous_response_id"), []) + body.get("input", [])
+            events, _ = responses(body)
+            answer = events[-1][1]["response"]
+            if body.get("generate") is False:
+                # It only wants to be quick later.
+                answer["output"] = []
+                events = [events[0], events[-1]]
+            answer["id"] = events[0][1]["response"]["id"] = f"{answer['id']}_{len(said)}"
+            said[answer["id"]] = body["input"] + answer["output"]
+            for _, event in events:
+                self.frame(0x81, json.dumps(event).encode())
+
+    def message(self):
+        """The next message of a WebSocket; None when it ends."""
+        whole = b""
+        while True:
+            head = self.rfile.read(2)
+            if len(head) < 2:
+                return None
+            size = head[1] & 0x7F
+            if size > 125:
+                size, = struct.unpack(*((">H", self.rfile.read(2)) if size == 126 else (">Q", self.rfile.read(8))))
+            mask = self.rfile.read(4)
+            sent = self.rfile.read(size)
+            sent = bytes(byte ^ mask[n % 4] for n, byte in enumerate(sent))
+            kind = head[0] & 0x0F
+            if kind == 8:
+                self.frame(0x88, sent)
+                return None
+            if kind == 9:
+                self.frame(0x8A, sent)
+            elif kind in (0, 1, 2):
+                whole += sent
+                if head[0] & 0x80:
+                    return whole
+
+    def frame(self, first, sent):
+        size = len(sent)
+        if size < 126:
+            head = bytes([first, size])
+        elif size < 0x10000:
+            head = bytes([first, 126]) + struct.pack(">H", size)
+        else:
+            head = bytes([first, 127]) + struct.pack(">Q", size)
+        self.wfile.write(head + sent)
 
     def do_POST(self):
         size = int(self.headers.get("content-length") or 0)
         raw = self.rfile.read(size) if size else b""
-        if os.environ.get("MODEL_LOG"):
-            with open(os.environ["MODEL_LOG"], "a", encoding="utf-8") as log:
-                log.write(f"{self.path} {raw.decode(errors='replace')}\n")
+        self.log_request_body(raw)
         try:
             body = json.loads(raw or b"{}")
         except ValueError:

@@ -41,10 +41,13 @@ class Screen:
             self._tmux("send-keys", key)
             time.sleep(0.15)
 
-    def type(self, line):
+    def type(self, line, shows=None):
+        """Type a line; with `shows` its end only when that is shown."""
         self._tmux("send-keys", "-l", line)
         # A program that takes a burst for a paste would not take the Enter with it for one.
         time.sleep(0.6)
+        if shows:
+            self.wait(shows)
         self.keys("Enter")
 
     def resize(self, columns, rows):
@@ -71,14 +74,14 @@ class Screen:
             # Some show their prompt for a moment, and then what they have to ask first.
             is_ready = not dialog and re.search(ready, shown)
             since = (since or time.monotonic()) if is_ready else None
-            if dialog:
+            if dialog and time.monotonic() < until:
                 came.append(dialog["name"])
                 time.sleep(dialog.get("after", 0.5))
                 self.keys(*dialog["keys"])
                 self._changed(shown)
             elif is_ready and time.monotonic() - since > self.SETTLED:
                 return came
-            elif self.ended() or time.monotonic() > until:
+            elif dialog or self.ended() or time.monotonic() > until:
                 raise NotShown(f"never became ready ({ready!r}, after {came}); at the end:\n{self.text()}")
             else:
                 time.sleep(0.3)

@@ -45,7 +45,7 @@ class World:
     def __init__(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="nono-agents-"))
         self.dir.chmod(0o755)
-        self.servers = []
+        self.servers, self.mounts = [], []
         self._network()
         self._certificates()
         self._files()
@@ -55,7 +55,8 @@ class World:
 
     def _network(self):
         self._run("ip", "link", "set", "lo", "up")
-        self._run("ip", "addr", "add", f"{ADDRESS}/32", "dev", "lo")
+        # One world after the other has it.
+        self._run("ip", "addr", "replace", f"{ADDRESS}/32", "dev", "lo")
 
     def _certificates(self):
         names = ",".join(f"DNS:{name}" for name in NAMES)
@@ -82,7 +83,9 @@ class World:
             file = self.dir / f"etc-{number}"
             file.write_text(text)
             file.chmod(0o644)
-            self._run("mount", "--bind", str(file), str(pathlib.Path(path).resolve()))
+            place = str(pathlib.Path(path).resolve())
+            self._run("mount", "--bind", str(file), place)
+            self.mounts.append(place)
 
     def person(self):
         """What runs a command as the person."""
@@ -124,5 +127,7 @@ class World:
         for server in self.servers:
             server.terminate()
             server.wait()
-        # Mounts of files in it end with the namespace.
+        # The next one mounts its own.
+        for place in reversed(self.mounts):
+            self._run("umount", "--lazy", place)
         shutil.rmtree(self.dir, ignore_errors=True)

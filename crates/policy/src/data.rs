@@ -125,6 +125,7 @@ pub enum SavedFormat {
     #[default]
     Json,
     Toml,
+    Yaml,
 }
 
 /// What stands where a file or folder of an agent is absent.

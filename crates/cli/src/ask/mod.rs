@@ -12,11 +12,13 @@ mod tests;
 
 use std::env;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nono::approval::{Answer, ApprovalBackend, ApprovalError, Question, Scope, Verdict, Waiting};
 use nono::stage::{Heard, Lease};
+use nono::{CapabilitySource, ResolvedPolicy};
 
 pub(crate) use save::save;
 
@@ -35,6 +37,18 @@ const QUIET: Duration = Duration::from_millis(400);
 #[derive(Debug, Default)]
 pub(crate) struct TerminalBackend {
     asked: AtomicU64,
+    /// Where the command works and keeps its state, and what was opened for it by name.
+    places: Vec<PathBuf>,
+}
+
+impl TerminalBackend {
+    pub(crate) fn new(policy: &ResolvedPolicy) -> TerminalBackend {
+        let named = policy.grants.iter().filter(|grant| {
+            grant.source == CapabilitySource::User || (grant.access.writes() && !grant.is_file)
+        });
+        let places = named.map(|grant| &grant.resolved).chain([&policy.workdir]).cloned().collect();
+        TerminalBackend { asked: AtomicU64::default(), places }
+    }
 }
 
 impl ApprovalBackend for TerminalBackend {
@@ -43,7 +57,8 @@ impl ApprovalBackend for TerminalBackend {
     }
 
     fn at_once(&self, question: &Question) -> Option<Answer> {
-        nono::diagnostic::is_no_question(question).then(|| Answer::new(Verdict::Deny, "no question"))
+        nono::diagnostic::is_no_question(question, &self.places)
+            .then(|| Answer::new(Verdict::Deny, "no question"))
     }
 
     fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {

@@ -4,9 +4,10 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
-use nono_supervisor::approval::{Question, Subject};
+use nono_policy::is_within;
+use nono_supervisor::approval::{Object, Question, Subject};
 use nono_supervisor::report::Attempt;
 
 use crate::glob::Pattern;
@@ -45,6 +46,8 @@ const PROBES: &[(&str, &str)] = &[
     ("/sys/kernel/mm/hugepages/**", "memory allocators"),
     ("/sys/devices/system/cpu/**", "runtimes"),
     ("/sys/class/dmi/**", "runtimes"),
+    // The folder itself, for the names in it.
+    ("/etc", "programs that tell distributions apart"),
     ("/etc/machine-id", "programs that tell machines apart"),
     ("/var/lib/dbus/machine-id", "programs that tell machines apart"),
 ];
@@ -58,12 +61,16 @@ pub(super) fn is_probe(attempt: &Attempt) -> bool {
     }
 }
 
-/// Whether somebody who is asked about it would be asked about nothing.
-pub fn is_no_question(question: &Question) -> bool {
+/// Whether somebody who is asked about it would be asked about nothing. `places` are where the command works and keeps its
+/// state, and what was opened for it by name: programs list the folders above them, one after the other up to the root, in search of a file
+/// that marks a project, and do without.
+pub fn is_no_question(question: &Question, places: &[PathBuf]) -> bool {
     match &question.subject {
         // In words it is asked for by somebody who wants it.
-        Subject::Access { path, access, .. } if question.reason.is_none() => {
-            !access.writes() && is_listed(path)
+        Subject::Access { path, access, object, .. } if question.reason.is_none() => {
+            let is_climbed =
+                || *object == Object::Directory && places.iter().any(|place| is_within(place, path));
+            !access.writes() && (is_listed(path) || is_climbed())
         }
         _ => false,
     }
@@ -89,6 +96,7 @@ fn names(path: &Path) -> Vec<&[u8]> {
 #[cfg(test)]
 mod tests {
     use nono_policy::AccessMode;
+    use nono_supervisor::approval::Asker;
 
     use super::*;
 
@@ -118,5 +126,27 @@ mod tests {
         }
         assert!(is_probe(&Attempt::Socket { path: "/run/nscd/socket".into() }));
         assert!(!is_probe(&Attempt::Socket { path: "/run/docker.sock".into() }));
+    }
+
+    #[test]
+    fn folders_above_are_climbed_and_files_in_them_are_asked_about() {
+        let places = [PathBuf::from("/home/me/project")];
+        let is_none = |path: &str, object, access, reason: Option<&str>| {
+            let (path, written, folder) = (path.into(), None, None);
+            let subject = Subject::Access { path, written, access, object, folder };
+            let asker = Asker { program: "/usr/bin/node".into(), pid: 7 };
+            let question = Question { id: 1, subject, asker, reason: reason.map(str::to_owned) };
+            is_no_question(&question, &places)
+        };
+        let (folder, file) = (Object::Directory, Object::File);
+        for path in ["/home/me", "/home", "/"] {
+            assert!(is_none(path, folder, AccessMode::Read, None), "{path}");
+            assert!(!is_none(path, folder, AccessMode::Read, Some("task")), "{path}");
+            assert!(!is_none(path, folder, AccessMode::ReadWrite, None), "{path}");
+        }
+        for path in ["/home/me/other", "/home/me/project/sub", "/srv"] {
+            assert!(!is_none(path, folder, AccessMode::Read, None), "{path}");
+        }
+        assert!(!is_none("/home/me/package.json", file, AccessMode::Read, None));
     }
 }

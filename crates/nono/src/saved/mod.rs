@@ -11,6 +11,7 @@
 mod kept;
 mod merge;
 mod text;
+mod yaml;
 
 use std::ffi::OsString;
 use std::fs;

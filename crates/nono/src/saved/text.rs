@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike, value as toml_value};
 
 use super::merge::{Change, apply};
+use super::yaml;
 
 /// Read the text of a file; one that is absent or empty says nothing. `None`: it is not in its format.
 pub(super) fn parse(text: &str, format: SavedFormat) -> Option<Value> {
@@ -14,6 +15,7 @@ pub(super) fn parse(text: &str, format: SavedFormat) -> Option<Value> {
     match format {
         SavedFormat::Json => serde_json::from_str(text).ok(),
         SavedFormat::Toml => toml::from_str::<Value>(text).ok(),
+        SavedFormat::Yaml => yaml::parse(text),
     }
 }
 
@@ -41,6 +43,7 @@ pub(super) fn edit(text: &str, format: SavedFormat, changes: &[Change]) -> Optio
             }
             Some(document.to_string())
         }
+        SavedFormat::Yaml => yaml::edit(text, changes),
     }
 }
 

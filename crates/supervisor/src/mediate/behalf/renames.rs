@@ -1,13 +1,14 @@
-//! A file that is renamed onto the copy of an agent's settings. A mount cannot be replaced by a rename, and programs save that
-//! way; so the copy gets the content of the file, and the file goes. Every other rename is the kernel's to judge.
+//! Renames of the copy of an agent's settings. A mount can neither be replaced by a rename nor be renamed itself, and programs
+//! save that way. So the copy gets the content of a file that is renamed onto it, and the file goes; and a file beside it gets
+//! the content of a copy that is renamed, and the copy stays. Every other rename is the kernel's to judge.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use nono_policy::ResolvedPolicy;
 use nono_policy::resolved::ClosedHow;
+use nono_policy::{AccessMode, ResolvedPolicy, query_path};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 use super::scene::{Call, Handled, Response, Scene, errno_of, name_of};
@@ -46,33 +47,72 @@ struct Place {
 }
 
 pub(crate) fn rename(scene: &Scene, call: Call<'_>) -> Handled {
-    match replaced(scene, call) {
+    match carried_out(scene, call) {
         Ok(true) => Handled::Now(Response::Value(0)),
         Ok(false) => Handled::Continue,
         Err(errno) => Handled::from(errno),
     }
 }
 
-/// Whether it was a rename onto a copy, which has the content then.
-fn replaced(scene: &Scene, call: Call<'_>) -> Result<bool, i32> {
+/// Whether it was a rename of a copy, or onto one, within its folder, and is done.
+fn carried_out(scene: &Scene, call: Call<'_>) -> Result<bool, i32> {
     let Some((from, onto)) = arguments(call)? else { return Ok(false) };
     // Most renames are about other names; nothing is looked up for them.
-    if !scene.copies.iter().any(|copy| copy.path.file_name() == onto.path.file_name()) {
+    let is_named =
+        |place: &Place| scene.copies.iter().any(|copy| copy.path.file_name() == place.path.file_name());
+    if !is_named(&from) && !is_named(&onto) {
         return Ok(false);
     }
     let Ok((folder, name)) = folder_of(scene, call, &onto) else { return Ok(false) };
-    let whole = name_of(&folder)?.join(&name);
-    let Some(copy) = scene.copies.iter().find(|copy| copy.path == whole) else { return Ok(false) };
     // A file beside it, as programs make it; everything else fails as it does without us.
     let Ok((beside, source)) = folder_of(scene, call, &from) else { return Ok(false) };
-    if name_of(&beside)? != name_of(&folder)? || source == name {
+    let place = name_of(&folder)?;
+    if name_of(&beside)? != place || source == name {
         return Ok(false);
     }
-    let content = read(&folder, &source)?;
-    let Some(content) = content else { return Ok(false) };
-    write(&folder, &name, copy, &content)?;
-    rustix::fs::unlinkat(&folder, &source, AtFlags::empty()).map_err(rustix::io::Errno::raw_os_error)?;
+    let copy_at = |name: &OsStr| scene.copies.iter().find(|copy| copy.path == place.join(name));
+    match (copy_at(&source), copy_at(&name)) {
+        (None, Some(copy)) => replaced(&folder, &source, &name, copy),
+        (Some(copy), None) if may_write(scene, &place.join(&name)) => {
+            set_aside(&folder, &source, &name, copy)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Whether the copy has the content of the file that was renamed onto it, which is gone.
+fn replaced(folder: &OwnedFd, source: &OsStr, name: &OsStr, copy: &Copy) -> Result<bool, i32> {
+    let Some(content) = read(folder, source)? else { return Ok(false) };
+    write(folder, name, copy, &content)?;
+    rustix::fs::unlinkat(folder, source, AtFlags::empty()).map_err(rustix::io::Errno::raw_os_error)?;
     Ok(true)
+}
+
+/// Whether a file of the command's has the content of the copy that was renamed to it.
+fn set_aside(folder: &OwnedFd, source: &OsStr, name: &OsStr, copy: &Copy) -> Result<bool, i32> {
+    let numbered = rustix::io::Errno::raw_os_error;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let plain = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let file = rustix::fs::openat2(folder, source, flags, Mode::empty(), plain).map_err(numbered)?;
+    if !copy.is(&rustix::fs::fstat(&file).map_err(numbered)?) {
+        return Err(libc::EBUSY);
+    }
+    let Some(content) = content(file)? else { return Ok(false) };
+    // What is mounted there cannot be removed, and a folder is not by this call.
+    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Err(_) => return Ok(false),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = rustix::fs::openat2(folder, name, flags, mode, plain).map_err(numbered)?;
+    std::fs::File::from(file).write_all(&content).map_err(|error| errno_of(&error))?;
+    Ok(true)
+}
+
+/// Whether the command could make this file itself.
+fn may_write(scene: &Scene, path: &Path) -> bool {
+    query_path(&scene.policy, path, true, AccessMode::Write).is_allowed()
 }
 
 /// From where to where; none where it asks for more than that.
@@ -95,13 +135,17 @@ fn folder_of(scene: &Scene, call: Call<'_>, place: &Place) -> Result<(OwnedFd, O
     Ok((scene.pin(folder, true)?, name.to_owned()))
 }
 
-/// The content of a plain file in a folder; none where it is something else, or too much.
+/// The content of a file of the command's in a folder.
 fn read(folder: &OwnedFd, name: &OsStr) -> Result<Option<Vec<u8>>, i32> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     // No link, and nothing that is mounted there: it is the command's own file.
     let plain = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     let opened = rustix::fs::openat2(folder, name, flags, Mode::empty(), plain);
-    let Ok(file) = opened else { return Ok(None) };
+    opened.map_or(Ok(None), content)
+}
+
+/// The content of a file; none where it is no plain one, or too much.
+fn content(file: OwnedFd) -> Result<Option<Vec<u8>>, i32> {
     let stat = rustix::fs::fstat(&file).map_err(rustix::io::Errno::raw_os_error)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_size.unsigned_abs() > MOST {
         return Ok(None);
@@ -162,7 +206,7 @@ mod tests {
         let tid = tid.file_name().unwrap().to_str().unwrap().parse().unwrap();
         let args = [here, address(&from), here, address(&onto), flags, 0];
         let notification = Notification { id: 1, tid, nr: libc::SYS_renameat2, args };
-        replaced(scene, Call { notification: &notification, waits: &|| true })
+        carried_out(scene, Call { notification: &notification, waits: &|| true })
     }
 
     #[test]
@@ -178,6 +222,43 @@ mod tests {
         fs::write(&new, "short").unwrap();
         assert_eq!(try_rename(&scene, &new, &settings, 0), Ok(true));
         assert_eq!(fs::read_to_string(&settings).unwrap(), "short");
+    }
+
+    #[test]
+    fn a_copy_that_is_renamed_stays_and_is_beside() {
+        let (lab, scene) = lab();
+        let (aside, settings) = (lab.path("own/settings.json.orig"), lab.path("own/settings.json"));
+        assert_eq!(try_rename(&scene, &settings, &aside, 0), Ok(true));
+        fs::write(&settings, "new").unwrap();
+        assert_eq!(fs::read_to_string(&aside).unwrap(), "old");
+        // What stood there is replaced, and a link with it, not followed.
+        fs::remove_file(&aside).unwrap();
+        fs::write(lab.path("outside/x"), "x").unwrap();
+        std::os::unix::fs::symlink(lab.path("outside/x"), &aside).unwrap();
+        assert_eq!(try_rename(&scene, &settings, &aside, 0), Ok(true));
+        assert_eq!(fs::read_to_string(&aside).unwrap(), "new");
+        assert_eq!(fs::read_to_string(lab.path("outside/x")).unwrap(), "x");
+        assert!(fs::symlink_metadata(&aside).unwrap().is_file() && settings.exists());
+    }
+
+    #[test]
+    fn a_copy_is_not_renamed_to_what_is_closed() {
+        let (mut lab, _) = lab();
+        let hooks = lab.path("own/hooks.json");
+        let closed = ClosedPath {
+            original: hooks.clone(),
+            resolved: hooks.clone(),
+            how: ClosedHow::Mask,
+            ..lab.policy.closed[0].clone()
+        };
+        lab.policy.closed.push(closed);
+        let scene = lab.scene();
+        let settings = lab.path("own/settings.json");
+        fs::create_dir(lab.path("own/dir")).unwrap();
+        for onto in ["own/hooks.json", "own/dir", "read/settings.json", "outside/new"] {
+            assert_eq!(try_rename(&scene, &settings, &lab.path(onto), 0), Ok(false), "{onto}");
+        }
+        assert!(!hooks.exists() && !lab.path("outside/new").exists());
     }
 
     #[test]
