@@ -79,6 +79,7 @@ class Screen:
                 time.sleep(dialog.get("after", 0.5))
                 self.keys(*dialog["keys"])
                 self._changed(shown)
+                self._gone(dialog["shows"])
             elif is_ready and time.monotonic() - since > self.SETTLED:
                 return came
             elif dialog or self.ended() or time.monotonic() > until:
@@ -89,6 +90,12 @@ class Screen:
     def _changed(self, before, seconds=10):
         until = time.monotonic() + seconds
         while self.visible() == before and time.monotonic() < until:
+            time.sleep(0.2)
+
+    def _gone(self, pattern, seconds=3):
+        """Give a dialog that was answered time to go: the same keys would mean something else then."""
+        until = time.monotonic() + seconds
+        while re.search(pattern, self.visible()) and time.monotonic() < until:
             time.sleep(0.2)
 
     def wait_ended(self, seconds=60):

@@ -6,10 +6,11 @@ use snapbox::str;
 use crate::process::Running;
 use crate::world::World;
 
-/// An agent that does what its arguments say.
+/// An agent that does what its last argument says.
 fn with_agent(name: &str) -> World {
     let world = World::new();
-    let program = world.file(&format!("home/.local/bin/{name}"), "#!/bin/sh\nexec sh -c \"$2\"\n");
+    let program = world
+        .file(&format!("home/.local/bin/{name}"), "#!/bin/sh\nfor last; do :; done\nexec sh -c \"$last\"\n");
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path =
         format!("{}:{}:/usr/bin:/bin", world.path("bin").display(), world.path("home/.local/bin").display());
@@ -40,6 +41,7 @@ $ nono claude -c true
 ! [nono]   read     installed programs; no other file of yours
 ! [nono]   network  api.anthropic.com, claude.ai, platform.claude.com, console.anthropic.com and 1 more, nothing else
 ! [nono]   more     whatever else it wants to open, you are asked
+! [nono]   off      its own sandbox, which cannot be made inside another; this one holds instead
 ! [nono]   undo     `nono undo` takes back what it did here; its own state stays
 ! [nono]   hooks    nono's, in its settings: a checkpoint before a turn changes something
 ! [nono] error: Claude Code was not started: nobody agreed
@@ -52,6 +54,7 @@ $ nono claude --yes -c 'echo at work' 2>&1 | grep -v snapshot | sed 's/session [
 [nono]   read     installed programs; no other file of yours
 [nono]   network  api.anthropic.com, claude.ai, platform.claude.com, console.anthropic.com and 1 more, nothing else
 [nono]   more     whatever else it wants to open, you are asked
+[nono]   off      its own sandbox, which cannot be made inside another; this one holds instead
 [nono]   undo     `nono undo` takes back what it did here; its own state stays
 [nono]   hooks    nono's, in its settings: a checkpoint before a turn changes something
 [nono] the hooks of Claude Code are installed
@@ -69,6 +72,7 @@ $ nono claude --reset -c true
 ! [nono]   read     installed programs; no other file of yours
 ! [nono]   network  api.anthropic.com, claude.ai, platform.claude.com, console.anthropic.com and 1 more, nothing else
 ! [nono]   more     whatever else it wants to open, you are asked
+! [nono]   off      its own sandbox, which cannot be made inside another; this one holds instead
 ! [nono]   undo     `nono undo` takes back what it did here; its own state stays
 ! [nono] error: Claude Code was not started: nobody agreed
 ! [nono] hint: start it in a terminal once, or say `nono claude --yes`
