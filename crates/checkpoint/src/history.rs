@@ -171,6 +171,9 @@ pub struct TurnLink {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     pub turn: String,
+    /// The first words of what the person said in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// Of the sandbox it was told from: whoever is in there cannot speak for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
@@ -330,6 +333,7 @@ impl History {
             agent: origin.agent.clone(),
             session: origin.session.clone(),
             turn,
+            prompt: origin.prompt.clone(),
             run: origin.run.clone(),
             checkpoint: checkpoint.clone(),
             undone: false,

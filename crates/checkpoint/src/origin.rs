@@ -15,6 +15,9 @@ pub struct Origin {
     /// The turn or message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
+    /// The first words of what the person said in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,6 +44,7 @@ impl Origin {
             agent: short(&self.agent),
             session: short(&self.session),
             turn: short(&self.turn),
+            prompt: short(&self.prompt),
             tool: short(&self.tool),
             call: short(&self.call),
             run: short(&self.run),

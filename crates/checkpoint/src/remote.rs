@@ -76,7 +76,8 @@ impl Action {
             Action::Diff { target, .. } | Action::Restore { target, .. } => (None, Some(target)),
         };
         let words = origin.into_iter().flat_map(|origin| {
-            [&origin.agent, &origin.session, &origin.turn, &origin.tool, &origin.call, &origin.run]
+            let Origin { agent, session, turn, prompt, tool, call, run } = origin;
+            [agent, session, turn, prompt, tool, call, run]
         });
         words.flatten().chain(word).map(String::as_str)
     }

@@ -28,6 +28,9 @@ pub struct TurnState {
     /// The agent's id of the turn, or our count of its prompts.
     pub turn: String,
     pub prompts: u64,
+    /// The first words of what the person said in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// What makes our own ids of turns different from those of a file that was lost.
     #[serde(default)]
     tag: String,
@@ -37,6 +40,8 @@ pub struct TurnState {
 #[derive(Debug)]
 pub struct Turn {
     pub id: String,
+    /// The first words of what the person said in it.
+    pub prompt: Option<String>,
     /// It begins with this hook.
     pub fresh: bool,
     /// What was known of the conversation could not be read, and was begun anew.
@@ -82,11 +87,12 @@ impl Turns {
         };
         let fresh = state.turn.is_empty() || if given.is_empty() { begins } else { given != state.turn };
         if fresh {
+            state.prompt = origin.prompt.as_deref().map(bounded);
             state.prompts += 1;
             state.turn = if given.is_empty() { format!("{}-{}", state.prompts, state.tag) } else { given };
             json::save(&path, &state, Sync::No)?;
         }
-        Ok(Turn { id: state.turn, fresh, damaged })
+        Ok(Turn { id: state.turn, prompt: state.prompt, fresh, damaged })
     }
 
     /// Held while the turn of any conversation is looked up, which takes a moment.

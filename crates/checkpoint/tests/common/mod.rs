@@ -102,6 +102,7 @@ pub(crate) fn origin(session: &str, turn: &str, call: &str) -> Origin {
         tool: Some("Edit".to_owned()),
         call: Some(call.to_owned()),
         run: None,
+        prompt: None,
     }
 }
 

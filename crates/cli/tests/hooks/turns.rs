@@ -23,6 +23,26 @@ fn one_checkpoint_in_a_turn() {
     let write = json!({"tool_name": "Write", "tool_input": {"file_path": world.path("work/b")}});
     claude(&world, "PreToolUse", write);
     assert_eq!(reasons(&world), ["before Bash: rm a.txt", "before Write"]);
+    let listed = Said::of(&world.command("nono").args(["checkpoints", "list"]).output().unwrap()).ok();
+    assert!(
+        listed.out.contains("\n       \u{201c}x\u{201d}\n") && listed.out.contains("\u{201c}y\u{201d}"),
+        "{listed:?}"
+    );
+    let json = Said::of(&world.command("nono").args(["checkpoints", "list", "--json"]).output().unwrap())
+        .ok()
+        .json();
+    assert_eq!(json["checkpoints"][0]["prompt"], "y");
+}
+
+#[test]
+fn a_prompt_is_one_short_harmless_line() {
+    let world = enabled();
+    let long = format!("make it\n\u{1b}[2J {}", "x".repeat(100_000));
+    claude(&world, "UserPromptSubmit", json!({"prompt": long}));
+    claude(&world, "PreToolUse", bash("rm a.txt"));
+    let listed = Said::of(&world.command("nono").args(["checkpoints", "list"]).output().unwrap()).ok();
+    assert!(listed.out.contains("\u{201c}make it ") && !listed.out.contains('\u{1b}'), "{listed:?}");
+    assert!(listed.out.lines().all(|line| line.chars().count() < 200), "{listed:?}");
 }
 
 /// What nobody knows may do anything: there is a checkpoint before the first such call of a turn.

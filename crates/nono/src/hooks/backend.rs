@@ -65,7 +65,7 @@ impl Local {
         match self.turns.current(origin) {
             Ok(turn) => {
                 let damaged = turn.damaged.map(|error| format!("{error}; it was begun anew"));
-                (Origin { turn: Some(turn.id), ..origin.clone() }, damaged)
+                (Origin { turn: Some(turn.id), prompt: turn.prompt, ..origin.clone() }, damaged)
             }
             Err(error) => (origin.clone(), Some(error.to_string())),
         }

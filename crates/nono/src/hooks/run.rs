@@ -56,15 +56,27 @@ pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Hand
 
 /// Notes are asked for once they can be told. A session that goes on begins no turn.
 fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
-    if matches!(told.event, Event::Prompt { .. })
-        && let Err(trouble) = backend.prompt(&told.origin)
-    {
-        reply.tell(&trouble_words(&trouble));
+    if let Event::Prompt { text } = &told.event {
+        let said = first_words(text);
+        let origin = Origin { prompt: Some(said).filter(|said| !said.is_empty()), ..told.origin.clone() };
+        if let Err(trouble) = backend.prompt(&origin) {
+            reply.tell(&trouble_words(&trouble));
+        }
     }
     match backend.notes(&told.origin) {
         Ok(notes) => notes.iter().for_each(|note| reply.inform(&note_words(note))),
         Err(trouble) => reply.tell(&trouble_words(&trouble)),
     }
+}
+
+/// The beginning of what a person said, on one line.
+fn first_words(text: &str) -> String {
+    const WORDS: usize = 120;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= WORDS {
+        return line;
+    }
+    line.chars().take(WORDS - 1).chain(['…']).collect()
 }
 
 fn before(

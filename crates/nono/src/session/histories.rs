@@ -387,6 +387,8 @@ struct Conversations {
 struct Turn {
     prompts: u64,
     id: Option<String>,
+    /// What the person said in it.
+    prompt: Option<String>,
 }
 
 const MOST_CONVERSATIONS: usize = 256;
@@ -408,6 +410,7 @@ impl Conversations {
         turn.prompts += 1;
         let id = origin.turn.clone().unwrap_or_else(|| format!("{run}.{}", turn.prompts));
         turn.id = Some(id.clone());
+        turn.prompt.clone_from(&origin.prompt);
         id
     }
 
@@ -416,9 +419,14 @@ impl Conversations {
         let run = origin.run.clone().unwrap_or_default();
         let turn = self.of(origin);
         match &origin.turn {
-            Some(id) => turn.id = Some(id.clone()),
+            Some(id) if turn.id.as_ref() != Some(id) => {
+                turn.id = Some(id.clone());
+                turn.prompt = None;
+            }
+            Some(_) => {}
             None => origin.turn = Some(turn.id.clone().unwrap_or_else(|| format!("{run}.{}", turn.prompts))),
         }
+        origin.prompt.clone_from(&turn.prompt);
     }
 }
 

@@ -127,7 +127,7 @@ impl Who {
     /// With what one call says for itself.
     pub(super) fn origin(&self, turn: Option<String>, tool: Option<String>, call: Option<String>) -> Origin {
         let Who { agent, session } = self.clone();
-        Origin { agent, session, turn, tool, call, run: None }
+        Origin { agent, session, turn, prompt: None, tool, call, run: None }
     }
 }
 

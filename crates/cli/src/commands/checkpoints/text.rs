@@ -32,6 +32,10 @@ fn line(number: usize, one: &Checkpoint) -> String {
     for part in one.stats.as_ref().and_then(stats).into_iter().chain(marks(one)) {
         line = line + "  " + &part;
     }
+    // What the person asked for, where that is known.
+    if let Some(prompt) = &one.origin.prompt {
+        line = line + "\n       \u{201c}" + &cut(prompt, REASON) + "\u{201d}";
+    }
     line
 }
 
