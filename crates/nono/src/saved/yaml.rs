@@ -34,7 +34,10 @@ struct Entry {
 
 /// Read a text. `None`: it is no YAML, or has something in it that stands for something else.
 pub(super) fn parse(text: &str) -> Option<Value> {
-    Some(read(text)?.map_or_else(|| Value::Object(Map::new()), |node| node.value))
+    Some(match read(text)? {
+        Read::Nothing => Value::Object(Map::new()),
+        Read::Settings(node) => node.value,
+    })
 }
 
 /// The text with these changes.
@@ -58,8 +61,14 @@ pub(super) fn edit(text: &str, changes: &[Change]) -> Option<String> {
     Some(new)
 }
 
-/// None inside where it says nothing.
-fn read(text: &str) -> Option<Option<Node>> {
+/// What a text says.
+enum Read {
+    Nothing,
+    Settings(Node),
+}
+
+/// Read a text; none where it is no settings.
+fn read(text: &str) -> Option<Read> {
     if text.starts_with('\u{feff}') {
         return None;
     }
@@ -68,15 +77,15 @@ fn read(text: &str) -> Option<Option<Node>> {
     let events = events?;
     let is_document = |(event, _): &&(Event<'_>, Span)| matches!(event, Event::DocumentStart(_));
     match events.iter().filter(is_document).count() {
-        0 => return Some(None),
+        0 => return Some(Read::Nothing),
         1 => {}
         _ => return None,
     }
     let mut rest = events.iter().skip_while(|event| !is_document(event)).skip(1);
     let node = node(&mut rest, text, &places, 0)?;
     match (&node.value, &node.shape) {
-        (Value::Null, _) => Some(None),
-        (Value::Object(_), Shape::Mapping { .. }) => Some(Some(node)),
+        (Value::Null, _) => Some(Read::Nothing),
+        (Value::Object(_), Shape::Mapping { .. }) => Some(Read::Settings(node)),
         _ => None,
     }
 }
@@ -159,7 +168,7 @@ fn scalar(said: &str, style: ScalarStyle) -> Value {
 
 /// Give a key this value. Texts are quoted: what a bare word means depends on who reads it.
 fn set(text: &str, key: &[String], value: &Value) -> Option<String> {
-    let Some(root) = read(text)? else { return Some(appended(text, key, value)) };
+    let Read::Settings(root) = read(text)? else { return Some(appended(text, key, value)) };
     let mut node = &root;
     for (depth, name) in key.iter().enumerate() {
         let Shape::Mapping { start, is_flow, entries } = &node.shape else { return None };
@@ -192,7 +201,7 @@ fn set(text: &str, key: &[String], value: &Value) -> Option<String> {
 
 /// Take out a key that has a line to itself.
 fn remove(text: &str, key: &[String]) -> Option<String> {
-    let root = read(text)??;
+    let Read::Settings(root) = read(text)? else { return None };
     let mut node = &root;
     let mut found = None;
     for name in key {
@@ -225,14 +234,12 @@ fn line_of(text: &str, place: usize) -> Option<(usize, usize)> {
 
 /// A key and its value as lines.
 fn block(key: &[String], value: &Value, indent: usize) -> String {
-    let mut lines = String::new();
-    for (depth, name) in key.iter().enumerate() {
+    let line = |(depth, name): (usize, &String)| {
         let blanks = " ".repeat(indent + 2 * depth);
-        let is_last = depth + 1 == key.len();
-        let said = if is_last { format!(" {value}") } else { String::new() };
-        lines.push_str(&format!("{blanks}{}:{said}\n", named(name)));
-    }
-    lines
+        let said = if depth + 1 == key.len() { format!(" {value}") } else { String::new() };
+        format!("{blanks}{}:{said}\n", named(name))
+    };
+    key.iter().enumerate().map(line).collect()
 }
 
 fn nested(key: &[String], value: &Value) -> Value {

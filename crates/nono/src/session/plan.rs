@@ -78,13 +78,8 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     }
     let made = made::make(&profile(&policy, host)?, &host.context);
     let rollback = rollback.placed(&host.context);
-    let Tracked { policy: mut resolved, profile, wanted } = {
-        let by_setting = supervised && learning.is_none();
-        tracked_policy(&mut policy, &inside, &rollback, by_setting)?
-    };
-    if wanted.is_some() && !supervised {
-        return Err(SessionError::NeedsSupervisor { strategy });
-    }
+    let Tracked { policy: mut resolved, profile, wanted } =
+        tracked_policy(&mut policy, &inside, &rollback, strategy, learning.is_some())?;
     let asks = Asks::new(&asking, &profile, strategy, resolved.interactive, learning.is_some())?;
     let book = (supervised && auditing.wanted).then(|| Book::open(&auditing, &host.context.state_dir));
     let book = book.transpose()?;
@@ -272,10 +267,15 @@ fn tracked_policy(
     request: &mut RunRequest,
     host: &Host,
     rollback: &Rollback,
-    by_setting: bool,
+    strategy: ExecStrategy,
+    learning: bool,
 ) -> Result<Tracked, SessionError> {
     let (policy, profile) = resolve(request, host)?;
-    let wanted = rollback.tracked(&policy, &profile, &host.context.state_dir, by_setting)?;
+    let supervised = strategy == ExecStrategy::Supervised;
+    let wanted = rollback.tracked(&policy, &profile, &host.context.state_dir, supervised && !learning)?;
+    if wanted.is_some() && !supervised {
+        return Err(SessionError::NeedsSupervisor { strategy });
+    }
     let Some(dest) = wanted.as_ref().and_then(|wanted| tracked::readable_dest(wanted, &policy)) else {
         return Ok(Tracked { policy, profile, wanted });
     };

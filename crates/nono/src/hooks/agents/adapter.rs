@@ -207,6 +207,8 @@ pub(in crate::hooks) struct CommandFile {
 pub(in crate::hooks) enum Template {
     Claude,
     Opencode,
+    /// With `!{command}` and `{{args}}` in it.
+    Markdown,
     Toml,
     Skill,
 }

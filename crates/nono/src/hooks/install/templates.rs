@@ -22,6 +22,7 @@ pub(super) fn command(agent: Agent, file: &CommandFile, nono: &str) -> String {
     match file.template {
         Template::Claude => claude_command(nono),
         Template::Opencode => opencode_command(nono),
+        Template::Markdown => markdown_command(agent.name(), nono),
         Template::Toml => toml_command(agent.name(), nono),
         Template::Skill => skill(agent.name(), &file.name, nono),
     }
@@ -47,15 +48,25 @@ fn opencode_command(nono: &str) -> String {
     )
 }
 
-/// `/rollback` of Gemini CLI and its kin, which quote `{{args}}` for the shell themselves.
+/// What an agent is told that quotes `{{args}}` for the shell itself.
+fn quoting(nono: &str) -> String {
+    format!(
+        "The user typed /rollback. This is what it printed:\n\n!{{{nono} hooks slash {{{{args}}}}}}\n\n{THEN}\n"
+    )
+}
+
+/// `/rollback` of Qwen Code.
+fn markdown_command(agent: &str, nono: &str) -> String {
+    format!("---\ndescription: {DESCRIPTION}\n---\n<!-- {} -->\n{}", mark(agent), quoting(nono))
+}
+
+/// `/rollback` of Gemini CLI.
 fn toml_command(agent: &str, nono: &str) -> String {
     // A text in TOML between three single quotes holds everything but these.
     format!(
         "# {mark}\ndescription = \"{DESCRIPTION}\"\nprompt = {prompt}\n",
         mark = mark(agent),
-        prompt = toml_text(&format!(
-            "The user typed /rollback. This is what it printed:\n\n!{{{nono} hooks slash {{{{args}}}}}}\n\n{THEN}\n"
-        ))
+        prompt = toml_text(&quoting(nono))
     )
 }
 
