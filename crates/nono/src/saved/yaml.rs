@@ -34,7 +34,7 @@ struct Entry {
 
 /// Read a text. `None`: it is no YAML, or has something in it that stands for something else.
 pub(super) fn parse(text: &str) -> Option<Value> {
-    Some(read(text)?.map_or_else(|| Value::Object(Map::new()), |node| node.value))
+    read(text).map(|node| node.value)
 }
 
 /// The text with these changes.
@@ -58,8 +58,12 @@ pub(super) fn edit(text: &str, changes: &[Change]) -> Option<String> {
     Some(new)
 }
 
-/// None inside where it says nothing.
-fn read(text: &str) -> Option<Option<Node>> {
+/// A text that says nothing is a mapping without entries.
+fn read(text: &str) -> Option<Node> {
+    let nothing = || Node {
+        value: Value::Object(Map::new()),
+        shape: Shape::Mapping { start: 0, is_flow: false, entries: vec![] },
+    };
     if text.starts_with('\u{feff}') {
         return None;
     }
@@ -68,15 +72,15 @@ fn read(text: &str) -> Option<Option<Node>> {
     let events = events?;
     let is_document = |(event, _): &&(Event<'_>, Span)| matches!(event, Event::DocumentStart(_));
     match events.iter().filter(is_document).count() {
-        0 => return Some(None),
+        0 => return Some(nothing()),
         1 => {}
         _ => return None,
     }
     let mut rest = events.iter().skip_while(|event| !is_document(event)).skip(1);
     let node = node(&mut rest, text, &places, 0)?;
     match (&node.value, &node.shape) {
-        (Value::Null, _) => Some(None),
-        (Value::Object(_), Shape::Mapping { .. }) => Some(Some(node)),
+        (Value::Null, _) => Some(nothing()),
+        (Value::Object(_), Shape::Mapping { .. }) => Some(node),
         _ => None,
     }
 }
@@ -159,7 +163,7 @@ fn scalar(said: &str, style: ScalarStyle) -> Value {
 
 /// Give a key this value. Texts are quoted: what a bare word means depends on who reads it.
 fn set(text: &str, key: &[String], value: &Value) -> Option<String> {
-    let Some(root) = read(text)? else { return Some(appended(text, key, value)) };
+    let root = read(text)?;
     let mut node = &root;
     for (depth, name) in key.iter().enumerate() {
         let Shape::Mapping { start, is_flow, entries } = &node.shape else { return None };
@@ -192,7 +196,7 @@ fn set(text: &str, key: &[String], value: &Value) -> Option<String> {
 
 /// Take out a key that has a line to itself.
 fn remove(text: &str, key: &[String]) -> Option<String> {
-    let root = read(text)??;
+    let root = read(text)?;
     let mut node = &root;
     let mut found = None;
     for name in key {
@@ -225,14 +229,12 @@ fn line_of(text: &str, place: usize) -> Option<(usize, usize)> {
 
 /// A key and its value as lines.
 fn block(key: &[String], value: &Value, indent: usize) -> String {
-    let mut lines = String::new();
-    for (depth, name) in key.iter().enumerate() {
+    let line = |(depth, name): (usize, &String)| {
         let blanks = " ".repeat(indent + 2 * depth);
-        let is_last = depth + 1 == key.len();
-        let said = if is_last { format!(" {value}") } else { String::new() };
-        lines.push_str(&format!("{blanks}{}:{said}\n", named(name)));
-    }
-    lines
+        let said = if depth + 1 == key.len() { format!(" {value}") } else { String::new() };
+        format!("{blanks}{}:{said}\n", named(name))
+    };
+    key.iter().enumerate().map(line).collect()
 }
 
 fn nested(key: &[String], value: &Value) -> Value {
