@@ -70,22 +70,28 @@ class Screen:
         came, until, since = [], time.monotonic() + seconds, None
         while True:
             shown = self.visible()
-            dialog = next((one for one in dialogs if re.search(one["shows"], shown)), None)
+            dialog = self._dialog(dialogs, shown)
             # Some show their prompt for a moment, and then what they have to ask first.
             is_ready = not dialog and re.search(ready, shown)
             since = (since or time.monotonic()) if is_ready else None
             if dialog and time.monotonic() < until:
-                came.append(dialog["name"])
                 time.sleep(dialog.get("after", 0.5))
-                self.keys(*dialog["keys"])
-                self._changed(shown)
-                self._gone(dialog["shows"])
+                # One that was answered may stand there for a moment, and the keys would be another's by now.
+                if self._dialog(dialogs, self.visible()) is dialog:
+                    came.append(dialog["name"])
+                    self.keys(*dialog["keys"])
+                    self._changed(shown)
+                    self._gone(dialog["shows"])
             elif is_ready and time.monotonic() - since > self.SETTLED:
                 return came
             elif dialog or self.ended() or time.monotonic() > until:
                 raise NotShown(f"never became ready ({ready!r}, after {came}); at the end:\n{self.text()}")
             else:
                 time.sleep(0.3)
+
+    @staticmethod
+    def _dialog(dialogs, shown):
+        return next((one for one in dialogs if re.search(one["shows"], shown)), None)
 
     def _changed(self, before, seconds=10):
         until = time.monotonic() + seconds
