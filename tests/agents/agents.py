@@ -29,6 +29,8 @@ class Agent:
     remembers = "done with edit"
     # What it asks at each start, wherever it runs.
     every_time = ()
+    # What is typed for the list of checkpoints, where a hook answers it.
+    rollback = None
 
     def __init__(self, folder):
         self.folder = folder
@@ -60,6 +62,9 @@ class Agent:
     def look_back(self, screen):
         """Show what was said earlier, where the screen has only the end of it."""
 
+    def type_rollback(self, screen):
+        screen.type(self.rollback)
+
     def quit(self, screen):
         screen.keys("C-c")
         screen.keys("C-c")
@@ -67,6 +72,7 @@ class Agent:
 
 class Claude(Agent):
     word = "claude"
+    rollback = "/rollback"
     programs = ("node_modules/@anthropic-ai/claude-code-linux-x64/claude", "node_modules/.bin/claude")
     env = {"ANTHROPIC_API_KEY": "sk-ant-api03-" + "x" * 80, "DISABLE_AUTOUPDATER": "1"}
     ready = r"(?m)^\s*❯[^0-9]*$"
@@ -109,6 +115,7 @@ class Claude(Agent):
 
 class Gemini(Agent):
     word = "gemini"
+    rollback = "/rollback"
     programs = ("node_modules/@google/gemini-cli/bundle/gemini.js", "node_modules/.bin/gemini")
     env = {"GEMINI_API_KEY": "AIza" + "x" * 35}
     # The second is what it says in vim mode.
@@ -151,6 +158,7 @@ class Gemini(Agent):
 
 class Codex(Agent):
     word = "codex"
+    rollback = "$rollback"
     programs = ("node_modules/.bin/codex",)
     env = {"OPENAI_API_KEY": "sk-" + "x" * 45}
     ready = r"(?m)^› (?!\d|\[|\w+ +\d)"
@@ -194,12 +202,18 @@ class Codex(Agent):
     def state(self, home):
         return [path for path in (home / ".codex/sessions").rglob("*") if path.is_file()]
 
+    def type_rollback(self, screen):
+        # The first Enter takes the skill from the list.
+        screen.type(self.rollback)
+        screen.keys("Enter")
+
     def quit(self, screen):
         screen.type("/quit")
 
 
 class Qwen(Agent):
     word = "qwen"
+    rollback = "/rollback"
     programs = ("node_modules/@qwen-code/qwen-code/cli.js", "node_modules/.bin/qwen")
     env = {"OPENAI_API_KEY": "sk-" + "x" * 45, "OPENAI_BASE_URL": "https://api.openai.com/v1", "OPENAI_MODEL": "gpt-4o"}
     # Below its prompt, once it has initialized: before, it takes what is typed and not the Enter. The second is with vim's keys.

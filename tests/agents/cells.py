@@ -111,6 +111,18 @@ def asks_and_gets(walk):
     assert "plugh" in walk.log.read_text(errors="replace"), "what was granted did not arrive"
 
 
+def answers_rollback(walk):
+    """Answered by the hook, word for word; the model is not asked."""
+    if not walk.agent.rollback:
+        return "-"
+    before = walk.log.read_text(errors="replace").count("\n")
+    walk.agent.type_rollback(walk.screen)
+    walk.screen.walk(r"Checkpoints for (.|\n)*go back to one: +/rollback N", (NO,))
+    asked = walk.log.read_text(errors="replace").count("\n") - before
+    assert asked == 0, f"the model was asked {asked} times"
+    return "ok"
+
+
 def saves_settings(walk):
     walk.agent.change_setting(walk.screen)
     time.sleep(1)
@@ -144,6 +156,6 @@ def undoes(walk):
 
 CELLS = [
     ("starts", starts), ("resizes", resizes), ("answers", answers), ("edits", edits), ("shell", runs_shell),
-    ("refused", is_refused), ("asks", asks_and_gets), ("saves", saves_settings), ("again", starts_again),
+    ("refused", is_refused), ("asks", asks_and_gets), ("rollback", answers_rollback), ("saves", saves_settings), ("again", starts_again),
     ("resumes", resumes), ("undo", undoes),
 ]

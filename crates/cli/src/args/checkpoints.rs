@@ -169,6 +169,9 @@ pub(crate) struct DiffArgs {
     /// Show whole files around the differences
     #[arg(long)]
     pub(crate) full: bool,
+    /// As on a terminal, also where there is none
+    #[arg(long, hide = true)]
+    pub(crate) for_reading: bool,
     /// Exit with 1 when something differs
     #[arg(long)]
     pub(crate) exit_code: bool,

@@ -63,7 +63,17 @@ fn of_session(choice: Choice, args: &DiffHereArgs, place: &Place) -> Result<u8, 
 fn since_checkpoint(args: DiffHereArgs) -> Result<u8, Failure> {
     let DiffHereArgs { paths, stat, side_by_side, full, exit_code, json } = args;
     let checkpoint = CheckpointArg { checkpoint: "1".to_owned(), project: ProjectArg { path: None } };
-    let diff = DiffArgs { checkpoint, paths, glob: false, stat, side_by_side, full, exit_code, json };
+    let diff = DiffArgs {
+        checkpoint,
+        paths,
+        glob: false,
+        stat,
+        side_by_side,
+        full,
+        exit_code,
+        json,
+        for_reading: false,
+    };
     let command = Some(CheckpointsCommand::Diff(diff));
     checkpoints::checkpoints(CheckpointsArgs { status: StatusArgs { json }, command })
 }

@@ -17,7 +17,7 @@ use nono::hooks::agents;
 use nono::hooks::backend::{Backend, Local, Remote, Trouble};
 use nono::hooks::denial::Sandbox;
 use nono::hooks::run::{self, Context, Handled};
-use nono::hooks::{Event, Reply, Told};
+use nono::hooks::{Event, Reply, Told, slash};
 use nono::{SandboxState, state_dir};
 use serde_json::Value;
 
@@ -80,11 +80,21 @@ fn answer(agent: &str, event: &str) -> Handled {
     match payload {
         Ok(payload) => {
             let told = agents::told(agent, event, &payload);
+            if let Some(reply) = rollback(&told, agent, event) {
+                return Handled { reply, ..Handled::default() };
+            }
             let context = Context { sandbox: sandbox(&told, agent), ..context };
             run::handle(&told, backend.as_mut(), &context)
         }
         Err(why) => run::unreadable(agent, event, &why, backend.as_mut(), &context),
     }
+}
+
+/// `/rollback` is answered here, word for word, where the agent lets a hook answer: its model is not needed for it.
+fn rollback(told: &Told, agent: &str, event: &str) -> Option<Reply> {
+    let Event::Prompt { text } = &told.event else { return None };
+    let typed = slash::of_prompt(text).filter(|_| agents::answers_itself(agent, event))?;
+    Some(Reply { answer: Some(super::hooks::rollback_said(typed)), ..Reply::default() })
 }
 
 fn read_payload() -> Result<Value, Trouble> {

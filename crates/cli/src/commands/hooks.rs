@@ -182,12 +182,17 @@ fn typed_rollback(typed: Option<&str>) -> Result<u8, Failure> {
         // What is no text is no checkpoint.
         let _ = std::io::stdin().lock().take(TYPED).read_to_string(&mut read);
     }
-    let said = match slash::arguments(typed.unwrap_or(&read)) {
+    message::answer(&rollback_said(typed.unwrap_or(&read)))?;
+    Ok(0)
+}
+
+/// What `/rollback` with these words comes to.
+pub(super) fn rollback_said(typed: &str) -> String {
+    let said = match slash::arguments(typed) {
         Ok(arguments) => run_self(&arguments),
         Err(why) => why,
     };
-    message::answer(said.trim_end())?;
-    Ok(0)
+    slash::in_its_words(said.trim_end())
 }
 
 fn run_self(arguments: &[String]) -> String {

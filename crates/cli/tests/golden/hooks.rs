@@ -258,11 +258,11 @@ fn rollback_as_typed() {
         ],
         str![[r#"
 $ nono hooks slash '$(touch pwned)'
-that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back
+that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
 $ printf '%s' '; touch pwned' | nono hooks slash
-that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back
+that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
 $ nono hooks slash 'diff'
-that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back
+that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
 $ ls
 
 "#]],

@@ -107,3 +107,34 @@ fn a_missing_protection_is_in_the_answer() {
         heard.get("decision").is_none() && heard["hookSpecificOutput"].get("permissionDecision").is_none()
     );
 }
+
+/// `/rollback` is answered by the hook, and begins no turn.
+#[test]
+fn rollback_is_answered_without_the_model() {
+    let world = enabled();
+    claude(&world, "UserPromptSubmit", json!({"prompt": "x"}));
+    claude(&world, "PreToolUse", bash("rm a.txt"));
+    fs::remove_file(world.path("work/a.txt")).unwrap();
+    claude(&world, "PostToolUse", bash("rm a.txt"));
+    let typed = |words: &str| {
+        let heard = claude(&world, "UserPromptSubmit", json!({"prompt": words}));
+        assert_eq!(heard["decision"], "block", "{heard}");
+        heard["reason"].as_str().unwrap().to_owned()
+    };
+    let list = typed("/rollback");
+    assert!(
+        list.contains("before Bash: rm a.txt")
+            && list.contains("/rollback N")
+            && !list.contains("nono check"),
+        "{list}"
+    );
+    assert!(typed("/rollback diff 1").contains("a.txt"));
+    assert!(typed("/rollback 7").contains("no checkpoint") && typed("/rollback $(id)").contains("no checkpoint"));
+    let restored = typed("/rollback 1 --force");
+    assert!(restored.contains("brought back 1") && !restored.contains('{'), "{restored}");
+    assert_eq!(fs::read_to_string(world.path("work/a.txt")).unwrap(), "one\n");
+    assert_eq!(reasons(&world).len(), 1);
+    // Others' prompts reach the model.
+    let other = claude(&world, "UserPromptSubmit", json!({"prompt": "what does /rollback do?"}));
+    assert!(other.get("decision").is_none(), "{other}");
+}

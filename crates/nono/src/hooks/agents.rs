@@ -119,7 +119,7 @@ pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
     };
     let event = match adapter.events.get(&event) {
         Some(Kind::SessionStart) => Event::SessionStart,
-        Some(Kind::Prompt) => Event::Prompt { text: read::prompt(payload, &fields.prompt) },
+        Some(Kind::Prompt) => prompt(adapter, read::prompt(payload, &fields.prompt)),
         Some(Kind::BeforeTool) => Event::BeforeTool { call: call() },
         Some(Kind::AfterTool) => after(None),
         Some(Kind::ToolSucceeded) => after(Some(false)),
@@ -145,6 +145,12 @@ pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
         cwd: read::place(payload, &fields.cwd, &input, is_shell),
         event,
     }
+}
+
+/// A person spoke, or an agent that tells its own words as a prompt went on.
+fn prompt(adapter: &Adapter, text: String) -> Event {
+    let goes_on = |start: &String| if start.is_empty() { text.is_empty() } else { text.starts_with(start) };
+    if adapter.goes_on.iter().any(goes_on) { Event::Unknown } else { Event::Prompt { text } }
 }
 
 /// What a tool is about to do with its input.
@@ -202,13 +208,16 @@ fn shows(sign: &Sign, payload: &Value, output: &str) -> bool {
     }
 }
 
+/// Whether an agent can be answered at this event instead of its model.
+pub fn answers_itself(agent: &str, event: &str) -> bool {
+    let Ok(Agent(adapter)) = agent.parse() else { return false };
+    adapter.answer.instead.as_ref().is_some_and(|slot| slot.is_at(event))
+}
+
 /// The reply as the agent reads it. `event` as in [`told`].
 pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
     let Ok(Agent(adapter)) = agent.parse() else { return "{}".to_owned() };
     let answer = &adapter.answer;
-    let takes = |slot: &&adapter::Slot| {
-        slot.events.as_ref().is_none_or(|events| events.iter().any(|known| known == event))
-    };
     let (context, message) = match (&answer.message, &reply.message) {
         // Who cannot be told is told by the model.
         (None, Some(message)) => {
@@ -218,10 +227,13 @@ pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
         }
         (_, message) => (reply.context.clone(), message.clone()),
     };
-    let filled = [(&answer.context, context), (&answer.message, message)];
+    let filled =
+        [(&answer.instead, reply.answer.clone()), (&answer.context, context), (&answer.message, message)];
     let values: Vec<Value> = filled
         .into_iter()
-        .filter_map(|(slot, text)| Some(fill(&slot.as_ref().filter(takes)?.value, event, &text?)))
+        .filter_map(|(slot, text)| {
+            Some(fill(&slot.as_ref().filter(|slot| slot.is_at(event))?.value, event, &text?))
+        })
         .collect();
     match values.as_slice() {
         [] => answer.nothing.clone(),

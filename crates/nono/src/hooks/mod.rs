@@ -66,16 +66,18 @@ pub struct Reply {
     pub context: Option<String>,
     /// For the person: a protection that is missing is visible.
     pub message: Option<String>,
+    /// For the person, instead of what the model would say to their prompt, which it does not get.
+    pub answer: Option<String>,
 }
 
 impl Reply {
     pub fn is_empty(&self) -> bool {
-        self.context.is_none() && self.message.is_none()
+        self.context.is_none() && self.message.is_none() && self.answer.is_none()
     }
 
     /// Nothing for the model, this for the person.
     pub fn message(text: impl Into<String>) -> Reply {
-        Reply { context: None, message: Some(text.into()) }
+        Reply { message: Some(text.into()), ..Reply::default() }
     }
 }
 

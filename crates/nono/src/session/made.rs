@@ -1,17 +1,23 @@
 //! The directories of a tool's state that were missing: made before the command starts, and removed after it where it left
-//! them empty.
+//! them empty and no other session may count on them.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nono_policy::data::{Group, GroupKind};
 use nono_policy::{HostContext, MergedProfile, PolicyData};
 
+use crate::state_dir;
+
 /// Directories that were made, from the outermost on.
 #[derive(Debug, Default)]
-pub(super) struct Made(Vec<PathBuf>);
+pub(super) struct Made {
+    dirs: Vec<PathBuf>,
+    /// Shared by all sessions that have such directories, from before they look for them until they end.
+    lock: Option<File>,
+}
 
 /// The directories of state that the groups of a profile have.
 pub fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
@@ -26,12 +32,30 @@ pub fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
 
 /// Make those that are missing. What cannot be made is not granted, as if nobody had tried.
 pub(super) fn make(profile: &MergedProfile, host: &HostContext) -> Made {
-    let mut made = Made::default();
-    for dir in state_dirs(profile, host) {
+    let dirs = state_dirs(profile, host);
+    if dirs.is_empty() {
+        return Made::default();
+    }
+    let mut made = Made { dirs: Vec::new(), lock: shared_lock(&host.state_dir).ok() };
+    for dir in dirs {
         // Best effort: the policy says which of them are there.
         let _ = made.with_parents(&dir);
     }
     made
+}
+
+fn shared_lock(state_dir: &Path) -> io::Result<File> {
+    state_dir::ensure(state_dir).map_err(io::Error::other)?;
+    let mut options = File::options();
+    let lock = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(state_dir.join("made.lock"))?;
+    lock.lock_shared()?;
+    Ok(lock)
 }
 
 impl Made {
@@ -39,7 +63,7 @@ impl Made {
         let missing: Vec<&Path> = dir.ancestors().take_while(|dir| dir.symlink_metadata().is_err()).collect();
         for dir in missing.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(dir) {
-                Ok(()) => self.0.push(dir.to_owned()),
+                Ok(()) => self.dirs.push(dir.to_owned()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -49,13 +73,15 @@ impl Made {
 
     /// Leave them to whoever runs on.
     pub(super) fn leave(mut self) {
-        self.0.clear();
+        self.dirs.clear();
     }
 }
 
 impl Drop for Made {
     fn drop(&mut self) {
-        for dir in self.0.iter().rev() {
+        // Another session may have bound them, empty as they are, and would write into what is gone.
+        let alone = self.lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok());
+        for dir in self.dirs.iter().rev().filter(|_| alone) {
             // One that is used now stays.
             let _ = std::fs::remove_dir(dir);
         }
@@ -69,7 +95,11 @@ mod tests {
     #[test]
     fn what_is_missing_is_made_and_goes_again_if_nobody_needed_it() {
         let home = tempfile::tempdir().unwrap();
-        let host = HostContext { home: Some(home.path().to_owned()), ..HostContext::default() };
+        let host = HostContext {
+            home: Some(home.path().to_owned()),
+            state_dir: home.path().join(".nono"),
+            ..HostContext::default()
+        };
         let mut profile = MergedProfile::default();
         profile.groups.include.push("opencode".to_owned());
         std::fs::create_dir(home.path().join(".config")).unwrap();
@@ -82,6 +112,12 @@ mod tests {
         let left = |dir: &str| home.path().join(dir).exists();
         assert!(left(".config") && left(".local/share/opencode/db"));
         assert!(!left(".config/opencode") && !left(".local/state") && !left(".cache"));
-        assert!(make(&MergedProfile::default(), &host).0.is_empty());
+        assert!(make(&MergedProfile::default(), &host).dirs.is_empty());
+        // One that another session counts on stays.
+        let (first, second) = (make(&profile, &host), make(&profile, &host));
+        drop(first);
+        assert!(left(".config/opencode") && left(".local/state/opencode"));
+        drop(second);
+        assert!(left(".config/opencode"), "the second did not make it");
     }
 }

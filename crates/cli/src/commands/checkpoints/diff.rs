@@ -44,7 +44,7 @@ pub(super) fn diff(args: &DiffArgs, place: &mut Place) -> Result<u8, Failure> {
 
 fn show(args: &DiffArgs, compared: &Compared, set: &ChangeSet) -> Result<(), Failure> {
     let page = Page { manager: &compared.manager, set, canvas: canvas(), full: args.full };
-    let painted = args.stat || args.side_by_side || io::stdout().is_terminal();
+    let painted = args.stat || args.side_by_side || args.for_reading || io::stdout().is_terminal();
     if set.items.is_empty() {
         message::line("nothing changed since this checkpoint");
         return Ok(());

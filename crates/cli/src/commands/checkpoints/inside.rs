@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nono::checkpoints::remote::{self, Action};
 use nono::checkpoints::{Origin, json};
 use nono::diagnostic::escape;
+use nono::hooks::slash::readable;
 use nono::request::{self, RequestError};
 use serde_json::Value;
 
@@ -115,6 +116,8 @@ impl Outside<'_> {
             message::answer_json(&answer)?;
         } else if patch.is_empty() {
             message::line("nothing changed since this checkpoint");
+        } else if args.for_reading {
+            message::answer(&readable(patch).split('\n').map(escape).collect::<Vec<_>>().join("\n"))?;
         } else if io::stdout().is_terminal() {
             message::answer(&patch.trim_end().split('\n').map(escape).collect::<Vec<_>>().join("\n"))?;
         } else {

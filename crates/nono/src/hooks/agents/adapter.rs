@@ -22,6 +22,9 @@ pub(in crate::hooks) struct Adapter {
     /// Its names of events.
     pub(super) events: BTreeMap<String, Kind>,
     pub(super) fields: Fields,
+    /// How a prompt begins that nobody typed: the agent goes on in its turn. An empty one: a prompt without a word.
+    #[serde(default)]
+    pub(super) goes_on: Vec<String>,
     /// What tells that a tool failed; any of them does. Without one nothing tells.
     #[serde(default)]
     pub(super) failure: Vec<Sign>,
@@ -108,6 +111,8 @@ pub(super) struct Answer {
     pub(super) context: Option<Slot>,
     /// For the person. Without one the model is asked to tell.
     pub(super) message: Option<Slot>,
+    /// For the person, instead of the model's answer to a prompt.
+    pub(super) instead: Option<Slot>,
 }
 
 fn nothing() -> String {
@@ -122,6 +127,13 @@ pub(super) struct Slot {
     pub(super) events: Option<Vec<String>>,
     /// With `$text` and `$event` in it. A text alone is the whole answer.
     pub(super) value: Value,
+}
+
+impl Slot {
+    /// Whether it is there at this event.
+    pub(super) fn is_at(&self, event: &str) -> bool {
+        self.events.as_ref().is_none_or(|events| events.iter().any(|known| known == event))
+    }
 }
 
 /// Where its hooks are put.

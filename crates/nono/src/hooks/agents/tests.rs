@@ -260,6 +260,12 @@ fn agents_that_were_only_read_about() {
     let qwen = json!({"session_id": "s", "cwd": "/p", "hook_event_name": "PreToolUse", "tool_name": "run_shell_command",
         "tool_input": {"command": "./x.sh"}, "tool_use_id": "c"});
     assert_eq!(said("qwen", "", qwen), "before run_shell_command runs ./x.sh | /p | s - c");
+    let prompt = |text: &str| {
+        told("qwen", "", &json!({"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": text}))
+            .event
+    };
+    assert_eq!(prompt("do it"), Event::Prompt { text: "do it".to_owned() });
+    assert_eq!(prompt(""), Event::Unknown, "it goes on after a tool");
     let qwen = json!({"session_id": "s", "hook_event_name": "PostToolUseFailure", "tool_name": "read_file",
         "tool_input": {"file_path": "/x"}, "tool_use_id": "c", "error": "EACCES"});
     assert_eq!(said("qwen", "", qwen), "after read_file reads /x: Some(true) \"EACCES\" |  | s - c");
@@ -337,7 +343,8 @@ fn long_output_keeps_its_end() {
 
 #[test]
 fn answers() {
-    let reply = Reply { context: Some("for the \"model\"".into()), message: Some("for you".into()) };
+    let reply =
+        Reply { context: Some("for the \"model\"".into()), message: Some("for you".into()), answer: None };
     let says =
         |agent: &str, event: &str| -> Value { serde_json::from_str(&answer(agent, event, &reply)).unwrap() };
     for agent in ["claude-code", "codex"] {

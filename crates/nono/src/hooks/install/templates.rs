@@ -2,6 +2,7 @@
 
 use super::super::agents::Agent;
 use super::super::agents::adapter::{CommandFile, Template};
+use super::super::slash::UNANSWERED;
 
 /// In every file that is wholly nono's.
 pub(super) const MARK: &str = "nono:managed";
@@ -20,22 +21,20 @@ fn mark(agent: &str) -> String {
 /// The file of `/rollback`.
 pub(super) fn command(agent: Agent, file: &CommandFile, nono: &str) -> String {
     match file.template {
-        Template::Claude => claude_command(nono),
+        Template::Claude => claude_command(),
         Template::Opencode => opencode_command(nono),
-        Template::Markdown => markdown_command(agent.name(), nono),
-        Template::Toml => toml_command(agent.name(), nono),
+        Template::Markdown => markdown_command(agent.name()),
+        Template::Toml => toml_command(agent.name()),
         Template::Skill => skill(agent.name(), &file.name, nono),
     }
 }
 
-/// `/rollback` of Claude Code. The model cannot call it.
-fn claude_command(nono: &str) -> String {
+/// `/rollback` of Claude Code: that it is known. The hook answers it; the model cannot call it.
+fn claude_command() -> String {
     format!(
-        "---\ndescription: {DESCRIPTION}\nargument-hint: \"{HINT}\"\nallowed-tools: {allowed}\n\
-disable-model-invocation: true\n---\n<!-- {mark} -->\nThe user typed /rollback. This is what it printed:\n\n\
-```!\n{nono} hooks slash <<'{END}'\n$ARGUMENTS\n{END}\n```\n\n{THEN}\n",
-        allowed = serde_json::Value::from(format!("Bash({nono} hooks slash:*)")),
-        mark = mark("claude-code")
+        "---\ndescription: {DESCRIPTION}\nargument-hint: \"{HINT}\"\ndisable-model-invocation: true\n---\n<!-- {} -->\n\
+/rollback $ARGUMENTS\n\n{UNANSWERED}\n",
+        mark("claude-code")
     )
 }
 
@@ -48,26 +47,16 @@ fn opencode_command(nono: &str) -> String {
     )
 }
 
-/// What an agent is told that quotes `{{args}}` for the shell itself.
-fn quoting(nono: &str) -> String {
-    format!(
-        "The user typed /rollback. This is what it printed:\n\n!{{{nono} hooks slash {{{{args}}}}}}\n\n{THEN}\n"
-    )
+/// `/rollback` of Qwen Code: what was typed, for the hook to answer.
+fn markdown_command(agent: &str) -> String {
+    let mark = mark(agent);
+    format!("---\ndescription: {DESCRIPTION}\n---\n<!-- {mark} -->\n/rollback {{{{args}}}}\n\n{UNANSWERED}\n")
 }
 
-/// `/rollback` of Qwen Code.
-fn markdown_command(agent: &str, nono: &str) -> String {
-    format!("---\ndescription: {DESCRIPTION}\n---\n<!-- {} -->\n{}", mark(agent), quoting(nono))
-}
-
-/// `/rollback` of Gemini CLI.
-fn toml_command(agent: &str, nono: &str) -> String {
-    // A text in TOML between three single quotes holds everything but these.
-    format!(
-        "# {mark}\ndescription = \"{DESCRIPTION}\"\nprompt = {prompt}\n",
-        mark = mark(agent),
-        prompt = toml_text(&quoting(nono))
-    )
+/// `/rollback` of Gemini CLI, the same.
+fn toml_command(agent: &str) -> String {
+    let prompt = toml_text(&format!("/rollback {{{{args}}}}\n\n{UNANSWERED}\n"));
+    format!("# {}\ndescription = \"{DESCRIPTION}\"\nprompt = {prompt}\n", mark(agent))
 }
 
 fn toml_text(text: &str) -> String {
