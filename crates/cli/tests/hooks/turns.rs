@@ -129,7 +129,9 @@ fn rollback_is_answered_without_the_model() {
         "{list}"
     );
     assert!(typed("/rollback diff 1").contains("a.txt"));
-    assert!(typed("/rollback 7").contains("no checkpoint") && typed("/rollback $(id)").contains("no checkpoint"));
+    assert!(
+        typed("/rollback 7").contains("no checkpoint") && typed("/rollback $(id)").contains("no checkpoint")
+    );
     let restored = typed("/rollback 1 --force");
     assert!(restored.contains("brought back 1") && !restored.contains('{'), "{restored}");
     assert_eq!(fs::read_to_string(world.path("work/a.txt")).unwrap(), "one\n");
