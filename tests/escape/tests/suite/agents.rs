@@ -127,7 +127,9 @@ attacks! {
         linked("write {home}/dots/s.json"),
         linked("unlink {home}/.claude/settings.json"),
         linked("rename {home}/.claude/other {home}/.claude/settings.json"),
-        linked("rename {home}/dots/s.json {home}/dots/t"),
+        // What it is renamed to is the command's own, in a folder that is granted.
+        linked("rename {home}/dots/s.json {home}/dots/t")
+            .watch(&["{home}/.claude/settings.json", "{home}/dots/s.json"]),
         linked("rename {home}/.claude/settings.json {home}/.claude/t");
     agent_settings_through_another_mount:
         mounted("write {prj}/sub/.claude/settings.json"),
@@ -156,7 +158,7 @@ attacks! {
         attack("create {home}/.config/opencode/plugin/new").before("plant {home}/.config/opencode/plugin/x x")
             .flags("--allow {home}/.config/opencode").watch(&["{home}/.config/opencode/plugin"]).changes(),
         attack("write {home}/.hermes/config.yaml").before("plant {home}/.hermes/config.yaml x")
-            .flags("--allow {home}/.hermes").watch(&["{home}/.hermes/config.yaml"]).changes();
+            .flags("--allow {home}/.hermes").watch(&["{home}/.hermes/config.yaml"]).changes().has_copy();
     agent_settings_of_a_project:
         project("write {prj}/.claude/settings.json"),
         project("unlink {prj}/.claude/settings.json"),

@@ -73,7 +73,8 @@ fn carried_out(scene: &Scene, call: Call<'_>) -> Result<bool, i32> {
     let copy_at = |name: &OsStr| scene.copies.iter().find(|copy| copy.path == place.join(name));
     match (copy_at(&source), copy_at(&name)) {
         (None, Some(copy)) => replaced(&folder, &source, &name, copy),
-        (Some(copy), None) if may_write(scene, &place.join(&name)) => {
+        // The name is removed and made anew: for that the folder has to be the command's, too.
+        (Some(copy), None) if may_write(scene, &place) && may_write(scene, &place.join(&name)) => {
             set_aside(&folder, &source, &name, copy)
         }
         _ => Ok(false),
@@ -110,7 +111,7 @@ fn set_aside(folder: &OwnedFd, source: &OsStr, name: &OsStr, copy: &Copy) -> Res
     Ok(true)
 }
 
-/// Whether the command could make this file itself.
+/// Whether the command could change this itself.
 fn may_write(scene: &Scene, path: &Path) -> bool {
     query_path(&scene.policy, path, true, AccessMode::Write).is_allowed()
 }
