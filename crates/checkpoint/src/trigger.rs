@@ -12,6 +12,7 @@ mod args;
 mod commands;
 mod guard;
 mod interpreters;
+pub mod patch;
 mod special;
 mod state;
 mod table;

@@ -75,6 +75,10 @@ impl Walker {
             return Ok(());
         };
         let name = plain_name(name);
+        let runs = |arg: &Arg| table::RUNNING.contains(&arg.text.split('=').next().unwrap_or_default());
+        if rest.iter().any(runs) {
+            self.here(state);
+        }
         self.within(|walker| {
             if let Some(inner) = unwrap(name, rest) {
                 return walker.wrapped(&inner, state, input);

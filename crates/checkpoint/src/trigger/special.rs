@@ -2,10 +2,11 @@
 
 use super::args::{Args, Values, is_option};
 use super::commands::change;
+use super::patch;
 use super::state::State;
-use super::table::{GIT, GIT_DRY, GIT_FORMS, GIT_LISTING};
+use super::table::{GIT, GIT_DRY, GIT_FORMS, GIT_LISTING, GIT_SETTINGS};
 use super::walk::{Input, Walk, Walker};
-use super::words::Arg;
+use super::words::{Arg, Known};
 
 impl Walker {
     /// `false`: not one of them, or not in a form that is judged here.
@@ -20,6 +21,8 @@ impl Walker {
                     self.target(&Arg { text: text.to_owned(), ..arg.clone() }, state);
                 }
             }
+            "sed" | "gsed" => self.sed(args, state),
+            "apply_patch" | "applypatch" => self.apply_patch(args, state, input),
             "awk" | "gawk" | "mawk" | "nawk" => self.awk(args, state),
             "ruff" => self.ruff(args, state),
             "sqlite3" => self.sqlite(args, state),
@@ -48,12 +51,16 @@ impl Walker {
                 }
                 "-c" => {
                     at += 1;
-                    // An alias may run anything.
-                    if args.get(at).is_some_and(|arg| arg.text.starts_with("alias.")) {
+                    // An alias, a pager, a way to connect may run anything.
+                    let harmless = |arg: &Arg| GIT_SETTINGS.iter().any(|start| arg.text.starts_with(start));
+                    if !args.get(at).is_some_and(harmless) {
                         self.here(&state);
                     }
                 }
-                "--git-dir" | "--namespace" | "--exec-path" | "--super-prefix" | "--config-env" => at += 1,
+                "--git-dir" | "--namespace" | "--super-prefix" => at += 1,
+                text if text.starts_with("--config-env") || text.starts_with("--exec-path=") => {
+                    self.here(&state);
+                }
                 text => trees.extend(
                     text.strip_prefix("--work-tree=")
                         .map(|tree| Arg { text: tree.to_owned(), ..arg.clone() }),
@@ -153,18 +160,51 @@ impl Walker {
         self.aim(folders, state);
     }
 
+    /// The files that a patch names, wherever they are; and what stands beside them.
+    fn apply_patch(&mut self, args: &[Arg], state: &State, input: &Input) {
+        let fed = if let Input::Text(text) = input { Some(text) } else { None };
+        for text in args.iter().chain(fed) {
+            for path in patch::paths(&text.text) {
+                self.target(&Arg::exact(path.as_str()), state);
+            }
+        }
+        self.here(state);
+    }
+
+    /// In place its operands; else nothing, if its script is one of those that only print.
+    fn sed(&mut self, args: &[Arg], state: &State) {
+        const VALUES: Values = &["-e", "--expression", "-f", "--file", "-l", "--line-length"];
+        let told = Args::new(args, VALUES);
+        if told.has(&["-i", "--in-place"], VALUES) {
+            if told.operands.is_empty() {
+                self.here(state);
+            }
+            return self.aim(told.operands.iter().copied(), state);
+        }
+        let given = told.values(&["-e", "--expression"], VALUES);
+        let scripts =
+            if given.is_empty() { told.operands.first().copied().into_iter().collect() } else { given };
+        let prints = |arg: &&Arg| arg.known == Known::Whole && sed_prints(&arg.text);
+        if told.has(&["-f", "--file"], VALUES) || !scripts.iter().all(prints) {
+            self.here(state);
+        }
+    }
+
     fn awk(&mut self, args: &[Arg], state: &State) {
-        const VALUES: Values = &["-i", "--include", "-v", "-f", "-F", "--file", "--assign", "-e", "--source"];
+        const VALUES: Values =
+            &["-i", "--include", "-v", "-f", "-F", "--file", "--assign", "-e", "--source", "-E", "-l"];
         let told = Args::new(args, VALUES);
         let in_place = told.values(&["-i", "--include"], VALUES).iter().any(|value| value.is("inplace"));
-        let program = told.operands.first().map_or("", |arg| arg.text.as_str());
-        let squeezed: String = program.chars().filter(|c| !c.is_whitespace()).collect();
-        // print > "file", print | "command", system("…")
-        let writes = squeezed.contains(">\"") || squeezed.contains("|\"") || squeezed.contains("system(");
         if in_place {
             self.aim(told.operands.iter().skip(1).copied(), state);
+            if told.operands.len() < 2 {
+                self.here(state);
+            }
+            return;
         }
-        if (in_place && told.operands.len() < 2) || (writes && !only_devices(&squeezed)) {
+        let elsewhere = ["-f", "--file", "-E", "-i", "--include", "-l", "-e", "--source"];
+        let reads = |arg: &&Arg| arg.known == Known::Whole && awk_reads(&arg.text);
+        if told.has(&elsewhere, VALUES) || !told.operands.first().is_none_or(reads) {
             self.here(state);
         }
     }
@@ -181,18 +221,11 @@ impl Walker {
         }
     }
 
+    /// What it is told may also be `.shell` or `writefile`.
     fn sqlite(&mut self, args: &[Arg], state: &State) {
-        const WORDS: [&str; 9] =
-            ["insert", "update", "delete", "drop", "alter", "create", "replace", "vacuum", ".import"];
-        let told = Args::new(args, &["-cmd", "-separator"]);
-        let text: String = told.operands.iter().skip(1).map(|arg| arg.text.to_lowercase()).collect();
-        // Without a command of its own it reads one.
-        let reads = told.operands.len() == 1;
-        if let Some(file) = told.operands.first()
-            && (reads || WORDS.iter().any(|word| text.contains(word)))
-        {
-            self.target(file, state);
-        }
+        let told = Args::new(args, &["-cmd", "-separator", "-init"]);
+        self.aim(told.operands.first().copied(), state);
+        self.here(state);
     }
 
     /// `-O` writes where it runs; `-o FILE` is in the table.
@@ -250,13 +283,39 @@ fn git_reads(command: &Arg, rest: &[Arg]) -> bool {
     };
     // Without an operand `branch -D` still does nothing, and `branch --edit-description` does.
     let plain = told.options.iter().all(|(option, _)| GIT_LISTING.contains(option));
-    GIT.contains(&name)
+    let runs = name == "grep" && told.options.iter().any(|(option, _)| option.starts_with("-O"));
+    let shows = name == "apply" && told.has(&["--check", "--stat", "--numstat", "--summary"], &[]);
+    (GIT.contains(&name) && !runs)
+        || (shows && !told.has(&["--apply"], &[]))
         || told.has(form(GIT_DRY), &[])
         || (form(GIT_FORMS).contains(&first) && (!first.is_empty() || plain))
 }
 
-/// An awk program that prints to nothing but devices.
-fn only_devices(squeezed: &str) -> bool {
-    let mut writes = squeezed.split(">\"").skip(1);
-    !squeezed.contains("|\"") && !squeezed.contains("system(") && writes.all(|rest| rest.starts_with("/dev/"))
+/// A script of addresses and `p`, `d`, `q`, `=`, or one substitution whose flags neither write nor run anything.
+fn sed_prints(script: &str) -> bool {
+    let script = script.trim();
+    if script.chars().all(|c| c.is_ascii_digit() || " ,$;pdq=!".contains(c)) {
+        return true;
+    }
+    let Some(rest) = script.strip_prefix('s') else { return false };
+    let Some(delimiter) = rest.chars().next().filter(|c| !c.is_alphanumeric() && !c.is_whitespace()) else {
+        return false;
+    };
+    let mut escaped = false;
+    let is_end = |c: char| {
+        let ends = c == delimiter && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    };
+    let parts: Vec<&str> = rest[delimiter.len_utf8()..].split(is_end).collect();
+    matches!(parts.as_slice(), [_, _, flags] if flags.chars().all(|c| c.is_ascii_digit() || "gpiI".contains(c)))
+}
+
+/// An awk program that writes to nothing but devices, and runs nothing.
+fn awk_reads(program: &str) -> bool {
+    let squeezed: String = program.chars().filter(|c| !c.is_whitespace()).collect();
+    let plain = squeezed.replace("||", "");
+    let mut writes = plain.split('>').skip(1).filter(|rest| !rest.is_empty());
+    let compares = !plain.contains("print") || writes.all(|rest| rest.starts_with("\"/dev/std"));
+    compares && !["|", "system", "getline", "@"].iter().any(|word| plain.contains(word))
 }

@@ -74,7 +74,6 @@ pub(super) const GIT: &[&str] = &[
     "rev-list",
     "ls-files",
     "ls-tree",
-    "ls-remote",
     "cat-file",
     "for-each-ref",
     "show-ref",
@@ -88,22 +87,17 @@ pub(super) const GIT: &[&str] = &[
     "cherry",
     "whatchanged",
     "count-objects",
-    "fsck",
     "var",
     "verify-commit",
     "verify-tag",
     "check-ignore",
     "check-attr",
     "check-ref-format",
-    "help",
     "version",
     "get-tar-commit-id",
-    "merge-tree",
     "patch-id",
     "stripspace",
     "column",
-    "request-pull",
-    "interpret-trailers",
 ];
 
 /// Those of which only these forms change nothing; an empty one: without an operand.
@@ -123,6 +117,26 @@ pub(super) const GIT_FORMS: &[(&str, &[&str])] = &[
     ("bundle", &["verify", "list-heads"]),
     ("commit-graph", &["verify"]),
     ("multi-pack-index", &["verify"]),
+];
+
+/// Settings that a command of git may be given without any program coming of it.
+pub(super) const GIT_SETTINGS: &[&str] =
+    &["color.", "core.quotepath", "core.abbrev", "user.", "advice.", "log.", "column."];
+
+/// Options with which any program runs another one.
+pub(super) const RUNNING: &[&str] = &[
+    "--checkpoint-action",
+    "--to-command",
+    "--use-compress-program",
+    "--compress-program",
+    "--info-script",
+    "--new-volume-script",
+    "--rmt-command",
+    "--rsh-command",
+    "--rsh",
+    "--open-files-in-pager",
+    "--ext-diff",
+    "--exec",
 ];
 
 /// Options of a list.
@@ -148,7 +162,6 @@ pub(super) const GIT_DRY: &[(&str, &[&str])] = &[
     ("rm", &["-n", "--dry-run"]),
     ("mv", &["-n", "--dry-run"]),
     ("push", &["-n", "--dry-run"]),
-    ("apply", &["--check", "--stat", "--numstat", "--summary"]),
     ("branch", &["-l", "--list", "--contains", "--merged", "--no-merged", "--show-current", "--points-at"]),
     ("tag", &["-l", "--list", "--contains", "--points-at", "-v", "--verify"]),
     ("config", &["--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list"]),

@@ -2,10 +2,9 @@
 //!
 //! What differs between them is data (`agents/data`, read by `adapter`). A payload is hostile text. It is never an error
 //! here: what is missing or of another shape is left out, and an event that nobody knows is [`super::Event::Unknown`]. A
-//! tool that nobody knows may write anything. An answer never holds a decision, so it cannot block a tool.
+//! tool that nobody knows may write anything. An answer holds no decision about a tool, so it cannot block one.
 
 pub(super) mod adapter;
-mod patch;
 mod read;
 
 #[cfg(test)]
@@ -157,14 +156,9 @@ fn prompt(adapter: &Adapter, text: String) -> Event {
 fn read_call(adapter: &Adapter, tool: &str, input: &Value) -> Call {
     let tools = &adapter.tools;
     if let Some(keys) = tools.shells.get(tool) {
-        return match read::command(input, keys) {
-            // `apply_patch <<'EOF' …`: it writes what the patch names, also where the agent takes it out of the shell.
-            Some(line) if line.trim_start().starts_with("apply_patch") => {
-                read::files(tool, patch::paths(&line).into_iter().map(PathBuf::from))
-            }
-            Some(command) => Call::Shell { tool: tool.to_owned(), command },
-            None => read::other(tool),
-        };
+        let line = read::command(input, keys);
+        return line
+            .map_or_else(|| read::other(tool), |command| Call::Shell { tool: tool.to_owned(), command });
     }
     let path = |keys: Option<&Vec<String>>| keys.and_then(|keys| read::path_at(input, keys));
     let file = path(tools.files.get(tool));

@@ -42,6 +42,7 @@ pub(super) const FILES: &[Program] = &[
     ),
     with(&["uniq"], Operands(1), &["-f", "-s", "-w"]),
     with(&["shuf", "gshuf"], Values(&["-o", "--output"]), &["-o", "--output", "-i", "-n"]),
+    with(&["iconv"], Values(&["-o", "--output"]), &["-o", "--output", "-f", "-t"]),
     with(&["tree"], Values(&["-o"]), &["-o", "-L", "-P", "-I"]),
     with(&["xxd"], Operands(1), &["-s", "-l", "-c", "-g", "-o"]),
     with(
@@ -68,11 +69,6 @@ pub(super) const FILES: &[Program] = &[
     with(&["setfattr"], Operands(0), &["-n", "-v", "-x", "--name", "--value", "--remove"]),
     of(&["chattr"], Operands(1)),
     // Editors of streams and files.
-    with(
-        &["sed", "gsed"],
-        With(&["-i", "--in-place"]),
-        &["-e", "--expression", "-f", "--file", "-l", "--line-length"],
-    ),
     with(&["perl"], With(&["-i"]), &["-e", "-E", "-M", "-m", "-I", "-F", "-x", "-D", "-C", "-0", "-l"]),
     with(&["ruby"], With(&["-i"]), &["-e", "-r", "-I", "-F", "-x", "-C", "-K", "-E", "-W", "-0"]),
     with(
@@ -128,12 +124,50 @@ pub(super) const FILES: &[Program] = &[
     of(&["7z", "7za", "7zr", "7zz"], Subcommand(&["x", "e", "a", "d", "u", "rn"])),
     of(&["unrar", "rar"], Subcommand(&["x", "e", "a", "d", "u", "m"])),
     unless(&["cpio"], With(&["-i", "--extract", "-p", "--pass-through"]), &[], &["-t", "--list"]),
-    with(
-        &["curl"],
-        Values(&["-o", "--output"]),
-        &[
-            "-o", "--output", "-H", "-d", "-X", "-u", "-A", "-b", "-c", "-e", "-F", "-m", "-T", "-w", "-x",
-            "-K", "-E",
-        ],
-    ),
+    with(&["curl"], Values(CURL_FILES), CURL_VALUES),
+];
+
+/// Options whose value `curl` writes to.
+const CURL_FILES: &[&str] = &[
+    "-o",
+    "--output",
+    "-c",
+    "--cookie-jar",
+    "-D",
+    "--dump-header",
+    "--trace",
+    "--trace-ascii",
+    "--stderr",
+    "--etag-save",
+    "--libcurl",
+    "--hsts",
+    "--alt-svc",
+];
+const CURL_VALUES: &[&str] = &[
+    "-o",
+    "--output",
+    "-c",
+    "--cookie-jar",
+    "-D",
+    "--dump-header",
+    "--trace",
+    "--trace-ascii",
+    "--stderr",
+    "--etag-save",
+    "--libcurl",
+    "--hsts",
+    "--alt-svc",
+    "-H",
+    "-d",
+    "-X",
+    "-u",
+    "-A",
+    "-b",
+    "-e",
+    "-F",
+    "-m",
+    "-T",
+    "-w",
+    "-x",
+    "-E",
 ];

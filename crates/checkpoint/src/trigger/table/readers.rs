@@ -4,13 +4,12 @@ use super::Rule::{Reads, ReadsWith};
 use super::{Program, of, with};
 
 pub(super) const READERS: &[Program] = &[
-    // Of the shell itself.
+    // Of the shell itself. Not those that run, load or write something: `compgen -C`, `enable -f`, `hash -p`, `history -w`.
     of(
         &[
             ":", "true", "false", "echo", "printf", "test", "[", "[[", "let", "set", "shopt", "shift",
-            "wait", "jobs", "bg", "fg", "disown", "hash", "type", "help", "history", "times", "ulimit",
-            "umask", "alias", "unalias", "bind", "caller", "complete", "compgen", "dirs", "enable", "kill",
-            "suspend", "pwd",
+            "wait", "jobs", "bg", "fg", "disown", "type", "help", "times", "ulimit", "umask", "alias",
+            "unalias", "caller", "dirs", "kill", "suspend", "pwd",
         ],
         Reads(&[]),
     ),
@@ -77,7 +76,6 @@ pub(super) const READERS: &[Program] = &[
             "look",
             "spell",
             "wdiff",
-            "iconv",
             "md5sum",
             "sha1sum",
             "sha224sum",
@@ -108,8 +106,6 @@ pub(super) const READERS: &[Program] = &[
             "getfacl",
             "getfattr",
             "namei",
-            "ack",
-            "ag",
             "tokei",
             "cloc",
             "scc",
@@ -126,10 +122,11 @@ pub(super) const READERS: &[Program] = &[
         Reads(&[]),
     ),
     of(&["file"], Reads(&["-C", "--compile"])),
+    of(&["ack", "ag"], Reads(&["--pager"])),
     of(&["rg", "ripgrep"], Reads(&["--pre", "--hostname-bin"])),
     of(&["less"], Reads(&["-o", "-O", "--log-file", "--LOG-FILE", "-k"])),
     of(&["bat", "batcat", "delta"], Reads(&["--pager"])),
-    of(&["man", "info", "tldr"], Reads(&["-P", "--pager", "-o", "--output"])),
+    of(&["man", "info", "tldr"], Reads(&["-P", "--pager", "-H", "--html", "-o", "--output"])),
     // The machine.
     of(
         &[
@@ -187,7 +184,7 @@ pub(super) const READERS: &[Program] = &[
         ReadsWith(&["status", "show", "list-units", "list-unit-files", "is-active", "is-enabled", "cat"]),
     ),
     // What is run elsewhere is not ours; an option may run something here.
-    of(&["ssh", "mosh"], Reads(&["-o", "-F"])),
+    of(&["ssh", "mosh"], Reads(&["-o", "-F", "-E"])),
     of(
         &["kubectl", "oc"],
         ReadsWith(&[

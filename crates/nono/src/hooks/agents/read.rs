@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::trigger::Call;
+use nono_checkpoint::trigger::{Call, patch};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -109,7 +109,7 @@ pub(super) fn files(tool: &str, paths: impl IntoIterator<Item = PathBuf>) -> Cal
 /// A call that applies the patch under one of these keys.
 pub(super) fn patched(tool: &str, input: &Value, keys: &[String]) -> Call {
     let text = keys.iter().find_map(|key| input.get(key)?.as_str());
-    let paths = text.map(super::patch::paths).unwrap_or_default();
+    let paths = text.map(patch::paths).unwrap_or_default();
     files(tool, paths.iter().filter_map(|text| path(text)))
 }
 

@@ -223,7 +223,10 @@ fn tools_that_no_recording_has() {
     assert_eq!(line("codex", "shell", json!({"command": ["rm", 7]})), "before shell does something");
     assert_eq!(line("codex", "exec_command", json!({"cmd": "ls"})), "before exec_command runs ls");
     let heredoc = "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a b\n*** End Patch\nEOF";
-    assert_eq!(line("codex", "Bash", json!({"command": heredoc})), "before Bash writes a b");
+    assert_eq!(
+        line("codex", "Bash", json!({"command": heredoc})),
+        "before Bash runs apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a b\n*** End Patch\nEOF"
+    );
     assert_eq!(
         line("opencode", "apply_patch", json!({"patchText": "*** Delete File: x"})),
         "before apply_patch writes x"

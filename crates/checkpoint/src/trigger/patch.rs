@@ -6,7 +6,7 @@ const MOVE: &str = "*** Move File:";
 
 /// Each file once, in the order of the patch. A line of a hunk begins with a blank, `+`, `-` or `@`, so what begins with
 /// stars is a header, however the rest of the patch looks.
-pub(super) fn paths(patch: &str) -> Vec<String> {
+pub fn paths(patch: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |path: &str| {
         let path = path.trim();
