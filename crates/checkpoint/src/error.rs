@@ -24,6 +24,8 @@ pub enum CheckpointError {
     Ambiguous { text: String, ids: Vec<String> },
     #[error("checkpoint {text} belongs to {}, not to {}", other.display(), project.display())]
     OtherProject { text: String, other: PathBuf, project: PathBuf },
+    #[error("the states before and after turn {turn} of {} are not kept any more", project.display())]
+    TurnGone { turn: String, project: PathBuf, checkpoint: crate::history::CheckpointId },
     #[error("no checkpoint of {} was taken in turn {turn}", project.display())]
     NoTurn { turn: String, project: PathBuf },
     #[error("{} is not below {}", path.display(), project.display())]

@@ -71,6 +71,7 @@ impl CheckpointManager {
             return Err(CheckpointError::Outside { path, project });
         }
         let Forgotten { snapshots, contents } = open.manager.forget(&path)?;
+        crate::work::forget(&open.folder, &path)?;
         if snapshots > 0 || !contents.is_empty() {
             open.recount()?;
         }

@@ -177,6 +177,9 @@ pub struct TurnLink {
     /// Of the sandbox it was told from: whoever is in there cannot speak for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// When it began to work here. ISO 8601, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     pub checkpoint: CheckpointId,
     /// A restore took it back.
     #[serde(default)]
@@ -335,6 +338,7 @@ impl History {
             turn,
             prompt: origin.prompt.clone(),
             run: origin.run.clone(),
+            time: Some(nono_sys::time::now_iso()),
             checkpoint: checkpoint.clone(),
             undone: false,
         });

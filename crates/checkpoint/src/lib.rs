@@ -36,13 +36,14 @@ pub mod turns;
 pub mod unprotected;
 pub mod usage;
 pub mod verify;
+pub mod work;
 
 pub use config::{Config, Ignored};
 pub use error::CheckpointError;
 pub use history::{Checkpoint, CheckpointId, Stats};
 pub use manager::{
     CheckpointManager, Choice, Compared, Completed, Ensured, Host, LastRestore, Note, Outcome, Plan,
-    ProjectStatus, Pruned, Retention, Skip, Status, Target, Undoable,
+    ProjectStatus, Pruned, Retention, Skip, Status, Target, TurnCall, Undoable, WorkedTurn,
 };
 pub use nono_history::Conflicts;
 pub use origin::Origin;

@@ -5,6 +5,7 @@ mod look;
 pub(crate) mod open;
 mod restore;
 mod take;
+mod turn;
 mod undoable;
 mod watch;
 
@@ -24,6 +25,7 @@ use crate::history::{Checkpoint, CheckpointId, Stats};
 use crate::legacy::Legacy;
 use crate::origin::Origin;
 use crate::unprotected::Unprotected;
+pub use turn::{TurnCall, WorkedTurn};
 pub use undoable::{LastRestore, Undoable};
 use watch::Watcher;
 
@@ -298,6 +300,9 @@ pub struct Note {
     /// An undo brought these turns back, after the agent was told that they are gone.
     #[serde(default)]
     pub came_back: bool,
+    /// Only that turn was taken back: what came later stays.
+    #[serde(default)]
+    pub alone: bool,
 }
 
 /// A checkpoint beside the present.

@@ -5,6 +5,9 @@
 //! it when a call ends is the agent's. While a call is under way nobody can tell the two apart, and what changes is taken
 //! as the agent's: its damage is undone, and what a restore removes is stored in any case. Inside a `.git` there are no
 //! files of anybody's: it is one thing.
+//!
+//! What calls changed is written down in [`crate::work`], with the marks before and after; those that lead back from a turn
+//! are kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,8 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CheckpointError;
 use crate::folder::Folder;
+use crate::history::History;
 use crate::json;
 use crate::origin::Origin;
+use crate::work::{self, Line, TurnKey};
 
 const MARKS: &str = "marks.json";
 const THEIRS: &str = "theirs.json";
@@ -34,12 +39,28 @@ struct Call {
     session: Option<String>,
     turn: Option<String>,
     call: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// What its checkpoint was wanted for: `before terminal: rm -r src`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl Call {
     fn of(origin: &Origin) -> Call {
-        let Origin { agent, session, turn, call, .. } = origin.clone();
-        Call { agent, session, turn, call }
+        let Origin { agent, session, turn, call, run, tool, .. } = origin.clone();
+        Call { agent, session, turn, call, run, tool, reason: None }
+    }
+
+    fn turn_key(&self) -> TurnKey {
+        let Call { agent, session, turn, run, .. } = self.clone();
+        TurnKey { agent, session, turn, run }
+    }
+
+    fn is_same_call(&self, other: &Call) -> bool {
+        self.is_same_conversation(other) && (&self.turn, &self.call) == (&other.turn, &other.call)
     }
 
     fn is_same_conversation(&self, other: &Call) -> bool {
@@ -59,6 +80,27 @@ pub(crate) struct Marks {
     /// The last numbered snapshot when it was set.
     after: u32,
     open: Vec<Call>,
+    /// Number of older marks that lead back from turns, when they were counted last.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    kept: usize,
+    /// What was found to be a call's doing, until the mark after it has a name.
+    #[serde(skip)]
+    done: Option<Box<Work>>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// What a call changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Work {
+    call: Call,
+    /// Number of calls that were under way, which it cannot be told from.
+    at_once: usize,
+    from: SnapshotId,
+    changes: Vec<Change>,
 }
 
 /// A path that somebody else changed.
@@ -176,25 +218,31 @@ impl Marks {
     }
 
     /// The first call in a project that nobody knew.
-    pub(crate) fn first(origin: &Origin) -> Marks {
-        Marks { open: vec![Call::of(origin)], ..Marks::default() }
+    pub(crate) fn first(origin: &Origin, reason: &str) -> Marks {
+        let call = Call { reason: Some(crate::origin::bounded(reason)), ..Call::of(origin) };
+        Marks { open: vec![call], ..Marks::default() }
     }
 
-    /// A call begins, and finds the project like this.
+    /// A call begins, and finds the project like this. `reason`: of its checkpoint, where it needs one.
     pub(crate) fn begin(
         folder: &Folder,
         manager: &mut SnapshotManager,
         now: &Now,
         origin: &Origin,
+        reason: Option<&str>,
     ) -> Result<Marks, CheckpointError> {
         let mut marks = Marks::load(folder)?;
-        let call = Call::of(origin);
+        let call = Call { reason: reason.map(crate::origin::bounded), ..Call::of(origin) };
         // Calls of an earlier turn of this conversation are over, and whatever changed since they began is theirs.
-        let was_open = marks.has_open_calls();
+        let last = marks.open.last().cloned();
+        let at_once = marks.open.len();
         marks.open.retain(|open| !(open.is_same_conversation(&call) && open.turn != call.turn));
-        let whose = if was_open { Whose::Agents } else { Whose::Theirs };
-        marks.attribute(folder, manager, now, whose)?;
-        marks.open.retain(|open| *open != call);
+        let whose = if last.is_some() { Whose::Agents } else { Whose::Theirs };
+        let changes = marks.attribute(folder, manager, now, whose)?;
+        if let Some(last) = last {
+            marks.note(last, at_once, changes);
+        }
+        marks.open.retain(|open| !open.is_same_call(&call));
         marks.open.push(call);
         Ok(marks)
     }
@@ -208,24 +256,35 @@ impl Marks {
     ) -> Result<Marks, CheckpointError> {
         let mut marks = Marks::load(folder)?;
         let call = Call::of(origin);
-        marks.attribute(folder, manager, now, Whose::Agents)?;
+        let changes = marks.attribute(folder, manager, now, Whose::Agents)?;
+        let at_once = marks.open.len();
+        // The end of a call that nobody saw begin is an end all the same.
+        let ended = marks.open.iter().find(|open| open.ends_with(&call)).cloned();
+        marks.note(ended.unwrap_or_else(|| call.clone()), at_once, changes);
         marks.open.retain(|open| !open.ends_with(&call));
         Ok(marks)
     }
 
-    /// What differs from the mark is somebody's.
+    /// Remember a call's changes until the mark after it is set.
+    fn note(&mut self, call: Call, at_once: usize, changes: Vec<Change>) {
+        if let Some(from) = self.mark.clone().filter(|_| !changes.is_empty()) {
+            self.done = Some(Box::new(Work { call, at_once: at_once.max(1), from, changes }));
+        }
+    }
+
+    /// What differs from the mark is somebody's: what that is.
     fn attribute(
         &self,
         folder: &Folder,
         manager: &SnapshotManager,
         now: &Now,
         whose: Whose,
-    ) -> Result<(), CheckpointError> {
-        let Some(mark) = &self.mark else { return Ok(()) };
+    ) -> Result<Vec<Change>, CheckpointError> {
+        let Some(mark) = &self.mark else { return Ok(Vec::new()) };
         // One that was given up with an old checkpoint, or is damaged, tells nothing: no checkpoint must fail for it.
-        let Ok(changes) = manager.changes_until(mark, now) else { return Ok(()) };
+        let Ok(changes) = manager.changes_until(mark, now) else { return Ok(Vec::new()) };
         if changes.is_empty() {
-            return Ok(());
+            return Ok(changes);
         }
         let mut theirs = Theirs::load(folder)?;
         let before = theirs.clone();
@@ -233,14 +292,26 @@ impl Marks {
         if theirs != before {
             theirs.save(folder)?;
         }
-        Ok(())
+        Ok(changes)
+    }
+
+    /// Write down what a call did, now that the state after it has a name, and keep the mark.
+    fn finish(mut self, folder: &Folder) -> Result<Marks, CheckpointError> {
+        if let (Some(done), Some(to)) = (self.done.take(), &self.mark) {
+            let Work { call, at_once, from, changes } = *done;
+            let line =
+                Line::new(call.turn_key(), call.tool, call.reason, at_once, (from, to.clone()), &changes);
+            work::add(folder, &line)?;
+        }
+        self.save(folder)?;
+        Ok(self)
     }
 
     /// The project is as in this numbered snapshot, which is the last one.
     pub(crate) fn set_number(mut self, folder: &Folder, number: u32) -> Result<(), CheckpointError> {
         self.mark = Some(SnapshotId::Number(number));
         self.after = number;
-        self.save(folder)
+        self.finish(folder).map(|_| ())
     }
 
     /// The project is like this.
@@ -253,7 +324,7 @@ impl Marks {
         let last = now.last();
         self.after = last;
         if self.mark.as_ref().is_some_and(|mark| manager.is_as_in(mark, &now)) {
-            return self.save(folder);
+            return self.finish(folder).map(|_| ());
         }
         if now.is_unchanged() {
             drop(now);
@@ -261,14 +332,27 @@ impl Marks {
         }
         let manifest = manager.publish_aside(now, MARK)?;
         self.mark = Some(manifest.id);
-        self.save(folder)?;
-        if asides(manager, MARK)?.len() > OLD_MARKS { self.drop_old(manager) } else { Ok(()) }
+        let marks = self.finish(folder)?;
+        if asides(manager, MARK)?.len() > OLD_MARKS + marks.kept {
+            let history = History::load(&folder.dir)?;
+            marks.drop_old(folder, manager, &history)?;
+        }
+        Ok(())
     }
 
-    /// Give up the marks before this one.
-    pub(crate) fn drop_old(&self, manager: &mut SnapshotManager) -> Result<(), CheckpointError> {
+    /// Give up the marks before this one that lead back from no turn, and forget work that is older than the history.
+    pub(crate) fn drop_old(
+        mut self,
+        folder: &Folder,
+        manager: &mut SnapshotManager,
+        history: &History,
+    ) -> Result<(), CheckpointError> {
+        let needed = work::compact(folder, history)?;
         let mut old = asides(manager, MARK)?;
-        old.retain(|id| Some(id) != self.mark.as_ref());
+        let all = old.len();
+        old.retain(|id| Some(id) != self.mark.as_ref() && !needed.contains(id));
+        self.kept = all - old.len();
+        self.save(folder)?;
         if old.is_empty() { Ok(()) } else { Ok(manager.drop_asides(&old)?) }
     }
 }

@@ -22,6 +22,7 @@ use crate::history::{Checkpoint, CheckpointId, History};
 use crate::legacy::Legacy;
 use crate::manager::open::{Bounds, Open};
 use crate::manager::{CheckpointManager, Pruned, Retention};
+use crate::marks::Marks;
 use crate::project::{Project, projects_dir};
 use crate::restores::Log;
 use crate::retention::excess;
@@ -425,6 +426,8 @@ impl Open {
         self.manager.thin(&numbers)?;
         self.history.forget_turns();
         self.save_history()?;
+        // With its turns goes what led back from them.
+        Marks::load(&self.folder)?.drop_old(&self.folder, &mut self.manager, &self.history)?;
         Ok(gone)
     }
 

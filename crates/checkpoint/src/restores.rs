@@ -26,6 +26,9 @@ pub(crate) struct Details {
     pub(crate) forced: Vec<Their>,
     /// Turns that it took back.
     pub(crate) turns: Vec<TurnLink>,
+    /// One turn was taken back, and later ones stayed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) alone: bool,
     /// Whether the mark moves with it.
     pub(crate) marked: bool,
 }

@@ -26,3 +26,5 @@ mod plain;
 mod project;
 #[path = "engine/together.rs"]
 mod together;
+#[path = "engine/turns.rs"]
+mod turns;

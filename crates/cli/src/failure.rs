@@ -278,9 +278,11 @@ impl From<CheckpointError> for Failure {
             CheckpointError::NotFound { .. } | CheckpointError::Ambiguous { .. } => {
                 Failure::new(text).hint("`nono checkpoints list` shows those there are")
             }
-            CheckpointError::NoTurn { .. } => {
-                Failure::new(text).hint("`nono checkpoints list --json` has the turns of all of them")
-            }
+            CheckpointError::NoTurn { .. } => Failure::new(text).hint("`nono turns` shows those there are"),
+            CheckpointError::TurnGone { checkpoint, .. } => Failure::refused(text).hint(format!(
+                "go back to before it, and everything after it: nono undo --to {}",
+                checkpoint.short()
+            )),
             CheckpointError::OtherProject { other, .. } => Failure::refused(text)
                 .hint(format!("cd to {}, or use --path", nono::diagnostic::shown(&other))),
             CheckpointError::Damaged { .. } => Failure::new(text)

@@ -84,25 +84,35 @@ impl<'a> History<'a> {
 
     /// What a restore would do; nothing is touched.
     pub fn plan<D: Details>(&mut self, choice: &Choice, rule: &Rule) -> Result<Plan, HistoryError> {
-        let prepared = self.prepare(choice, rule)?;
-        let mut plan = Plan {
-            cannot_tell_conflicts: rule.since.is_none(),
-            repositories: prepared.repositories,
-            kept: prepared.kept,
-            ..Plan::default()
-        };
-        if choice.has_whole() {
-            plan.absorb(&self.manager.plan_restore(&choice.target, &prepared.options)?);
-        }
-        tidy(&mut plan.kept);
-        let skipped = std::mem::take(&mut plan.kept);
+        self.plan_parts::<D>([(choice, rule)])
+    }
+
+    /// The same for a restore in parts, of which no two have a path in common.
+    pub fn plan_parts<'p, D: Details>(
+        &mut self,
+        parts: impl IntoIterator<Item = (&'p Choice, &'p Rule)>,
+    ) -> Result<Plan, HistoryError> {
         let log: Log<D> = Log::load(self.dir)?;
-        let resolved = self.resolve(choice, rule, &log, &prepared.options.except, skipped)?;
-        let Resolved { ours: _, edits: _, merged: _, merges, kept, changes, notes } = resolved;
-        plan.changes.extend(changes.into());
-        plan.merges = merges;
-        plan.kept = kept;
-        plan.notes.extend(notes);
+        let mut plan = Plan::default();
+        for (choice, rule) in parts {
+            let prepared = self.prepare(choice, rule)?;
+            plan.cannot_tell_conflicts |= rule.since.is_none();
+            plan.repositories.extend(prepared.repositories);
+            let mut whole = Plan { kept: prepared.kept, ..Plan::default() };
+            if choice.has_whole() {
+                whole.absorb(&self.manager.plan_restore(&choice.target, &prepared.options)?);
+            }
+            let Plan { changes, steps, kept: mut skipped, lost, notes, .. } = whole;
+            tidy(&mut skipped);
+            let resolved = self.resolve(choice, rule, &log, &prepared.options.except, skipped)?;
+            plan.changes.extend(changes);
+            plan.changes.extend(resolved.changes.into());
+            plan.steps += steps;
+            plan.lost.extend(lost);
+            plan.merges.extend(resolved.merges);
+            plan.kept.extend(resolved.kept);
+            plan.notes.extend(notes.into_iter().chain(resolved.notes));
+        }
         plan.notes.extend(self.manager.take_completed().iter().map(ToString::to_string));
         Ok(plan)
     }
@@ -180,28 +190,53 @@ impl<'a> History<'a> {
         prepared: Prepared,
         begin: Begin<D>,
     ) -> Result<(Under<D>, Done), HistoryError> {
-        let mut under = Under::new(Log::load_or_begin(self.dir)?, begin, choice.target.clone(), None);
-        let mut done = Done {
-            cannot_tell_conflicts: rule.since.is_none(),
-            repositories: prepared.repositories,
-            kept: prepared.kept,
-            ..Done::default()
-        };
+        let (mut under, mut done) = self.begin(begin, choice.target.clone())?;
+        self.restore_part(&mut under, &mut done, choice, rule, prepared)?;
+        Ok((under, done))
+    }
+
+    /// Begin a restore in parts: its entry in the log leads back from all of them.
+    pub fn begin<D: Details>(
+        &mut self,
+        begin: Begin<D>,
+        target: SnapshotId,
+    ) -> Result<(Under<D>, Done), HistoryError> {
+        let under = Under::new(Log::load_or_begin(self.dir)?, begin, target, None);
+        Ok((under, Done::default()))
+    }
+
+    /// One part, unless a part before it was cut off.
+    pub fn restore_part<D: Details>(
+        &mut self,
+        under: &mut Under<D>,
+        done: &mut Done,
+        choice: &Choice,
+        rule: &Rule,
+        prepared: Prepared,
+    ) -> Result<(), HistoryError> {
+        if done.interrupted {
+            return Ok(());
+        }
+        done.cannot_tell_conflicts |= rule.since.is_none();
+        done.repositories.extend(prepared.repositories);
+        // What earlier parts kept is settled already.
+        let settled = std::mem::replace(&mut done.kept, prepared.kept);
         let except = prepared.options.except.clone();
         if choice.has_whole() {
             let RestoreOptions { paths, except, .. } = &prepared.options;
             let scope = Scope { paths: paths.clone(), except: except.clone(), contents: Vec::new() };
             let work = |manager: &mut SnapshotManager| manager.restore(&choice.target, &prepared.options);
-            done.absorb(self.step(&mut under, Some(choice.target.clone()), scope, work)?);
+            done.absorb(self.step(under, Some(choice.target.clone()), scope, work)?);
         }
         tidy(&mut done.kept);
         if !done.interrupted {
             let skipped = std::mem::take(&mut done.kept);
             let resolved = self.resolve(choice, rule, &under.log, &except, skipped)?;
-            self.settle_conflicts(&mut under, choice, &except, resolved, &mut done);
+            self.settle_conflicts(under, choice, &except, resolved, done);
         }
+        done.kept.splice(0..0, settled);
         under.restore.kept = done.is_left();
-        Ok((under, done))
+        Ok(())
     }
 
     /// Restore what only the owner had changed, then write what was merged or cut. A part that fails is reported; what was
@@ -224,7 +259,7 @@ impl<'a> History<'a> {
         }
         self.write(under, resolved.edits, true, done);
         if self.write(under, resolved.merged, false, done) {
-            done.merged = resolved.merges;
+            done.merged.extend(resolved.merges);
         }
     }
 

@@ -77,7 +77,7 @@ impl CheckpointManager {
     }
 
     /// Let the agents know whose work is gone. That they cannot be told is no reason to call the restore a failure.
-    pub(super) fn tell(&self, open: &Open, outcome: &Outcome, turns: &[TurnLink]) {
+    pub(super) fn tell(&self, open: &Open, outcome: &Outcome, turns: &[TurnLink], alone: bool) {
         if outcome.changes.is_empty() {
             return;
         }
@@ -95,6 +95,7 @@ impl CheckpointManager {
                 files: files.clone(),
                 restore: outcome.undo.clone().unwrap_or_default(),
                 came_back: false,
+                alone,
             };
             let _ = notes::add(&self.host, &agent, &session, note);
         }
@@ -121,6 +122,7 @@ impl CheckpointManager {
                 files: Vec::new(),
                 restore: restore.id.clone(),
                 came_back: true,
+                alone: details.alone,
             };
             let _ = notes::add(&self.host, agent, session, note);
         }
@@ -196,10 +198,17 @@ impl Open {
         if restore.undoes.is_some() {
             set.extend(details.forced.iter().map(|their| (their.path.clone(), their.left)));
         } else {
-            // With what others wrote in it, it comes from what the checkpoint has there.
+            // With what others wrote in it, it comes from what the checkpoint has there. Without one turn it is what it
+            // was: somebody else's only if it was that before.
             let target = details.checkpoint.snapshot_id();
+            let theirs = Theirs::load(&self.folder)?.into_paths();
             for path in restore.merged() {
-                set.push((path.clone(), nono_history::content_at(&self.manager, Some(&target), path)?));
+                let left = match theirs.get(path) {
+                    Some(left) if details.alone => *left,
+                    None if details.alone => continue,
+                    _ => nono_history::content_at(&self.manager, Some(&target), path)?,
+                };
+                set.push((path.clone(), left));
             }
         }
         self.set_mark(changes, &set)

@@ -47,6 +47,7 @@ impl CheckpointManager {
             who: self.who.clone(),
             forced: open.whose(&line, prepared.forced.iter())?,
             turns: open.turns_undone(&line, &wanted),
+            alone: false,
             marked: Marks::load(&open.folder)?.since(line.snapshot).is_some(),
         };
         let turns = details.turns.clone();
@@ -60,7 +61,7 @@ impl CheckpointManager {
             turns_undone: names(&turns),
             done,
         };
-        self.tell(&open, &outcome, &turns);
+        self.tell(&open, &outcome, &turns, false);
         Ok(outcome)
     }
 
@@ -140,7 +141,7 @@ impl Open {
     }
 
     /// Absolute paths below the project, without links on the way.
-    fn chosen(&self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CheckpointError> {
+    pub(super) fn chosen(&self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CheckpointError> {
         let mut chosen = Vec::new();
         for path in paths {
             let place = project::place(path)?;

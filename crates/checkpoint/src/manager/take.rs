@@ -87,7 +87,7 @@ impl CheckpointManager {
         let origin = self.whole(origin);
         let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
         let now = open.manager.look_now(Next::default())?;
-        let marks = Marks::begin(&open.folder, &mut open.manager, &now, &origin)?;
+        let marks = Marks::begin(&open.folder, &mut open.manager, &now, &origin, None)?;
         marks.set(&open.folder, &mut open.manager, now)
     }
 
@@ -216,7 +216,7 @@ impl CheckpointManager {
     ) -> Result<Ensured, CheckpointError> {
         let now = open.manager.look_now(Next::default())?;
         let marks = match wish {
-            Wish::Call => Some(Marks::begin(&open.folder, &mut open.manager, &now, origin)?),
+            Wish::Call => Some(Marks::begin(&open.folder, &mut open.manager, &now, origin, Some(reason))?),
             Wish::Asked => None,
         };
         let project = open.workdir().to_owned();
@@ -282,7 +282,7 @@ fn first(open: &mut Open, reason: &str, origin: &Origin, wish: Wish) -> Result<E
     let manifest = open.manager.create_baseline()?;
     let checkpoint = open.write_down(&manifest, reason, origin, None)?;
     if wish == Wish::Call {
-        let now = Marks::first(origin);
+        let now = Marks::first(origin, reason);
         now.set_number(&open.folder, manifest.number)?;
     }
     Ok(taken(open, checkpoint, manifest.coverage))

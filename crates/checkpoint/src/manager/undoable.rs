@@ -69,6 +69,8 @@ impl CheckpointManager {
             .restores
             .iter()
             .filter(|restore| restore.undoes.is_none() && !log.is_undone(&restore.id))
+            // Without one turn, later ones are as they were.
+            .filter(|restore| !restore.details.as_ref().is_some_and(|details| details.alone))
             .filter(|restore| covers(restore, paths))
             .collect();
         let is_ahead = |line: &Checkpoint| !restores.iter().any(|restore| is_behind(line, restore, &record));
@@ -78,8 +80,11 @@ impl CheckpointManager {
         });
         checkpoints.reverse();
         let last = log.last_to_undo().and_then(|restore| {
-            let checkpoint = restore.details.as_ref()?.checkpoint.clone();
-            Some(LastRestore { order: (restore.sequence, restore.at), kept: restore.kept, checkpoint })
+            let details = restore.details.as_ref()?;
+            let checkpoint = details.checkpoint.clone();
+            // What one turn left is not what its checkpoint is before.
+            let kept = restore.kept && !details.alone;
+            Some(LastRestore { order: (restore.sequence, restore.at), kept, checkpoint })
         });
         let gone_to = restores
             .iter()

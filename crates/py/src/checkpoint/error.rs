@@ -44,6 +44,7 @@ pub(crate) fn failed(error: &Failed) -> PyErr {
         Failed::Ambiguous { .. } => raise("ambiguous", error),
         Failed::OtherProject { project, .. } => about("other_project", error, project),
         Failed::NoTurn { project, .. } => about("no_such_turn", error, project),
+        Failed::TurnGone { project, .. } => about("turn_gone", error, project),
         Failed::Outside { path, .. } => Raise::new("outside", error).about(path).value_error(),
         Failed::PartOfRepository { path, .. } => {
             Raise::new("part_of_repository", error).about(path).value_error()

@@ -1,0 +1,317 @@
+//! Turns of agents: what each did, and taking one of them back while later ones stay.
+//!
+//! What a turn did is what differs between the first and the last state of each of its spans. A path is taken back as it
+//! would be to a checkpoint: with the state before the turn as the target and the state after it as what was left, so that
+//! whatever anybody did later to the same file is merged with it, or kept and named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use nono_history::{Choice as Wanted, Conflicts, Labels, Repositories, Rule};
+use nono_snapshot::diff::Version;
+use nono_snapshot::restore::{Skipped, Why};
+use nono_snapshot::{Change, ChangeType, SnapshotId};
+
+use super::open::{Bounds, Open};
+use super::{CheckpointManager, Choice, Outcome, Plan};
+use crate::error::CheckpointError;
+use crate::history::{Checkpoint, Stats, TurnLink};
+use crate::marks::Marks;
+use crate::restores::Details;
+use crate::stats::{self, is_git};
+use crate::work::{self, Line, Span};
+
+/// What an agent did between two messages of a person.
+#[derive(Clone, Debug)]
+pub struct WorkedTurn {
+    pub link: TurnLink,
+    /// State before it.
+    pub checkpoint: Checkpoint,
+    /// Calls that changed something, in their order.
+    pub calls: Vec<TurnCall>,
+    /// Files that it changed, from its beginning to its end; what it changed back is not among them.
+    pub files: Vec<(PathBuf, ChangeType)>,
+    /// None where the states that tell are not kept any more.
+    pub stats: Option<Stats>,
+}
+
+/// A call of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnCall {
+    /// ISO 8601, UTC.
+    pub time: String,
+    pub tool: Option<String>,
+    /// Reason of its checkpoint: somebody's words.
+    pub reason: Option<String>,
+    /// Number of paths that it changed.
+    pub paths: u64,
+}
+
+/// What is to be done to take a turn back.
+#[derive(Debug, Default)]
+struct Parts {
+    list: Vec<(Wanted, Rule)>,
+    /// Paths that others changed while the turn went on, so that nothing tells what it did to them.
+    mixed: Vec<Skipped>,
+    /// Directories that the turn made, with what it made in each of them.
+    made: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+}
+
+impl Parts {
+    /// What stays, without what others have put in directories that the turn made: that is not the turn's.
+    fn told(&self, kept: Vec<Skipped>) -> Vec<Skipped> {
+        let is_others = |one: &Skipped| {
+            self.made.iter().any(|(dir, own)| one.path.starts_with(dir) && !own.contains(&one.path))
+        };
+        let mut told: Vec<Skipped> = kept.into_iter().filter(|one| !is_others(one)).collect();
+        told.extend(self.mixed.iter().cloned());
+        told
+    }
+}
+
+/// What a turn did to one path, in one span or more.
+struct Joined {
+    from: SnapshotId,
+    to: SnapshotId,
+    change: Change,
+    /// One span does not go on where the one before it ended: others changed it between them.
+    is_mixed: bool,
+}
+
+impl Joined {
+    /// A later change of the same path; false where the two come to nothing.
+    fn go_on(&mut self, later: Change, to: &SnapshotId) -> bool {
+        self.is_mixed |= self.change.new != later.old;
+        self.to = to.clone();
+        let old = self.change.old.take();
+        let change_type = match (&old, &later.new) {
+            (None, None) => return self.is_mixed,
+            (None, Some(_)) => ChangeType::Created,
+            (Some(_), None) => ChangeType::Deleted,
+            (Some(old), Some(new)) if old == new => return self.is_mixed,
+            (Some(old), Some(new)) if is_same_content(old, new) => ChangeType::PermissionsChanged,
+            (Some(_), Some(_)) => ChangeType::Modified,
+        };
+        let size = |side: &Option<Version>| side.as_ref().and_then(|one| one.size).unwrap_or(0).cast_signed();
+        let size_delta = size(&later.new) - size(&old);
+        self.change = Change { change_type, size_delta, old, ..later };
+        true
+    }
+}
+
+fn is_same_content(one: &Version, other: &Version) -> bool {
+    (one.kind, one.hash, one.size, &one.target) == (other.kind, other.hash, other.size, &other.target)
+}
+
+impl CheckpointManager {
+    /// The turns of a project, newest first.
+    pub fn turns(&self, dir: &Path) -> Result<Vec<WorkedTurn>, CheckpointError> {
+        let open = self.open(dir, Bounds::Settings)?;
+        let lines = work::load(&open.folder.dir)?;
+        let turns = open.history.turns.iter().rev();
+        Ok(turns.filter_map(|link| open.worked(link, &lines)).collect())
+    }
+
+    /// The turn that a number of the list (1 is the newest), an id or a beginning of one names.
+    pub fn find_turn(&self, dir: &Path, text: &str) -> Result<TurnLink, CheckpointError> {
+        self.open(dir, Bounds::Settings)?.turn_link(text)
+    }
+
+    /// What taking one turn back would do; nothing is touched.
+    pub fn plan_turn(
+        &mut self,
+        dir: &Path,
+        turn: &TurnLink,
+        choice: &Choice,
+    ) -> Result<Plan, CheckpointError> {
+        let mut open = self.open(dir, Bounds::None)?;
+        let line = open.before_turn(turn)?;
+        let parts = open.parts(turn, choice)?;
+        let list = parts.list.iter().map(|(wanted, rule)| (wanted, rule));
+        let mut restore = open.restores().plan_parts::<Details>(list)?;
+        restore.kept = parts.told(restore.kept);
+        let undone = if restore.changes.is_empty() { Vec::new() } else { vec![turn.turn.clone()] };
+        let project = open.workdir().to_owned();
+        Ok(Plan { project, restore, turns_undone: undone, not_covered: line.left_out })
+    }
+
+    /// Take one turn back and leave what came later. [`CheckpointManager::undo`] leads back from it, as from any restore.
+    pub fn undo_turn(
+        &mut self,
+        dir: &Path,
+        turn: &TurnLink,
+        choice: &Choice,
+    ) -> Result<Outcome, CheckpointError> {
+        let mut open = self.open(dir, Bounds::None)?;
+        let line = open.before_turn(turn)?;
+        let parts = open.parts(turn, choice)?;
+        let mut prepared = Vec::new();
+        for (wanted, rule) in &parts.list {
+            prepared.push(open.restores().prepare(wanted, rule)?);
+        }
+        let whole = choice.paths.is_empty();
+        let turns = if whole { vec![turn.clone()] } else { Vec::new() };
+        let details = Details {
+            checkpoint: line.clone(),
+            who: self.who.clone(),
+            forced: open.whose(&line, prepared.iter().flat_map(|prepared| &prepared.forced))?,
+            turns: turns.clone(),
+            alone: true,
+            marked: Marks::load(&open.folder)?.mark().is_some(),
+        };
+        let begin = self.next_restore(&open, details)?;
+        let (mut under, mut done) = open.restores().begin(begin, line.snapshot_id())?;
+        for ((wanted, rule), prepared) in parts.list.iter().zip(prepared) {
+            open.restores().restore_part(&mut under, &mut done, wanted, rule, prepared)?;
+        }
+        done.kept = parts.told(done.kept);
+        open.complete(&mut under, &mut done)?;
+        let undone = if done.changes.is_empty() { Vec::new() } else { vec![turn.turn.clone()] };
+        let project = open.workdir().to_owned();
+        let outcome = Outcome { project, checkpoint: line, turns_undone: undone, done };
+        self.tell(&open, &outcome, std::slice::from_ref(turn), true);
+        Ok(outcome)
+    }
+}
+
+impl Open {
+    fn worked(&self, link: &TurnLink, lines: &[Line]) -> Option<WorkedTurn> {
+        let checkpoint = self.history.find(&link.checkpoint)?.clone();
+        let own = lines.iter().filter(|line| line.turn.is(link));
+        let calls = own.map(|line| TurnCall {
+            time: line.time.clone(),
+            tool: line.tool.clone(),
+            reason: line.reason.clone(),
+            paths: line.paths.len() as u64 + line.more,
+        });
+        let calls: Vec<TurnCall> = calls.collect();
+        // What cannot be read any more has no numbers; a list has to be there in spite of it.
+        let joined = self.joined(&work::spans(lines, link)).ok();
+        let changes: Option<Vec<Change>> =
+            joined.map(|joined| joined.into_values().map(|one| one.change).collect());
+        let stats = changes.as_ref().map(|changes| stats::count(&self.manager, changes));
+        let files = changes.into_iter().flatten().map(|change| (change.path, change.change_type)).collect();
+        Some(WorkedTurn { link: link.clone(), checkpoint, calls, files, stats })
+    }
+
+    fn turn_link(&self, text: &str) -> Result<TurnLink, CheckpointError> {
+        let links = &self.history.turns;
+        let none = || CheckpointError::NoTurn { turn: text.to_owned(), project: self.workdir().to_owned() };
+        let is_number = text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let mut found: Vec<&TurnLink> = links.iter().filter(|link| link.turn == text).collect();
+        if found.is_empty() && is_number {
+            let at = text.parse().unwrap_or(0_usize).checked_sub(1);
+            found.extend(at.and_then(|at| links.iter().rev().nth(at)));
+        } else if found.is_empty() && !text.is_empty() {
+            found.extend(links.iter().filter(|link| link.turn.starts_with(text)));
+        }
+        match found.as_slice() {
+            [one] => Ok((*one).clone()),
+            [] => Err(none()),
+            several => Err(CheckpointError::Ambiguous {
+                text: text.to_owned(),
+                ids: several.iter().map(|link| link.turn.clone()).collect(),
+            }),
+        }
+    }
+
+    fn before_turn(&self, turn: &TurnLink) -> Result<Checkpoint, CheckpointError> {
+        let none = || CheckpointError::NoTurn { turn: turn.turn.clone(), project: self.workdir().to_owned() };
+        self.history.find(&turn.checkpoint).cloned().ok_or_else(none)
+    }
+
+    /// What happened to each path in these spans.
+    fn joined(&self, spans: &[Span]) -> Result<BTreeMap<PathBuf, Joined>, CheckpointError> {
+        let mut all: BTreeMap<PathBuf, Joined> = BTreeMap::new();
+        for Span { from, to } in spans {
+            for change in self.manager.diff(from, to)?.into_iter().filter(|change| !is_git(&change.path)) {
+                let path = change.path.clone();
+                if let Some(known) = all.get_mut(&path) {
+                    if !known.go_on(change, to) {
+                        all.remove(&path);
+                    }
+                    continue;
+                }
+                let (from, to) = (from.clone(), to.clone());
+                all.insert(path, Joined { from, to, change, is_mixed: false });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Paths that have the same states before and after are one part.
+    fn parts(&self, turn: &TurnLink, choice: &Choice) -> Result<Parts, CheckpointError> {
+        let chosen = self.chosen(&choice.paths)?;
+        let is_chosen = |path: &Path| chosen.is_empty() || chosen.iter().any(|above| path.starts_with(above));
+        let spans = work::spans(&work::load(&self.folder.dir)?, turn);
+        let gone = |_| CheckpointError::TurnGone {
+            turn: turn.turn.clone(),
+            project: self.workdir().to_owned(),
+            checkpoint: turn.checkpoint.clone(),
+        };
+        let joined = self.joined(&spans).map_err(gone)?;
+        let mut groups: BTreeMap<(SnapshotId, SnapshotId), Vec<PathBuf>> = BTreeMap::new();
+        let mut parts = Parts::default();
+        for (path, one) in joined.into_iter().filter(|(path, _)| is_chosen(path)) {
+            if one.is_mixed && choice.conflicts != Conflicts::Force {
+                parts.mixed.push(Skipped { path, why: Why::ChangedSince });
+                continue;
+            }
+            let group = groups.entry((one.from.clone(), one.to)).or_default();
+            let made = self.made(&path, &one.change, &one.from)?;
+            // By force a directory would go with what others have put there.
+            match made.filter(|_| choice.conflicts != Conflicts::Force) {
+                Some(dir) => {
+                    if !parts.made.contains_key(&dir) {
+                        group.push(dir.clone());
+                    }
+                    parts.made.entry(dir).or_default().insert(path);
+                }
+                None => group.push(path),
+            }
+        }
+        let part = |((from, to), paths): ((SnapshotId, SnapshotId), Vec<PathBuf>)| {
+            let wanted = Wanted { paths, conflicts: merging(choice.conflicts), ..Wanted::everything(from) };
+            let rule = Rule {
+                since: Some(vec![to.clone()]),
+                left: Some(to),
+                repositories: Repositories::LeaveAlone,
+                labels: Labels {
+                    base: "what the turn left".to_owned(),
+                    target: format!("before turn {}", turn.turn),
+                },
+                ..Rule::default()
+            };
+            (wanted, rule)
+        };
+        parts.list = groups.into_iter().map(part).collect();
+        Ok(parts)
+    }
+
+    /// The uppermost directory that was made for a file: it goes with it.
+    fn made(
+        &self,
+        path: &Path,
+        change: &Change,
+        from: &SnapshotId,
+    ) -> Result<Option<PathBuf>, CheckpointError> {
+        let mut made = None;
+        if change.change_type == ChangeType::Created {
+            for above in path.ancestors().skip(1).take_while(|above| *above != self.workdir()) {
+                if self.manager.entry(from, above)?.is_some() {
+                    break;
+                }
+                made = Some(above.to_owned());
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// To keep later work in the same file is what taking one turn back is about.
+fn merging(conflicts: Conflicts) -> Conflicts {
+    match conflicts {
+        Conflicts::Keep => Conflicts::Merge { markers: false },
+        other => other,
+    }
+}
