@@ -180,8 +180,13 @@ impl Open {
             return Ok(());
         };
         let known = |path: &&PathBuf| details.forced.iter().any(|their| their.path == **path);
-        let merged = under.restore.merged().filter(|path| !known(path));
-        let whose = self.whose(&details.checkpoint, merged)?;
+        let mut merged: Vec<&PathBuf> = under.restore.merged().filter(|path| !known(path)).collect();
+        if details.alone {
+            // Of a file that one turn is taken out of, the rest may be the work of other turns.
+            let others = self.changed_by_others(&under.restore)?;
+            merged.retain(|path| others.iter().any(|(other, _)| other == *path));
+        }
+        let whose = self.whose(&details.checkpoint, merged.into_iter())?;
         if whose.is_empty() {
             return Ok(());
         }
@@ -201,17 +206,36 @@ impl Open {
             // With what others wrote in it, it comes from what the checkpoint has there. Without one turn it is what it
             // was: somebody else's only if it was that before.
             let target = details.checkpoint.snapshot_id();
-            let theirs = Theirs::load(&self.folder)?.into_paths();
-            for path in restore.merged() {
-                let left = match theirs.get(path) {
-                    Some(left) if details.alone => *left,
-                    None if details.alone => continue,
-                    _ => nono_history::content_at(&self.manager, Some(&target), path)?,
-                };
-                set.push((path.clone(), left));
+            if details.alone {
+                set = self.changed_by_others(restore)?;
+            } else {
+                for path in restore.merged() {
+                    set.push((path.clone(), nono_history::content_at(&self.manager, Some(&target), path)?));
+                }
             }
         }
         self.set_mark(changes, &set)
+    }
+
+    /// Files that a restore merged and that others had changed before it, with what the agent had left there.
+    fn changed_by_others(
+        &self,
+        restore: &Restore,
+    ) -> Result<Vec<(PathBuf, Option<ContentHash>)>, CheckpointError> {
+        let theirs = Theirs::load(&self.folder)?.into_paths();
+        let marks = Marks::load(&self.folder)?;
+        let mark = marks.mark().filter(|_| !marks.has_open_calls());
+        let mut others = Vec::new();
+        for path in restore.merged() {
+            let left = nono_history::content_at(&self.manager, mark, path)?;
+            let before = nono_history::content_at(&self.manager, restore.safety(), path)?;
+            match theirs.get(path) {
+                Some(left) => others.push((path.clone(), *left)),
+                None if mark.is_some() && left != before => others.push((path.clone(), left)),
+                None => {}
+            }
+        }
+        Ok(others)
     }
 
     /// The project is like this after a restore of ours made these changes; `set`: paths that are others' all the same.

@@ -8,7 +8,7 @@ use nono_snapshot::{ChangedByOthers, SnapshotError, SnapshotId};
 use super::CheckpointManager;
 use super::open::Bounds;
 use crate::error::CheckpointError;
-use crate::history::{Checkpoint, History};
+use crate::history::{Checkpoint, CheckpointId, History};
 use crate::marks::{Marks, Theirs};
 use crate::project;
 use crate::restores::{Log, Restore};
@@ -22,6 +22,8 @@ pub struct Undoable {
     /// Those that restores went back to and were not undone, with the time of that in nanoseconds since 1970; the last one
     /// last.
     pub gone_to: Vec<(Checkpoint, u64)>,
+    /// The last one of these, if no work began since.
+    pub here: Option<CheckpointId>,
     /// The last restore that was not undone.
     pub last: Option<LastRestore>,
 }
@@ -53,6 +55,11 @@ impl CheckpointManager {
         Ok(theirs.into_paths().into_iter().map(|(path, left)| ChangedByOthers { path, left }).collect())
     }
 
+    /// The checkpoint that the whole project was put back to, if no work began since.
+    pub fn here(&self, dir: &Path) -> Result<Option<CheckpointId>, CheckpointError> {
+        Ok(self.undoable(dir, &[])?.and_then(|undoable| undoable.here))
+    }
+
     /// What can be undone in a directory, or at these paths in it; none where it has no checkpoints. Nothing is changed, and
     /// nothing is waited for.
     pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>, CheckpointError> {
@@ -75,6 +82,8 @@ impl CheckpointManager {
             .collect();
         let is_ahead = |line: &Checkpoint| !restores.iter().any(|restore| is_behind(line, restore, &record));
         let mut checkpoints = History::load(&folder)?.checkpoints;
+        let here = restores.last().filter(|last| is_present(last, checkpoints.last(), &record));
+        let here = here.and_then(|last| Some(last.details.as_ref()?.checkpoint.id.clone()));
         checkpoints.retain(|line| {
             line.is_before_work() && is_ahead(line) && record.find(&line.snapshot_id()).is_some()
         });
@@ -90,7 +99,7 @@ impl CheckpointManager {
             .iter()
             .filter_map(|restore| Some((restore.details.as_ref()?.checkpoint.clone(), restore.at)));
         let gone_to = gone_to.collect();
-        Ok(Some(Undoable { project, checkpoints, gone_to, last }))
+        Ok(Some(Undoable { project, checkpoints, gone_to, here, last }))
     }
 }
 
@@ -104,8 +113,17 @@ fn covers(restore: &Restore, paths: &[PathBuf]) -> bool {
 /// Whether a restore went back to an earlier checkpoint after this one was taken: going to it now would lead forward.
 fn is_behind(line: &Checkpoint, restore: &Restore, record: &Record) -> bool {
     let SnapshotId::Number(target) = restore.target else { return false };
+    line.snapshot > target && is_taken_before(line, restore, record)
+}
+
+fn is_taken_before(line: &Checkpoint, restore: &Restore, record: &Record) -> bool {
     let place = |id: &SnapshotId| record.snapshots.iter().position(|recorded| recorded.snapshot() == *id);
     let safety = restore.safety().and_then(place);
-    let taken = place(&line.snapshot_id());
-    line.snapshot > target && safety.zip(taken).is_some_and(|(safety, taken)| taken < safety)
+    safety.zip(place(&line.snapshot_id())).is_some_and(|(safety, taken)| taken < safety)
+}
+
+/// Whether no work began since a restore, as far as the newest checkpoint tells.
+fn is_present(restore: &Restore, newest: Option<&Checkpoint>, record: &Record) -> bool {
+    let begun = |line: &Checkpoint| line.begun.as_ref().is_some_and(|begun| begun.at > restore.at);
+    newest.is_some_and(|newest| is_taken_before(newest, restore, record) && !begun(newest))
 }

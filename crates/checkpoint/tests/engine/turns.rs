@@ -191,8 +191,8 @@ fn a_part_of_a_turn_is_taken_back() {
 fn what_a_turn_did_is_known_after_many_more() {
     let world = World::new();
     world.write("a", "0\n");
-    for turn in 0..15 {
-        for call in 0..6 {
+    for turn in 0..13 {
+        for call in 0..4 {
             let origin = origin("s1", &format!("t{turn}"), &format!("{call}"));
             world.manager().ensure_checkpoint(&world.tree, "before edit", &origin);
             world.write(&format!("file-{turn}"), format!("{call}\n"));
@@ -200,16 +200,16 @@ fn what_a_turn_did_is_known_after_many_more() {
         }
     }
     undo(&world, "t1");
-    assert!(!world.exists("file-1") && world.exists("file-0") && world.exists("file-14"));
+    assert!(!world.exists("file-1") && world.exists("file-0") && world.exists("file-12"));
     let all = turns(&world);
-    assert_eq!(all.len(), 15);
+    assert_eq!(all.len(), 13);
     assert!(
-        all.iter().all(|turn| turn.stats.is_some_and(|stats| stats.files == 1) && turn.calls.len() == 6),
+        all.iter().all(|turn| turn.stats.is_some_and(|stats| stats.files == 1) && turn.calls.len() == 4),
         "{all:?}"
     );
     // The states in the middle of turns are not kept: about three of each turn, not one of each call.
     let record = nono_snapshot::session::Session::new(&project(&world)).record().unwrap().unwrap();
-    assert!(record.snapshots.len() < 15 * 3 + 32, "{}", record.snapshots.len());
+    assert!(record.snapshots.len() < 13 * 3 + 32, "{}", record.snapshots.len());
 }
 
 fn project(world: &World) -> PathBuf {
@@ -276,4 +276,28 @@ fn what_others_put_in_a_directory_that_a_turn_made_stays() {
     assert_eq!(kept(&world, &outcome), [] as [&str; 0]);
     assert!(!world.exists("made/one") && !world.exists("made/sub"));
     assert!(world.exists("made/later") && world.exists("made/mine"));
+}
+
+#[test]
+fn a_file_that_two_turns_share_stays_theirs_after_one_was_taken_back() {
+    let world = World::new();
+    world.write("poem", POEM);
+    world.call("t1", || world.write("poem", POEM.replace("two", "TWO")));
+    world.call("t2", || world.write("poem", POEM.replace("two", "TWO").replace("nine", "NINE")));
+    undo(&world, "t1");
+    let outcome = world.restore("2");
+    assert_eq!((outcome.kept.len(), world.read("poem").as_str()), (0, POEM));
+    // Both ways back, and once more.
+    world.manager().undo(&world.tree).unwrap();
+    world.manager().undo(&world.tree).unwrap();
+    assert_eq!(world.read("poem"), POEM.replace("two", "TWO").replace("nine", "NINE"));
+    let outcome = world.restore("2");
+    assert_eq!((outcome.kept.len(), world.read("poem").as_str()), (0, POEM));
+    // With a person's lines in it, it is theirs as before.
+    world.manager().undo(&world.tree).unwrap();
+    world.write("poem", world.read("poem").replace("six", "SIX"));
+    undo(&world, "t1");
+    assert_eq!(world.read("poem"), POEM.replace("nine", "NINE").replace("six", "SIX"));
+    let outcome = world.restore("2");
+    assert_eq!(kept(&world, &outcome), ["poem"]);
 }

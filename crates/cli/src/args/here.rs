@@ -1,8 +1,10 @@
-//! The grammar of `diff` and `status`: what there is in this directory.
+//! The grammar of `diff`, `status`, `turns`, `log` and `cat`: what there is in this directory.
 
 use std::ffi::OsString;
 
 use clap::Args;
+
+use super::checkpoints::ProjectArg;
 
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
@@ -29,6 +31,18 @@ pub(crate) struct DiffHereArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusHereArgs {
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TurnsArgs {
+    /// One of them, with its calls and files: its number in the list, its id or the beginning of one
+    #[arg(value_name = "TURN")]
+    pub(crate) turn: Option<String>,
+    #[command(flatten)]
+    pub(crate) project: ProjectArg,
     /// Answer as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -34,7 +34,7 @@ pub(crate) use checkpoints::{
     ImportArgs, NameArgs, ProjectArg, PruneArgs, StatusArgs,
 };
 pub(crate) use control::{InspectArgs, PsArgs, RequestArgs, StopArgs};
-pub(crate) use here::{DiffHereArgs, StatusHereArgs};
+pub(crate) use here::{DiffHereArgs, StatusHereArgs, TurnsArgs};
 pub(crate) use hook::HookArgs;
 pub(crate) use hooks::{HooksArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
 pub(crate) use learn::LearnArgs;
@@ -102,11 +102,17 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     )]
     Rollback(RollbackArgs),
     /// Undo what the last session in this directory did: shows the plan, and asks
-    #[command(after_help = "Examples:\n  nono undo\n  nono undo --dry-run\n  nono undo my-session --merge")]
+    #[command(
+        after_help = "Examples:\n  nono undo\n  nono undo --dry-run\n  nono undo my-session --merge\n  nono undo --turn 2"
+    )]
     Undo(UndoArgs),
     /// Take the last undo or restore back
     #[command(after_help = "Example:\n  nono redo")]
     Redo(RedoArgs),
+    /// What agents did here, turn by turn: what was asked, which calls and files it came to
+    #[command(after_help = "Examples:\n  nono turns\n  nono turns 2\n  nono undo --turn 2\n\n\
+A turn is what an agent does between two messages of a person. Numbers are counted from the newest each time; ids stay.")]
+    Turns(TurnsArgs),
     /// What is protected, runs and can be undone in this directory, on one screen
     #[command(after_help = "Examples:\n  nono status\n  nono status --json")]
     Status(StatusHereArgs),

@@ -259,6 +259,13 @@ pub(crate) struct UndoArgs {
     /// that was not undone
     #[arg(long, value_name = "TIME|ID")]
     pub(crate) to: Option<String>,
+    /// Only what an agent did in this turn: its number or id in `nono turns`. What came later stays: in the same text file it
+    /// is merged, and what does not merge is kept and named
+    #[arg(long, value_name = "TURN", conflicts_with = "to")]
+    pub(crate) turn: Option<String>,
+    /// This turn of an agent, and everything since
+    #[arg(long, value_name = "TURN", conflicts_with_all = ["to", "turn"])]
+    pub(crate) to_turn: Option<String>,
     #[command(flatten)]
     pub(crate) conflicts: ConflictArgs,
     #[command(flatten)]

@@ -24,6 +24,7 @@ mod run;
 mod setup;
 mod status;
 pub(crate) mod tracked;
+mod turns;
 mod undo;
 pub(crate) mod upkeep;
 pub(crate) mod webhook;
@@ -53,6 +54,7 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         }
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
+        Command::Turns(args) => turns::turns(&args),
         Command::Status(args) => status::status(&args),
         Command::Diff(args) => diff::diff(args),
         Command::Hooks(args) => hooks::hooks(&args.command),

@@ -41,6 +41,9 @@ pub(crate) fn undo(args: &UndoArgs) -> Result<u8, Failure> {
     refuse_parts(&paths).map_err(RollbackError::from)?;
     let mut wanted =
         Wanted { typed: &args.paths, paths, conflicts: conflicts(args.conflicts), consent: args.consent };
+    if let Some(turn) = &args.turn {
+        return both.undo_turn(turn, &wanted);
+    }
     let code = match both.named(args, &mut wanted)? {
         Some(points) => both.go_through(points, &wanted)?,
         None => both.go_to_the_next(&wanted)?,
@@ -77,9 +80,22 @@ impl Both {
         Undoing { catalogue: &sessions.catalogue, checkpoints: &projects.manager, dir }
     }
 
+    /// Take one turn back, and leave what came later.
+    fn undo_turn(&mut self, turn: &str, wanted: &Wanted<'_>) -> Result<u8, Failure> {
+        let link = self.projects.manager.find_turn(&self.dir, turn)?;
+        let (paths, conflicts) = (wanted.paths.clone(), wanted.conflicts);
+        let choice = Choice { paths, conflicts, ..Choice::default() };
+        let task = OfProject::turn(&mut self.projects, self.dir.clone(), link, choice).within_undo();
+        perform(task, wanted.consent)
+    }
+
     /// The points to go back through, if somebody said to which.
     fn named(&self, args: &UndoArgs, wanted: &mut Wanted<'_>) -> Result<Option<Points>, Failure> {
         let undoing = self.undoing();
+        if let Some(turn) = &args.to_turn {
+            let link = self.projects.manager.find_turn(&self.dir, turn)?;
+            return Ok(undoing.until(link.checkpoint.as_str(), &wanted.paths)?);
+        }
         if let Some(to) = &args.to {
             if let Some(points) = undoing.until(to, &wanted.paths)? {
                 return Ok(Some(points));

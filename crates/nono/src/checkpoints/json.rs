@@ -6,8 +6,11 @@ use nono_checkpoint::forget::Purged;
 use nono_checkpoint::legacy::Legacy;
 use nono_checkpoint::unprotected::Unprotected;
 use nono_checkpoint::verify::{Lost, Verified};
-use nono_checkpoint::{Checkpoint, Ensured, Origin, ProjectStatus, Pruned, Status};
+use nono_checkpoint::{
+    Checkpoint, CheckpointId, Ensured, Origin, ProjectStatus, Pruned, Status, TurnCall, WorkedTurn,
+};
 use nono_history::{Done, Plan as RestorePlan};
+use nono_snapshot::ChangeType;
 use serde_json::{Value, json};
 
 use super::differences::{Difference, Differences};
@@ -17,11 +20,12 @@ use crate::rollback::SessionEntry;
 use crate::rollback::changes::JsonText;
 use crate::shapes::{counts, failed, kept, path};
 
-/// A project's checkpoints, newest first.
-pub fn list(project: &Path, checkpoints: &[Checkpoint]) -> Value {
+/// A project's checkpoints, newest first. `here`: the one that the project was put back to.
+pub fn list(project: &Path, checkpoints: &[Checkpoint], here: Option<&CheckpointId>) -> Value {
     let one = |(at, one): (usize, &Checkpoint)| {
         let mut value = checkpoint(one);
         value["number"] = json!(at + 1);
+        value["here"] = json!(here == Some(&one.id));
         value
     };
     json!({
@@ -30,11 +34,22 @@ pub fn list(project: &Path, checkpoints: &[Checkpoint]) -> Value {
     })
 }
 
-/// Back from [`list`], for whoever hears it over a channel: the project, and its checkpoints.
-pub fn listed(value: &Value) -> Option<(PathBuf, Vec<Checkpoint>)> {
+/// A [`list`], read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub project: PathBuf,
+    pub checkpoints: Vec<Checkpoint>,
+    pub here: Option<CheckpointId>,
+}
+
+/// Back from [`list`], for whoever hears it over a channel.
+pub fn listed(value: &Value) -> Option<Listed> {
     let project = nono_snapshot::paths::deserialize(&value["project"]).ok()?;
-    let checkpoints = value["checkpoints"].as_array()?.iter().map(read);
-    Some((project, checkpoints.collect::<Option<_>>()?))
+    let all = value["checkpoints"].as_array()?;
+    let checkpoints = all.iter().map(read).collect::<Option<Vec<_>>>()?;
+    let here = all.iter().position(|one| one["here"] == json!(true));
+    let here = here.and_then(|at| checkpoints.get(at)).map(|one| one.id.clone());
+    Some(Listed { project, checkpoints, here })
 }
 
 fn read(one: &Value) -> Option<Checkpoint> {
@@ -83,6 +98,36 @@ pub fn checkpoint(one: &Checkpoint) -> Value {
         "files": one.files,
         "not_covered": one.left_out,
         "stats": one.stats,
+    })
+}
+
+/// A project's turns, newest first.
+pub fn turns(project: &Path, turns: &[WorkedTurn]) -> Value {
+    let one = |(at, one): (usize, &WorkedTurn)| {
+        let mut value = turn(one);
+        value["number"] = json!(at + 1);
+        value
+    };
+    json!({ "project": path(project), "turns": turns.iter().enumerate().map(one).collect::<Vec<_>>() })
+}
+
+/// One turn, with its calls and files.
+pub fn turn(one: &WorkedTurn) -> Value {
+    let call = |call: &TurnCall| json!({ "time": call.time, "tool": call.tool, "reason": call.reason, "paths": call.paths });
+    let file = |(file, change): &(PathBuf, ChangeType)| json!({ "path": path(file), "change_type": change });
+    let WorkedTurn { link, checkpoint, calls, files, stats } = one;
+    json!({
+        "turn": link.turn,
+        "agent": link.agent,
+        "session": link.session,
+        "run": link.run,
+        "prompt": link.prompt,
+        "time": link.time.as_ref().unwrap_or(&checkpoint.time),
+        "undone": link.undone,
+        "checkpoint": checkpoint.id,
+        "calls": calls.iter().map(call).collect::<Vec<_>>(),
+        "files": files.iter().map(file).collect::<Vec<_>>(),
+        "stats": stats,
     })
 }
 
@@ -308,11 +353,16 @@ mod tests {
             pinned: false,
             imported_from: None,
             stats: None,
+            id: serde_json::from_value(json!("b1b2c3d4e5f6")).unwrap(),
             ..full.clone()
         };
         let all = vec![full, bare];
         for project in [Path::new("/a/b"), Path::new(OsStr::from_bytes(b"/a/\xff"))] {
-            assert_eq!(listed(&list(project, &all)), Some((project.to_owned(), all.clone())));
+            for here in [None, Some(all[0].id.clone())] {
+                let back = listed(&list(project, &all, here.as_ref()));
+                let (project, checkpoints) = (project.to_owned(), all.clone());
+                assert_eq!(back, Some(Listed { project, checkpoints, here }));
+            }
         }
         for strange in [json!(null), json!({"project": 1}), json!({"project": "/a", "checkpoints": [{}]})] {
             assert_eq!(listed(&strange), None);

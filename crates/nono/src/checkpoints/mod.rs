@@ -13,6 +13,7 @@ pub mod settings;
 
 pub use nono_checkpoint::Ignored;
 pub use nono_checkpoint::forget::{Holding, Purged};
+pub use nono_checkpoint::history::TurnLink;
 pub use nono_checkpoint::legacy::Legacy;
 pub use nono_checkpoint::manager::{Compared, Completed, Note};
 pub use nono_checkpoint::repair::Repaired;
@@ -22,13 +23,13 @@ pub use nono_checkpoint::verify::{Lost, Verified};
 pub use nono_checkpoint::{
     Checkpoint, CheckpointError, CheckpointId, CheckpointManager, Choice, Config, Conflicts, Ensured, Host,
     Origin, Outcome, Plan, Project, ProjectHash, ProjectStatus, Pruned, Retention, Root, Skip, Stats, Status,
-    Target, Undoable, manager, origin, project, remote, trigger, turns,
+    Target, TurnCall, Undoable, WorkedTurn, manager, origin, project, remote, trigger, turns,
 };
 
 pub use differences::{Difference, Differences, changes_of, differences};
 pub use forget::{HoldingEverywhere, PurgedEverywhere, forget, holding};
 pub use paths::{PathError, chosen};
-pub use recorded::{RECORDED_AS, restore, undo};
+pub use recorded::{RECORDED_AS, restore, undo, undo_turn};
 pub use settings::SettingsError;
 
 use crate::rollback::ChangeSet;

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use nono_audit::event::Restore as Event;
+use nono_checkpoint::history::TurnLink;
 use nono_checkpoint::{CheckpointError, CheckpointManager, Choice, Outcome, Target};
 use nono_sys::time::now_ms;
 
@@ -27,6 +28,18 @@ pub fn restore(
         Target::Turn(turn) => format!("before turn {turn}"),
     };
     recorded(manager, author, dir, &asked, &choice.paths, |manager| manager.restore(dir, target, choice))
+}
+
+/// Take one turn back, and have that on record as this one's.
+pub fn undo_turn(
+    manager: &mut CheckpointManager,
+    author: &Author,
+    dir: &Path,
+    turn: &TurnLink,
+    choice: &Choice,
+) -> Result<Outcome, CheckpointError> {
+    let asked = format!("turn {}", turn.turn);
+    recorded(manager, author, dir, &asked, &choice.paths, |manager| manager.undo_turn(dir, turn, choice))
 }
 
 /// Take the last restore back, and have that on record as this one's.

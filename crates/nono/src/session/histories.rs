@@ -215,8 +215,11 @@ impl Inside {
 
     fn list(&self, remote::Path(dir): &remote::Path) -> Result<Value, String> {
         let project = self.project(dir)?;
-        let listed = self.with_manager(&project, |manager| manager.list(&project));
-        Ok(shapes::list(&project, &listed.map_err(|error| error.to_string())?))
+        self.with_manager(&project, |manager| {
+            let here = manager.here(&project).unwrap_or_default();
+            Ok(shapes::list(&project, &manager.list(&project)?, here.as_ref()))
+        })
+        .map_err(|error: CheckpointError| error.to_string())
     }
 
     /// As a patch, of what the command may read.

@@ -68,8 +68,9 @@ impl Outside<'_> {
             message::answer_json(&answer)?;
             return Ok(0);
         }
-        let (project, checkpoints) = json::listed(&answer).ok_or_else(strange)?;
-        message::answer(&format!("{}\n\n{}", text::list(&project, &checkpoints), text::HINTS))?;
+        let json::Listed { project, checkpoints, here } = json::listed(&answer).ok_or_else(strange)?;
+        let list = text::list(&project, &checkpoints, here.as_ref());
+        message::answer(&format!("{list}\n\n{}", text::HINTS))?;
         Ok(0)
     }
 

@@ -39,10 +39,13 @@ pub(super) fn list(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, F
         }
         other => other?,
     };
+    // A list has to be there in spite of damage.
+    let here = place.manager.here(&project).unwrap_or_default();
     if args.json {
-        message::answer_json(&json::list(&project, &checkpoints))?;
+        message::answer_json(&json::list(&project, &checkpoints, here.as_ref()))?;
     } else {
-        message::answer(&format!("{}\n\n{}", text::list(&project, &checkpoints), text::HINTS))?;
+        let list = text::list(&project, &checkpoints, here.as_ref());
+        message::answer(&format!("{list}\n\n{}", text::HINTS))?;
     }
     Ok(0)
 }
@@ -53,9 +56,10 @@ fn all(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, Failure> {
     let mut problems = status.problems;
     let (mut texts, mut values): (Vec<String>, Vec<Value>) = (Vec::new(), Vec::new());
     for project in status.projects.into_iter().map(|one| one.workdir) {
+        let here = place.manager.here(&project).unwrap_or_default();
         match place.manager.list(&project) {
-            Ok(checkpoints) if args.json => values.push(json::list(&project, &checkpoints)),
-            Ok(checkpoints) => texts.push(text::list(&project, &checkpoints)),
+            Ok(checkpoints) if args.json => values.push(json::list(&project, &checkpoints, here.as_ref())),
+            Ok(checkpoints) => texts.push(text::list(&project, &checkpoints, here.as_ref())),
             Err(error) => problems.push(format!("{}: {error}", shown(&project))),
         }
     }

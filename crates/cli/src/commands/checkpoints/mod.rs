@@ -26,7 +26,7 @@ use crate::args::{CheckpointsArgs, CheckpointsCommand, ProjectArg};
 use crate::failure::Failure;
 use crate::host::{author, host};
 use crate::message;
-pub(super) use text::stats;
+pub(super) use text::{cut, stats};
 
 pub(crate) fn checkpoints(args: CheckpointsArgs) -> Result<u8, Failure> {
     let host = host(None)?;
@@ -117,7 +117,7 @@ fn place(context: HostContext) -> Result<Place, Failure> {
 
 impl Place {
     /// What is asked about.
-    fn dir(&self, project: &ProjectArg) -> PathBuf {
+    pub(super) fn dir(&self, project: &ProjectArg) -> PathBuf {
         self.at(project.path.as_deref())
     }
 

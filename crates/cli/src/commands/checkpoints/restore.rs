@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use nono::checkpoints::{self, Checkpoint, Choice, Outcome, Plan as ProjectPlan, Target, json};
+use nono::checkpoints::{self, Checkpoint, Choice, Outcome, Plan as ProjectPlan, Target, TurnLink, json};
 use nono::diagnostic::shown;
 use nono::rollback::{Done, Plan};
 use nono::snapshot::restore::{Skipped, Why};
@@ -38,6 +38,7 @@ pub(super) fn take_back(args: &CheckpointUndoArgs, place: &mut Place) -> Result<
 /// What can be done to a project's folder.
 enum Task {
     Restore(Box<Checkpoint>, Choice),
+    Turn(Box<TurnLink>, Choice),
     TakeBack,
 }
 
@@ -63,6 +64,11 @@ impl<'a> OfProject<'a> {
         choice: Choice,
     ) -> OfProject<'a> {
         OfProject::new(place, dir, Task::Restore(Box::new(checkpoint), choice))
+    }
+
+    /// One turn of an agent, without those that came later.
+    pub(crate) fn turn(place: &'a mut Place, dir: PathBuf, turn: TurnLink, choice: Choice) -> OfProject<'a> {
+        OfProject::new(place, dir, Task::Turn(Box::new(turn), choice))
     }
 
     pub(crate) fn take_back(place: &'a mut Place, dir: PathBuf) -> OfProject<'a> {
@@ -129,6 +135,16 @@ impl Restoration for OfProject<'_> {
                 let reason = text::cut(&checkpoint.reason, 64);
                 format!("back to checkpoint {id} ({reason}, {taken}) in {}:", shown(&self.project))
             }
+            Task::Turn(turn, _) => {
+                let said = turn
+                    .prompt
+                    .as_deref()
+                    .map(|prompt| format!(" \u{201c}{}\u{201d}", text::cut(prompt, 48)));
+                let agent = text::cut(turn.agent.as_deref().unwrap_or("an agent"), 32);
+                let at = turn.time.as_deref().map(ago).unwrap_or_default();
+                let said = said.unwrap_or_default();
+                format!("undo only the turn{said} ({agent}, {at}) in {}:", shown(&self.project))
+            }
             Task::TakeBack => format!("take back the last restore of {}:", shown(&self.project)),
         }
     }
@@ -136,6 +152,7 @@ impl Restoration for OfProject<'_> {
     fn question(&self) -> &'static str {
         match self.task {
             Task::Restore(..) => "Restore this?",
+            Task::Turn(..) => "Undo this turn?",
             Task::TakeBack => "Take the restore back?",
         }
     }
@@ -156,6 +173,7 @@ impl Restoration for OfProject<'_> {
                 Task::Restore(checkpoint, choice) => {
                     manager.plan(dir, &Target::Id(checkpoint.id.clone()), choice)
                 }
+                Task::Turn(turn, choice) => manager.plan_turn(dir, turn, choice),
                 Task::TakeBack => manager.plan_undo(dir),
             })?;
         let ProjectPlan { project, restore, turns_undone, not_covered } = value;
@@ -169,6 +187,7 @@ impl Restoration for OfProject<'_> {
             Task::Restore(checkpoint, choice) => {
                 checkpoints::restore(manager, &author, dir, &Target::Id(checkpoint.id.clone()), choice)
             }
+            Task::Turn(turn, choice) => checkpoints::undo_turn(manager, &author, dir, turn, choice),
             Task::TakeBack => checkpoints::undo(manager, &author, dir),
         })?;
         let Outcome { project, checkpoint, turns_undone, mut done } = value;
@@ -188,7 +207,7 @@ impl Restoration for OfProject<'_> {
     fn done_json(&self, done: &Done) -> Value {
         let checkpoint = match (&self.task, &self.checkpoint) {
             (Task::Restore(checkpoint, _), _) => Some(&**checkpoint),
-            (Task::TakeBack, known) => known.as_ref(),
+            (Task::Turn(..) | Task::TakeBack, known) => known.as_ref(),
         };
         json::outcome(&self.project, checkpoint, &self.turns_undone, done)
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nono::checkpoints::{Checkpoint, Completed, Stats, Status};
+use nono::checkpoints::{Checkpoint, CheckpointId, Completed, Stats, Status};
 use nono::diagnostic::{escape, shown};
 
 use crate::age::{ago, local};
@@ -15,10 +15,11 @@ const REASON: usize = 72;
 /// As long as that, at most, is what a person or an agent wrote elsewhere.
 const WORDS: usize = 200;
 
-/// A project's checkpoints, newest first, and what can be done with them.
-pub(super) fn list(project: &Path, checkpoints: &[Checkpoint]) -> String {
+/// A project's checkpoints, newest first, with the one that it was put back to.
+pub(super) fn list(project: &Path, checkpoints: &[Checkpoint], here: Option<&CheckpointId>) -> String {
     let mut lines = vec![format!("Checkpoints for {}:", shown(project))];
-    lines.extend(checkpoints.iter().enumerate().map(|(at, one)| line(at + 1, one)));
+    let all = checkpoints.iter().enumerate();
+    lines.extend(all.map(|(at, one)| line(at + 1, one, here == Some(&one.id))));
     lines.join("\n")
 }
 
@@ -27,8 +28,11 @@ pub(super) const HINTS: &str = "go back to one:    nono checkpoints restore N\n\
 see what changed:  nono checkpoints diff N\n\
 only one file:     nono checkpoints restore N FILE";
 
-fn line(number: usize, one: &Checkpoint) -> String {
+fn line(number: usize, one: &Checkpoint, is_here: bool) -> String {
     let mut line = format!("{number:>3}. {}", summary(one));
+    if is_here {
+        line += "  <- you are here";
+    }
     for part in one.stats.as_ref().and_then(stats).into_iter().chain(marks(one)) {
         line = line + "  " + &part;
     }
@@ -45,7 +49,7 @@ pub(super) fn summary(one: &Checkpoint) -> String {
 }
 
 /// On one line, harmless, and not too long.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(in crate::commands) fn cut(text: &str, most: usize) -> String {
     let text = escape(text);
     if text.chars().count() <= most {
         return text;
@@ -197,13 +201,14 @@ mod tests {
             checkpoint(&json!({"stats": stats(1200, 30, 4000), "left_out": 3, "imported_from": "hermes"})),
         ];
         assert_eq!(
-            list(Path::new("/a/b"), &all),
+            list(Path::new("/a/b"), &all, None),
             "Checkpoints for /a/b:\n  \
                1. a1b2c3d4  2026-11-15 18:22:03 +00:00  before patch  (1 file, +1/-0)\n  \
                2. a1b2c3d4  2026-11-15 18:22:03 +00:00  before patch  [pinned] [name: works]\n  \
                3. a1b2c3d4  2026-11-15 18:22:03 +00:00  before patch  (1,200 files, +30/-4,000)  [not covered: 3] [imported]"
         );
-        assert!(line(12, &all[0]).starts_with(" 12. a1b2c3d4  "));
+        assert!(line(12, &all[0], false).starts_with(" 12. a1b2c3d4  "));
+        assert!(line(1, &all[0], true).ends_with("before patch  <- you are here  (1 file, +1/-0)"));
     }
 
     #[test]
@@ -211,7 +216,7 @@ mod tests {
         let one = checkpoint(
             &json!({"reason": format!("rm\u{1b}[2J\n1. {}", "x".repeat(200)), "name": "a\u{202e}b"}),
         );
-        let line = line(1, &one);
+        let line = line(1, &one, false);
         assert!(!line.contains(['\u{1b}', '\n', '\u{202e}']), "{line}");
         assert!(
             line.contains("rm\\u{1b}[2J\\u{a}1. xxx") && line.contains("xxx...  [name: a\\u{202e}b]"),
