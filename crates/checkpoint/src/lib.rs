@@ -42,8 +42,9 @@ pub use config::{Config, Ignored};
 pub use error::CheckpointError;
 pub use history::{Checkpoint, CheckpointId, Stats};
 pub use manager::{
-    CheckpointManager, Choice, Compared, Completed, Ensured, Host, LastRestore, Note, Outcome, Plan,
-    ProjectStatus, Pruned, Retention, Skip, Status, Target, TurnCall, Undoable, WorkedTurn,
+    ChangedBy, CheckpointManager, Choice, Compared, Completed, Ensured, FileVersion, Host, LastRestore, Note,
+    Outcome, Plan, ProjectStatus, Pruned, Retention, RunGone, Skip, Status, Target, TurnCall, Undoable,
+    WorkedTurn,
 };
 pub use nono_history::Conflicts;
 pub use origin::Origin;

@@ -7,6 +7,7 @@ mod restore;
 mod take;
 mod turn;
 mod undoable;
+mod versions;
 mod watch;
 
 use std::collections::HashMap;
@@ -25,8 +26,10 @@ use crate::history::{Checkpoint, CheckpointId, Stats};
 use crate::legacy::Legacy;
 use crate::origin::Origin;
 use crate::unprotected::Unprotected;
+pub use after::RunGone;
 pub use turn::{TurnCall, WorkedTurn};
 pub use undoable::{LastRestore, Undoable};
+pub use versions::{ChangedBy, FileVersion};
 use watch::Watcher;
 
 /// What the edge knows of the machine.
@@ -139,6 +142,8 @@ pub struct Outcome {
     pub project: PathBuf,
     pub checkpoint: Checkpoint,
     pub turns_undone: Vec<String>,
+    /// Agents whose conversations go on beyond what they left.
+    pub agents: Vec<String>,
     pub done: nono_history::Done,
 }
 

@@ -34,6 +34,15 @@ pub(crate) fn count(manager: &SnapshotManager, changes: &[Change]) -> Stats {
     stats
 }
 
+/// Lines that came and went between two contents of a file; none where one of them has no lines or is not kept.
+pub(crate) fn between(
+    manager: &SnapshotManager,
+    old: Option<ContentHash>,
+    new: Option<ContentHash>,
+) -> Option<(u64, u64)> {
+    Some(lines(&text(manager, old)?, &text(manager, new)?))
+}
+
 pub(crate) fn is_git(path: &Path) -> bool {
     git_of(path).is_some()
 }

@@ -33,6 +33,7 @@ pub mod control;
 pub mod diagnostic;
 pub mod directory;
 pub mod exec;
+pub mod file_log;
 mod glob;
 pub mod helper;
 pub mod hooks;

@@ -20,7 +20,7 @@ pub fn iso_ms(milliseconds: u64) -> String {
 }
 
 /// Of seconds since 1970. Days are counted from 1 March, so that a leap day is the last of its year.
-fn iso(seconds: u64) -> String {
+pub fn iso(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let from_march = days + 719_468;
     let (era, day) = (from_march / 146_097, from_march % 146_097);

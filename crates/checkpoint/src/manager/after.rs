@@ -19,6 +19,13 @@ use crate::restores::{Details, Log, RESTORES, Restore, Under};
 /// Maximum number of file names told to an agent.
 const TOLD: usize = 100;
 
+/// A run whose work is gone, or there again.
+#[derive(Clone, Copy, Debug)]
+pub struct RunGone<'a> {
+    pub run: &'a str,
+    pub came_back: bool,
+}
+
 impl CheckpointManager {
     /// What taking the last restore back would do; nothing is touched.
     pub fn plan_undo(&mut self, dir: &Path) -> Result<Plan, CheckpointError> {
@@ -40,12 +47,17 @@ impl CheckpointManager {
         let (mut under, mut done) = open.restores().undo(Some(&last.id), begin)?;
         open.complete(&mut under, &mut done)?;
         self.tell_back(&open, &last);
-        Ok(Outcome { project: open.workdir().to_owned(), checkpoint, turns_undone: Vec::new(), done })
+        let project = open.workdir().to_owned();
+        Ok(Outcome { project, checkpoint, turns_undone: Vec::new(), agents: Vec::new(), done })
     }
 
     /// A restore of a session made these changes, in whichever projects: they are neither an agent's doing nor that of
-    /// others.
-    pub fn restored_beside(&self, changes: &Changes) -> Result<(), CheckpointError> {
+    /// others. `gone`: all that the run did is gone, or is there again, and with it the turns in it.
+    pub fn restored_beside(
+        &self,
+        changes: &Changes,
+        gone: Option<RunGone<'_>>,
+    ) -> Result<(), CheckpointError> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -55,8 +67,50 @@ impl CheckpointManager {
                 continue;
             }
             if let Some(folder) = Folder::at(&dir)?.filter(Folder::has_record) {
-                self.open_folder(folder, Bounds::None)?.set_mark(changes, &[])?;
+                let mut open = self.open_folder(folder, Bounds::None)?;
+                open.set_mark(changes, &[])?;
+                if let Some(gone) = gone {
+                    self.turns_of_run(&mut open, gone, changes)?;
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Note that the turns of a run are gone, or there again, and let their agents know.
+    fn turns_of_run(
+        &self,
+        open: &mut Open,
+        gone: RunGone<'_>,
+        changes: &Changes,
+    ) -> Result<(), CheckpointError> {
+        let RunGone { run, came_back } = gone;
+        let mut turns = Vec::new();
+        for link in open.history.turns.iter_mut().filter(|link| link.run.as_deref() == Some(run)) {
+            if link.undone == came_back {
+                link.undone = !came_back;
+                turns.push(link.clone());
+            }
+        }
+        let Some(first) = turns.first().map(|link| link.checkpoint.clone()) else { return Ok(()) };
+        open.save_history()?;
+        let files = named(changes, open.workdir());
+        for (agent, session) in speakers(&turns) {
+            if came_back && notes::withdraw(&self.host, &agent, &session, run).unwrap_or(false) {
+                continue;
+            }
+            let own = turns.iter().filter(|link| is_of(link, &agent, &session));
+            let note = Note {
+                project: open.workdir().to_owned(),
+                checkpoint: first.clone(),
+                turns_undone: own.map(|link| link.turn.clone()).collect(),
+                files: files.clone(),
+                restore: run.to_owned(),
+                came_back,
+                alone: false,
+            };
+            // As in `tell`: that they cannot be told makes no failure of the restore.
+            let _ = notes::add(&self.host, &agent, &session, note);
         }
         Ok(())
     }
@@ -81,11 +135,7 @@ impl CheckpointManager {
         if outcome.changes.is_empty() {
             return;
         }
-        let name = |change: Change| {
-            let below = change.path.strip_prefix(&outcome.project).unwrap_or(&change.path);
-            below.to_string_lossy().into_owned()
-        };
-        let files: Vec<String> = outcome.changes.iter().take(TOLD).map(name).collect();
+        let files = named(&outcome.changes, &outcome.project);
         for (agent, session) in conversations(open, turns, outcome) {
             let own = |link: &&TurnLink| is_of(link, &agent, &session);
             let note = Note {
@@ -140,15 +190,28 @@ fn conversations(open: &Open, turns: &[TurnLink], outcome: &Outcome) -> Vec<(Str
     } else {
         turns.to_vec()
     };
+    speakers(&since)
+}
+
+/// Agents and conversations of turns, each once.
+fn speakers(turns: &[TurnLink]) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
-    for link in since {
-        if let (Some(agent), Some(session)) = (link.agent, link.session)
+    for link in turns {
+        if let (Some(agent), Some(session)) = (link.agent.clone(), link.session.clone())
             && !all.contains(&(agent.clone(), session.clone()))
         {
             all.push((agent, session));
         }
     }
     all
+}
+
+/// Names of the first changed files, below the project.
+fn named(changes: &Changes, project: &Path) -> Vec<String> {
+    let name = |change: Change| {
+        change.path.strip_prefix(project).unwrap_or(&change.path).to_string_lossy().into_owned()
+    };
+    changes.iter().take(TOLD).map(name).collect()
 }
 
 impl Open {

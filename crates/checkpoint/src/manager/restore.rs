@@ -59,6 +59,7 @@ impl CheckpointManager {
             project: open.workdir().to_owned(),
             checkpoint: line,
             turns_undone: names(&turns),
+            agents: agents(&turns),
             done,
         };
         self.tell(&open, &outcome, &turns, false);
@@ -157,6 +158,13 @@ impl Open {
         }
         Ok(chosen)
     }
+}
+
+fn agents(turns: &[TurnLink]) -> Vec<String> {
+    let mut agents: Vec<String> = turns.iter().filter_map(|link| link.agent.clone()).collect();
+    agents.sort();
+    agents.dedup();
+    agents
 }
 
 fn names(turns: &[TurnLink]) -> Vec<String> {

@@ -168,7 +168,9 @@ impl CheckpointManager {
         open.complete(&mut under, &mut done)?;
         let undone = if done.changes.is_empty() { Vec::new() } else { vec![turn.turn.clone()] };
         let project = open.workdir().to_owned();
-        let outcome = Outcome { project, checkpoint: line, turns_undone: undone, done };
+        // The conversation goes on: what came after this turn is still there.
+        let agents = Vec::new();
+        let outcome = Outcome { project, checkpoint: line, turns_undone: undone, agents, done };
         self.tell(&open, &outcome, std::slice::from_ref(turn), true);
         Ok(outcome)
     }

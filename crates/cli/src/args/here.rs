@@ -1,6 +1,7 @@
 //! The grammar of `diff`, `status`, `turns`, `log` and `cat`: what there is in this directory.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -46,4 +47,21 @@ pub(crate) struct TurnsArgs {
     /// Answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub(crate) path: PathBuf,
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CatArgs {
+    /// The version and the file: ID is a checkpoint, a session (as it was before it) or a version in `nono log FILE`
+    #[arg(value_name = "ID:FILE")]
+    pub(crate) version: OsString,
 }

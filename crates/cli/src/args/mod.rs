@@ -34,7 +34,7 @@ pub(crate) use checkpoints::{
     ImportArgs, NameArgs, ProjectArg, PruneArgs, StatusArgs,
 };
 pub(crate) use control::{InspectArgs, PsArgs, RequestArgs, StopArgs};
-pub(crate) use here::{DiffHereArgs, StatusHereArgs, TurnsArgs};
+pub(crate) use here::{CatArgs, DiffHereArgs, LogArgs, StatusHereArgs, TurnsArgs};
 pub(crate) use hook::HookArgs;
 pub(crate) use hooks::{HooksArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
 pub(crate) use learn::LearnArgs;
@@ -121,6 +121,12 @@ A turn is what an agent does between two messages of a person. Numbers are count
 What is compared is said on stderr. A session that changed nothing is passed over for one that did. Elsewhere than on a \
 terminal the answer is a patch. Exit codes: 0; with --exit-code 1 when something differs.")]
     Diff(DiffHereArgs),
+    /// Every version of a file: which turn, command or session made it
+    #[command(after_help = "Examples:\n  nono log src/main.rs\n  nono log src/main.rs --json")]
+    Log(LogArgs),
+    /// Print a file as it was: at a checkpoint, before a session, or in a version of `nono log`
+    #[command(after_help = "Examples:\n  nono cat 2:src/main.rs\n  nono cat 1f3a9c20:src/main.rs > old.rs")]
+    Cat(CatArgs),
     /// Earlier states of a project, kept while agents work on it: list, compare, restore
     #[command(
         after_help = "Examples:\n  nono checkpoints\n  nono checkpoints list\n  nono checkpoints diff 1\n  \

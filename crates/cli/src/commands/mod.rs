@@ -8,6 +8,7 @@ mod control;
 mod diff;
 mod differences;
 mod dry_run;
+mod file_log;
 mod first_use;
 mod generate;
 mod granted;
@@ -54,6 +55,8 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         }
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
+        Command::Log(args) => file_log::log(&args),
+        Command::Cat(args) => file_log::cat(&args),
         Command::Turns(args) => turns::turns(&args),
         Command::Status(args) => status::status(&args),
         Command::Diff(args) => diff::diff(args),

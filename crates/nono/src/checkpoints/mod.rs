@@ -21,9 +21,9 @@ pub use nono_checkpoint::unprotected::Unprotected;
 pub use nono_checkpoint::usage::Usage;
 pub use nono_checkpoint::verify::{Lost, Verified};
 pub use nono_checkpoint::{
-    Checkpoint, CheckpointError, CheckpointId, CheckpointManager, Choice, Config, Conflicts, Ensured, Host,
-    Origin, Outcome, Plan, Project, ProjectHash, ProjectStatus, Pruned, Retention, Root, Skip, Stats, Status,
-    Target, TurnCall, Undoable, WorkedTurn, manager, origin, project, remote, trigger, turns,
+    ChangedBy, Checkpoint, CheckpointError, CheckpointId, CheckpointManager, Choice, Config, Conflicts,
+    Ensured, Host, Origin, Outcome, Plan, Project, ProjectHash, ProjectStatus, Pruned, Retention, Root, Skip,
+    Stats, Status, Target, TurnCall, Undoable, WorkedTurn, manager, origin, project, remote, trigger, turns,
 };
 
 pub use differences::{Difference, Differences, changes_of, differences};

@@ -202,6 +202,11 @@ fn shows(sign: &Sign, payload: &Value, output: &str) -> bool {
     }
 }
 
+/// What a person types or presses in an agent to take its conversation back to an earlier message, where that is known.
+pub fn rewind(agent: &str) -> Option<&'static str> {
+    Agent::all().into_iter().find(|one| one.name() == agent).and_then(|one| one.adapter().rewind.as_deref())
+}
+
 /// Whether an agent can be answered at this event instead of its model.
 pub fn answers_itself(agent: &str, event: &str) -> bool {
     let Ok(Agent(adapter)) = agent.parse() else { return false };

@@ -7,6 +7,7 @@ use nono_checkpoint::manager::Note;
 use nono_checkpoint::trigger::{self, Call, Judgement};
 use serde_json::json;
 
+use super::agents::rewind;
 use super::backend::Backend;
 use super::denial::{self, Sandbox};
 use super::{Event, Reply, Told};
@@ -64,7 +65,10 @@ fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
         }
     }
     match backend.notes(&told.origin) {
-        Ok(notes) => notes.iter().for_each(|note| reply.inform(&note_words(note))),
+        Ok(notes) => {
+            let rewind = told.origin.agent.as_deref().and_then(rewind);
+            notes.iter().for_each(|note| reply.inform(&note_words(note, rewind)));
+        }
         Err(trouble) => reply.tell(&trouble_words(&trouble)),
     }
 }
@@ -188,7 +192,7 @@ fn trouble_words(trouble: &str) -> String {
 }
 
 /// For the model: its edits are gone. In words, and for a program.
-fn note_words(note: &Note) -> String {
+fn note_words(note: &Note, rewind: Option<&str>) -> String {
     const FILES: usize = 50;
     const TURNS: usize = 200;
     let few =
@@ -203,13 +207,23 @@ fn note_words(note: &Note) -> String {
             "files_total": note.files.len(),
         }
     });
-    let what = if note.came_back {
-        "the restore that you were told of was taken back: your edits since then are there again"
-    } else {
-        "files of this project were put back to an earlier checkpoint: your edits to them since then are gone. \
-         Read them again before you rely on what they hold"
+    let what = match (note.came_back, note.alone) {
+        (true, _) => {
+            "the restore that you were told of was taken back: your edits since then are there again"
+        }
+        (false, true) => {
+            "what you did in an earlier turn was taken back, and what you did later stays. Read the files again before \
+             you rely on what they hold"
+        }
+        (false, false) => {
+            "files of this project were put back to an earlier checkpoint: your edits to them since then are gone. \
+             Read them again before you rely on what they hold"
+        }
     };
-    format!("[nono] {what}.\n{value}")
+    let rewind = rewind.filter(|_| !note.came_back && !note.alone && !note.turns_undone.is_empty());
+    let rewind =
+        rewind.map(|how| format!(" A person takes this conversation back to the same point by {how}."));
+    format!("[nono] {what}.{}\n{value}", rewind.unwrap_or_default())
 }
 
 impl Reply {

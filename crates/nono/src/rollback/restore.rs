@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::{CheckpointManager, Config, Host};
+use nono_checkpoint::{CheckpointManager, Config, Host, RunGone};
 use nono_history::lock::Lock;
 use nono_history::{Begin, Choice, Edit, History, HistoryError, Labels, Rule, refuse_parts};
 use nono_snapshot::diff::{FileKind, Version};
@@ -74,13 +74,17 @@ impl RollbackSession {
         choice.refuse_parts()?;
         self.ready(&choice.snapshot)?;
         let done = self.recorded(self.chosen(choice), |session| session.put_back(choice))?;
-        Ok(self.tell_projects(done))
+        let whole = choice.paths.is_empty() && choice.except.is_empty() && choice.hunks.is_empty();
+        let gone = whole && choice.snapshot == SnapshotId::Number(0);
+        Ok(self.tell_projects(done, gone.then_some(false)))
     }
 
-    /// Let the projects in the same folders know: what was restored is no change of a person's.
-    pub(super) fn tell_projects(&self, mut done: Done) -> Done {
+    /// Let the projects in the same folders know: what was restored is no change of a person's. `came_back`: all of the
+    /// run's work is gone, or there again.
+    pub(super) fn tell_projects(&self, mut done: Done, came_back: Option<bool>) -> Done {
         let host = Host { state_dir: self.catalogue.state_dir.clone(), home: PathBuf::new() };
-        let told = CheckpointManager::new(host, Config::default()).restored_beside(&done.changes);
+        let gone = came_back.map(|came_back| RunGone { run: &self.entry.id, came_back });
+        let told = CheckpointManager::new(host, Config::default()).restored_beside(&done.changes, gone);
         let note = |error| format!("checkpoints may take this restore for a change of yours: {error}");
         done.notes.extend(told.err().map(note));
         done

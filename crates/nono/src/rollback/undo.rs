@@ -22,8 +22,9 @@ impl RollbackSession {
         let restore = self.history().to_undo::<()>(undo).map_err(|error| self.said(error))?;
         let target = restore.steps.last().map_or(SnapshotId::Number(0), |step| step.safety.clone());
         let subject = self.subject(Some(&restore)).to(target);
+        let whole = restore.paths().is_empty() && restore.target == SnapshotId::Number(0);
         let done = self.recorded(subject, |session| session.undo_now(undo))?;
-        Ok(self.tell_projects(done))
+        Ok(self.tell_projects(done, whole.then_some(true)))
     }
 
     fn undo_now(&mut self, undo: Option<&str>) -> Result<Done, RollbackError> {

@@ -306,7 +306,7 @@ impl Inside {
                 let done = checkpoints::restore(manager, &author, &project, &target, &choice)
                     .map_err(|error| error.to_string())?;
                 self.protecting.restored(recorded(&project, &choice, &done));
-                let Outcome { project, checkpoint, turns_undone, done } = done;
+                let Outcome { project, checkpoint, turns_undone, done, .. } = done;
                 let mut value = shapes::outcome(&project, Some(&checkpoint), &turns_undone, &done);
                 value["unrecorded"] = json!(done.unrecorded);
                 Ok(value)

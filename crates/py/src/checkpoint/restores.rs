@@ -132,7 +132,7 @@ pub(super) struct RestoreOutcome {
 
 impl From<Outcome> for RestoreOutcome {
     fn from(outcome: Outcome) -> RestoreOutcome {
-        let Outcome { project, checkpoint, turns_undone, done } = outcome;
+        let Outcome { project, checkpoint, turns_undone, done, .. } = outcome;
         let shape = shapes::outcome(&project, Some(&checkpoint), &turns_undone, &done);
         RestoreOutcome {
             shape,

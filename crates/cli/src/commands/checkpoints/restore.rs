@@ -50,6 +50,8 @@ pub(crate) struct OfProject<'a> {
     /// What the plan said, and the outcome, beside what every restore has.
     project: PathBuf,
     turns_undone: Vec<String>,
+    /// Agents whose conversations go on beyond the checkpoint.
+    agents: Vec<String>,
     not_covered: u64,
     checkpoint: Option<Checkpoint>,
     /// A part of `nono undo`, which is for people, and taken back by `nono redo`.
@@ -91,6 +93,7 @@ impl<'a> OfProject<'a> {
             task,
             project,
             turns_undone: Vec::new(),
+            agents: Vec::new(),
             not_covered: 0,
             checkpoint: None,
             in_undo: false,
@@ -190,12 +193,12 @@ impl Restoration for OfProject<'_> {
             Task::Turn(turn, choice) => checkpoints::undo_turn(manager, &author, dir, turn, choice),
             Task::TakeBack => checkpoints::undo(manager, &author, dir),
         })?;
-        let Outcome { project, checkpoint, turns_undone, mut done } = value;
+        let Outcome { project, checkpoint, turns_undone, agents, mut done } = value;
         // The way back from an undo is the restore itself.
         if matches!(self.task, Task::TakeBack) {
             done.undo = None;
         }
-        (self.project, self.turns_undone) = (project, turns_undone);
+        (self.project, self.turns_undone, self.agents) = (project, turns_undone, agents);
         self.checkpoint = Some(checkpoint);
         Ok(Worked { value: done, signal })
     }
@@ -224,6 +227,10 @@ impl Restoration for OfProject<'_> {
 
     fn done_notes(&self, done: &Done) -> Vec<String> {
         let mut lines: Vec<String> = self.turns("undid").into_iter().collect();
+        lines.extend(self.agents.iter().filter_map(|agent| {
+            let how = nono::hooks::agents::rewind(agent)?;
+            Some(format!("to take the conversation back too, in {agent}: {how}"))
+        }));
         // Where an agent took it, people expect their own changes to be told from its.
         let by_agent =
             matches!(&self.task, Task::Restore(checkpoint, _) if checkpoint.origin.agent.is_some());

@@ -16,6 +16,8 @@ pub(in crate::hooks) struct Adapter {
     pub(in crate::hooks) title: String,
     /// The program that is started.
     pub(in crate::hooks) program: String,
+    /// What a person types or presses in it to take the conversation back to an earlier message.
+    pub(in crate::hooks) rewind: Option<String>,
     /// Where its hooks are described.
     pub(in crate::hooks) documentation: String,
     pub(in crate::hooks) payloads: Evidence,

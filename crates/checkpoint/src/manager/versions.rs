@@ -1,0 +1,207 @@
+//! Versions of one file: how its content went on from checkpoint to checkpoint, and whose doing that was.
+
+use std::path::Path;
+
+use nono_snapshot::{ContentHash, SnapshotError};
+
+use super::CheckpointManager;
+use super::open::{Bounds, Open};
+use crate::error::CheckpointError;
+use crate::history::CheckpointId;
+use crate::project;
+use crate::restores::Log;
+use crate::work::{self, Line, TurnKey};
+
+/// A change of a file's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    /// When it was seen. ISO 8601, UTC.
+    pub time: String,
+    pub by: ChangedBy,
+    /// None: it was not there.
+    pub old: Option<ContentHash>,
+    pub new: Option<ContentHash>,
+}
+
+/// Whose doing a change was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangedBy {
+    /// A call of an agent's.
+    Turn {
+        key: TurnKey,
+        /// First words of what the person had said.
+        prompt: Option<String>,
+        tool: Option<String>,
+        /// Reason of the call's checkpoint: somebody's words.
+        reason: Option<String>,
+        /// Number of calls under way, of which nobody can tell which one it was.
+        at_once: usize,
+    },
+    /// A restore or an undo.
+    Restore,
+    /// A person, or a program that nobody watched.
+    Others,
+    /// It was like this when the history began.
+    Beginning,
+}
+
+/// What is known of a file at some moment.
+#[derive(Clone, Debug)]
+enum Seen<'a> {
+    Checkpoint(&'a str, Option<ContentHash>),
+    Line(&'a Line, Option<ContentHash>, Option<ContentHash>),
+}
+
+impl Seen<'_> {
+    fn time(&self) -> &str {
+        match self {
+            Seen::Checkpoint(time, _) => time,
+            Seen::Line(line, ..) => &line.time,
+        }
+    }
+
+    /// Content that it begins with.
+    fn before(&self) -> Option<ContentHash> {
+        match self {
+            Seen::Checkpoint(_, content) | Seen::Line(_, content, _) => *content,
+        }
+    }
+}
+
+impl CheckpointManager {
+    /// The versions of a file that its project's history knows, oldest first; none where it has no history.
+    pub fn versions(&self, path: &Path) -> Result<Vec<FileVersion>, CheckpointError> {
+        let path = project::place(path)?;
+        let open = match self.open(&path, Bounds::Settings) {
+            Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => {
+                return Ok(Vec::new());
+            }
+            other => other?,
+        };
+        let lines = work::load(&open.folder.dir)?;
+        let mut seen = Vec::new();
+        for line in &open.history.checkpoints {
+            // One that cannot be read tells nothing; the others do.
+            if let Ok(content) = open.content_at(&line.id, &path) {
+                seen.push(Seen::Checkpoint(&line.time, content));
+            }
+        }
+        let touched = lines.iter().filter_map(|line| {
+            let touched = line.paths.iter().find(|touched| touched.path == path)?;
+            Some(Seen::Line(line, touched.old, touched.new))
+        });
+        let log = Log::load(&open.folder.dir)?;
+        let restored: Vec<u64> = log.restores.iter().map(|restore| restore.at / 1_000_000_000).collect();
+        let mut versions = told(merged(seen, touched.collect()), &restored);
+        for version in &mut versions {
+            if let ChangedBy::Turn { key, prompt, .. } = &mut version.by {
+                let link = open.history.turns.iter().find(|link| key.is(link));
+                *prompt = link.and_then(|link| link.prompt.clone());
+            }
+        }
+        Ok(versions)
+    }
+
+    /// The content that a checkpoint has at a path.
+    pub fn content_at(&self, path: &Path, id: &CheckpointId) -> Result<Option<ContentHash>, CheckpointError> {
+        let path = project::place(path)?;
+        self.open(&path, Bounds::None)?.content_at(id, &path)
+    }
+
+    /// The bytes of a content that the project of a path has; none where they are not kept, or are more than `limit`.
+    pub fn content(
+        &self,
+        path: &Path,
+        content: ContentHash,
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, CheckpointError> {
+        let open = self.open(&project::place(path)?, Bounds::None)?;
+        match open.manager.content(content, limit) {
+            Err(SnapshotError::Store(_)) => Ok(None),
+            other => Ok(other?),
+        }
+    }
+
+    /// Lines that came and went between two contents; none where that cannot be told.
+    pub fn lines_between(
+        &self,
+        path: &Path,
+        old: Option<ContentHash>,
+        new: Option<ContentHash>,
+    ) -> Option<(u64, u64)> {
+        let open = self.open(&project::place(path).ok()?, Bounds::None).ok()?;
+        crate::stats::between(&open.manager, old, new)
+    }
+}
+
+impl Open {
+    fn content_at(&self, id: &CheckpointId, path: &Path) -> Result<Option<ContentHash>, CheckpointError> {
+        let missing =
+            || CheckpointError::NotFound { text: id.to_string(), project: self.workdir().to_owned() };
+        let line = self.history.find(id).ok_or_else(missing)?;
+        Ok(nono_history::content_at(&self.manager, Some(&line.snapshot_id()), path)?)
+    }
+}
+
+/// One order of both. In one second, a line comes first if it goes on from what was there.
+fn merged<'a>(checkpoints: Vec<Seen<'a>>, lines: Vec<Seen<'a>>) -> Vec<Seen<'a>> {
+    let (mut checkpoints, mut lines) = (checkpoints.into_iter().peekable(), lines.into_iter().peekable());
+    let mut all: Vec<Seen<'a>> = Vec::new();
+    let mut present = None;
+    loop {
+        let line_first = match (checkpoints.peek(), lines.peek()) {
+            (None, None) => return all,
+            (Some(_), None) => false,
+            (None, Some(_)) => true,
+            (Some(checkpoint), Some(line)) => {
+                line.time() < checkpoint.time()
+                    || line.time() == checkpoint.time() && !all.is_empty() && line.before() == present
+            }
+        };
+        let next = if line_first { lines.next() } else { checkpoints.next() };
+        present = match &next {
+            Some(Seen::Checkpoint(_, content) | Seen::Line(_, _, content)) => *content,
+            None => present,
+        };
+        all.extend(next);
+    }
+}
+
+/// What changed from one to the next. `restored`: seconds since 1970.
+fn told(seen: Vec<Seen<'_>>, restored: &[u64]) -> Vec<FileVersion> {
+    let mut versions: Vec<FileVersion> = Vec::new();
+    let mut present: Option<ContentHash> = None;
+    let mut since: Option<String> = None;
+    for one in seen {
+        let (time, before) = (one.time().to_owned(), one.before());
+        if before != present {
+            let by = match &since {
+                None => ChangedBy::Beginning,
+                Some(since) if was_restored(since, &time, restored) => ChangedBy::Restore,
+                Some(_) => ChangedBy::Others,
+            };
+            versions.push(FileVersion { time: time.clone(), by, old: present, new: before });
+            present = before;
+        }
+        if let Seen::Line(line, old, new) = one {
+            let by = ChangedBy::Turn {
+                key: line.turn.clone(),
+                prompt: None,
+                tool: line.tool.clone(),
+                reason: line.reason.clone(),
+                at_once: line.at_once,
+            };
+            versions.push(FileVersion { time: time.clone(), by, old, new });
+            present = new;
+        }
+        since = Some(time);
+    }
+    versions
+}
+
+fn was_restored(since: &str, until: &str, restored: &[u64]) -> bool {
+    let (Some(since), Some(until)) = (nono_sys::time::seconds(since), nono_sys::time::seconds(until)) else {
+        return false;
+    };
+    restored.iter().any(|at| (since..=until).contains(at))
+}

@@ -1,0 +1,265 @@
+//! Log of one file: every version that sessions and checkpoints know of, and whose doing it was.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nono_checkpoint::{ChangedBy, CheckpointError, CheckpointManager, FileVersion, Target};
+use nono_history::content_at;
+use nono_snapshot::hash::content_hash;
+use nono_snapshot::{ContentHash, SnapshotId};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::rollback::{Catalogue, RollbackError, SessionEntry, Status};
+
+/// A larger file is not compared with its last version.
+const COMPARED: u64 = 64 << 20;
+
+/// Larger contents are not printed: they are restored instead.
+pub const LARGEST: u64 = 1 << 30;
+
+#[derive(Debug, Error)]
+pub enum FileLogError {
+    #[error(transparent)]
+    Rollback(#[from] RollbackError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error("{text} names no checkpoint, no session and no version of {}", path.display())]
+    NoVersion { text: String, path: std::path::PathBuf },
+    #[error("{} was not there then", path.display())]
+    Absent { path: std::path::PathBuf },
+    #[error("the content of {} from then is not kept any more", path.display())]
+    NotKept { path: std::path::PathBuf },
+}
+
+/// A version of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// When it was seen. ISO 8601, UTC.
+    pub time: String,
+    pub by: Author,
+    /// None: it was not there.
+    pub old: Option<ContentHash>,
+    pub new: Option<ContentHash>,
+    /// Lines that came and went; none where that cannot be told.
+    pub lines: Option<(u64, u64)>,
+}
+
+/// Whose doing a version was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// As the project's history knows it.
+    Project(ChangedBy),
+    /// A run, from its beginning to its end.
+    Session { id: String, command: Vec<String> },
+}
+
+/// Histories that know versions.
+#[derive(Clone, Copy, Debug)]
+pub struct FileLog<'a> {
+    pub catalogue: &'a Catalogue,
+    pub checkpoints: &'a CheckpointManager,
+}
+
+impl FileLog<'_> {
+    /// Every version of a file (by its absolute path, resolved), newest first.
+    pub fn versions(&self, path: &Path) -> Result<Vec<Version>, FileLogError> {
+        let known = self.checkpoints.versions(path)?;
+        let mut sessions = Vec::new();
+        for entry in self.catalogue.here(path.parent().unwrap_or(path))? {
+            sessions.extend(of_session(self.catalogue, entry, path)?);
+        }
+        let mut versions = joined(known, sessions);
+        versions.extend(since(versions.last(), path));
+        for version in &mut versions {
+            let counted = self.checkpoints.lines_between(path, version.old, version.new);
+            version.lines = version.lines.or(counted);
+        }
+        versions.reverse();
+        Ok(versions)
+    }
+
+    /// The bytes of a file as a checkpoint has them, as they were before a session, or by the beginning of their digest.
+    pub fn content(&self, text: &str, path: &Path) -> Result<Vec<u8>, FileLogError> {
+        let gone = || FileLogError::NotKept { path: path.to_owned() };
+        let absent = || FileLogError::Absent { path: path.to_owned() };
+        match self.checkpoints.find(path, &Target::Text(text.to_owned())) {
+            Ok(found) => {
+                let content = self.checkpoints.content_at(path, &found.id)?.ok_or_else(absent)?;
+                return self.checkpoints.content(path, content, LARGEST)?.ok_or_else(gone);
+            }
+            Err(
+                CheckpointError::NotFound { .. }
+                | CheckpointError::OtherProject { .. }
+                | CheckpointError::NoProject { .. }
+                | CheckpointError::TooBroad { .. },
+            ) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if let Ok(entry) = self.catalogue.find(text) {
+            let session = self.catalogue.open(entry)?;
+            let at = content_at(session.engine(), Some(&SnapshotId::Number(0)), path);
+            let content = at.map_err(RollbackError::from)?.ok_or_else(absent)?;
+            return session.engine().content(content, LARGEST).ok().flatten().ok_or_else(gone);
+        }
+        let versions = self.versions(path)?;
+        let contents = versions.iter().flat_map(|version| [version.new, version.old]).flatten();
+        let mut named = contents.filter(|content| text.len() >= 6 && content.hex().starts_with(text));
+        let none = || FileLogError::NoVersion { text: text.to_owned(), path: path.to_owned() };
+        let content = named.next().ok_or_else(none)?;
+        if let Some(bytes) = self.checkpoints.content(path, content, LARGEST).ok().flatten() {
+            return Ok(bytes);
+        }
+        for entry in self.catalogue.here(path.parent().unwrap_or(path))? {
+            let session = self.catalogue.open(entry)?;
+            if let Some(bytes) = session.engine().content(content, LARGEST).ok().flatten() {
+                return Ok(bytes);
+            }
+        }
+        Err(gone())
+    }
+}
+
+/// What somebody changed after the last version that is known.
+fn since(last: Option<&Version>, path: &Path) -> Option<Version> {
+    let last = last?;
+    let meta = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
+    let new = match &meta {
+        Some(meta) if meta.len() > COMPARED => return None,
+        Some(_) => Some(content_hash(&std::fs::read(path).ok()?)),
+        None => None,
+    };
+    let time = meta.and_then(|meta| meta.modified().ok()).unwrap_or_else(SystemTime::now);
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let time = nono_sys::time::iso(seconds).max(last.time.clone());
+    let by = Author::Project(ChangedBy::Others);
+    (new != last.new).then(|| Version { time, by, old: last.new, new, lines: None })
+}
+
+/// What a session that ended did to a file, from its beginning to its end.
+fn of_session(
+    catalogue: &Catalogue,
+    entry: SessionEntry,
+    path: &Path,
+) -> Result<Option<Version>, FileLogError> {
+    let is_tracked = entry.metadata.tracked_paths.iter().any(|root| path.starts_with(root));
+    if !is_tracked || entry.status == Status::Live {
+        return Ok(None);
+    }
+    let (id, command) = (entry.id.clone(), entry.metadata.command.clone());
+    let time = entry.metadata.ended.clone().unwrap_or_else(|| entry.metadata.started.clone());
+    let session = catalogue.open(entry)?;
+    let at = |id: &SnapshotId| content_at(session.engine(), Some(id), path).map_err(RollbackError::from);
+    let (old, new) = (at(&SnapshotId::Number(0))?, at(&session.last()?)?);
+    let by = Author::Session { id, command };
+    Ok((old != new).then(|| Version { time, by, old, new, lines: None }))
+}
+
+/// One order of both, oldest first. What a session did is told call by call where its hooks spoke; a change that nobody
+/// claims is a session's if the session left exactly that.
+fn joined(known: Vec<FileVersion>, sessions: Vec<Version>) -> Vec<Version> {
+    let mut all: Vec<Version> = known
+        .into_iter()
+        .map(|FileVersion { time, by, old, new }| Version {
+            time,
+            by: Author::Project(by),
+            old,
+            new,
+            lines: None,
+        })
+        .collect();
+    for session in sessions {
+        let Author::Session { id, .. } = &session.by else { continue };
+        let is_told = |version: &Version| matches!(&version.by, Author::Project(ChangedBy::Turn { key, .. }) if key.run.as_ref() == Some(id));
+        if all.iter().any(is_told) {
+            continue;
+        }
+        let unclaimed = |version: &&mut Version| {
+            matches!(version.by, Author::Project(ChangedBy::Others | ChangedBy::Restore))
+                && version.new == session.new
+                && version.time >= session.time
+        };
+        match all.iter_mut().find(unclaimed) {
+            Some(version) => *version = session,
+            None => all.push(session),
+        }
+    }
+    all.sort_by(|a, b| a.time.cmp(&b.time));
+    all
+}
+
+/// Versions as JSON, newest first. Field names are stable.
+pub fn json(path: &Path, versions: &[Version]) -> Value {
+    let one = |version: &Version| {
+        let mut value = match &version.by {
+            Author::Session { id, command } => {
+                json!({ "by": "session", "session_id": id, "command": command })
+            }
+            Author::Project(ChangedBy::Turn { key, prompt, tool, reason, at_once }) => json!({
+                "by": "turn",
+                "agent": key.agent,
+                "session": key.session,
+                "turn": key.turn,
+                "run": key.run,
+                "prompt": prompt,
+                "tool": tool,
+                "reason": reason,
+                "calls_at_once": at_once,
+            }),
+            Author::Project(ChangedBy::Restore) => json!({ "by": "restore" }),
+            Author::Project(ChangedBy::Others) => json!({ "by": "others" }),
+            Author::Project(ChangedBy::Beginning) => json!({ "by": "beginning" }),
+        };
+        value["time"] = json!(version.time);
+        value["old"] = json!(version.old.map(|old| old.hex()));
+        value["new"] = json!(version.new.map(|new| new.hex()));
+        value["insertions"] = json!(version.lines.map(|lines| lines.0));
+        value["deletions"] = json!(version.lines.map(|lines| lines.1));
+        value
+    };
+    json!({ "path": crate::shapes::path(path), "versions": versions.iter().map(one).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use nono_checkpoint::work::TurnKey;
+    use nono_snapshot::hash::content_hash;
+
+    use super::*;
+
+    fn change(time: &str, by: ChangedBy, old: &str, new: &str) -> FileVersion {
+        let hash = |text: &str| Some(content_hash(text.as_bytes()));
+        FileVersion { time: time.to_owned(), by, old: hash(old), new: hash(new) }
+    }
+
+    fn session(time: &str, id: &str, old: &str, new: &str) -> Version {
+        let FileVersion { time, old, new, .. } = change(time, ChangedBy::Others, old, new);
+        let by = Author::Session { id: id.to_owned(), command: vec!["make".to_owned()] };
+        Version { time, by, old, new, lines: None }
+    }
+
+    fn turn(run: Option<&str>) -> ChangedBy {
+        let key = TurnKey { run: run.map(str::to_owned), ..TurnKey::default() };
+        ChangedBy::Turn { key, prompt: None, tool: None, reason: None, at_once: 1 }
+    }
+
+    #[test]
+    fn a_session_whose_hooks_spoke_is_told_by_them() {
+        let known = vec![change("2", turn(Some("s1")), "a", "b")];
+        let all = joined(known, vec![session("3", "s1", "a", "b"), session("5", "s2", "b", "c")]);
+        assert_eq!(all.len(), 2);
+        assert!(matches!(&all[1].by, Author::Session { id, .. } if id == "s2"));
+    }
+
+    #[test]
+    fn what_nobody_claims_is_the_sessions_that_left_it() {
+        let known =
+            vec![change("1", ChangedBy::Beginning, "", "a"), change("4", ChangedBy::Others, "a", "b")];
+        let all = joined(known.clone(), vec![session("3", "s1", "a", "b")]);
+        assert_eq!(all.len(), 2);
+        assert!(matches!(&all[1].by, Author::Session { id, .. } if id == "s1"));
+        // One that ended later, or left something else, did not.
+        assert_eq!(joined(known.clone(), vec![session("5", "s1", "a", "b")]).len(), 3);
+        assert_eq!(joined(known, vec![session("3", "s1", "a", "c")]).len(), 3);
+    }
+}
