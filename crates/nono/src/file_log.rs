@@ -170,10 +170,17 @@ fn joined(known: Vec<FileVersion>, sessions: Vec<Version>) -> Vec<Version> {
         .collect();
     for session in sessions {
         let Author::Session { id, .. } = &session.by else { continue };
-        let is_told = |version: &Version| matches!(&version.by, Author::Project(ChangedBy::Turn { key, .. }) if key.run.as_ref() == Some(id));
-        if all.iter().any(is_told) {
+        let is_of_run = |version: &Version, by_agent: bool| match &version.by {
+            Author::Project(ChangedBy::Turn { key, .. }) => {
+                key.run.as_ref() == Some(id) && key.agent.is_some() == by_agent
+            }
+            _ => false,
+        };
+        if all.iter().any(|version| is_of_run(version, true)) {
             continue;
         }
+        // A run without hooks is one call in the project's history: the session says more of it.
+        all.retain(|version| !is_of_run(version, false));
         let unclaimed = |version: &&mut Version| {
             matches!(version.by, Author::Project(ChangedBy::Others | ChangedBy::Restore))
                 && version.new == session.new
@@ -238,16 +245,21 @@ mod tests {
         Version { time, by, old, new, lines: None }
     }
 
-    fn turn(run: Option<&str>) -> ChangedBy {
-        let key = TurnKey { run: run.map(str::to_owned), ..TurnKey::default() };
+    fn turn(agent: Option<&str>, run: &str) -> ChangedBy {
+        let (agent, run) = (agent.map(str::to_owned), Some(run.to_owned()));
+        let key = TurnKey { agent, run, ..TurnKey::default() };
         ChangedBy::Turn { key, prompt: None, tool: None, reason: None, at_once: 1 }
     }
 
     #[test]
     fn a_session_whose_hooks_spoke_is_told_by_them() {
-        let known = vec![change("2", turn(Some("s1")), "a", "b")];
+        let known = vec![
+            change("2", turn(Some("claude-code"), "s1"), "a", "b"),
+            change("5", turn(None, "s2"), "b", "c"),
+        ];
         let all = joined(known, vec![session("3", "s1", "a", "b"), session("5", "s2", "b", "c")]);
         assert_eq!(all.len(), 2);
+        assert!(matches!(&all[0].by, Author::Project(_)));
         assert!(matches!(&all[1].by, Author::Session { id, .. } if id == "s2"));
     }
 

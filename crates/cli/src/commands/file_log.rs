@@ -95,7 +95,9 @@ fn split(version: &OsStr) -> Result<(String, PathBuf), Failure> {
 /// `  1f3a9c20  2026-11-15 18:22:03 +01:00  (+1/-0)  claude-code: Bash: sed -i …`, and what was asked for below it.
 fn version(one: &Version) -> Vec<String> {
     let id = one.new.map_or_else(|| "gone    ".to_owned(), |new| new.hex().chars().take(8).collect());
+    let began = matches!(one.by, Author::Project(ChangedBy::Beginning));
     let counts = match (one.old, one.new, one.lines) {
+        (_, Some(_), Some((lines, _))) if began => format!("{} lines", grouped(lines)),
         (_, None, _) => "deleted".to_owned(),
         (None, Some(_), Some((lines, _))) => format!("created, +{}", grouped(lines)),
         (None, Some(_), None) => "created".to_owned(),

@@ -7,6 +7,7 @@
 mod said;
 mod strange;
 mod turns;
+mod worked;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../world/mod.rs"]
 mod world;
