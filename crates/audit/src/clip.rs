@@ -116,6 +116,17 @@ pub(crate) fn event(event: &mut Event) {
             text(&mut taken.reason, TEXT);
             optional(&mut taken.error, TEXT);
         }
+        Event::AgentPrompt(prompt) => {
+            for word in [&mut prompt.agent, &mut prompt.conversation, &mut prompt.turn] {
+                optional(word, WORD);
+            }
+        }
+        Event::AgentCall(call) => {
+            for word in [&mut call.agent, &mut call.conversation, &mut call.turn, &mut call.tool] {
+                optional(word, WORD);
+            }
+            optional(&mut call.command, TEXT);
+        }
         Event::BackendError(error) => text(&mut error.why, TEXT),
         Event::Warning(warning) => text(&mut warning.message, TEXT),
         Event::Snapshot(_) | Event::Seal(_) => {}

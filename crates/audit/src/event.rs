@@ -20,6 +20,8 @@ pub enum Event {
     Snapshot(Snapshot),
     Restore(Restore),
     Checkpoint(Checkpoint),
+    AgentPrompt(AgentPrompt),
+    AgentCall(AgentCall),
     BackendError(BackendError),
     Warning(Warning),
     /// The last record of a log that was closed properly and asked for it.
@@ -205,6 +207,30 @@ pub struct Checkpoint {
     /// What it was taken for, in the command's own words.
     pub reason: String,
     pub error: Option<String>,
+}
+
+/// A person spoke to an agent inside. As the agent's hooks told: the command's own word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentPrompt {
+    pub time_ms: u64,
+    pub agent: Option<String>,
+    /// The agent's own id of the conversation.
+    pub conversation: Option<String>,
+    pub turn: Option<String>,
+    /// Of what the person said.
+    pub sha256: Digest,
+}
+
+/// An agent inside called one of its tools. The command's own word, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCall {
+    pub time_ms: u64,
+    pub agent: Option<String>,
+    pub conversation: Option<String>,
+    pub turn: Option<String>,
+    pub tool: Option<String>,
+    /// What a shell was to run: redacted, and cut where it was long.
+    pub command: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -72,7 +72,12 @@ impl Summary {
                 }
             }
             Event::Seal(seal) => self.seal = Some(seal.clone()),
-            Event::Restore(_) | Event::Checkpoint(_) | Event::BackendError(_) | Event::Warning(_) => {}
+            Event::Restore(_)
+            | Event::Checkpoint(_)
+            | Event::AgentPrompt(_)
+            | Event::AgentCall(_)
+            | Event::BackendError(_)
+            | Event::Warning(_) => {}
         }
     }
 

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use common::{Lab, ended, integrity, records, started};
 use nono_audit::event::{
-    BackendError, CapabilityDecision, Checkpoint, Decision, Event, Network, Restore, SessionStarted,
-    Snapshot, UrlOpen, Warning,
+    AgentCall, AgentPrompt, BackendError, CapabilityDecision, Checkpoint, Decision, Event, Network, Restore,
+    SessionStarted, Snapshot, UrlOpen, Warning,
 };
-use nono_audit::{Log, SessionRecord};
+use nono_audit::{Digest, Log, SessionRecord};
 use proptest::prelude::*;
 
 fn path() -> impl Strategy<Value = PathBuf> {
@@ -69,6 +69,22 @@ fn event() -> impl Strategy<Value = Event> {
         (time, path(), text(), prop::option::of(text())).prop_map(|(time_ms, project, reason, error)| {
             let checkpoint = error.is_none().then(|| "a1b2c3d4e5f6".to_owned());
             Event::Checkpoint(Checkpoint { time_ms, project, checkpoint, reason, error })
+        }),
+        (time, text(), prop::option::of(text()), any::<[u8; 32]>()).prop_map(
+            |(time_ms, agent, turn, bytes)| {
+                let sha256 = Digest::from_bytes(bytes);
+                Event::AgentPrompt(AgentPrompt {
+                    time_ms,
+                    agent: Some(agent),
+                    conversation: None,
+                    turn,
+                    sha256,
+                })
+            }
+        ),
+        (time, text(), prop::option::of(text())).prop_map(|(time_ms, tool, command)| {
+            let (agent, conversation, turn) = (None, Some("c".to_owned()), None);
+            Event::AgentCall(AgentCall { time_ms, agent, conversation, turn, tool: Some(tool), command })
         }),
         (time, text(), text()).prop_map(|(time_ms, backend, why)| Event::BackendError(BackendError {
             time_ms,

@@ -14,16 +14,25 @@ pub enum Action {
     /// A person spoke: a new turn.
     Prompt {
         origin: Origin,
+        /// SHA-256 of all that they said, in hexadecimal digits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
     },
     /// A call begins that puts nothing at risk as far as anybody can tell: what it changes is the agent's doing.
     Begins {
         origin: Origin,
+        /// What a shell is to run, cut where it is long.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
         targets: Vec<Path>,
     },
     /// A tool is about to do something to these paths: a checkpoint first.
     Before {
         origin: Origin,
         reason: String,
+        /// As above.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
         targets: Vec<Path>,
     },
     /// It did, or did not: it ended.
@@ -65,21 +74,24 @@ pub struct Path(#[serde(with = "nono_sys::path_serde")] pub PathBuf);
 impl Action {
     /// Every text in it that is no path.
     pub fn words(&self) -> impl Iterator<Item = &str> {
-        let (origin, word): (Option<&Origin>, Option<&String>) = match self {
-            Action::Prompt { origin }
-            | Action::Begins { origin, .. }
-            | Action::After { origin, .. }
-            | Action::Stopped { origin, .. }
-            | Action::Notes { origin } => (Some(origin), None),
-            Action::Before { origin, reason, .. } => (Some(origin), Some(reason)),
-            Action::List { .. } => (None, None),
-            Action::Diff { target, .. } | Action::Restore { target, .. } => (None, Some(target)),
+        let (origin, words): (Option<&Origin>, [Option<&String>; 2]) = match self {
+            Action::After { origin, .. } | Action::Stopped { origin, .. } | Action::Notes { origin } => {
+                (Some(origin), [None, None])
+            }
+            Action::Prompt { origin, digest } => (Some(origin), [digest.as_ref(), None]),
+            Action::Begins { origin, command, .. } => (Some(origin), [command.as_ref(), None]),
+            Action::Before { origin, reason, command, .. } => {
+                (Some(origin), [Some(reason), command.as_ref()])
+            }
+            Action::List { .. } => (None, [None, None]),
+            Action::Diff { target, .. } | Action::Restore { target, .. } => (None, [Some(target), None]),
         };
+        let more = words.into_iter().flatten();
         let words = origin.into_iter().flat_map(|origin| {
             let Origin { agent, session, turn, prompt, tool, call, run } = origin;
             [agent, session, turn, prompt, tool, call, run]
         });
-        words.flatten().chain(word).map(String::as_str)
+        words.flatten().chain(more).map(String::as_str)
     }
 
     /// Every path in it.

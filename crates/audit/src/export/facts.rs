@@ -132,6 +132,13 @@ fn other(event: &Event, one: Facts) -> Facts {
             let why = it.error.as_deref().unwrap_or(&it.reason);
             of(it.time_ms, "checkpoint", text(&it.project), why)
         }
+        Event::AgentPrompt(it) => {
+            of(it.time_ms, "agent_prompt", it.agent.clone().unwrap_or_default(), &it.sha256.hex())
+        }
+        Event::AgentCall(it) => {
+            let what = it.command.as_ref().or(it.tool.as_ref()).cloned().unwrap_or_default();
+            of(it.time_ms, "agent_call", it.agent.clone().unwrap_or_default(), &what)
+        }
         Event::BackendError(it) => of(it.time_ms, "backend_error", it.backend.clone(), &it.why),
         Event::Warning(it) => of(it.time_ms, "warning", String::new(), &it.message),
         Event::Seal(it) => of(it.time_ms, "seal", it.merkle_root.hex(), ""),

@@ -164,3 +164,54 @@ fn every_tool_is_told_of_the_sandbox() {
     let own = serde_json::json!({"tool_name": "Read", "tool_input": {"file_path": world.path("work/absent")}, "error": "File does not exist."});
     assert_eq!(hook("PostToolUseFailure", own), "");
 }
+
+/// The log has what the person said as a digest, and what was run without the secrets in it.
+#[test]
+fn prompts_and_calls_are_in_the_log() {
+    let world = world();
+    let script = "prompt; shell 'GITHUB_TOKEN=ghp_0123456789abcdefghijABCDEFGHIJ012345 make deploy'; shell 'ls -la'; \
+                  before $PWD/src/a; echo two > src/a; after $PWD/src/a";
+    assert_eq!(agent(&world, USUAL, script).code, 0);
+    let log = nono(&world, &["audit", "show", "last", "--json"]).out;
+    let events: Vec<Value> =
+        serde_json::from_str::<Value>(&log).unwrap()["events"].as_array().unwrap().clone();
+    let of = |kind: &str| {
+        events.iter().map(|record| &record["event"]).filter(|event| event["type"] == kind).collect::<Vec<_>>()
+    };
+    // SHA-256 of `do it`.
+    let said = "f51c362d5cc7defb17b2b1290bb8e9b5a4d7e1319f85b90741ff3f8578fc6bba";
+    assert_eq!(of("agent_prompt").iter().map(|event| &event["sha256"]).collect::<Vec<_>>(), [said], "{log}");
+    let calls = of("agent_call");
+    let tools: Vec<&str> = calls.iter().map(|event| event["tool"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["Bash", "Bash", "Write"], "{log}");
+    assert!(calls[0]["command"].as_str().unwrap().ends_with("make deploy"), "{log}");
+    assert_eq!((&calls[1]["command"], &calls[2]["command"]), (&Value::from("ls -la"), &Value::Null));
+    assert!(!log.contains("ghp_0123456789"), "{log}");
+    assert!(calls.iter().all(|call| call["turn"] == of("agent_prompt")[0]["turn"]), "{log}");
+    let text = nono(&world, &["audit", "show", "last"]).out;
+    assert!(text.contains("claude-code: Bash: ls -la") && text.contains("sha256 f51c362d"), "{text}");
+    assert_eq!(nono(&world, &["audit", "verify", "last"]).code, 0);
+}
+
+/// With the run its turns are gone, and come back with it; the agent hears of both.
+#[test]
+fn a_session_that_is_undone_takes_its_turns_with_it() {
+    let world = world();
+    let script = "prompt; before $PWD/src/a; echo two > src/a; after $PWD/src/a";
+    let flags = [USUAL, &["--rollback", "--no-rollback-prompt"]].concat();
+    assert_eq!(agent(&world, &flags, script).code, 0);
+    let undone = |world: &World| {
+        let turns: Value = serde_json::from_str(&nono(world, &["turns", "--json"]).out).unwrap();
+        turns["turns"][0]["undone"].as_bool().unwrap()
+    };
+    assert!(!undone(&world));
+    assert_eq!(nono(&world, &["undo", "--yes"]).code, 0);
+    assert!(undone(&world));
+    assert!(agent(&world, &flags, "prompt").out.contains("back to the same point by /rewind"));
+    assert_eq!(nono(&world, &["redo", "--yes"]).code, 0);
+    assert!(!undone(&world));
+    assert_eq!(read(&world, "work/src/a"), "two\n");
+    // One turn of a run goes back alone, too, and the run stays undoable.
+    assert_eq!(nono(&world, &["undo", "--turn", "1", "--yes"]).code, 0);
+    assert_eq!(read(&world, "work/src/a"), "one\n");
+}

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nono_audit::Digest;
 use nono_checkpoint::manager::Note;
 use nono_checkpoint::remote::{self, Action};
 use nono_checkpoint::turns::Turns;
@@ -29,13 +30,19 @@ pub struct Protected {
 
 pub trait Backend {
     /// A person spoke.
-    fn prompt(&mut self, origin: &Origin) -> Result<(), Trouble>;
+    fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), Trouble>;
 
     /// A call begins that puts nothing at risk, as far as anybody can tell.
-    fn begins(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
+    fn begins(&mut self, origin: &Origin, command: Option<&str>, targets: &[PathBuf]) -> Result<(), Trouble>;
 
     /// A call begins that does.
-    fn before(&mut self, origin: &Origin, reason: &str, targets: &[PathBuf]) -> Protected;
+    fn before(
+        &mut self,
+        origin: &Origin,
+        reason: &str,
+        command: Option<&str>,
+        targets: &[PathBuf],
+    ) -> Protected;
 
     /// A call ended.
     fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
@@ -133,18 +140,29 @@ fn is_temporary(path: &Path) -> bool {
 }
 
 impl Backend for Local {
-    fn prompt(&mut self, origin: &Origin) -> Result<(), Trouble> {
+    fn prompt(&mut self, origin: &Origin, _text: &str) -> Result<(), Trouble> {
         let turn = self.turns.prompt(origin).map_err(|error| error.to_string())?;
         turn.damaged.map_or(Ok(()), |error| Err(format!("{error}; it was begun anew")))
     }
 
-    fn begins(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+    fn begins(
+        &mut self,
+        origin: &Origin,
+        _command: Option<&str>,
+        targets: &[PathBuf],
+    ) -> Result<(), Trouble> {
         let (origin, trouble) = self.place(origin);
         self.each(targets, |manager, target| manager.agent_begins(target, &origin))?;
         trouble.map_or(Ok(()), Err)
     }
 
-    fn before(&mut self, origin: &Origin, reason: &str, targets: &[PathBuf]) -> Protected {
+    fn before(
+        &mut self,
+        origin: &Origin,
+        reason: &str,
+        _command: Option<&str>,
+        targets: &[PathBuf],
+    ) -> Protected {
         let (origin, trouble) = self.place(origin);
         let mut protected = Protected { troubles: trouble.into_iter().collect(), ..Protected::default() };
         for target in self.projects(targets) {
@@ -196,6 +214,9 @@ pub struct Remote {
     socket: PathBuf,
 }
 
+/// Maximum number of bytes of a command that are told.
+const COMMAND: usize = 900;
+
 /// An agent waits for its hook: a capture that takes longer goes on, but is not waited for.
 const PATIENCE: Duration = Duration::from_secs(50);
 
@@ -213,22 +234,42 @@ impl Remote {
     }
 }
 
+/// The beginning of a command, with how much is missing.
+fn beginning(command: &str) -> String {
+    if command.len() <= COMMAND {
+        return command.to_owned();
+    }
+    let cut: String =
+        command.char_indices().take_while(|(at, _)| *at < COMMAND).map(|(_, char)| char).collect();
+    // Half a word may be half a secret, which nobody would know for one.
+    let whole = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(whole, _)| whole);
+    format!("{whole} … ({} bytes)", command.len())
+}
+
 fn lossless(targets: &[PathBuf]) -> Vec<remote::Path> {
     targets.iter().cloned().map(remote::Path).collect()
 }
 
 impl Backend for Remote {
-    fn prompt(&mut self, origin: &Origin) -> Result<(), Trouble> {
-        self.ask(Action::Prompt { origin: origin.clone() }).map(|_| ())
+    fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), Trouble> {
+        let digest = Some(Digest::of(b"", &[text.as_bytes()]).hex());
+        self.ask(Action::Prompt { origin: origin.clone(), digest }).map(|_| ())
     }
 
-    fn begins(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
-        self.ask(Action::Begins { origin: origin.clone(), targets: lossless(targets) }).map(|_| ())
+    fn begins(&mut self, origin: &Origin, command: Option<&str>, targets: &[PathBuf]) -> Result<(), Trouble> {
+        let (origin, targets) = (origin.clone(), lossless(targets));
+        self.ask(Action::Begins { origin, command: command.map(beginning), targets }).map(|_| ())
     }
 
-    fn before(&mut self, origin: &Origin, reason: &str, targets: &[PathBuf]) -> Protected {
-        let action =
-            Action::Before { origin: origin.clone(), reason: reason.to_owned(), targets: lossless(targets) };
+    fn before(
+        &mut self,
+        origin: &Origin,
+        reason: &str,
+        command: Option<&str>,
+        targets: &[PathBuf],
+    ) -> Protected {
+        let (origin, reason, lossless) = (origin.clone(), reason.to_owned(), lossless(targets));
+        let action = Action::Before { origin, reason, command: command.map(beginning), targets: lossless };
         match self.ask(action) {
             Ok(answer) => understood(&answer),
             Err(why) => {

@@ -60,7 +60,7 @@ fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
     if let Event::Prompt { text } = &told.event {
         let said = first_words(text);
         let origin = Origin { prompt: Some(said).filter(|said| !said.is_empty()), ..told.origin.clone() };
-        if let Err(trouble) = backend.prompt(&origin) {
+        if let Err(trouble) = backend.prompt(&origin, text) {
             reply.tell(&trouble_words(&trouble));
         }
     }
@@ -98,14 +98,14 @@ fn before(
         Judgement::Harmless => {
             // What a program does that nobody knows is the agent's doing all the same.
             if matches!(call, Call::Shell { .. })
-                && let Err(trouble) = backend.begins(&origin, &[cwd.to_owned()])
+                && let Err(trouble) = backend.begins(&origin, command_of(call), &[cwd.to_owned()])
             {
                 handled.reply.tell(&trouble_words(&trouble));
             }
             return;
         }
     };
-    let protected = backend.before(&origin, &reason, &targets);
+    let protected = backend.before(&origin, &reason, command_of(call), &targets);
     handled.taken.clone_from(&protected.taken);
     handled.short = !protected.unprotected.is_empty();
     for (path, why) in &protected.unprotected {
@@ -130,6 +130,7 @@ pub fn unreadable(
         let protected = backend.before(
             &origin,
             "before a call that could not be read",
+            None,
             std::slice::from_ref(&context.cwd),
         );
         for (path, why) in &protected.unprotected {
@@ -167,6 +168,13 @@ fn after(
 fn over(told: &Told, backend: &mut dyn Backend, cwd: &Path, reply: &mut Reply) {
     if let Err(trouble) = backend.stopped(&told.origin, &[cwd.to_owned()]) {
         reply.tell(&trouble_words(&trouble));
+    }
+}
+
+fn command_of(call: &Call) -> Option<&str> {
+    match call {
+        Call::Shell { command, .. } => Some(command),
+        _ => None,
     }
 }
 

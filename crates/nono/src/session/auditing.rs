@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::event::{
-    Checkpoint, Decision, Event, Network, Phase, Restore, SessionEnded, SessionStarted, Snapshot, Warning,
+    AgentCall, AgentPrompt, Checkpoint, Decision, Event, Network, Phase, Restore, SessionEnded,
+    SessionStarted, Snapshot, Warning,
 };
 use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
@@ -131,6 +133,8 @@ pub(super) struct Start<'a> {
 pub(super) struct Trail {
     log: Arc<Log>,
     redactor: Arc<Redactor>,
+    /// Number of prompts and calls that agents' hooks told.
+    told: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -166,7 +170,7 @@ impl Trail {
         };
         let options = Options { integrity: integrity.unwrap_or(start.tracked.is_some()), key };
         let log = Arc::new(Log::create(&dir, started, options)?);
-        let trail = Trail { redactor, state: Mutex::default(), log };
+        let trail = Trail { redactor, state: Mutex::default(), told: AtomicU64::new(0), log };
         for remark in trail.log.remarks().iter().cloned().chain(notice.clone()) {
             trail.warn(remark);
         }
@@ -190,6 +194,7 @@ impl Trail {
 
     /// The command is over, or could not be run.
     pub(super) fn ended(&self, outcome: &Result<Outcome, RunError>) {
+        self.count_told();
         let ended = match outcome {
             Ok(outcome) => SessionEnded {
                 time_ms: now_ms(),
@@ -252,6 +257,39 @@ impl Trail {
     pub(super) fn checkpoint(&self, event: Checkpoint) {
         // As in `warn`.
         let _ = self.log.note(&Event::Checkpoint(event));
+    }
+}
+
+/// Maximum number of prompts and calls of agents that have a record each: a command may tell of as many as it likes.
+const MOST_TOLD: u64 = 10_000;
+
+/// What the hooks of an agent told.
+pub(super) enum AgentEvent {
+    Prompt(AgentPrompt),
+    Call(AgentCall),
+}
+
+impl Trail {
+    /// An agent's hooks told something. Beyond a bound it is counted.
+    pub(super) fn told(&self, event: AgentEvent) {
+        let before = self.told.fetch_add(1, Ordering::Relaxed);
+        if before >= MOST_TOLD {
+            return;
+        }
+        let event = match event {
+            AgentEvent::Prompt(prompt) => Event::AgentPrompt(prompt),
+            AgentEvent::Call(call) => Event::AgentCall(call),
+        };
+        // As in `warn`.
+        let _ = self.log.note(&event);
+    }
+
+    /// Say how many of these have no record.
+    pub(super) fn count_told(&self) {
+        let beyond = self.told.load(Ordering::Relaxed).saturating_sub(MOST_TOLD);
+        if beyond > 0 {
+            self.warn(format!("{beyond} more prompts and calls of agents are not in this log"));
+        }
     }
 }
 

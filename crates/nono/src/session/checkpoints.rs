@@ -10,7 +10,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nono_audit::event::{Checkpoint as Event, Restore};
+use nono_audit::Digest;
+use nono_audit::event::{AgentCall, AgentPrompt, Checkpoint as Event, Restore};
 use nono_checkpoint::project::Why;
 use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Skip};
 use nono_policy::{AccessMode, CapabilitySource, QueryResult, ResolvedPolicy, is_within, query_path};
@@ -19,7 +20,7 @@ use nono_supervisor::approval::ApprovalBackend;
 use nono_supervisor::mediate::History;
 use nono_sys::time::now_ms;
 
-use super::auditing::Trail;
+use super::auditing::{AgentEvent, Trail};
 use super::histories::Inside;
 use super::{SessionError, stand_ins};
 use crate::audit::Author;
@@ -282,6 +283,39 @@ impl Protecting {
         self.write_down(dir, None, reason, Some(why.to_owned()));
     }
 
+    /// A person spoke to an agent inside, as its hooks tell.
+    pub(super) fn told_prompt(&self, origin: &Origin, digest: Option<&str>) {
+        let (Some(trail), Some(digest)) =
+            (&self.trail, digest.and_then(|digits| Digest::try_from(digits.to_owned()).ok()))
+        else {
+            return;
+        };
+        let Origin { agent, session, turn, .. } = origin.clone();
+        trail.told(AgentEvent::Prompt(AgentPrompt {
+            time_ms: now_ms(),
+            agent,
+            conversation: session,
+            turn,
+            sha256: digest,
+        }));
+    }
+
+    /// An agent inside calls one of its tools, as its hooks tell.
+    pub(super) fn told_call(&self, origin: &Origin, command: Option<&str>) {
+        let Some(trail) = self.trail.as_ref().filter(|_| origin.agent.is_some()) else { return };
+        let Origin { agent, session, turn, tool, .. } = origin.clone();
+        let command = command.map(|command| trail.redactor().text(command));
+        let time_ms = now_ms();
+        trail.told(AgentEvent::Call(AgentCall {
+            time_ms,
+            agent,
+            conversation: session,
+            turn,
+            tool,
+            command,
+        }));
+    }
+
     /// Something was put back, and the log of this session says so, too.
     pub(super) fn restored(&self, restore: Restore) {
         if let Some(trail) = &self.trail {
@@ -292,7 +326,8 @@ impl Protecting {
     fn write_down(&self, project: &Path, checkpoint: Option<String>, reason: &str, error: Option<String>) {
         let Some(trail) = &self.trail else { return };
         let project = project.to_owned();
-        trail.checkpoint(Event { time_ms: now_ms(), project, checkpoint, reason: reason.to_owned(), error });
+        let reason = trail.redactor().text(reason);
+        trail.checkpoint(Event { time_ms: now_ms(), project, checkpoint, reason, error });
     }
 
     /// The command has ended: old ones may go, and what there is to say.

@@ -80,12 +80,19 @@ const STACK: usize = 8 << 20;
 impl Inside {
     fn answer(&self, action: Action) -> Result<Value, String> {
         match action {
-            Action::Prompt { origin } => {
-                let turn = self.state().conversations.prompt(&self.mine(origin));
+            Action::Prompt { origin, digest } => {
+                let mut origin = self.mine(origin);
+                let turn = self.state().conversations.prompt(&origin);
+                origin.turn = Some(turn.clone());
+                self.protecting.told_prompt(&origin, digest.as_deref());
                 Ok(json!({ "turn": turn }))
             }
-            Action::Before { origin, reason, targets } => Ok(self.before(origin, &reason, &targets)),
-            Action::Begins { origin, targets } => Ok(self.begins(origin, &targets)),
+            Action::Before { origin, reason, command, targets } => {
+                Ok(self.before(origin, &reason, command.as_deref(), &targets))
+            }
+            Action::Begins { origin, command, targets } => {
+                Ok(self.begins(origin, command.as_deref(), &targets))
+            }
             Action::After { origin, targets } => Ok(self.after(origin, &targets)),
             Action::Stopped { origin, targets } => {
                 Ok(self.in_each(origin, &targets, CheckpointManager::agent_stopped))
@@ -137,9 +144,10 @@ impl Inside {
     }
 
     /// One checkpoint for each project among the targets.
-    fn before(&self, origin: Origin, reason: &str, targets: &[remote::Path]) -> Value {
+    fn before(&self, origin: Origin, reason: &str, command: Option<&str>, targets: &[remote::Path]) -> Value {
         let mut origin = self.mine(origin);
         self.state().conversations.place(&mut origin);
+        self.protecting.told_call(&origin, command);
         let (projects, mut results) = self.projects(targets, reason);
         for project in projects {
             if !self.state().room.left() {
@@ -161,7 +169,10 @@ impl Inside {
         json!({ "turn": origin.turn, "results": results })
     }
 
-    fn begins(&self, origin: Origin, targets: &[remote::Path]) -> Value {
+    fn begins(&self, origin: Origin, command: Option<&str>, targets: &[remote::Path]) -> Value {
+        let mut told = self.mine(origin.clone());
+        self.state().conversations.place(&mut told);
+        self.protecting.told_call(&told, command);
         self.in_each(origin, targets, CheckpointManager::agent_begins)
     }
 

@@ -42,6 +42,8 @@ fn head(event: &Event, facts: &Facts) -> (&'static str, Style) {
         (Event::Restore(_), _) => ("restore", Style::Plain),
         (Event::Checkpoint(it), _) if it.checkpoint.is_none() => ("unsaved", Style::Warning),
         (Event::Checkpoint(_), _) => ("checkpt", Style::Plain),
+        (Event::AgentPrompt(_), _) => ("prompt", Style::Plain),
+        (Event::AgentCall(_), _) => ("call", Style::Plain),
         (Event::BackendError(_), _) => ("error", Style::Warning),
         (Event::Seal(_), _) => ("seal", Style::Title),
         _ => ("warning", Style::Warning),
@@ -59,6 +61,14 @@ fn body(event: &Event, facts: &Facts, total: Option<u64>) -> String {
         Event::Snapshot(it) => format!("{}, root {}", it.number, short(&escape(&it.merkle_root))),
         Event::Restore(it) => restore(it),
         Event::Checkpoint(it) => checkpoint(it),
+        Event::AgentPrompt(it) => {
+            format!("{} was told something, sha256 {}", escape(&facts.subject), short(&it.sha256.hex()))
+        }
+        Event::AgentCall(it) => {
+            let tool = escape(it.tool.as_deref().unwrap_or("a tool"));
+            let command = it.command.as_deref().map(|command| format!(": {}", escape(command)));
+            format!("{}: {tool}{}", escape(&facts.subject), command.unwrap_or_default())
+        }
         Event::BackendError(_) => format!("{}: {}", escape(&facts.subject), escape(&facts.reason)),
         Event::Warning(it) => escape(&it.message),
         Event::Seal(it) => seal(it),

@@ -76,7 +76,8 @@ impl Outside<'_> {
 
     fn create(&self, args: CreateArgs) -> Result<u8, Failure> {
         let targets = vec![self.at(args.path.as_deref())];
-        let action = Action::Before { origin: Origin::default(), reason: args.message, targets };
+        let action =
+            Action::Before { origin: Origin::default(), reason: args.message, command: None, targets };
         let answer = self.ask(action)?;
         let result = answer["results"].get(0).ok_or_else(strange)?;
         let id = |key: &str| result[key].as_str().unwrap_or_default().chars().take(8).collect::<String>();

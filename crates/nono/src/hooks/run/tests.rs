@@ -200,13 +200,13 @@ fn a_call_whose_end_is_not_told_ends_with_the_turn() {
 struct Broken;
 
 impl Backend for Broken {
-    fn prompt(&mut self, _: &Origin) -> Result<(), Trouble> {
+    fn prompt(&mut self, _: &Origin, _: &str) -> Result<(), Trouble> {
         Err("\x1b[2Jbroken".to_owned())
     }
-    fn begins(&mut self, _: &Origin, _: &[PathBuf]) -> Result<(), Trouble> {
+    fn begins(&mut self, _: &Origin, _: Option<&str>, _: &[PathBuf]) -> Result<(), Trouble> {
         Err("broken".to_owned())
     }
-    fn before(&mut self, _: &Origin, _: &str, targets: &[PathBuf]) -> Protected {
+    fn before(&mut self, _: &Origin, _: &str, _: Option<&str>, targets: &[PathBuf]) -> Protected {
         let unprotected = targets.iter().map(|path| (path.clone(), "\x1b]0;broken".to_owned())).collect();
         Protected { unprotected, ..Protected::default() }
     }
