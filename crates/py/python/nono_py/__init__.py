@@ -87,6 +87,7 @@ from ._snapshot_block import Snapshot
 # --- checkpoints
 from ._checkpoints import CheckpointList
 from ._nono_py import (
+    AgentTurns,
     Checkpoint,
     CheckpointCall,
     CheckpointChange,
@@ -100,6 +101,7 @@ from ._nono_py import (
     CheckpointStatus,
     CheckpointVerification,
     CompletedRestore,
+    FileVersions,
     ForgetReport,
     HookChanges,
     HookStatus,
@@ -191,6 +193,7 @@ __all__ = [
     "SnapshotManager",
     "SnapshotManifest",
     # --- checkpoints
+    "AgentTurns",
     "Checkpoint",
     "CheckpointCall",
     "CheckpointChange",
@@ -205,6 +208,7 @@ __all__ = [
     "CheckpointStatus",
     "CheckpointVerification",
     "CompletedRestore",
+    "FileVersions",
     "ForgetReport",
     "HookChanges",
     "HookStatus",

@@ -1456,6 +1456,58 @@ class CheckpointCall:
     def __exit__(self, exc_type: object, exc_value: object, traceback: object) -> Literal[False]: ...
 
 @final
+class AgentTurns:
+    """Turns of agents in the projects of a ``CheckpointManager``: what each did, and taking one back while later ones stay."""
+
+    def __new__(cls, manager: CheckpointManager) -> AgentTurns: ...
+    def list_turns(self, dir: StrPath) -> list[dict[str, Any]]:
+        """The turns of the project of ``dir``, newest first: as ``nono turns --json`` has them."""
+    @overload
+    def undo(
+        self,
+        dir: StrPath,
+        turn: int | str,
+        paths: StrPath | Sequence[StrPath] | None = None,
+        dry_run: Literal[False] = False,
+        *,
+        conflict_markers: bool = False,
+        force: bool = False,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> RestoreOutcome:
+        """Take one turn back: its number in the list, its id or a beginning of it.
+
+        What came later stays: in the same text file it is merged, and what does not merge is kept, unless ``force``. With
+        ``dry_run``, only the plan.
+        """
+    @overload
+    def undo(
+        self,
+        dir: StrPath,
+        turn: int | str,
+        paths: StrPath | Sequence[StrPath] | None = None,
+        *,
+        dry_run: Literal[True],
+        conflict_markers: bool = False,
+        force: bool = False,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> CheckpointPlan: ...
+
+@final
+class FileVersions:
+    """Versions of files that checkpoints and sessions know."""
+
+    def __new__(cls, manager: CheckpointManager) -> FileVersions: ...
+    def list_versions(self, path: StrPath) -> list[dict[str, Any]]:
+        """Every version of a file and whose doing it was, newest first: as ``nono log --json`` has them."""
+    def read(self, path: StrPath, version: str) -> bytes:
+        """The bytes of a file as they were.
+
+        ``version`` is one of the list (its digest or a beginning of it), a checkpoint, or a session, as it was before it.
+        """
+
+@final
 class CheckpointManager:
     """Checkpoints of all projects of one state folder: taken before risky steps, listed, compared, restored, undone.
 

@@ -14,6 +14,7 @@ mod kept;
 mod manager;
 mod reports;
 mod restores;
+mod turns;
 mod values;
 mod work;
 
@@ -31,6 +32,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     restores::register(module)?;
     reports::register(module)?;
     call::register(module)?;
+    turns::register(module)?;
     hooks::register(module)?;
     manager::register(module)
 }

@@ -166,12 +166,12 @@ pub(super) fn undo(manager: &mut CheckpointManager, dir: &Path) -> PyResult<Rest
 }
 
 /// Who is on record for it. What else the program is called with is nobody's business.
-fn author(dir: &Path, what: &str) -> Author {
+pub(super) fn author(dir: &Path, what: &str) -> Author {
     Author { command: vec!["nono_py.CheckpointManager".into(), what.into()], workdir: dir.to_owned() }
 }
 
 /// One that was ended halfway is raised as what ended it.
-fn complete(done: checkpoints::Outcome) -> PyResult<RestoreOutcome> {
+pub(super) fn complete(done: checkpoints::Outcome) -> PyResult<RestoreOutcome> {
     if done.interrupted {
         return Err(error::raise("interrupted", "the next call on this project completes the restore"));
     }

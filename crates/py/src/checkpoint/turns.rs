@@ -1,0 +1,169 @@
+//! Turns of agents and versions of files, as values for Python.
+
+use std::path::{Path, PathBuf};
+
+use nono::checkpoints::{self, CheckpointManager as Library, Choice, Conflicts, TurnLink, json};
+use nono::file_log::{self, FileLog, FileLogError};
+use nono::rollback::Catalogue;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::Value;
+
+use super::args::{self, Chosen, Paths, absolute, folder};
+use super::error::{failed, raise};
+use super::json as values;
+use super::kept::CheckpointManager;
+use super::restores::{CheckpointPlan, RestoreOutcome};
+use super::work::{author, complete, told};
+use crate::long::{Cancel, Watch};
+use crate::paths::PathArg;
+
+type Callback = Option<Py<PyAny>>;
+
+/// Turns of agents in the projects of a `CheckpointManager`: what each did, and taking one back while later ones stay.
+#[pyclass(module = "nono_py", frozen)]
+pub(super) struct AgentTurns {
+    manager: Py<CheckpointManager>,
+}
+
+#[pymethods]
+impl AgentTurns {
+    #[new]
+    fn new(manager: Py<CheckpointManager>) -> AgentTurns {
+        AgentTurns { manager }
+    }
+
+    /// The turns of the project of `dir`, newest first: as `nono turns --json` has them.
+    fn list_turns<'py>(&self, py: Python<'py>, dir: PathArg) -> PyResult<Bound<'py, PyAny>> {
+        let dir = absolute(dir)?;
+        let all = self.manager.get().quick(py, |library| list(library, &dir))?;
+        values::to_python(py, &all)
+    }
+
+    /// Take one turn back: its number in the list, its id or a beginning of it. What came later stays: in the same text file
+    /// it is merged, and what does not merge is kept, unless `force`. With `dry_run`, only the plan.
+    #[pyo3(signature = (dir, turn, paths=None, dry_run=false, *, conflict_markers=false, force=false, progress=None,
+        cancel=None))]
+    fn undo<'py>(
+        &self,
+        py: Python<'py>,
+        dir: PathArg,
+        turn: Turn,
+        paths: Option<Paths>,
+        dry_run: bool,
+        conflict_markers: bool,
+        force: bool,
+        progress: Callback,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dir = absolute(dir)?;
+        let conflicts = args::conflicts(conflict_markers, conflict_markers, force)?;
+        let names = Chosen::new(paths, None).names;
+        let paths = names.into_iter().map(|name| folder(&dir).join(name)).collect();
+        let wanted = OneTurn { dir, turn, paths, conflicts };
+        let (manager, watch) = (self.manager.get(), Watch::new(py, progress, cancel)?);
+        if dry_run {
+            let plan = manager.run(py, &watch, |library, _| wanted.plan(library))?;
+            return Ok(Bound::new(py, plan)?.into_any());
+        }
+        let done = manager.run(py, &watch, |library, _| wanted.undo(library))?;
+        Ok(Bound::new(py, done)?.into_any())
+    }
+}
+
+/// Versions of files that checkpoints and sessions know.
+#[pyclass(module = "nono_py", frozen)]
+pub(super) struct FileVersions {
+    manager: Py<CheckpointManager>,
+}
+
+#[pymethods]
+impl FileVersions {
+    #[new]
+    fn new(manager: Py<CheckpointManager>) -> FileVersions {
+        FileVersions { manager }
+    }
+
+    /// Every version of a file and whose doing it was, newest first: as `nono log --json` has them.
+    fn list_versions<'py>(&self, py: Python<'py>, path: PathArg) -> PyResult<Bound<'py, PyAny>> {
+        let path = absolute(path)?;
+        let all = self.manager.get().quick(py, |library| versions(library, &path))?;
+        values::to_python(py, &all)
+    }
+
+    /// The bytes of a file as they were: `version` is one of the list (its digest or a beginning of it), a checkpoint, or a
+    /// session, as it was before it.
+    fn read<'py>(&self, py: Python<'py>, path: PathArg, version: String) -> PyResult<Bound<'py, PyBytes>> {
+        let path = absolute(path)?;
+        let bytes = self.manager.get().quick(py, |library| content(library, &path, &version))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<AgentTurns>()?;
+    module.add_class::<FileVersions>()
+}
+
+/// A turn as it is named: a number of the list, or text.
+#[derive(FromPyObject)]
+enum Turn {
+    Number(u32),
+    Text(String),
+}
+
+/// One turn to take back.
+struct OneTurn {
+    dir: PathBuf,
+    turn: Turn,
+    paths: Vec<PathBuf>,
+    conflicts: Conflicts,
+}
+
+impl OneTurn {
+    fn settled(&self, manager: &Library) -> PyResult<(TurnLink, Choice)> {
+        let text = match &self.turn {
+            Turn::Number(number) => number.to_string(),
+            Turn::Text(text) => text.clone(),
+        };
+        let link = told(manager.find_turn(&self.dir, &text))?;
+        Ok((link, Choice { paths: self.paths.clone(), conflicts: self.conflicts, ..Choice::default() }))
+    }
+
+    fn plan(&self, manager: &mut Library) -> PyResult<CheckpointPlan> {
+        let (link, choice) = self.settled(manager)?;
+        told(manager.plan_turn(&self.dir, &link, &choice)).map(CheckpointPlan::from)
+    }
+
+    fn undo(&self, manager: &mut Library) -> PyResult<RestoreOutcome> {
+        let (link, choice) = self.settled(manager)?;
+        let author = author(&self.dir, "undo_turn");
+        complete(told(checkpoints::undo_turn(manager, &author, &self.dir, &link, &choice))?)
+    }
+}
+
+fn list(manager: &Library, dir: &Path) -> PyResult<Value> {
+    let all = told(manager.turns(dir))?;
+    let project = told(manager.root_of(dir))?.dir;
+    Ok(json::turns(&project, &all)["turns"].take())
+}
+
+fn versions(manager: &Library, path: &Path) -> PyResult<Value> {
+    let catalogue = Catalogue::new(&manager.host().state_dir);
+    let log = FileLog { catalogue: &catalogue, checkpoints: manager };
+    let versions = log.versions(path).map_err(not_told)?;
+    Ok(file_log::json(path, &versions)["versions"].take())
+}
+
+fn content(manager: &Library, path: &Path, version: &str) -> PyResult<Vec<u8>> {
+    let catalogue = Catalogue::new(&manager.host().state_dir);
+    let log = FileLog { catalogue: &catalogue, checkpoints: manager };
+    log.content(version, path).map_err(not_told)
+}
+
+fn not_told(error: FileLogError) -> PyErr {
+    match error {
+        FileLogError::Checkpoint(error) => failed(&error),
+        error => raise("no_such_version", error),
+    }
+}
