@@ -282,9 +282,25 @@ pub(crate) enum ProfileCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Agree to the profile that a project carries (.nono/profile.json), after it was shown
+    #[command(after_help = "Example:\n  nono profile trust --show")]
+    Trust(TrustArgs),
     /// The JSON schema of a profile
     #[command(after_help = "Example:\n  nono profile schema > nono-profile.schema.json")]
     Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The project, or a folder in it
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Only show what it opens and closes
+    #[arg(long, conflicts_with = "forget")]
+    pub(crate) show: bool,
+    /// Take back what was answered
+    #[arg(long)]
+    pub(crate) forget: bool,
 }
 
 #[derive(Debug, Args)]

@@ -17,6 +17,7 @@ mod learn;
 pub(crate) mod open_url;
 mod perform;
 mod profile;
+mod project_profile;
 pub(crate) mod proxy;
 mod request;
 mod rollback;

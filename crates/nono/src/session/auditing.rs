@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::event::{
-    Checkpoint, Decision, Event, Network, Phase, Restore, SessionEnded, SessionStarted, Snapshot, Warning,
+    Checkpoint, Decision, Event, Network, Phase, ProjectProfile, Restore, SessionEnded, SessionStarted,
+    Snapshot, Warning,
 };
 use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
@@ -123,6 +124,7 @@ pub(super) struct Start<'a> {
     pub(super) command: &'a [String],
     pub(super) program: &'a Path,
     pub(super) policy: &'a ResolvedPolicy,
+    pub(super) projects: &'a [ProjectProfile],
     pub(super) tracked: Option<&'a [PathBuf]>,
 }
 
@@ -161,6 +163,7 @@ impl Trail {
             policy_digest: Digest::of(b"", &[&serde_json::to_vec(start.policy)?]),
             tracked_paths: start.tracked.unwrap_or_default().to_vec(),
             network: network_word(&start.policy.network),
+            project_profiles: start.projects.to_vec(),
             // The log knows it.
             ledger_head: None,
         };

@@ -208,6 +208,8 @@ pub struct Session {
     name: Option<String>,
     /// The command, without what may be secret in it.
     shown: Vec<String>,
+    /// Profiles that the project carries, for the log.
+    projects: Vec<nono_audit::event::ProjectProfile>,
     tracking: Option<tracking::Plan>,
     backend: Option<Arc<dyn ApprovalBackend>>,
     /// Who opens web addresses, and who is asked about them.
@@ -316,5 +318,9 @@ pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, Mer
 pub fn profile(request: &RunRequest, host: &Host) -> Result<MergedProfile, ProfileError> {
     let store = ProfileStore::new(host.profile_dir.clone());
     let wanted = request.profile.clone().unwrap_or_else(|| ProfileRef::Name("default".to_owned()));
-    store.resolve(&wanted, &request.extends)
+    let mut profile = store.resolve(&wanted, &request.extends)?;
+    for project in &request.projects {
+        profile.lay_over(&project.profile);
+    }
+    Ok(profile)
 }

@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, Typed, environment};
+use nono_audit::event::ProjectProfile;
+use nono_policy::{
+    MergedProfile, PolicyData, ProjectOverlay, ResolvedPolicy, RunRequest, Typed, environment,
+};
 use nono_sandbox::{
     Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, Refusal, Support, compile,
 };
@@ -125,6 +128,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         command: CommandSpec { program: file, argv: command, env },
         name: policy.name,
         shown,
+        projects: policy.projects.iter().map(on_record).collect(),
         policy: resolved,
         profile,
         support,
@@ -150,6 +154,12 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         connection,
         sockets,
     })
+}
+
+/// What the log says of a profile that the project carries.
+fn on_record(project: &ProjectOverlay) -> ProjectProfile {
+    let ProjectOverlay { file, digest, agreed, .. } = project;
+    ProjectProfile { file: file.clone(), sha256: digest.clone(), agreed: *agreed }
 }
 
 /// Whether checkpoints are taken, and who sweeps.
