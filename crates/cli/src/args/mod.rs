@@ -124,7 +124,8 @@ nono checkpoints restore 1"
     /// What agents call before and after their tools: reads the agent's JSON on stdin, answers in its format
     #[command(
         after_help = "Example:\n  nono hook claude-code PreToolUse < payload.json\n\n`nono hooks install` writes it into an \
-agent's settings. It never blocks a tool: whatever goes wrong is in the answer, and the exit code is 0."
+agent's settings. It blocks no tool but one that would remove nono's own history: whatever goes wrong is in the answer, and the exit \
+code is 0."
     )]
     Hook(HookArgs),
     /// Put nono's hooks into a coding agent: a checkpoint before each risky step, and /rollback inside the agent

@@ -18,6 +18,8 @@ pub struct Context {
     /// Where the hook runs, for agents that do not say where they work.
     pub cwd: PathBuf,
     pub home: PathBuf,
+    /// nono's own folder, where the agent could reach it: inside a sandbox it cannot.
+    pub state_dir: Option<PathBuf>,
     /// Whether checkpoints are taken at all.
     pub enabled: bool,
     /// Before every tool call, whatever it does.
@@ -39,6 +41,9 @@ pub struct Handled {
 pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Handled {
     let mut handled = Handled::default();
     let cwd = told.cwd.as_ref().map_or_else(|| context.cwd.clone(), |cwd| context.cwd.join(cwd));
+    if let Event::BeforeTool { call } = &told.event {
+        handled.reply.ask = removes_history(call, &cwd, context);
+    }
     if context.enabled {
         match &told.event {
             Event::SessionStart | Event::Prompt { .. } => prompt(told, backend, &mut handled.reply),
@@ -108,6 +113,28 @@ fn before(
         handled.reply.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
     }
     protected.troubles.iter().for_each(|trouble| handled.reply.tell(&trouble_words(trouble)));
+}
+
+/// Why a person should be asked about a call first, if they should: it removes what it could be undone with. From inside a
+/// sandbox that cannot be done, whatever is typed.
+fn removes_history(call: &Call, cwd: &Path, context: &Context) -> Option<String> {
+    let state = context.state_dir.as_ref()?;
+    let state = state.canonicalize().unwrap_or_else(|_| state.clone());
+    let is_own = |target: &PathBuf| {
+        let known = target.ancestors().find_map(|dir| {
+            let rest = target.strip_prefix(dir).ok()?;
+            Some(dir.canonicalize().ok()?.join(rest))
+        });
+        known.unwrap_or_else(|| target.clone()).starts_with(&state)
+    };
+    let touches = match trigger::judge(call, cwd, &context.home) {
+        Judgement::Destructive { targets, .. } => targets.iter().any(is_own),
+        Judgement::Harmless => return None,
+    };
+    (touches || trigger::forgets(call, cwd, &context.home)).then(|| {
+        "nono: this would remove checkpoints, sessions or hooks of nono, and nothing brings them back"
+            .to_owned()
+    })
 }
 
 /// A payload that cannot be read: before a tool, what is here is kept, whatever the tool is about to do.
