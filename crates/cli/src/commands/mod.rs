@@ -26,6 +26,7 @@ mod setup;
 mod status;
 pub(crate) mod tracked;
 mod undo;
+mod unheard;
 pub(crate) mod upkeep;
 pub(crate) mod webhook;
 mod why;

@@ -16,7 +16,7 @@ use nono::{
 };
 
 use super::project_profile::{self, Asks};
-use super::{dry_run, first_use, granted, open_url, tracked, upkeep};
+use super::{dry_run, first_use, granted, open_url, tracked, unheard, upkeep};
 use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
@@ -96,6 +96,9 @@ fn execute(
     let told: Arc<dyn RunObserver> = Arc::new(tracked::Told::new(common));
     let mut report = session::run(session, &told)?;
     let code = conclude(&report, diagnostics, common);
+    if let Some(line) = unheard::line(&report, &host).filter(|_| !common.silent) {
+        message::line(&line);
+    }
     ask::save(host.profile_dir.as_deref(), used.as_ref(), &report.mediation.expansions);
     if let Some(rollback) = report.rollback.take() {
         upkeep::after_command();
