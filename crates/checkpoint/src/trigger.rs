@@ -93,7 +93,8 @@ pub fn judge(call: &Call, cwd: &Path, home: &Path) -> Judgement {
 /// it runs is not seen through; it is a help, and no boundary.
 pub fn forgets(call: &Call, cwd: &Path, home: &Path) -> bool {
     match call {
-        Call::Shell { command, .. } => guard::judge(command, cwd, home).forgets,
+        // Most lines have nothing of it, and need not be parsed for this.
+        Call::Shell { command, .. } => forgets::names_it(command) && guard::judge(command, cwd, home).forgets,
         Call::Files { .. } | Call::Reads { .. } | Call::Other { .. } => false,
     }
 }

@@ -33,9 +33,18 @@ pub(super) fn command(name: &str, args: &[Arg]) -> bool {
         .is_some_and(|second| second.known != Known::Whole || words.iter().any(|word| second.is(word)))
 }
 
-/// The same for a line that cannot be read: whether the words stand in it.
+/// Whether the program's name stands in a line, however it is quoted.
+pub(super) fn names_it(line: &str) -> bool {
+    unquoted(line).contains("nono")
+}
+
+fn unquoted(line: &str) -> String {
+    line.chars().filter(|c| !"'\"\\".contains(*c)).collect()
+}
+
+/// Whether a line that cannot be read does, by the words that stand in it.
 pub(super) fn crude(line: &str) -> bool {
-    let plain: String = line.chars().filter(|c| !"'\"\\".contains(*c)).collect();
+    let plain = unquoted(line);
     let words = plain.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
     let (mut nono, mut section) = (false, None);
     for word in words {

@@ -155,24 +155,25 @@ fn histories(world: &World) -> usize {
     fs::read_dir(world.path("state/projects")).map(Iterator::count).unwrap_or(0)
 }
 
-/// Lines that a model may write; each of them may change something.
-fn lines(world: &World) -> Vec<String> {
+/// Lines that a model may write, each with whether it may change something in the project it is said in.
+fn lines(world: &World) -> Vec<(String, bool)> {
     let state = world.path("state").display().to_string();
+    let here = |line: &str| (line.to_owned(), true);
     vec![
-        "; nono checkpoints clear --yes".to_owned(),
-        "nono checkpoints forget . --yes".to_owned(),
-        "nono checkpoints prune --yes && nono hooks remove claude-code --yes".to_owned(),
-        format!("NONO_HOME={state} nono checkpoints clear --yes"),
-        format!("rm -rf {state}"),
-        format!("echo {}; make", "x".repeat(1 << 20)),
-        "make \0\0 nul".to_owned(),
-        "make # \u{1b}]52;c;ZXZpbA==\u{7}\u{1b}]0;title\u{7}\u{1b}[2J\u{1b}[1;1H".to_owned(),
-        "make # \u{202e}gnihton\u{2066}\u{200f}".to_owned(),
-        "rm ../../../../../../x /proc/self/root/x ~root/x".to_owned(),
-        format!("rm {}", "a/".repeat(10_000)),
-        format!("make {}", "$((".repeat(50_000)),
-        "'unclosed".to_owned(),
-        "\u{feff}make\r\nmake\u{2028}make".to_owned(),
+        here("; nono checkpoints clear --yes"),
+        here("nono checkpoints forget . --yes"),
+        here("nono checkpoints prune --yes && nono hooks remove claude-code --yes"),
+        here(&format!("NONO_HOME={state} nono checkpoints clear --yes")),
+        (format!("rm -rf {state}"), false),
+        here(&format!("echo {}; make", "x".repeat(1 << 20))),
+        here("make \0\0 nul"),
+        here("make # \u{1b}]52;c;ZXZpbA==\u{7}\u{1b}]0;title\u{7}\u{1b}[2J\u{1b}[1;1H"),
+        here("make # \u{202e}gnihton\u{2066}\u{200f}"),
+        ("rm ../../../../../../x /proc/self/root/x ~root/x".to_owned(), false),
+        here(&format!("rm {}", "a/".repeat(10_000))),
+        here(&format!("make {}", "$((".repeat(50_000))),
+        here("'unclosed"),
+        here("\u{feff}make\r\nmake\u{2028}make"),
     ]
 }
 
@@ -180,12 +181,14 @@ fn lines(world: &World) -> Vec<String> {
 fn before_any_line_of_a_shell_there_is_a_checkpoint() {
     for agent in agents() {
         let world = enabled();
-        for (n, line) in lines(&world).iter().enumerate() {
+        let mut kept = 0;
+        for (n, (line, keeps)) in lines(&world).iter().enumerate() {
             let dir = project(&world, &format!("p{n}"));
             let payload = agent.shell_call(agent.before(), &dir, line).to_string();
             let said = hook(&world, &dir, [&agent.name, agent.before()], payload.as_bytes());
             check(&agent, agent.before(), &line.chars().take(60).collect::<String>(), &said);
-            assert!(histories(&world) > n, "{}: no checkpoint before {line:.60}", agent.name);
+            kept += usize::from(*keeps);
+            assert!(histories(&world) >= kept, "{}: no checkpoint before {line:.60}", agent.name);
             assert_eq!(fs::read_to_string(dir.join("a.txt")).unwrap(), "one\n");
         }
     }
@@ -266,7 +269,10 @@ fn bytes_that_are_no_call_are_survived_at_every_event() {
 fn calls_of_many_megabytes_end() {
     for agent in agents() {
         let world = enabled();
-        for (n, megabytes) in [15, 50].into_iter().enumerate() {
+        // One that is read as a whole takes its time in a build without optimisation: once is enough.
+        let most = if agent.name == "claude-code" { 50 } else { 17 };
+        let least = if agent.name == "claude-code" { 15 } else { 1 };
+        for (n, megabytes) in [least, most].into_iter().enumerate() {
             let dir = project(&world, &format!("p{n}"));
             let line = format!("make {}", "x".repeat(megabytes << 20));
             let payload = agent.shell_call(agent.before(), &dir, &line).to_string();

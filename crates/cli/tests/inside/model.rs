@@ -25,23 +25,26 @@ const COMMANDS: [&str; 14] = [
 fn commands_that_delete_do_nothing_however_they_are_called() {
     let world = world();
     assert_eq!(nono(&world, &["checkpoints", "create", "-m", "mine"]).code, 0);
+    assert_eq!(nono(&world, &["hooks", "install", "claude-code", "--yes"]).code, 0);
+    let settings = read(&world, "home/.claude/settings.json");
     world.file("work/src/a", "two\n", 0o644);
     let state = world.path("state").display().to_string();
     let mut script = String::from("prompt; before $PWD/src/a; ");
     for command in COMMANDS {
         for form in [
             command.to_owned(),
-            format!("; {command}").trim_start_matches("; ").to_owned() + " <&-",
+            format!("{command} <&-"),
             format!("yes | {command}"),
             format!("env -u NONO_CAP_FILE -u NONO_REQUEST_SOCK {command}"),
             format!("NONO_HOME={state} {command} </dev/null"),
         ] {
-            script.push_str(&format!("{form} >/dev/null 2>&1 && echo \"DID {form}\"; "));
+            script.push_str(&form);
+            script.push_str(" >/dev/null 2>&1; ");
         }
     }
     script.push_str(&format!("rm -rf {state} 2>/dev/null; ls {state} 2>/dev/null; echo over"));
     let before = checkpoints(&world, ".");
-    let ran = agent(&world, USUAL, &script);
+    let ran = agent(&world, &["-p", "claude-code", "--checkpoints"], &script);
     assert!(ran.out.ends_with("over\n"), "{}", ran.err);
     assert_eq!(read(&world, "work/src/a"), "two\n", "{}", ran.out);
     let after = checkpoints(&world, ".");
@@ -53,10 +56,7 @@ fn commands_that_delete_do_nothing_however_they_are_called() {
         );
     }
     assert!(nono(&world, &["audit", "list"]).out.lines().count() >= 1);
-    // What is said to be done, is not: with a state of its own there is nothing to remove.
-    for line in ran.out.lines().filter(|line| line.starts_with("DID ")) {
-        assert!(line.contains("env -u") || line.contains("NONO_HOME="), "{line}");
-    }
+    assert_eq!(read(&world, "home/.claude/settings.json"), settings);
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn a_long_one_is_shown_by_a_command_of_its_own() {
 #[test]
 fn an_agent_is_asked_about_alone_at_its_first_start() {
     let world = world();
-    world.file("bin/claude", &format!("#!/bin/sh\ncat {}\necho claude ran\n", data(&world)), 0o755);
+    world.file("bin/claude", "#!/bin/sh\necho claude ran\n", 0o755);
     let screen = Screen::new(&world);
     screen.start("nono claude");
     screen.wait_for("from now on?");
@@ -111,8 +111,10 @@ fn an_agent_is_asked_about_alone_at_its_first_start() {
     screen.wait_line("claude ran");
     screen.prompt();
     let text = screen.text();
-    assert!(!text.contains("exactly this?") && !text.contains("\ndata\n"), "{text}");
+    assert!(!text.contains("exactly this?") && text.contains("nobody agreed to it"), "{text}");
     screen.clear();
+    // With the agreement nothing is asked while it runs.
+    world.file("bin/claude", &format!("#!/bin/sh\ncat {}\n", data(&world)), 0o755);
     screen.start("nono claude");
     screen.wait_for("exactly this?");
     screen.enter("y");

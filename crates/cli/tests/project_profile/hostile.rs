@@ -60,7 +60,7 @@ fn what_cannot_be_trusted_is_refused_and_nothing_is_run() {
     let file = world.path("work/.nono/profile.json");
     let long = format!("{{\"description\": \"{}\"}}", "x".repeat(2 << 20));
     let texts = [
-        ("{", "2:1"),
+        ("{", "profile.json:1:1"),
         (long.as_str(), "larger than"),
         (r#"{"filesystem": {"read": ["/"]}}"#, "more than the profile of a project can open"),
         (r#"{"filesystem": {"allow": ["~"]}}"#, "more than the profile of a project can open"),

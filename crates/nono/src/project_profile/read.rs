@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nono_policy::ProfileError;
-use nono_policy::profile::{MAX_BYTES, PROJECT_FILE};
+use nono_policy::profile::{PROJECT_FILE, PROJECT_MAX_BYTES as MAX_BYTES};
 use nono_sys::process;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;

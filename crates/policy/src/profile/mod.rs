@@ -23,8 +23,10 @@ use serde::{Deserialize, Serialize};
 pub use diff::{DiffChange, DiffLine, diff};
 pub use merge::{MergedFilesystem, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath};
 pub use parse::{read_listed, schema};
-pub use project::{AgreedGrant, Meaning, PROJECT_FILE, ProjectEntry, ProjectOverlay, ProjectProfile};
-pub use store::{MAX_BYTES, ProfileInfo, ProfileOrigin, ProfileStore};
+pub use project::{
+    AgreedGrant, Meaning, PROJECT_FILE, PROJECT_MAX_BYTES, ProjectEntry, ProjectOverlay, ProjectProfile,
+};
+pub use store::{ProfileInfo, ProfileOrigin, ProfileStore};
 pub use template::template;
 
 /// A profile as it stands in its file.

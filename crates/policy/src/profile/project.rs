@@ -17,6 +17,9 @@ use crate::data::{Group, PolicyData};
 use crate::environment;
 use crate::error::ProfileError;
 
+/// Maximum size: it is read by whoever agrees to it.
+pub const PROJECT_MAX_BYTES: u64 = 64 << 10;
+
 /// Where a project has it, from its folder on.
 pub const PROJECT_FILE: &str = ".nono/profile.json";
 

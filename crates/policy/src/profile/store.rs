@@ -17,8 +17,7 @@ use crate::data::{GroupKind, PolicyData};
 use crate::error::{ProfileError, nearest};
 use crate::request::ProfileRef;
 
-/// Maximum size of a profile.
-pub const MAX_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 const ENDINGS: [&str; 2] = ["json", "jsonc"];
 
 /// Where a profile was found.

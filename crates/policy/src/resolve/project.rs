@@ -47,7 +47,7 @@ impl ProjectProfile {
             });
         }
         let denied = |deny: &ProfilePath| text(locator.place(&expand(&deny.path, &host)?).path);
-        let groups = data.groups.iter().filter(|group| group.kind == GroupKind::Tool);
+        let groups = data.groups.iter().filter(|group| group.kind != GroupKind::Protected);
         let rollback = &profile.rollback;
         let left_out = rollback.exclude_patterns.iter().chain(&rollback.exclude_globs);
         let ignored =

@@ -184,6 +184,8 @@ fn closing_alone_needs_no_consent() {
         r#"{"workdir": {"access": "read"}}"#,
         r#"{"environment": {"set_vars": {"A": "1"}}}"#,
         r#"{"rollback": {"exclude_patterns": ["*.db"]}}"#,
+        // The run's own profile may have left it out.
+        r#"{"groups": {"include": ["system"]}}"#,
     ] {
         assert!(meaning(text).unwrap().widens(), "{text}");
     }
