@@ -54,7 +54,7 @@ pub(super) fn failure(error: &ProjectProfileError) -> Failure {
 
 fn ask(project: &mut ProjectProfileHere, body: &[String], host: &Host) -> Result<(), Failure> {
     message::line(&headline(project));
-    body.iter().for_each(|line| message::line(line));
+    say(body);
     let agreed = message::confirm(&question(project));
     project.answer(&host.context.state_dir, agreed).map_err(|error| failure(&error))?;
     if !agreed {
@@ -63,6 +63,12 @@ fn ask(project: &mut ProjectProfileHere, body: &[String], host: &Host) -> Result
         );
     }
     Ok(())
+}
+
+fn say(lines: &[String]) {
+    for line in lines {
+        message::line(line);
+    }
 }
 
 fn headline(project: &ProjectProfileHere) -> String {
@@ -160,10 +166,10 @@ pub(super) fn trust(args: &TrustArgs) -> Result<u8, Failure> {
     }
     message::line(&headline(&project));
     // All of it, however long: this is the place for that.
-    lines("", &project.meaning.entries()).iter().for_each(|line| message::line(line));
+    say(&lines("", &project.meaning.entries()));
     if project.was_agreed() {
         message::line("different from what you agreed to:");
-        body(&project).iter().for_each(|line| message::line(line));
+        say(&body(&project));
     }
     let agreed = message::confirm(&question(&project));
     project.answer(&host.context.state_dir, agreed).map_err(|error| failure(&error))?;

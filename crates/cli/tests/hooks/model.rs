@@ -130,7 +130,9 @@ fn check(agent: &Agent, event: &str, what: &str, said: &Said) {
         let value: Value = serde_json::from_str(&said.out)
             .unwrap_or_else(|error| panic!("{name} {event} {what}: {error}: {said:.300?}"));
         assert!(value.is_object(), "{name} {event} {what}: {value}");
-        texts(&value).iter().for_each(|text| plain(text, what));
+        for text in texts(&value) {
+            plain(&text, what);
+        }
     }
 }
 
@@ -152,7 +154,7 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 fn histories(world: &World) -> usize {
-    fs::read_dir(world.path("state/projects")).map(Iterator::count).unwrap_or(0)
+    fs::read_dir(world.path("state/projects")).map_or(0, Iterator::count)
 }
 
 /// Lines that a model may write, each with whether it may change something in the project it is said in.

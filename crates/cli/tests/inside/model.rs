@@ -42,7 +42,7 @@ fn commands_that_delete_do_nothing_however_they_are_called() {
             script.push_str(" >/dev/null 2>&1; ");
         }
     }
-    script.push_str(&format!("rm -rf {state} 2>/dev/null; ls {state} 2>/dev/null; echo over"));
+    let script = format!("{script} rm -rf {state} 2>/dev/null; ls {state} 2>/dev/null; echo over");
     let before = checkpoints(&world, ".");
     let ran = agent(&world, &["-p", "claude-code", "--checkpoints"], &script);
     assert!(ran.out.ends_with("over\n"), "{}", ran.err);

@@ -245,7 +245,9 @@ pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
         [Value::String(text), ..] => text.clone(),
         values => {
             let mut whole = Value::Null;
-            values.iter().for_each(|value| join(&mut whole, value));
+            for value in values {
+                join(&mut whole, value);
+            }
             whole.to_string()
         }
     }

@@ -25,12 +25,11 @@ pub(super) fn content(dir: &Path, state_dir: &Path) -> Result<Option<Vec<u8>>, P
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder_fd = match openat(CWD, folder, flags, Mode::empty()) {
         Ok(fd) => fd,
-        Err(Errno::NOENT) => return Ok(None),
         // A link, or no folder at all; by a link there may be a profile.
         Err(Errno::NOTDIR | Errno::LOOP) if path.symlink_metadata().is_ok() => {
             return Err(ProjectProfileError::Link { path: folder.to_owned() });
         }
-        Err(Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
     let name = path.file_name().unwrap_or_default();

@@ -208,8 +208,6 @@ pub struct Session {
     name: Option<String>,
     /// The command, without what may be secret in it.
     shown: Vec<String>,
-    /// Profiles that the project carries, for the log.
-    projects: Vec<nono_audit::event::ProjectProfile>,
     tracking: Option<tracking::Plan>,
     backend: Option<Arc<dyn ApprovalBackend>>,
     /// Who opens web addresses, and who is asked about them.

@@ -4,10 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nono_audit::event::ProjectProfile;
-use nono_policy::{
-    MergedProfile, PolicyData, ProjectOverlay, ResolvedPolicy, RunRequest, Typed, environment,
-};
+use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, Typed, environment};
 use nono_sandbox::{
     Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, Refusal, Support, compile,
 };
@@ -84,8 +81,9 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let Tracked { policy: mut resolved, profile, wanted } =
         tracked_policy(&mut policy, &inside, &rollback, strategy, learning.is_some())?;
     let asks = Asks::new(&asking, &profile, strategy, resolved.interactive, learning.is_some())?;
-    let book = (supervised && auditing.wanted).then(|| Book::open(&auditing, &host.context.state_dir));
-    let book = book.transpose()?;
+    let book = (supervised && auditing.wanted)
+        .then(|| Book::open(&auditing, &policy.projects, &host.context.state_dir))
+        .transpose()?;
     let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
     let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
     let roots = scope::roots(tracked, &folder.dir, wanted.as_ref());
@@ -128,7 +126,6 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         command: CommandSpec { program: file, argv: command, env },
         name: policy.name,
         shown,
-        projects: policy.projects.iter().map(on_record).collect(),
         policy: resolved,
         profile,
         support,
@@ -154,12 +151,6 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         connection,
         sockets,
     })
-}
-
-/// What the log says of a profile that the project carries.
-fn on_record(project: &ProjectOverlay) -> ProjectProfile {
-    let ProjectOverlay { file, digest, agreed, .. } = project;
-    ProjectProfile { file: file.clone(), sha256: digest.clone(), agreed: *agreed }
 }
 
 /// Whether checkpoints are taken, and who sweeps.

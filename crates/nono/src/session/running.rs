@@ -36,7 +36,6 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         connection,
         name,
         shown,
-        projects,
         agent_files,
         checkpoints,
         sweeper,
@@ -50,7 +49,6 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         command: &shown,
         program: &command.program,
         policy: &policy,
-        projects: &projects,
         tracked: tracking.as_ref().map(|plan| plan.roots.as_slice()),
     };
     let trail = book.map(|book| Trail::begin(book, &start)).transpose()?.map(Arc::new);

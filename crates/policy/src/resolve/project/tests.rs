@@ -195,10 +195,8 @@ fn closing_alone_needs_no_consent() {
 fn it_is_laid_over_without_taking_back_what_the_run_has() {
     let own = |text: &str| {
         let profile: crate::Profile = serde_json::from_str(text).unwrap();
-        let mut merged = MergedProfile::default();
-        merged.environment = profile.environment;
-        merged.network = profile.network;
-        merged
+        let (environment, network) = (profile.environment, profile.network);
+        MergedProfile { network, environment, ..MergedProfile::default() }
     };
     let over = read(
         r#"{"network": {"block": false}, "environment": {"allow_vars": ["MY_X", "FOO"], "set_vars": {"A": "2", "B": "2"}}}"#,
