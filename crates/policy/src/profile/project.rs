@@ -126,10 +126,13 @@ fn check(profile: &Profile, file: &Path) -> Result<(), ProfileError> {
         Err(ProfileError::NotForProjects { path: file.to_path_buf(), key: key.to_owned(), instead })
     };
     if !profile.filesystem.bypass_protection.is_empty() {
-        return refuse("filesystem.bypass_protection", "use the flag --bypass-protection where you need it");
+        return refuse(
+            "filesystem.bypass_protection",
+            "only you yourself can open what is protected, by a flag",
+        );
     }
     if !profile.filesystem.unix_socket.is_empty() {
-        return refuse("filesystem.unix_socket", "use the flag --allow-unix-socket where you need it");
+        return refuse("filesystem.unix_socket", "only you yourself can open a socket, by a flag");
     }
     if !profile.hooks.is_empty() {
         return refuse("hooks", "`nono hooks install` installs hooks");
@@ -145,7 +148,7 @@ fn check(profile: &Profile, file: &Path) -> Result<(), ProfileError> {
     }
     if let Some(name) = profile.environment.allow_vars.iter().find(|name| is_secret(name)) {
         let key = format!("environment.allow_vars: {name}");
-        return refuse(&key, "it looks like a secret; use the flag --env or --credential where you need it");
+        return refuse(&key, "it looks like a secret; only you yourself can pass it on, by a flag");
     }
     Ok(())
 }
