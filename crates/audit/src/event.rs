@@ -46,8 +46,21 @@ pub struct SessionStarted {
     #[serde(with = "crate::paths")]
     pub tracked_paths: Vec<PathBuf>,
     pub network: String,
+    /// Profiles that the project carries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project_profiles: Vec<ProjectProfile>,
     /// The ledger's head when this session began: what links sessions, besides the ledger itself.
     pub ledger_head: Option<Digest>,
+}
+
+/// A profile that the project carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectProfile {
+    #[serde(with = "nono_sys::path_serde")]
+    pub file: PathBuf,
+    pub sha256: String,
+    /// A person agreed to what it opens. If not, only what it closes was used.
+    pub agreed: bool,
 }
 
 /// The file that was run.

@@ -10,6 +10,7 @@
 
 mod args;
 mod commands;
+mod forgets;
 mod guard;
 mod interpreters;
 pub mod patch;
@@ -79,13 +80,23 @@ pub fn judge(call: &Call, cwd: &Path, home: &Path) -> Judgement {
             }
             targets
         }
-        Call::Shell { command, .. } => match guard::targets(command, cwd, home) {
+        Call::Shell { command, .. } => match guard::judge(command, cwd, home).targets {
             None => return Judgement::Harmless,
             Some(targets) => targets,
         },
     };
     let targets = if targets.is_empty() { vec![cwd.to_owned()] } else { targets };
     Judgement::Destructive { targets, reason: reason(call) }
+}
+
+/// Whether a call removes what its own effects could be undone with: nono's history, its hooks. A program that hides what
+/// it runs is not seen through; it is a help, and no boundary.
+pub fn forgets(call: &Call, cwd: &Path, home: &Path) -> bool {
+    match call {
+        // Most lines have nothing of it, and need not be parsed for this.
+        Call::Shell { command, .. } => forgets::names_it(command) && guard::judge(command, cwd, home).forgets,
+        Call::Files { .. } | Call::Reads { .. } | Call::Other { .. } => false,
+    }
 }
 
 /// `~` and `~/x` of tools that leave them to us.

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 use nono_checkpoint::history::History;
 use nono_checkpoint::{CheckpointError, CheckpointManager, Stats, project, unprotected};
+use nono_policy::HostContext;
 use nono_snapshot::{ChangeCounts, Example};
 use serde_json::{Value, json};
 
 use crate::control;
 use crate::hooks::install::{State, Status as HookStatus};
+use crate::project_profile::{self, Standing};
 use crate::rollback::catalogue::overlap;
 use crate::rollback::{Catalogue, RollbackError, SessionEntry, Status};
 use crate::shapes::path;
@@ -26,6 +28,8 @@ pub const LISTED: usize = 5;
 pub struct DirectoryStatus {
     pub dir: PathBuf,
     pub checkpoints: CheckpointsHere,
+    /// The profile that the project carries, where there is one.
+    pub project_profile: Option<(PathBuf, Standing)>,
     /// Agents that have hooks, working or not.
     pub hooks: Vec<HookStatus>,
     /// Number of sessions kept that worked here.
@@ -100,6 +104,15 @@ impl DirectoryStatus {
         DirectoryStatus { dir, undoable, ..status }
     }
 
+    /// Take in the profile that the project carries.
+    #[must_use]
+    pub fn with_project_profile(mut self, context: &HostContext) -> DirectoryStatus {
+        let looked = project_profile::look(context);
+        self.project_profile =
+            self.read(looked).flatten().map(|project| (project.file().to_owned(), project.standing));
+        self
+    }
+
     /// What could be read; else the reason is a problem.
     fn read<T>(&mut self, result: Result<T, impl std::fmt::Display>) -> Option<T> {
         result.map_err(|error| self.problems.push(error.to_string())).ok()
@@ -157,6 +170,9 @@ impl DirectoryStatus {
                 "last": self.checkpoints.last,
                 "unprotected": self.checkpoints.unprotected,
             },
+            "project_profile": self.project_profile.as_ref().map(|(file, standing)| {
+                json!({"file": path(file), "standing": standing.name()})
+            }),
             "hooks": self.hooks.iter().map(crate::hooks::json::status).collect::<Vec<_>>(),
             "sessions": self.sessions,
             "running": self.running.iter().map(running).collect::<Vec<_>>(),

@@ -19,6 +19,7 @@
 //! [`control`] is what runs now: which sessions there are, and their end. [`request`] is how a program inside one asks for
 //! more. [`learn`] proposes a profile from what a command did. [`network`] is the only way out where hosts are filtered.
 //! [`directory`] is what one directory has of all this: protected, running, undoable.
+//! [`project_profile`] is the profile that a project carries, and whether a person agreed to it.
 //! [`agents`] is which program is which agent, and how it is started.
 //! [`audit`] is what sessions left in the log: found, checked, given away, removed.
 //! [`snapshot`] is the engine below it, which keeps the state of folders and puts it back.
@@ -42,6 +43,7 @@ pub mod learn;
 pub mod network;
 mod pick;
 pub mod program;
+pub mod project_profile;
 pub mod proxy;
 mod replace;
 pub mod request;
@@ -64,10 +66,10 @@ pub use nono_policy::{
     ClosedBy, ClosedHow, ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts,
     FsCapability, GrantKind, GrantRequest, HostContext, HostFacts, HostGrant, Limits, MergedProfile,
     NetworkPolicy, NetworkQuery, NetworkReason, Note, PathKind, PlatformRuleError, PolicyData, PolicyError,
-    Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, QueryResult, ResolvedPolicy,
-    Rule, RuleAccess, RunRequest, SandboxState, SetAnswer, SetQuery, StateError, Suggestion, Typed,
-    diff as profile_diff, is_within, query_network, query_path, query_path_on, schema as profile_schema,
-    template as profile_template,
+    Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, ProjectEntry,
+    ProjectOverlay, QueryResult, ResolvedPolicy, Rule, RuleAccess, RunRequest, SandboxState, SetAnswer,
+    SetQuery, StateError, Suggestion, Typed, diff as profile_diff, is_within, query_network, query_path,
+    query_path_on, schema as profile_schema, template as profile_template,
 };
 pub use nono_sandbox::{
     ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees,

@@ -75,6 +75,15 @@ pub enum PolicyError {
     HostContradiction { rule: HostRule, by: CapabilitySource, open: bool },
     #[error("profile {profile}: network.allow_domain: {source}")]
     BadHost { profile: String, source: HostError },
+    #[error("{} is more than the profile of a project can open (granted by {from})", .path.display())]
+    TooBroadForProject { path: PathBuf, from: CapabilitySource },
+    #[error("{} leads to {} by now, which nobody agreed to (granted by {from})", .path.display(), .found.display())]
+    NotAsAgreed { path: PathBuf, found: PathBuf, from: CapabilitySource },
+    #[error(
+        "{} is granted by {from} and has {} in it, whose protection is bypassed: that is for your own grants only",
+        .path.display(), .bypass.display()
+    )]
+    BypassForProject { path: PathBuf, bypass: PathBuf, from: CapabilitySource },
 }
 
 impl PolicyError {
@@ -118,6 +127,13 @@ impl PolicyError {
             }
             PolicyError::HostContradiction { open: false, .. } => {
                 Some("drop --block-net, or drop the hosts".to_owned())
+            }
+            PolicyError::TooBroadForProject { .. } => {
+                Some("name the folders it needs; what is yours to open you open by flags".to_owned())
+            }
+            PolicyError::NotAsAgreed { .. } => Some("`nono profile trust` shows it, and asks".to_owned()),
+            PolicyError::BypassForProject { .. } => {
+                Some("--no-project-profile runs without the project's profile".to_owned())
             }
             PolicyError::BadHost { .. } => {
                 Some("write a name, *.name or an address, each perhaps with :port".to_owned())
@@ -190,6 +206,10 @@ pub enum ProfileError {
     UnknownGroup { profile: String, group: String, nearest: Option<String> },
     #[error("profile {profile}: the protected group {group:?} cannot be excluded")]
     ProtectedGroupExcluded { profile: String, group: String },
+    #[error("{} extends {base:?}; the profile of a project can extend built-in profiles only", .path.display())]
+    ProjectExtends { path: PathBuf, base: String },
+    #[error("{} has {key}, which the profile of a project cannot have", .path.display())]
+    NotForProjects { path: PathBuf, key: String, instead: &'static str },
 }
 
 impl ProfileError {
@@ -207,6 +227,7 @@ impl ProfileError {
             ProfileError::ProtectedGroupExcluded { .. } => {
                 Some("open single paths with filesystem.bypass_protection and a grant".to_owned())
             }
+            ProfileError::NotForProjects { instead, .. } => Some((*instead).to_owned()),
             _ => None,
         }
     }

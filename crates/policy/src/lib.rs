@@ -33,8 +33,8 @@ pub use data::{EnvironmentData, Group, GroupKind, PolicyData};
 pub use error::{CapabilityError, PolicyError, ProfileError, StateError};
 pub use facts::{EntryKind, Facts, Found, FoundKind, HostFacts};
 pub use profile::{
-    DiffLine, HookInstall, HookSection, MergedProfile, Profile, ProfileInfo, ProfileOrigin, ProfileStore,
-    WorkdirAccess, diff, schema, template,
+    DiffLine, HookInstall, HookSection, Meaning, MergedProfile, Profile, ProfileInfo, ProfileOrigin,
+    ProfileStore, ProjectEntry, ProjectOverlay, ProjectProfile, WorkdirAccess, diff, schema, template,
 };
 pub use query::{
     DeniedReason, NetworkQuery, NetworkReason, QueryResult, SetAnswer, SetQuery, Suggestion, query_network,

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::access::AccessMode;
+use crate::profile::ProjectOverlay;
 use crate::resolved::{HostGrant, Limits, NetworkPolicy};
 
 /// Whether a grant is for a directory and everything below it, or for one file.
@@ -55,6 +56,8 @@ pub struct RunRequest {
     pub profile: Option<ProfileRef>,
     /// More profiles to build on, beside those the profile names.
     pub extends: Vec<String>,
+    /// What profiles that the project carries add to all that.
+    pub projects: Vec<ProjectOverlay>,
     pub limits: Limits,
     pub allow_cwd: bool,
     /// The file the command was found in.

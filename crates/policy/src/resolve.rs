@@ -10,6 +10,7 @@ mod closed;
 mod grants;
 mod locate;
 mod network;
+mod project;
 mod variables;
 
 #[cfg(test)]
@@ -52,6 +53,7 @@ pub fn resolve(
 
     let mut closures = Closures::collect(&inputs)?;
     let bypasses = closures.apply_bypasses(&inputs)?;
+    closed::check_bypasses_are_the_persons(&bypasses, profile)?;
     let unix_sockets = grants::sockets(&inputs, &closures, &mut notes)?;
     let grants = merge_grants(grants::collect(&inputs, &closures, &mut notes)?);
     closed::check_bypasses_are_used(&bypasses, &grants, &unix_sockets)?;

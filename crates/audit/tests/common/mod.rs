@@ -114,6 +114,7 @@ pub(crate) fn started(id: &str) -> SessionStarted {
         policy_digest: Digest::ZERO,
         tracked_paths: vec!["/work".into()],
         network: "blocked".into(),
+        project_profiles: Vec::new(),
         ledger_head: None,
     }
 }

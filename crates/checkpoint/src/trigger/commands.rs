@@ -1,6 +1,7 @@
 //! One simple command: what the shell does itself, then what programs do.
 
 use super::args::{Args, Values};
+use super::forgets;
 use super::interpreters::plain_name;
 use super::state::{Left, State};
 use super::table::{self, Program, Rule};
@@ -75,6 +76,7 @@ impl Walker {
             return Ok(());
         };
         let name = plain_name(name);
+        self.forgets |= forgets::command(name, rest);
         let runs = |arg: &Arg| table::RUNNING.contains(&arg.text.split('=').next().unwrap_or_default());
         if rest.iter().any(runs) {
             self.here(state);

@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use super::forgets;
 use super::state::normal;
 use super::walk;
 
@@ -19,10 +20,19 @@ const OPENINGS: usize = 2_500;
 const STACK: usize = 128 << 20;
 const TIME: Duration = Duration::from_millis(500);
 
-/// What a line may lose: `None` if nothing.
-pub(super) fn targets(line: &str, cwd: &Path, home: &Path) -> Option<Vec<PathBuf>> {
+/// What a line comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// What it may lose: `None` if nothing.
+    pub(super) targets: Option<Vec<PathBuf>>,
+    /// It removes what could bring that back.
+    pub(super) forgets: bool,
+}
+
+pub(super) fn judge(line: &str, cwd: &Path, home: &Path) -> Judged {
+    let unread = || Judged { targets: Some(crude(line, cwd, home)), forgets: forgets::crude(line) };
     if line.len() > LENGTH || openings(line) > OPENINGS {
-        return Some(crude(line, cwd, home));
+        return unread();
     }
     let (send, receive) = mpsc::sync_channel(1);
     let (own, from, to) = (line.to_owned(), cwd.to_owned(), home.to_owned());
@@ -33,12 +43,12 @@ pub(super) fn targets(line: &str, cwd: &Path, home: &Path) -> Option<Vec<PathBuf
     // The thread is left to itself when it takes too long: it ends with the process, which has an answer to give.
     match thread::Builder::new().name("judge".to_owned()).stack_size(STACK).spawn(judge) {
         Ok(_) => match receive.recv_timeout(TIME) {
-            Ok(walk::Found::Nothing) => None,
-            Ok(walk::Found::Targets(targets)) => Some(targets),
+            Ok(walk::Found::Nothing) => Judged { targets: None, forgets: false },
+            Ok(walk::Found::Targets { targets, forgets }) => Judged { targets: Some(targets), forgets },
             // Not a line of this language, too slow, or a panic.
-            Ok(walk::Found::Unreadable) | Err(_) => Some(crude(line, cwd, home)),
+            Ok(walk::Found::Unreadable) | Err(_) => unread(),
         },
-        Err(_) => Some(crude(line, cwd, home)),
+        Err(_) => unread(),
     }
 }
 

@@ -199,3 +199,46 @@ proptest! {
         prop_assert!(found.contains(&"/o/gone".to_owned()), "{line:?} {found:?}");
     }
 }
+
+#[test]
+fn what_removes_history_is_known_however_it_is_written() {
+    let forgets = |line: &str| {
+        let call = Call::Shell { tool: "Bash".to_owned(), command: line.to_owned() };
+        super::forgets(&call, Path::new(CWD), Path::new("/home/u"))
+    };
+    let long = format!("echo {}; nono checkpoints clear --yes", "x".repeat(1 << 20));
+    for line in [
+        "nono checkpoints clear --yes",
+        "ls; nono checkpoints clear --yes",
+        "true && /usr/local/bin/nono checkpoints forget . --yes",
+        "NONO_HOME=/home/u/.nono nono checkpoints prune --yes",
+        "env NONO_HOME=/x nono rollback cleanup --all --yes",
+        "bash -c 'nono audit cleanup --yes'",
+        "sudo -u u nono hooks remove claude-code --yes",
+        "n''ono check\"points\" cle\\ar",
+        "nono checkpoints $WHAT --yes",
+        "nono $WHAT",
+        "echo clear | xargs nono checkpoints --yes",
+        "$(nono checkpoints clear --yes)",
+        "f() { nono checkpoints clear; }; f",
+        "nono profile trust",
+        "( nono checkpoints 'clear' ",
+        long.as_str(),
+    ] {
+        assert!(forgets(line), "{line:.80}");
+    }
+    for line in [
+        "nono checkpoints list",
+        "nono checkpoints restore 3 --yes",
+        "nono checkpoints clear --dry-run",
+        "nono hooks remove --help",
+        "nono profile trust --show",
+        "echo nono checkpoints clear",
+        "grep -r 'nono checkpoints clear' docs",
+        "git commit -m 'nono checkpoints clear'",
+        "rm -rf build",
+        "nono",
+    ] {
+        assert!(!forgets(line), "{line}");
+    }
+}

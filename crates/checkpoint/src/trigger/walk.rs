@@ -20,7 +20,7 @@ use super::words::{self, Arg, Known};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
-    Targets(Vec<PathBuf>),
+    Targets { targets: Vec<PathBuf>, forgets: bool },
     Unreadable,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn line(text: &str, cwd: &Path, home: &Path) -> Found {
     match walker.script(text, &mut State::new(cwd, home)) {
         Err(Unreadable) => Found::Unreadable,
         Ok(()) if !walker.destructive => Found::Nothing,
-        Ok(()) => Found::Targets(walker.targets),
+        Ok(()) => Found::Targets { targets: walker.targets, forgets: walker.forgets },
     }
 }
 
@@ -56,6 +56,8 @@ pub(super) fn line(text: &str, cwd: &Path, home: &Path) -> Found {
 pub(super) struct Walker {
     targets: Vec<PathBuf>,
     destructive: bool,
+    /// nono's own history or hooks are removed.
+    pub(super) forgets: bool,
     functions: BTreeMap<String, FunctionBody>,
     /// Functions that run now: none calls itself here.
     calling: Vec<String>,

@@ -136,7 +136,8 @@ nono checkpoints restore 1"
     /// What agents call before and after their tools: reads the agent's JSON on stdin, answers in its format
     #[command(
         after_help = "Example:\n  nono hook claude-code PreToolUse < payload.json\n\n`nono hooks install` writes it into an \
-agent's settings. It never blocks a tool: whatever goes wrong is in the answer, and the exit code is 0."
+agent's settings. It blocks no tool but one that would remove nono's own history: whatever goes wrong is in the answer, and the exit \
+code is 0."
     )]
     Hook(HookArgs),
     /// Put nono's hooks into a coding agent: a checkpoint before each risky step, and /rollback inside the agent
@@ -294,9 +295,25 @@ pub(crate) enum ProfileCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Agree to the profile that a project carries (.nono/profile.json), after it was shown
+    #[command(after_help = "Example:\n  nono profile trust --show")]
+    Trust(TrustArgs),
     /// The JSON schema of a profile
     #[command(after_help = "Example:\n  nono profile schema > nono-profile.schema.json")]
     Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The project, or a folder in it
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Only show what it opens and closes
+    #[arg(long, conflicts_with = "forget")]
+    pub(crate) show: bool,
+    /// Take back what was answered
+    #[arg(long)]
+    pub(crate) forget: bool,
 }
 
 #[derive(Debug, Args)]

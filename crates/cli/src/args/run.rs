@@ -100,6 +100,9 @@ pub(crate) struct PolicyArgs {
     /// Build on this profile too
     #[arg(long, value_name = "NAME", help_heading = "Profile and environment")]
     extends: Vec<String>,
+    /// Leave out the profile that the project carries (.nono/profile.json), what it closes included
+    #[arg(long, help_heading = "Profile and environment")]
+    pub(crate) no_project_profile: bool,
     /// Pass this variable on, or set it
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Profile and environment")]
     env: Vec<String>,

@@ -14,11 +14,15 @@ use nono::hooks::agents::Agent as Hooked;
 use nono::hooks::install::{self, State};
 use nono::session::{self, Host, SessionError};
 
+use super::project_profile::Asks;
 use super::{hooks, run};
 use crate::args::{AgentArgs, Cli, Command, here};
 use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
+
+/// Where the flags of `nono run` begin.
+const RUN: usize = 2;
 
 /// Maximum number of hosts and paths that are named.
 const NAMED: usize = 4;
@@ -29,10 +33,14 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
     let host = host(None)?;
     let file = session::find_program(&[program.into()], &host).map_err(SessionError::from)?;
     let start = agents::start(agent, &host.env);
-    let words = words(agent, &start, agents::installation(&file), args.arguments);
+    let mut words = words(agent, &start, agents::installation(&file), args.arguments);
+    if args.no_project_profile {
+        words.insert(RUN, "--no-project-profile".into());
+    }
     let Ok(Cli { command: Command::Run(run_args) }) = Cli::try_parse_from(&words) else {
         return Err(Failure::new(format!("nono cannot start {}: this is a bug", agent.title)));
     };
+    let mut asks = Asks::Now;
     if !host.nested {
         let request = run_args.common.request(&here()?)?;
         let (policy, profile) = session::resolve(&request, &host)?;
@@ -42,9 +50,11 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
             agree(agent, lines(agent, &start, &policy, &state, &host), &host, args.yes)?;
             let kept = agents::agree(&host.context.state_dir, agent, &terms);
             kept.map_err(|error| Failure::new(error.to_string()))?;
+            // One question at a start is enough.
+            asks = Asks::NextTime;
         }
     }
-    run::run_as(*run_args, words)
+    run::run_as(*run_args, words, asks)
 }
 
 /// `nono run`, as a person would have to type it.

@@ -26,6 +26,10 @@ pub(super) fn show(
     put(format!("command: {}", nono::diagnostic::quote_all(&words)));
     put(format!("mode: {strategy}"));
     put(format!("profile: {}", profile.chain.join(" < ")));
+    for project in &request.projects {
+        let used = if project.agreed { "used" } else { "used only as far as it closes something" };
+        put(format!("project's profile: {} ({used})", shown(&project.file)));
+    }
     put(format!("working directory: {}", shown(&policy.workdir)));
     put("grants:".to_owned());
     for grant in &policy.grants {

@@ -114,15 +114,16 @@ fn read_payload() -> Result<Value, Trouble> {
 fn surroundings() -> Result<(Box<dyn Backend>, Context), Trouble> {
     let home = home().ok_or("HOME names no folder")?;
     let cwd = std::env::current_dir().map_err(|error| format!("the working directory: {error}"))?;
-    let (backend, config): (Box<dyn Backend>, Config) = if let Some(socket) = request_socket() {
+    let (backend, config, state_dir): (Box<dyn Backend>, Config, _) = if let Some(socket) = request_socket() {
         // Whether they are taken at all is decided outside; here nobody can read the settings.
-        (Box::new(Remote::new(socket)), Config { enabled: true, ..Config::default() })
+        (Box::new(Remote::new(socket)), Config { enabled: true, ..Config::default() }, None)
     } else {
         let manager = manager(home.clone())?;
-        let config = manager.config().clone();
-        (Box::new(Local::new(manager)), config)
+        let (config, state_dir) = (manager.config().clone(), manager.host().state_dir.clone());
+        (Box::new(Local::new(manager)), config, Some(state_dir))
     };
-    let context = Context { cwd, home, enabled: config.enabled, always: config.always, sandbox: None };
+    let (enabled, always) = (config.enabled, config.always);
+    let context = Context { cwd, home, state_dir, enabled, always, sandbox: None };
     Ok((backend, context))
 }
 

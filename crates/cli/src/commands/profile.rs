@@ -7,6 +7,7 @@ use nono::diagnostic::{escape, shown};
 use nono::{DiffChange, MergedProfile, ProfileOrigin, ProfileRef, ProfileStore};
 use serde_json::json;
 
+use super::project_profile;
 use crate::args::{ProfileCommand, here, profile_ref};
 use crate::failure::{Failure, words};
 use crate::host::host;
@@ -23,6 +24,7 @@ pub(crate) fn profile(command: ProfileCommand) -> Result<u8, Failure> {
         ProfileCommand::Init { name, extends, dry_run } => {
             init(&store, dir.as_deref(), (&name, &extends), dry_run)
         }
+        ProfileCommand::Trust(args) => project_profile::trust(&args),
         ProfileCommand::Schema => {
             message::answer_json(&nono::profile_schema())?;
             Ok(0)

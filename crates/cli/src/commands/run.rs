@@ -15,7 +15,8 @@ use nono::{
     agents,
 };
 
-use super::{dry_run, first_use, granted, open_url, tracked, upkeep};
+use super::project_profile::{self, Asks};
+use super::{dry_run, first_use, granted, open_url, tracked, unheard, upkeep};
 use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
@@ -23,29 +24,29 @@ use crate::message;
 use crate::{ask, asking};
 
 pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
-    run_as(args, std::env::args_os().collect())
+    run_as(args, std::env::args_os().collect(), Asks::Now)
 }
 
 /// Run, as if these words had been typed.
-pub(super) fn run_as(args: RunArgs, typed: Vec<OsString>) -> Result<u8, Failure> {
+pub(super) fn run_as(args: RunArgs, typed: Vec<OsString>, asks: Asks) -> Result<u8, Failure> {
     let strategy = match (args.monitor, args.exec) {
         (true, _) => ExecStrategy::Monitor,
         (_, true) => ExecStrategy::Direct,
         _ => ExecStrategy::Supervised,
     };
-    execute(&args.common, Some(&args.diagnostics), args.command, strategy, typed)
+    execute(&args.common, Some(&args.diagnostics), args.command, strategy, (typed, asks))
 }
 
 pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
     let shell =
         std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
     let typed = std::env::args_os().collect();
-    execute(&args.common, Some(&args.diagnostics), vec![shell], ExecStrategy::Supervised, typed)
+    execute(&args.common, Some(&args.diagnostics), vec![shell], ExecStrategy::Supervised, (typed, Asks::Now))
 }
 
 pub(crate) fn wrap(args: WrapArgs) -> Result<u8, Failure> {
     let typed = std::env::args_os().collect();
-    execute(&args.common, None, args.command, ExecStrategy::Direct, typed)
+    execute(&args.common, None, args.command, ExecStrategy::Direct, (typed, Asks::Now))
 }
 
 fn execute(
@@ -53,12 +54,16 @@ fn execute(
     diagnostics: Option<&DiagnosticArgs>,
     command: Vec<OsString>,
     strategy: ExecStrategy,
-    typed: Vec<OsString>,
+    (typed, asks): (Vec<OsString>, Asks),
 ) -> Result<u8, Failure> {
     let host = host(common.policy.workdir.as_deref())?;
     let mut request = common.request(&here()?)?;
     refuse_what_needs_a_parent(common, diagnostics, strategy, host.nested)?;
     profile_by_name(&mut request, &command, strategy, common);
+    if !common.policy.no_project_profile {
+        let quiet = common.dry_run || common.silent;
+        project_profile::apply(&mut request, &host, if quiet { Asks::No } else { asks })?;
+    }
     let typed = flags(typed, common, &command);
     hide_secrets(common, &command)?;
     let networking = common.network.networking(&host, &here()?)?;
@@ -91,6 +96,9 @@ fn execute(
     let told: Arc<dyn RunObserver> = Arc::new(tracked::Told::new(common));
     let mut report = session::run(session, &told)?;
     let code = conclude(&report, diagnostics, common);
+    if let Some(line) = unheard::line(&report, &host).filter(|_| !common.silent) {
+        message::line(&line);
+    }
     ask::save(host.profile_dir.as_deref(), used.as_ref(), &report.mediation.expansions);
     if let Some(rollback) = report.rollback.take() {
         upkeep::after_command();

@@ -5,7 +5,7 @@ use nono::directory::{CheckpointsHere, DirectoryStatus, LISTED, changes};
 use nono::undo::Point;
 
 use super::rollback::{place, some};
-use super::{checkpoints, hooks};
+use super::{checkpoints, hooks, project_profile};
 use crate::age::{ago, local};
 use crate::args::StatusHereArgs;
 use crate::commands::tracked::counts;
@@ -21,8 +21,11 @@ pub(crate) fn status(args: &StatusHereArgs) -> Result<u8, Failure> {
     let place = place()?;
     let host = host(None)?;
     let (hooks, mut problems) = hooks::everywhere(&host);
-    let manager = checkpoints::manager(host.context)?;
+    let manager = checkpoints::manager(host.context.clone())?;
     let mut status = DirectoryStatus::of(&place.cwd, &place.catalogue, &manager, hooks);
+    if !host.nested {
+        status = status.with_project_profile(&host.context);
+    }
     status.problems.append(&mut problems);
     if args.json {
         message::answer_json(&status.json())?;
@@ -77,6 +80,9 @@ fn protected(status: &DirectoryStatus) -> Vec<String> {
     let hooks = hooks.collect::<Vec<_>>().join(", ");
     lines.push(format!("hooks        {}", if hooks.is_empty() { "none" } else { &hooks }));
     lines.push(format!("sessions     {} kept", status.sessions));
+    if let Some((file, standing)) = &status.project_profile {
+        lines.push(format!("profile      {}: {}", shown(file), project_profile::standing(*standing)));
+    }
     lines
 }
 

@@ -1,5 +1,7 @@
 //! `nono why`: would this be allowed, by which rule, and what would open it.
 
+use std::path::PathBuf;
+
 use nono::diagnostic::{quote_all, shown, words};
 use nono::{
     AccessMode, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy,
@@ -7,6 +9,7 @@ use nono::{
 };
 use serde_json::{Value, json};
 
+use super::project_profile::{self, Asks};
 use super::why_rules;
 use crate::args::{Operation, WhyArgs, here};
 use crate::failure::{Failure, words as words_of};
@@ -14,8 +17,8 @@ use crate::host::{cap_file, host};
 use crate::message;
 
 pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
-    let policy = if args.inside { own_policy()? } else { asked_policy(args)? };
-    let (allowed, text, json) = match (&args.path, &args.host) {
+    let (policy, unused) = if args.inside { (own_policy()?, None) } else { asked_policy(args)? };
+    let (allowed, mut text, mut json) = match (&args.path, &args.host) {
         (Some(path), _) => {
             let op = operation(args.op);
             let result = query_path_on(&policy, &HostFacts, &here()?, path, op);
@@ -36,6 +39,13 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
         }
         (None, None) => return Err(Failure::usage("why needs --path or --host")),
     };
+    if let Some(file) = &unused {
+        text = format!(
+            "{text}\nnote: nobody agreed to what {} opens; `nono profile trust` shows it, and asks",
+            shown(file)
+        );
+        json["unused_project_profile"] = json!(file.to_string_lossy());
+    }
     if args.json {
         message::answer_json(&json)?;
     } else {
@@ -65,10 +75,15 @@ fn own_policy() -> Result<ResolvedPolicy, Failure> {
     state.policy.ok_or_else(|| Failure::new(format!("{} does not describe a policy", shown(&file))))
 }
 
-fn asked_policy(args: &WhyArgs) -> Result<ResolvedPolicy, Failure> {
+/// The policy that the flags make, and the profile of the project where what it opens is not used.
+fn asked_policy(args: &WhyArgs) -> Result<(ResolvedPolicy, Option<PathBuf>), Failure> {
     let host = host(args.policy.workdir.as_deref())?;
-    let request = args.policy.request(&here()?)?;
-    Ok(nono::session::resolve(&request, &host)?.0)
+    let mut request = args.policy.request(&here()?)?;
+    if !args.policy.no_project_profile {
+        project_profile::apply(&mut request, &host, Asks::No)?;
+    }
+    let unused = request.projects.iter().find(|project| !project.agreed).map(|project| project.file.clone());
+    Ok((nono::session::resolve(&request, &host)?.0, unused))
 }
 
 fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> String {

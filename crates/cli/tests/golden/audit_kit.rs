@@ -45,6 +45,7 @@ impl Logs {
             policy_digest: Digest::ZERO,
             tracked_paths: vec!["/home/me/project".into()],
             network: "filtered: example.org".to_owned(),
+            project_profiles: Vec::new(),
             ledger_head: nono::audit::Ledger::of(&self.dir()).head().unwrap(),
         };
         Log::create(&self.dir(), started, options).unwrap()

@@ -57,6 +57,7 @@ $ nono status --json
     "last": null,
     "unprotected": null
   },
+  "project_profile": null,
   "hooks": [],
   "sessions": 0,
   "running": [],

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod model;
 #[path = "../world/said.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod said;

@@ -60,7 +60,7 @@ fn calls_with_the_wrong_arguments_end_well_too() {
         hook(&world, args, b"{}").ok();
     }
     let help = world.command("nono").args(["hook", "--help"]).output().unwrap();
-    assert!(Said::of(&help).ok().out.contains("never blocks"));
+    assert!(Said::of(&help).ok().out.contains("blocks no tool but one"));
 }
 
 #[test]

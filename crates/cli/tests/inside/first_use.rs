@@ -62,3 +62,20 @@ fn a_yes_installs_and_the_next_run_cannot_change_it() {
     assert_eq!((again.code, again.out), (0, settings));
     assert_eq!(checkpoints(&world, ".").len(), 1, "they are enabled now");
 }
+
+#[test]
+fn an_agent_with_hooks_that_never_calls_one_is_named() {
+    let world = with_claude();
+    assert_eq!(nono(&world, &["hooks", "install", "claude-code", "--yes"]).code, 0);
+    let flags = ["-p", "claude-code", "--rollback", "--no-rollback-prompt", "--checkpoints"];
+    // As an SDK does that starts the agent without its settings.
+    let ran = agent(&world, &flags, "echo two > src/a");
+    assert!(ran.err.contains("no hook of Claude Code was called"), "{}", ran.err);
+    assert_eq!(ran.err.lines().filter(|line| line.contains("setting_sources")).count(), 1, "{}", ran.err);
+    for script in ["prompt; before $PWD/src/a; echo three > src/a", "prompt; echo four > src/a", "true"] {
+        let ran = agent(&world, &flags, script);
+        assert!(!ran.err.contains("no hook of"), "{script}: {}", ran.err);
+    }
+    let ran = agent(&world, &["--allow-cwd", "--rollback", "--checkpoints"], "echo five > src/a");
+    assert!(!ran.err.contains("no hook of"), "{}", ran.err);
+}

@@ -13,6 +13,7 @@ mod hostile;
 #[allow(dead_code, reason = "shared with the other tests on a terminal")]
 #[path = "../terminal/look.rs"]
 mod look;
+mod model;
 mod restores;
 #[allow(dead_code, reason = "shared with the other tests on a terminal")]
 #[path = "../terminal/screen.rs"]

@@ -146,6 +146,7 @@ mod tests {
             policy_digest: Digest::ZERO,
             tracked_paths: Vec::new(),
             network: "blocked".to_owned(),
+            project_profiles: Vec::new(),
             ledger_head: None,
         };
         Log::create(&catalogue.dir(), started, Options { integrity: true, key: None }).unwrap()

@@ -67,6 +67,7 @@ impl RestoreLog {
             tracked_paths: roots.to_vec(),
             network: "none".to_owned(),
             // The log looks it up.
+            project_profiles: Vec::new(),
             ledger_head: None,
         };
         create(state_dir, &started).map(RestoreLog)

@@ -2,7 +2,8 @@
 //!
 //! What differs between them is data (`agents/data`, read by `adapter`). A payload is hostile text. It is never an error
 //! here: what is missing or of another shape is left out, and an event that nobody knows is [`super::Event::Unknown`]. A
-//! tool that nobody knows may write anything. An answer holds no decision about a tool, so it cannot block one.
+//! tool that nobody knows may write anything. An answer holds a decision about a tool only where that would remove nono's
+//! own history; no other can be blocked.
 
 pub(super) mod adapter;
 mod read;
@@ -97,8 +98,10 @@ pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
     let Ok(Agent(adapter)) = agent.parse() else { return Told::default() };
     let fields = &adapter.fields;
     let named = fields.event.as_deref().unwrap_or("hook_event_name");
+    // A name that nobody knows says less than the call itself.
     let event = read::at(payload, named)
         .and_then(|value| value.as_str().map(str::to_owned))
+        .filter(|name| adapter.events.contains_key(name))
         .unwrap_or_else(|| event.to_owned());
     let input = read::input(payload, &fields.input);
     let tool = read::id(payload, &fields.tool);
@@ -217,7 +220,11 @@ pub fn answers_itself(agent: &str, event: &str) -> bool {
 pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
     let Ok(Agent(adapter)) = agent.parse() else { return "{}".to_owned() };
     let answer = &adapter.answer;
-    let (context, message) = match (&answer.message, &reply.message) {
+    let can_ask = answer.ask.as_ref().is_some_and(|slot| slot.is_at(event));
+    let (ask, said) = if can_ask { (reply.ask.clone(), None) } else { (None, reply.ask.as_deref()) };
+    let said: Vec<&str> = reply.message.iter().map(String::as_str).chain(said).collect();
+    let said = (!said.is_empty()).then(|| said.join("\n"));
+    let (context, message) = match (&answer.message, &said) {
         // Who cannot be told is told by the model.
         (None, Some(message)) => {
             let told = format!("Tell the user: {message}");
@@ -226,8 +233,12 @@ pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
         }
         (_, message) => (reply.context.clone(), message.clone()),
     };
-    let filled =
-        [(&answer.instead, reply.answer.clone()), (&answer.context, context), (&answer.message, message)];
+    let filled = [
+        (&answer.instead, reply.answer.clone()),
+        (&answer.context, context),
+        (&answer.message, message),
+        (&answer.ask, ask),
+    ];
     let values: Vec<Value> = filled
         .into_iter()
         .filter_map(|(slot, text)| {
@@ -238,9 +249,24 @@ pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
         [] => answer.nothing.clone(),
         [Value::String(text), ..] => text.clone(),
         values => {
-            let members = values.iter().filter_map(Value::as_object).flatten();
-            members.map(|(key, value)| (key.clone(), value.clone())).collect::<Value>().to_string()
+            let mut whole = Value::Null;
+            for value in values {
+                join(&mut whole, value);
+            }
+            whole.to_string()
         }
+    }
+}
+
+/// Two answers as one: members of both, and where both have an object, of both again.
+fn join(whole: &mut Value, more: &Value) {
+    match (whole, more) {
+        (Value::Object(whole), Value::Object(more)) => {
+            for (key, value) in more {
+                join(whole.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (whole, more) => *whole = more.clone(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What coding agents tell through their hooks, and what they hear.
 //!
 //! Each hook of an agent is a process of its own: its payload becomes [`Told`] (`agents`), `run` does what has to be
-//! done about it, and the [`Reply`] goes back in the agent's own format. Nothing here ever blocks a tool: whatever goes
-//! wrong is part of the reply, for the person to see.
+//! done about it, and the [`Reply`] goes back in the agent's own format. Whatever goes wrong is part of the reply, for the
+//! person to see, and never blocks a tool. One thing does: a call that removes nono's own history, where the agent can ask
+//! its person or be refused it.
 
 pub mod agents;
 pub mod backend;
@@ -68,11 +69,13 @@ pub struct Reply {
     pub message: Option<String>,
     /// For the person, instead of what the model would say to their prompt, which it does not get.
     pub answer: Option<String>,
+    /// Why the person is to be asked before this tool runs.
+    pub ask: Option<String>,
 }
 
 impl Reply {
     pub fn is_empty(&self) -> bool {
-        self.context.is_none() && self.message.is_none() && self.answer.is_none()
+        self.context.is_none() && self.message.is_none() && self.answer.is_none() && self.ask.is_none()
     }
 
     /// Nothing for the model, this for the person.

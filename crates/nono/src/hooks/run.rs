@@ -19,6 +19,8 @@ pub struct Context {
     /// Where the hook runs, for agents that do not say where they work.
     pub cwd: PathBuf,
     pub home: PathBuf,
+    /// nono's own folder, where the agent could reach it: inside a sandbox it cannot.
+    pub state_dir: Option<PathBuf>,
     /// Whether checkpoints are taken at all.
     pub enabled: bool,
     /// Before every tool call, whatever it does.
@@ -40,10 +42,19 @@ pub struct Handled {
 pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Handled {
     let mut handled = Handled::default();
     let cwd = told.cwd.as_ref().map_or_else(|| context.cwd.clone(), |cwd| context.cwd.join(cwd));
+    let judged = match &told.event {
+        Event::BeforeTool { call } => trigger::judge(call, &cwd, &context.home),
+        _ => Judgement::Harmless,
+    };
+    if let (Event::BeforeTool { call }, Judgement::Destructive { targets, .. }) = (&told.event, &judged) {
+        handled.reply.ask = removes_history(call, targets, &cwd, context);
+    }
     if context.enabled {
         match &told.event {
             Event::SessionStart | Event::Prompt { .. } => prompt(told, backend, &mut handled.reply),
-            Event::BeforeTool { call } => before(call, &told.origin, backend, context, &cwd, &mut handled),
+            Event::BeforeTool { call } => {
+                before((call, judged), &told.origin, backend, context, &cwd, &mut handled);
+            }
             Event::AfterTool { call, .. } => after(call, &told.origin, backend, context, &cwd, &mut handled),
             Event::Stop | Event::SessionEnd => over(told, backend, &cwd, &mut handled.reply),
             Event::Unknown => {}
@@ -84,7 +95,7 @@ fn first_words(text: &str) -> String {
 }
 
 fn before(
-    call: &Call,
+    (call, judged): (&Call, Judgement),
     origin: &Origin,
     backend: &mut dyn Backend,
     context: &Context,
@@ -92,7 +103,7 @@ fn before(
     handled: &mut Handled,
 ) {
     let origin = with_tool(origin, call);
-    let (targets, reason) = match trigger::judge(call, cwd, &context.home) {
+    let (targets, reason) = match judged {
         Judgement::Destructive { targets, reason } => (targets, reason),
         Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
         Judgement::Harmless => {
@@ -112,6 +123,24 @@ fn before(
         handled.reply.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
     }
     protected.troubles.iter().for_each(|trouble| handled.reply.tell(&trouble_words(trouble)));
+}
+
+/// Why a person should be asked about a call first, if they should: it removes what it could be undone with. From inside a
+/// sandbox that cannot be done, whatever is typed.
+fn removes_history(call: &Call, targets: &[PathBuf], cwd: &Path, context: &Context) -> Option<String> {
+    let state = context.state_dir.as_ref()?;
+    let state = state.canonicalize().unwrap_or_else(|_| state.clone());
+    let is_own = |target: &PathBuf| {
+        let known = target.ancestors().find_map(|dir| {
+            let rest = target.strip_prefix(dir).ok()?;
+            Some(dir.canonicalize().ok()?.join(rest))
+        });
+        known.unwrap_or_else(|| target.clone()).starts_with(&state)
+    };
+    (targets.iter().any(is_own) || trigger::forgets(call, cwd, &context.home)).then(|| {
+        "nono: this would remove checkpoints, sessions or hooks of nono, and nothing brings them back"
+            .to_owned()
+    })
 }
 
 /// A payload that cannot be read: before a tool, what is here is kept, whatever the tool is about to do.

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::event::{
-    AgentCall, AgentPrompt, Checkpoint, Decision, Event, Network, Phase, Restore, SessionEnded,
-    SessionStarted, Snapshot, Warning,
+    AgentCall, AgentPrompt, Checkpoint, Decision, Event, Network, Phase, ProjectProfile, Restore,
+    SessionEnded, SessionStarted, Snapshot, Warning,
 };
 use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
 use nono_audit::sign::KeyError;
 use nono_audit::{Digest, Log, SessionRecord, SigningKey};
-use nono_policy::{ResolvedPolicy, RunRequest};
+use nono_policy::{ProjectOverlay, ResolvedPolicy, RunRequest};
 use nono_snapshot::{AuditIntegrity, Manifest};
 use nono_supervisor::{LimitHit, Outcome, RunError};
 use nono_sys::errno;
@@ -94,16 +94,30 @@ pub(super) struct Book {
     key: Option<SigningKey>,
     /// To be said once, at the end.
     notice: Option<String>,
+    /// Profiles that the project carries.
+    projects: Vec<ProjectProfile>,
 }
 
 impl Book {
     /// Everything that can be wrong is known when this returns, and nothing has been started.
-    pub(super) fn open(wish: &Auditing, state_dir: &Path) -> Result<Book, LogError> {
+    pub(super) fn open(
+        wish: &Auditing,
+        projects: &[ProjectOverlay],
+        state_dir: &Path,
+    ) -> Result<Book, LogError> {
         let (redactor, notice) = audit::redactor_and_notice(state_dir)?;
         let redactor = Arc::new(redactor);
         let key = wish.sign_key.as_deref().map(SigningKey::load).transpose()?;
-        Ok(Book { dir: audit::dir(state_dir), redactor, integrity: wish.integrity, key, notice })
+        let (dir, integrity) = (audit::dir(state_dir), wish.integrity);
+        let projects = projects.iter().map(on_record).collect();
+        Ok(Book { dir, redactor, integrity, key, notice, projects })
     }
+}
+
+/// What the log says of a profile that the project carries.
+fn on_record(project: &ProjectOverlay) -> ProjectProfile {
+    let ProjectOverlay { file, digest, agreed, .. } = project;
+    ProjectProfile { file: file.clone(), sha256: digest.clone(), agreed: *agreed }
 }
 
 /// The command as it stands in nono's files, whether there is a log or not.
@@ -149,7 +163,7 @@ struct State {
 
 impl Trail {
     pub(super) fn begin(book: Book, start: &Start<'_>) -> Result<Trail, LogError> {
-        let Book { dir, redactor, integrity, key, notice } = book;
+        let Book { dir, redactor, integrity, key, notice, projects } = book;
         let path = start.program;
         let executable = executable::identify(path, &executable::memory(&dir))
             .map_err(|source| LogError::Executable { path: path.to_owned(), source })?;
@@ -165,6 +179,7 @@ impl Trail {
             policy_digest: Digest::of(b"", &[&serde_json::to_vec(start.policy)?]),
             tracked_paths: start.tracked.unwrap_or_default().to_vec(),
             network: network_word(&start.policy.network),
+            project_profiles: projects,
             // The log knows it.
             ledger_head: None,
         };

@@ -109,6 +109,8 @@ pub struct CheckpointsReport {
     pub problems: Vec<String>,
     /// Paths that others changed between the calls of the agent; none where no hooks told of calls.
     pub others: Option<Vec<ChangedByOthers>>,
+    /// A hook of an agent inside spoke.
+    pub heard: bool,
 }
 
 /// Checkpoints are being taken.
@@ -187,6 +189,11 @@ impl Protecting {
             let ensured = manager.begin_run(&project, &reason, &origin);
             self.note(&ensured, &reason);
         }
+    }
+
+    /// A hook inside spoke.
+    pub(super) fn hear(&self) {
+        self.report().heard = true;
     }
 
     /// Hooks inside tell of each call from now on: the run itself is none any more.

@@ -67,6 +67,19 @@ impl Histories for Inside {
 }
 
 /// Requests are served on small stacks, and trees may be deep.
+/// Whether an agent's hook says it: a person's commands name no agent.
+fn is_of_a_hook(action: &Action) -> bool {
+    match action {
+        Action::Prompt { origin }
+        | Action::Begins { origin, .. }
+        | Action::Before { origin, .. }
+        | Action::After { origin, .. }
+        | Action::Stopped { origin, .. }
+        | Action::Notes { origin } => origin.agent.is_some(),
+        Action::List { .. } | Action::Diff { .. } | Action::Restore { .. } => false,
+    }
+}
+
 fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     thread::scope(|scope| {
         let worker = thread::Builder::new().name("nono-history".to_owned()).stack_size(STACK);
@@ -79,6 +92,9 @@ const STACK: usize = 8 << 20;
 
 impl Inside {
     fn answer(&self, action: Action) -> Result<Value, String> {
+        if is_of_a_hook(&action) {
+            self.protecting.hear();
+        }
         match action {
             Action::Prompt { origin, digest } => {
                 let mut origin = self.mine(origin);

@@ -316,5 +316,9 @@ pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, Mer
 pub fn profile(request: &RunRequest, host: &Host) -> Result<MergedProfile, ProfileError> {
     let store = ProfileStore::new(host.profile_dir.clone());
     let wanted = request.profile.clone().unwrap_or_else(|| ProfileRef::Name("default".to_owned()));
-    store.resolve(&wanted, &request.extends)
+    let mut profile = store.resolve(&wanted, &request.extends)?;
+    for project in &request.projects {
+        profile.lay_over(&project.profile);
+    }
+    Ok(profile)
 }

@@ -81,8 +81,9 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let Tracked { policy: mut resolved, profile, wanted } =
         tracked_policy(&mut policy, &inside, &rollback, strategy, learning.is_some())?;
     let asks = Asks::new(&asking, &profile, strategy, resolved.interactive, learning.is_some())?;
-    let book = (supervised && auditing.wanted).then(|| Book::open(&auditing, &host.context.state_dir));
-    let book = book.transpose()?;
+    let book = (supervised && auditing.wanted)
+        .then(|| Book::open(&auditing, &policy.projects, &host.context.state_dir))
+        .transpose()?;
     let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
     let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
     let roots = scope::roots(tracked, &folder.dir, wanted.as_ref());

@@ -21,6 +21,9 @@ pub struct ProfilePath {
     pub path: String,
     pub optional: bool,
     pub profile: String,
+    /// The resolved path that a person agreed to: where it leads elsewhere by now, it is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
 }
 
 /// A grant of a profile, before expansion.
@@ -49,7 +52,7 @@ pub struct MergedWorkdir {
 }
 
 /// A profile with everything it extends.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergedProfile {
     /// Names from the base to the one asked for.
     pub chain: Vec<String>,
@@ -117,7 +120,7 @@ impl MergedFilesystem {
         append_paths(&mut self.unix_socket, name, &section.unix_socket);
     }
 
-    fn add_grant(&mut self, grant: ProfileGrant) {
+    pub(super) fn add_grant(&mut self, grant: ProfileGrant) {
         let known =
             |g: &ProfileGrant| g.at.path == grant.at.path && g.access == grant.access && g.kind == grant.kind;
         if !self.grants.iter().any(known) {
@@ -127,7 +130,12 @@ impl MergedFilesystem {
 }
 
 fn at(profile: &str, entry: &PathEntry) -> ProfilePath {
-    ProfilePath { path: entry.path().to_owned(), optional: entry.optional(), profile: profile.to_owned() }
+    ProfilePath {
+        path: entry.path().to_owned(),
+        optional: entry.optional(),
+        profile: profile.to_owned(),
+        exact: false,
+    }
 }
 
 fn append_paths(into: &mut Vec<ProfilePath>, profile: &str, entries: &[PathEntry]) {
@@ -138,7 +146,7 @@ fn append_paths(into: &mut Vec<ProfilePath>, profile: &str, entries: &[PathEntry
     }
 }
 
-fn absorb_groups(into: &mut GroupsSection, from: &GroupsSection) {
+pub(super) fn absorb_groups(into: &mut GroupsSection, from: &GroupsSection) {
     into.exclude.retain(|name| !from.include.contains(name));
     into.include.retain(|name| !from.exclude.contains(name));
     append(&mut into.include, &from.include);
@@ -171,7 +179,7 @@ fn overlay<T: Copy>(into: &mut Option<T>, from: Option<T>) {
     *into = from.or(*into);
 }
 
-fn append<T: Clone + PartialEq>(into: &mut Vec<T>, from: &[T]) {
+pub(super) fn append<T: Clone + PartialEq>(into: &mut Vec<T>, from: &[T]) {
     for item in from {
         if !into.contains(item) {
             into.push(item.clone());

@@ -7,7 +7,9 @@
 mod builtin;
 mod diff;
 mod merge;
+mod overlay;
 mod parse;
+mod project;
 mod store;
 mod template;
 #[cfg(test)]
@@ -21,6 +23,9 @@ use serde::{Deserialize, Serialize};
 pub use diff::{DiffChange, DiffLine, diff};
 pub use merge::{MergedFilesystem, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath};
 pub use parse::{read_listed, schema};
+pub use project::{
+    AgreedGrant, Meaning, PROJECT_FILE, PROJECT_MAX_BYTES, ProjectEntry, ProjectOverlay, ProjectProfile,
+};
 pub use store::{ProfileInfo, ProfileOrigin, ProfileStore};
 pub use template::template;
 

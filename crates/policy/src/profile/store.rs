@@ -97,13 +97,23 @@ impl ProfileStore {
         extra_extends: &[String],
     ) -> Result<MergedProfile, ProfileError> {
         let (name, profile) = self.load_named(wanted)?;
+        self.merge(&name, &profile, extra_extends)
+    }
+
+    /// A profile that was read already, with everything it extends.
+    pub(super) fn merge(
+        &self,
+        name: &str,
+        profile: &Profile,
+        extra_extends: &[String],
+    ) -> Result<MergedProfile, ProfileError> {
         let mut merged = MergedProfile::default();
-        let mut open = vec![name.clone()];
+        let mut open = vec![name.to_owned()];
         for base in profile.bases().iter().chain(extra_extends) {
             self.absorb_base(base, &mut merged, &mut open)?;
         }
-        if !merged.chain.contains(&name) {
-            merged.absorb(&name, &profile);
+        if !merged.chain.iter().any(|known| known == name) {
+            merged.absorb(name, profile);
         }
         check_groups(&merged)?;
         Ok(merged)

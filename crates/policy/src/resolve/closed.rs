@@ -15,7 +15,7 @@ use crate::error::PolicyError;
 use crate::expand::{expand, expand_everywhere};
 use crate::facts::FoundKind;
 use crate::is_within;
-use crate::profile::ProfilePath;
+use crate::profile::{MergedProfile, ProfilePath};
 use crate::resolved::{ClosedBy, FsCapability, PathKind};
 
 /// One path that must stay closed.
@@ -219,6 +219,25 @@ fn bypasses(inputs: &Inputs<'_>) -> Result<Vec<Bypass>, PolicyError> {
         out.push(Bypass { original: PathBuf::from(path), path: resolved, optional: *optional });
     }
     Ok(out)
+}
+
+/// What a person opens for themselves is not opened for the profile of a project, which asks for the same or for more.
+pub(super) fn check_bypasses_are_the_persons(
+    bypasses: &[Bypass],
+    profile: &MergedProfile,
+) -> Result<(), PolicyError> {
+    for grant in profile.filesystem.grants.iter().filter(|grant| grant.at.exact) {
+        let path = Path::new(&grant.at.path);
+        let meets = |bypass: &&Bypass| is_within(path, &bypass.path) || is_within(&bypass.path, path);
+        if let Some(bypass) = bypasses.iter().find(meets) {
+            return Err(PolicyError::BypassForProject {
+                path: path.to_path_buf(),
+                bypass: bypass.original.clone(),
+                from: CapabilitySource::Profile(grant.at.profile.clone()),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A bypass alone opens nothing; one that no grant meets is a mistake worth saying.

@@ -121,7 +121,11 @@ impl Collector<'_, '_> {
             if grant.at.optional && self.inputs.locator.find(&path).is_err() {
                 self.notes.push(Note::Skipped { path, source });
             } else {
-                self.ask(Path::new(&grant.at.path), &path, grant.access, grant.kind, source)?;
+                let found =
+                    self.ask(Path::new(&grant.at.path), &path, grant.access, grant.kind, source.clone())?;
+                if grant.at.exact && found != path {
+                    return Err(PolicyError::NotAsAgreed { path, found, from: source });
+                }
             }
         }
         let workdir = &self.inputs.profile.workdir;
@@ -136,10 +140,10 @@ impl Collector<'_, '_> {
 
     fn workdir(&mut self, access: AccessMode, source: CapabilitySource) -> Result<(), PolicyError> {
         let cwd = self.inputs.host.cwd.clone();
-        self.ask(&cwd, &cwd, access, GrantKind::Directory, source)
+        self.ask(&cwd, &cwd, access, GrantKind::Directory, source).map(drop)
     }
 
-    /// A grant somebody asked for: it is made in full, or it is an error.
+    /// A grant somebody asked for: it is made in full, or it is an error. Returned is where it leads.
     fn ask(
         &mut self,
         original: &Path,
@@ -147,14 +151,15 @@ impl Collector<'_, '_> {
         access: AccessMode,
         kind: GrantKind,
         source: CapabilitySource,
-    ) -> Result<(), PolicyError> {
+    ) -> Result<PathBuf, PolicyError> {
         let found = found(self.inputs, original, path, &source)?;
         check_kind(found.kind, kind, access, original)?;
         if let Some(closure) = self.closures.forbids(&found.path, access) {
             return Err(refusal(closure, original));
         }
+        let resolved = found.path.clone();
         self.push(original, found, access, source);
-        Ok(())
+        Ok(resolved)
     }
 
     fn add_groups(&mut self) -> Result<(), PolicyError> {

@@ -76,6 +76,7 @@ fn valid(tree: &Tree, mut request: RunRequest) -> Option<ResolvedPolicy> {
                 | PolicyError::ExpectedDirectory { path, .. }
                 | PolicyError::Protected { path, .. }
                 | PolicyError::NonoOwned { path, .. }
+                | PolicyError::AgentSettings { path, .. }
                 | PolicyError::GrantDenied { path, .. },
             ) => path,
             Err(PolicyError::DenyAbsent { path, .. }) => {

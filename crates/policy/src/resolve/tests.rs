@@ -34,7 +34,7 @@ fn with_profile(profile: &MergedProfile, request: &RunRequest) -> Result<Resolve
 }
 
 fn profile_path(path: &str, optional: bool) -> ProfilePath {
-    ProfilePath { path: path.into(), optional, profile: "p".into() }
+    ProfilePath { path: path.into(), optional, profile: "p".into(), exact: false }
 }
 
 #[test]

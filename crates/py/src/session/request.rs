@@ -149,6 +149,8 @@ impl Keywords {
             env_all: self.env_all,
             profile: self.profile.as_ref().map(|profile| profile_ref(&profile.0, here)).transpose()?,
             extends: self.extends.to_vec(),
+            // What a project carries needs a person who agrees, and a library has none.
+            projects: Vec::new(),
             limits: self.limits()?,
             allow_cwd: self.allow_cwd,
             program: None,

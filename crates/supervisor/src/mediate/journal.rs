@@ -232,6 +232,7 @@ mod tests {
             policy_digest: nono_audit::Digest::ZERO,
             tracked_paths: vec![],
             network: String::new(),
+            project_profiles: Vec::new(),
             ledger_head: None,
         };
         let log = Log::create(dir.path(), started, Options::default()).unwrap();

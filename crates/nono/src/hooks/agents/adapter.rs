@@ -115,6 +115,8 @@ pub(super) struct Answer {
     pub(super) message: Option<Slot>,
     /// For the person, instead of the model's answer to a prompt.
     pub(super) instead: Option<Slot>,
+    /// Before a tool: lets the agent ask its person, or where it cannot, refuses the call.
+    pub(super) ask: Option<Slot>,
 }
 
 fn nothing() -> String {

@@ -26,12 +26,22 @@ fn cut(text: &str, limit: usize) -> &str {
 
 /// What stands at a place: keys and numbers joined by dots. A text on the way is JSON.
 pub(super) fn at(payload: &Value, place: &str) -> Option<Value> {
-    place.split('.').try_fold(payload.clone(), |value, key| match value {
-        Value::Object(mut members) => members.remove(key),
-        Value::Array(list) => list.into_iter().nth(key.parse().ok()?),
-        Value::String(text) => serde_json::from_str::<Value>(&text).ok()?.get(key).cloned(),
+    let Some((key, rest)) = place.split_once('.') else { return member(payload, place) };
+    match payload {
+        // Without a copy of what is around it: a call may be many megabytes long.
+        Value::Object(members) => at(members.get(key)?, rest),
+        Value::Array(list) => at(list.get(key.parse::<usize>().ok()?)?, rest),
+        _ => at(&member(payload, key)?, rest),
+    }
+}
+
+fn member(value: &Value, key: &str) -> Option<Value> {
+    match value {
+        Value::Object(members) => members.get(key).cloned(),
+        Value::Array(list) => list.get(key.parse::<usize>().ok()?).cloned(),
+        Value::String(text) => serde_json::from_str::<Value>(text).ok()?.get(key).cloned(),
         _ => None,
-    })
+    }
 }
 
 /// The first of several places where there is something.

@@ -346,8 +346,11 @@ fn long_output_keeps_its_end() {
 
 #[test]
 fn answers() {
-    let reply =
-        Reply { context: Some("for the \"model\"".into()), message: Some("for you".into()), answer: None };
+    let reply = Reply {
+        context: Some("for the \"model\"".into()),
+        message: Some("for you".into()),
+        ..Reply::default()
+    };
     let says =
         |agent: &str, event: &str| -> Value { serde_json::from_str(&answer(agent, event, &reply)).unwrap() };
     for agent in ["claude-code", "codex"] {

@@ -1,6 +1,6 @@
 
-// Tells nono what OpenCode is about to do, so that there is a checkpoint from before. It never stops a tool: whatever
-// goes wrong is shown once, and the tool runs.
+// Tells nono what OpenCode is about to do, so that there is a checkpoint from before. Whatever goes wrong
+// is shown once, and the tool runs; only a call that would remove nono's own history is refused.
 
 import { spawn } from "node:child_process"
 
@@ -74,6 +74,7 @@ export const Nono = async ({ client, directory }) => {
       const call = { tool_name: input.tool, call_id: input.callID, tool_input: output.args }
       const reply = await tell("tool.execute.before", { ...base(input.sessionID), ...call })
       show(reply.message)
+      if (reply.refuse) throw new Error(`${reply.refuse}. The user can do it in a terminal.`)
     },
 
     "tool.execute.after": async (input, output) => {

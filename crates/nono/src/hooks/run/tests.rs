@@ -32,7 +32,14 @@ impl Place {
     }
 
     fn context(&self) -> Context {
-        Context { cwd: self.path("p"), home: self.path("home"), enabled: true, always: false, sandbox: None }
+        Context {
+            cwd: self.path("p"),
+            home: self.path("home"),
+            state_dir: Some(self.path("state")),
+            enabled: true,
+            always: false,
+            sandbox: None,
+        }
     }
 
     /// As a process of its own would.

@@ -136,6 +136,12 @@ pub(super) const TABLE: &[Row] = &[
         "system setting",
         "programs load or run what it names",
     ),
+    // nono itself
+    row(
+        ".nono/profile.json",
+        "sandbox profile",
+        "nono asks whether to open what it says at the next run here",
+    ),
     // agents
     row(
         "claude.md claude.local.md agents.md agents.override.md agent.md gemini.md qwen.md warp.md \

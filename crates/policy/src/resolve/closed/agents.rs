@@ -17,6 +17,9 @@ use crate::resolve::Inputs;
 use crate::resolve::locate::Place;
 use crate::resolved::{ClosedBy, PathKind};
 
+/// The folder in which a project has its profile.
+const PROJECT_DIR: &str = ".nono";
+
 pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
     let projects = projects(inputs);
     for agent in &inputs.data.agents {
@@ -31,6 +34,17 @@ pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
             holder.project(project);
         }
     }
+    hold_profiles(closures, inputs, &projects);
+}
+
+/// The profiles that projects carry decide what the next run opens.
+fn hold_profiles(closures: &mut Closures, inputs: &Inputs<'_>, projects: &[PathBuf]) {
+    let nono = Agent { name: "nono".to_owned(), project: vec![PROJECT_DIR.to_owned()], ..Agent::default() };
+    let state = inputs.locator.place(&inputs.host.state_dir).path;
+    let mut holder = Holder { closures, inputs, agent: &nono };
+    // In the home folder that is nono's own, and closed as a whole.
+    let is_own = |project: &&PathBuf| inputs.locator.place(&project.join(PROJECT_DIR)).path != state;
+    projects.iter().filter(is_own).for_each(|project| holder.project(project));
 }
 
 /// Where projects are looked for: the working directory, and every folder that somebody asked to have written.
