@@ -91,7 +91,7 @@ impl Inside {
                 Ok(self.in_each(origin, &targets, CheckpointManager::agent_stopped))
             }
             Action::List { dir } => self.list(&dir),
-            Action::Diff { dir, target, paths } => self.diff(&dir, target, &paths),
+            Action::Diff { dir, target, paths, brief } => self.diff(&dir, target, &paths, brief),
             Action::Notes { origin } => self.notes(&origin),
             Action::Restore { .. } => Err("a restore is asked about".to_owned()),
         }
@@ -219,12 +219,13 @@ impl Inside {
         Ok(shapes::list(&project, &listed.map_err(|error| error.to_string())?))
     }
 
-    /// As a patch, of what the command may read.
+    /// As a patch or in brief, of what the command may read.
     fn diff(
         &self,
         remote::Path(dir): &remote::Path,
         target: String,
         paths: &[remote::Path],
+        brief: bool,
     ) -> Result<Value, String> {
         let project = self.project(dir)?;
         let target = Target::Text(target);
@@ -236,14 +237,23 @@ impl Inside {
                 return Err("the project has changed its place".to_owned());
             }
             let mut set = checkpoints::changes(&mut compared);
-            let total = set.items.len();
-            set.items.retain(|item| self.may_see(&item.path) && self.may_see(item.old_path()));
             if !paths.is_empty() {
                 let chosen: Vec<_> = paths.iter().map(|remote::Path(path)| resolved(path)).collect();
                 set.items.retain(|item| chosen.iter().any(|path| item.path.starts_with(path)));
             }
-            let mut text = Vec::new();
+            let total = set.items.len();
+            set.items.retain(|item| self.may_see(&item.path) && self.may_see(item.old_path()));
             let mut left_out = total - set.items.len();
+            if brief {
+                let brief = checkpoints::brief(&compared.manager, &set).map_err(|error| error.to_string())?;
+                return Ok(json!({
+                    "checkpoint": checkpoint.id,
+                    "project": path(&project),
+                    "brief": brief,
+                    "left_out": left_out,
+                }));
+            }
+            let mut text = Vec::new();
             for item in &set.items {
                 let before = text.len();
                 patch::write_patch(&compared.manager, &set, &[item], &mut text)

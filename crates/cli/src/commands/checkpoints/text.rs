@@ -16,7 +16,7 @@ const REASON: usize = 72;
 const WORDS: usize = 200;
 
 /// A project's checkpoints, newest first, and what can be done with them.
-pub(super) fn list(project: &Path, checkpoints: &[Checkpoint]) -> String {
+pub(in crate::commands) fn list(project: &Path, checkpoints: &[Checkpoint]) -> String {
     let mut lines = vec![format!("Checkpoints for {}:", shown(project))];
     lines.extend(checkpoints.iter().enumerate().map(|(at, one)| line(at + 1, one)));
     lines.join("\n")
@@ -40,12 +40,12 @@ fn line(number: usize, one: &Checkpoint) -> String {
 }
 
 /// `a1b2c3d4  2026-11-15 18:22:03 +01:00  before patch`.
-pub(super) fn summary(one: &Checkpoint) -> String {
+pub(in crate::commands) fn summary(one: &Checkpoint) -> String {
     format!("{}  {}  {}", escape(one.id.short()), local(&one.time), cut(&one.reason, REASON))
 }
 
 /// On one line, harmless, and not too long.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(in crate::commands) fn cut(text: &str, most: usize) -> String {
     let text = escape(text);
     if text.chars().count() <= most {
         return text;
@@ -151,7 +151,7 @@ pub(super) fn removed<'a>(removed: impl Iterator<Item = (&'a Path, &'a [Checkpoi
 }
 
 /// A restore of a killed process that was completed on the way.
-pub(super) fn completed(done: &Completed) -> String {
+pub(in crate::commands) fn completed(done: &Completed) -> String {
     let kept = match done.kept.len() {
         0 => String::new(),
         kept => format!(", and kept {} that somebody changed since", some(kept, "path")),
