@@ -132,7 +132,9 @@ impl Supervisor {
                     shown(&path),
                     escape(&reason)
                 );
-                Ok(Answer::new(text, about(false)).failed())
+                let mut value = about(false);
+                value["message"] = json!(text);
+                Ok(Answer::new(text, value).failed())
             }
             Reply::Granted { fd, by } => {
                 let said = format!("granted by {}: {access} {}", escape(&by), shown(&path));

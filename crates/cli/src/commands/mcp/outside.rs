@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use nono::checkpoints::{
-    self, Brief, CheckpointManager, Choice, Ensured, Origin, Target, brief, changes_of, json as shapes,
+    self, Brief, CheckpointError, CheckpointManager, Choice, Ensured, Origin, Target, brief, changes_of,
+    json as shapes,
 };
 use nono::diagnostic::{quote_all, shown};
 use nono::rollback::SessionEntry;
 use nono::session::SessionError;
 use nono::snapshot::SnapshotId;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::{Answer, cut};
 use super::call::{Agreement, Call};
@@ -31,7 +32,10 @@ const PLAN: usize = 4 << 10;
 pub(super) fn list(limit: usize, call: &Call<'_>) -> Result<Answer, Failure> {
     at_place(call, |place| {
         let root = place.manager.root_of(&place.cwd)?;
-        let all = place.manager.list(&root.dir)?;
+        let all = match place.manager.list(&root.dir) {
+            Err(CheckpointError::NoProject { .. }) => Vec::new(),
+            all => all?,
+        };
         Ok(words::list(&root.dir, &all, limit))
     })
 }
@@ -102,7 +106,7 @@ fn restored(
         Agreement::Yes => {}
         Agreement::No => {
             let text = format!("The person did not agree: nothing was restored. This was the plan:\n{lines}");
-            return Ok(Answer::new(text, about(false)).failed());
+            return Ok(not_done(text, about(false)));
         }
         Agreement::NobodyToAsk => {
             let text = format!(
@@ -110,7 +114,7 @@ fn restored(
                  {lines}\n\nThe person can do it in {}, by typing: {command}",
                 shown(&dir)
             );
-            return Ok(Answer::new(text, about(false)).failed());
+            return Ok(not_done(text, about(false)));
         }
     }
     drop(plan);
@@ -126,6 +130,12 @@ fn restored(
     value["restored"] = json!(true);
     let answer = Answer::new(lines.join("\n"), words::harmless(value));
     Ok(if done.is_whole() { answer } else { answer.failed() })
+}
+
+/// Some clients show the JSON alone.
+fn not_done(text: String, mut value: Value) -> Answer {
+    value["message"] = json!(text);
+    Answer::new(text, value).failed()
 }
 
 /// Since the newest point: a checkpoint, or a session that began after it.

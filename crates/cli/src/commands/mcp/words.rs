@@ -46,7 +46,7 @@ pub(super) fn changes(title: &str, found: Brief, left_out: u64) -> Answer {
     let text = if found.is_empty() { "nothing".to_owned() } else { found.text(MORE) };
     let title = escape(title);
     let mut value = json!(found);
-    value["since"] = json!(title);
+    value["title"] = json!(title);
     value["not_open"] = json!(left_out);
     Answer::new(format!("{title}\n{text}{}", not_open(left_out)), value)
 }
