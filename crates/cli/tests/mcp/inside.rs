@@ -37,6 +37,20 @@ fn the_same_history_is_seen_and_grows() {
 }
 
 #[test]
+fn a_server_that_was_told_nothing_finds_its_supervisor() {
+    let world = changed_world();
+    let line = "env -i PATH=\"$PATH\" HOME=\"$HOME\" nono mcp; exit $?";
+    let args = ["run", "-s", "--allow-cwd", "--checkpoints", "--", "sh", "-c", line];
+    let mut client = Client::bare(&world, &args);
+    client.introduce(&json!({"elicitation": {}}));
+    let said = client.told("list_checkpoints", &json!({}));
+    assert!(said.contains("by hand") && said.contains("before run"), "{said}");
+    let said = client.refused("restore_checkpoint", &json!({"checkpoint": "2"}));
+    assert!(said.contains("no terminal to ask on"), "{said}");
+    assert_eq!(client.end().1, 0);
+}
+
+#[test]
 fn a_large_binary_and_what_is_denied_stay_outside() {
     let world = changed_world();
     world.file("work/.env", "KEY=new\n", 0o600);

@@ -15,7 +15,9 @@ mod tool;
 mod words;
 
 use std::io::{self, IsTerminal};
+use std::os::unix::process::CommandExt;
 use std::pin::Pin;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
@@ -30,6 +32,7 @@ use server::Server;
 
 use super::upkeep;
 use crate::failure::Failure;
+use crate::host::untold;
 use crate::message;
 
 /// Bytes of one message: what tools take is far shorter.
@@ -38,6 +41,11 @@ const LINE: usize = 4 << 20;
 const STACK: usize = 8 << 20;
 
 pub(crate) fn mcp() -> Result<u8, Failure> {
+    let untold = untold();
+    if !untold.is_empty() {
+        let program = std::env::current_exe()?;
+        return Err(Command::new(program).arg("mcp").envs(untold).exec().into());
+    }
     if io::stdin().is_terminal() {
         message::line(
             "this speaks the Model Context Protocol on stdin and stdout; an agent starts it (Ctrl-D ends it)",

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, InitializeResult, ListToolsResult,
@@ -27,6 +28,9 @@ use crate::host::host;
 
 /// Calls that work at the same time; more wait for their turn.
 const WORKING: usize = 4;
+
+/// What a call that was cancelled needs to end.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// The newest version that has a conversation from `initialize` to the end, in which a server asks and waits. Later ones
 /// would leave a question's state with the client.
@@ -57,7 +61,9 @@ impl Server {
             let permit = Arc::clone(&self.working).acquire_owned().await;
             return permit.map_err(|_| Failure::new("the server is ending"));
         }
-        Arc::clone(&self.asking).try_acquire_owned().map_err(|_| {
+        // One that was cancelled a moment ago is on its way out.
+        let permit = tokio::time::timeout(LEAVING, Arc::clone(&self.asking).acquire_owned()).await;
+        permit.ok().and_then(Result::ok).ok_or_else(|| {
             Failure::refused("the person is being asked about another call")
                 .hint("wait for the answer to that one, or cancel it")
         })
