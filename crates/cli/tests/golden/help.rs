@@ -55,6 +55,7 @@ const COMMANDS: &[&str] = &[
     "hooks status",
     "hooks remove",
     "why",
+    "mcp",
     "ps",
     "inspect",
     "stop",
