@@ -16,6 +16,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::helper::hex;
+
 /// Why there is no answer, or nothing that can be used.
 #[derive(Debug, Error)]
 pub enum RequestError {
@@ -212,8 +214,7 @@ pub fn content(fd: OwnedFd, most: usize) -> io::Result<Content> {
     }
     let mut hasher = Sha256::new_with_prefix(&bytes);
     let size = bytes.len() as u64 + io::copy(&mut file, &mut hasher)?;
-    let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Content::Binary { size, sha256 })
+    Ok(Content::Binary { size, sha256: hex(&hasher.finalize()) })
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Supervisor {
 
     pub(super) fn diff(&self, target: &str, paths: &[PathBuf], call: &Call<'_>) -> Result<Answer, Failure> {
         let (id, found, left_out) = self.compared(target, paths, call)?;
-        Ok(words::diff(&id, found, left_out))
+        Ok(words::diff(&id, &found, left_out))
     }
 
     pub(super) fn changes(&self, call: &Call<'_>) -> Result<Answer, Failure> {

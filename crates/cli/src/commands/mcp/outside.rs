@@ -43,7 +43,7 @@ pub(super) fn list(limit: usize, call: &Call<'_>) -> Result<Answer, Failure> {
 pub(super) fn diff(checkpoint: &str, paths: &[PathBuf], call: &Call<'_>) -> Result<Answer, Failure> {
     at_place(call, |place| {
         let (id, found) = compared(place, checkpoint, paths)?;
-        Ok(words::diff(&id, found, 0))
+        Ok(words::diff(&id, &found, 0))
     })
 }
 

@@ -20,7 +20,8 @@ pub(super) fn list(project: &Path, all: &[Checkpoint], limit: usize) -> Answer {
     if all.is_empty() {
         lines += "\nnone; create_checkpoint takes the first one";
     } else if shown.len() < all.len() {
-        lines += &format!("\n... and {} older ones: call it with a larger limit", all.len() - shown.len());
+        let older = all.len() - shown.len();
+        lines = format!("{lines}\n... and {older} older ones: call it with a larger limit");
     }
     let mut value = shapes::list(project, shown);
     value["total"] = json!(all.len());
@@ -28,7 +29,7 @@ pub(super) fn list(project: &Path, all: &[Checkpoint], limit: usize) -> Answer {
 }
 
 /// `left_out`: paths that are not open to the sandbox.
-pub(super) fn diff(id: &str, found: Brief, left_out: u64) -> Answer {
+pub(super) fn diff(id: &str, found: &Brief, left_out: u64) -> Answer {
     if found.is_empty() && left_out == 0 {
         let text = format!("nothing changed since checkpoint {id}");
         return Answer::new(text, json!({"checkpoint": id, "files": []}));
