@@ -3,6 +3,7 @@
 import subprocess
 import time
 
+import served
 from agents import dialog
 from screen import Screen
 
@@ -18,7 +19,7 @@ class Walk:
         self.agent, self.world = agent, world
         self.home, self.project = world.home("home")
         self.log = world.dir / "model.log"
-        world.serve(agent.cases(self.home, self.project), self.log)
+        world.serve({**agent.cases(self.home, self.project), **served.cases(agent)}, self.log)
         programs = world.dir / "bin"
         programs.mkdir()
         (programs / "nono").symlink_to(nono)
@@ -157,5 +158,5 @@ def undoes(walk):
 CELLS = [
     ("starts", starts), ("resizes", resizes), ("answers", answers), ("edits", edits), ("shell", runs_shell),
     ("refused", is_refused), ("asks", asks_and_gets), ("rollback", answers_rollback), ("saves", saves_settings), ("again", starts_again),
-    ("resumes", resumes), ("undo", undoes),
+    ("resumes", resumes), ("undo", undoes), ("mcp", served.serves),
 ]

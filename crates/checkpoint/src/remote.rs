@@ -52,6 +52,9 @@ pub enum Action {
         dir: Path,
         target: String,
         paths: Vec<Path>,
+        /// Within the bounds of what a model reads, and not as a patch.
+        #[serde(default)]
+        brief: bool,
     },
     /// Asks the person first.
     Restore {

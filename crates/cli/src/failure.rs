@@ -50,6 +50,14 @@ impl Failure {
         &self.message
     }
 
+    /// The same with the next step, where there is one.
+    pub(crate) fn sentences(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}\n{hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
     }

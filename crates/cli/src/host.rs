@@ -1,6 +1,8 @@
 //! What the environment says, read once, here and nowhere else.
 
 use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nono::audit::Author;
@@ -40,6 +42,48 @@ pub(crate) fn request_socket() -> Option<PathBuf> {
     absolute("NONO_REQUEST_SOCK")
 }
 
+/// What tells a process of the sandbox it is in.
+const OF_SANDBOX: [&str; 3] = ["NONO_CAP_FILE", "NONO_REQUEST_SOCK", "NONO_ASKS"];
+/// Nobody starts anything through more processes.
+const ANCESTORS: usize = 64;
+
+/// What this process should have been told of the sandbox it is in, and was not: some agents start servers with an
+/// environment of their own. The processes around it know.
+pub(crate) fn untold() -> Vec<(&'static str, OsString)> {
+    if env::var_os(OF_SANDBOX[0]).is_some() || !nono::session::is_confined() {
+        return Vec::new();
+    }
+    let mut pid = std::os::unix::process::parent_id();
+    for _ in 0..ANCESTORS {
+        // One that cannot be looked at is passed over.
+        let told =
+            std::fs::read(format!("/proc/{pid}/environ")).map(|told| of_sandbox(&told)).unwrap_or_default();
+        if told.iter().any(|(name, _)| *name == OF_SANDBOX[0]) {
+            return told;
+        }
+        match parent(pid) {
+            Some(parent) if parent > 0 => pid = parent,
+            _ => break,
+        }
+    }
+    Vec::new()
+}
+
+/// Those of the variables of an environment, as the kernel shows it.
+fn of_sandbox(environ: &[u8]) -> Vec<(&'static str, OsString)> {
+    let value = |name: &'static str| {
+        let one = |one: &[u8]| one.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+        Some((name, OsString::from_vec(environ.split(|byte| *byte == 0).find_map(one)?)))
+    };
+    OF_SANDBOX.into_iter().filter_map(value).collect()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in it may have spaces and brackets.
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
 /// Whether somebody is asked about what is not open, in the sandbox around this process.
 pub(crate) fn asks() -> bool {
     env::var_os("NONO_ASKS").is_some_and(|value| value == "1")
@@ -68,4 +112,18 @@ pub(crate) fn nono_home() -> Option<PathBuf> {
 /// A variable that has to be an absolute path to count.
 fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variables_of_another_process() {
+        let environ = b"A=b\0XNONO_CAP_FILE=/no\0NONO_CAP_FILE=/a b\0NONO_REQUEST_SOCK=/c=d\0";
+        let expected = [("NONO_CAP_FILE", "/a b".into()), ("NONO_REQUEST_SOCK", "/c=d".into())];
+        assert_eq!(of_sandbox(environ), expected);
+        assert!(of_sandbox(b"").is_empty());
+        assert_eq!(parent(std::process::id()), Some(std::os::unix::process::parent_id()));
+    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nono_supervisor::channel::{
-    CONTROL_SOCKET, ClientError, ControlRequest, Response, SessionInfo, Status, exchange, new_id,
+    CONTROL_SOCKET, ClientError, ControlRequest, Response, SessionInfo, Status, Wait, exchange, new_id,
 };
 use nono_sys::errno;
 use thiserror::Error;
@@ -121,7 +121,8 @@ impl Running {
     }
 
     fn ask(&self, request: &ControlRequest) -> Result<Response, ControlError> {
-        let answer = exchange(&self.dir.join(CONTROL_SOCKET), request, Some(PATIENCE));
+        let answer =
+            exchange(&self.dir.join(CONTROL_SOCKET), request, Wait { patience: Some(PATIENCE), until: None });
         let (response, _) =
             answer.map_err(|error| ControlError::NoAnswer { id: self.info.id.clone(), error })?;
         Ok(response)

@@ -2,18 +2,21 @@
 //!
 //! `socket` is what `NONO_REQUEST_SOCK` names. Every call waits for as long as whoever is asked needs.
 
-use std::fs::OpenOptions;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nono_checkpoint::remote::Action;
 use nono_policy::AccessMode;
+pub use nono_supervisor::channel::Wait;
 use nono_supervisor::channel::{ClientError, LosslessPath, Request, Response, exchange, new_id};
 use nono_sys::errno;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+use crate::helper::hex;
 
 /// Why there is no answer, or nothing that can be used.
 #[derive(Debug, Error)]
@@ -50,6 +53,7 @@ pub fn ask_for(
     path: &Path,
     access: AccessMode,
     reason: Option<&str>,
+    wait: Wait<'_>,
 ) -> Result<Answer, RequestError> {
     let request = Request::CapabilityRequest {
         id: new_id(),
@@ -58,7 +62,7 @@ pub fn ask_for(
         reason: reason.map(str::to_owned),
     };
     let wrong = || RequestError::WrongAnswer { socket: socket.to_owned() };
-    match send(socket, &request)? {
+    match send_and_wait(socket, &request, wait)? {
         (Response::CapabilityResponse { granted: true, already_open: true, .. }, _) => {
             Ok(Answer::AlreadyOpen)
         }
@@ -79,7 +83,7 @@ pub fn ask(
     access: AccessMode,
     reason: Option<&str>,
 ) -> Result<Option<OwnedFd>, RequestError> {
-    match ask_for(socket, path, access, reason)? {
+    match ask_for(socket, path, access, reason, Wait::default())? {
         Answer::Granted { fd, .. } => Ok(Some(fd)),
         Answer::AlreadyOpen => open(path, access).map(Some),
         Answer::Denied { .. } => Ok(None),
@@ -139,12 +143,10 @@ pub fn open_url(socket: &Path, url: &str) -> Result<String, RequestError> {
     }
 }
 
-/// Have something done about the checkpoints of a project; what it answers. `patience`: as long as it takes if `None`.
-pub fn history(socket: &Path, action: Action, patience: Option<Duration>) -> Result<Value, RequestError> {
+/// Have something done about the checkpoints of a project; what it answers.
+pub fn history(socket: &Path, action: Action, wait: Wait<'_>) -> Result<Value, RequestError> {
     let request = Request::HistoryRequest { id: new_id(), action: Box::new(action) };
-    let asked = exchange(socket, &request, patience)
-        .map_err(|error| RequestError::NoAnswer { socket: socket.to_owned(), error });
-    match asked? {
+    match send_and_wait(socket, &request, wait)? {
         (Response::HistoryResponse { answer, error: None, .. }, _) => Ok(answer),
         (Response::HistoryResponse { error: Some(error), .. }, _) => Err(RequestError::Refused(error)),
         _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
@@ -152,11 +154,89 @@ pub fn history(socket: &Path, action: Action, patience: Option<Duration>) -> Res
 }
 
 fn send(socket: &Path, request: &Request) -> Result<(Response, Option<OwnedFd>), RequestError> {
-    exchange(socket, request, None)
+    send_and_wait(socket, request, Wait::default())
+}
+
+fn send_and_wait(
+    socket: &Path,
+    request: &Request,
+    wait: Wait<'_>,
+) -> Result<(Response, Option<OwnedFd>), RequestError> {
+    exchange(socket, request, wait)
         .map_err(|error| RequestError::NoAnswer { socket: socket.to_owned(), error })
 }
 
 /// Keep `fd` open under `number` for the program that replaces this one.
 pub fn hand_down(fd: OwnedFd, number: i32) -> io::Result<()> {
     nono_sys::socket::hand_down(fd, number)
+}
+
+/// What a granted file holds, within bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    Text {
+        text: String,
+        /// Number of bytes behind it that are left out.
+        more: u64,
+    },
+    Binary {
+        size: u64,
+        /// Hexadecimal.
+        sha256: String,
+    },
+    Directory,
+    /// A FIFO, a device, a socket: nothing that is read to an end.
+    Other,
+}
+
+/// Read a granted file: a text up to `most` bytes, anything else by size and digest.
+pub fn content(fd: OwnedFd, most: usize) -> io::Result<Content> {
+    let mut file = File::from(fd);
+    let meta = file.metadata()?;
+    if meta.is_dir() {
+        return Ok(Content::Directory);
+    }
+    if !meta.is_file() {
+        return Ok(Content::Other);
+    }
+    let mut bytes = Vec::new();
+    file.by_ref().take(most as u64).read_to_end(&mut bytes)?;
+    let more = meta.len().saturating_sub(bytes.len() as u64);
+    let (valid, cut_inside) = match std::str::from_utf8(&bytes) {
+        Ok(_) => (bytes.len(), false),
+        // A character may be cut in two at the end.
+        Err(error) => (error.valid_up_to(), more > 0 && error.error_len().is_none()),
+    };
+    if !bytes.contains(&0) && (valid == bytes.len() || cut_inside) {
+        let more = more + (bytes.len() - valid) as u64;
+        bytes.truncate(valid);
+        return Ok(Content::Text { text: String::from_utf8_lossy(&bytes).into_owned(), more });
+    }
+    let mut hasher = Sha256::new_with_prefix(&bytes);
+    let size = bytes.len() as u64 + io::copy(&mut file, &mut hasher)?;
+    Ok(Content::Binary { size, sha256: hex(&hasher.finalize()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_and_the_rest_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |bytes: &[u8], most| {
+            let path = dir.path().join("file");
+            std::fs::write(&path, bytes).unwrap();
+            content(File::open(path).unwrap().into(), most).unwrap()
+        };
+        let text = |text: &str, more| Content::Text { text: text.to_owned(), more };
+        assert_eq!(read(b"hello", 10), text("hello", 0));
+        assert_eq!(read("häh".as_bytes(), 2), text("h", 3));
+        assert_eq!(read(b"", 10), text("", 0));
+        let sha256 = "ae4b3280e56e2faf83f414a6e3dabe9d5fbe18976544c05fed121accb85b53fc".to_owned();
+        assert_eq!(read(&[0, 1, 2], 2), Content::Binary { size: 3, sha256 });
+        assert!(matches!(read(&[0xff; 100], 10), Content::Binary { size: 100, .. }));
+        assert_eq!(content(File::open(dir.path()).unwrap().into(), 10).unwrap(), Content::Directory);
+        assert_eq!(content(File::open("/dev/null").unwrap().into(), 10).unwrap(), Content::Other);
+    }
 }

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nono::request::{self, Answer, RequestError};
+use nono::request::{self, Answer, RequestError, Wait};
 use nono::{AccessMode, SessionInfo};
 use nono_supervisor::approval::Asker;
 use nono_supervisor::channel::{Bounds, Channels, Listening, REQUEST_SOCKET, Reception};
@@ -99,14 +99,16 @@ fn what_is_asked_for_is_answered() {
         assert_eq!(text, name);
     }
     assert!(ask("closed").is_none());
-    let denied = request::ask_for(&socket, &temp.path().join("closed"), AccessMode::Write, None).unwrap();
+    let denied =
+        request::ask_for(&socket, &temp.path().join("closed"), AccessMode::Write, None, Wait::default())
+            .unwrap();
     assert!(matches!(denied, Answer::Denied { by: None, reason } if reason == "nobody is here"));
     assert_eq!(request::checkpoint(&socket, "good").unwrap(), 4);
     let refused = |result: Result<(), RequestError>| result.unwrap_err().to_string();
     assert_eq!(refused(request::checkpoint(&socket, "bad").map(drop)), "not tracked");
     assert_eq!(request::restore(&socket, 4, &["/a".into(), "/b".into()]).unwrap(), "2 back");
     assert_eq!(refused(request::restore(&socket, 5, &[]).map(drop)), "no such snapshot");
-    let relative = request::ask_for(&socket, "relative".as_ref(), AccessMode::Read, None);
+    let relative = request::ask_for(&socket, "relative".as_ref(), AccessMode::Read, None, Wait::default());
     assert!(refused(relative.map(drop)).contains("a path is absolute"));
     drop(reception);
     let gone = request::checkpoint(&socket, "good");

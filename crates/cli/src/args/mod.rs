@@ -184,6 +184,12 @@ Nobody is asked, and nothing is open that the profile and the flags do not open,
 proposal goes to stdout, and what the command says there to stderr; with --save the command keeps its stdout. Exit \
 codes: as `nono run`.")]
     Learn(Box<LearnArgs>),
+    /// Serve checkpoints, why and request to an agent, as tools of the Model Context Protocol on stdin and stdout
+    #[command(
+        after_help = "Examples:\n  nono mcp\n  claude mcp add nono -- nono mcp\n\nA restore, and access to more, wait for the \
+person: inside a sandbox the supervisor asks, outside the agent shows the plan and asks. Ends when stdin does."
+    )]
+    Mcp,
     /// List, show, compare, check and start profiles
     #[command(after_help = "Examples:\n  nono profile list\n  nono profile show rust-dev")]
     Profile(ProfileArgs),

@@ -15,6 +15,7 @@ mod granted;
 pub(crate) mod hook;
 mod hooks;
 mod learn;
+mod mcp;
 pub(crate) mod open_url;
 mod perform;
 mod profile;
@@ -70,6 +71,7 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Stop(args) => control::stop(&args),
         Command::Request(args) => request::request(&args),
         Command::Learn(args) => learn::learn(*args),
+        Command::Mcp => mcp::mcp(),
         Command::Profile(args) => profile::profile(args.command),
         Command::Setup(args) => setup::setup(&args),
         Command::Completion(args) => generate::completion(args.shell),

@@ -153,7 +153,7 @@ fn perform_unless(
     }
 }
 
-fn has_work(plan: &Plan) -> bool {
+pub(super) fn has_work(plan: &Plan) -> bool {
     text::only_times(plan) || !plan.changes.is_empty() || !plan.written_merges().is_empty()
 }
 
@@ -161,7 +161,7 @@ pub(super) fn verdict(done: &Done) -> u8 {
     if done.is_whole() { 0 } else { NOT_DONE }
 }
 
-fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -> Vec<String> {
+pub(super) fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -> Vec<String> {
     let roots = task.roots();
     let mut lines = vec![task.title()];
     if !has_work(plan) {
@@ -187,12 +187,7 @@ pub(super) fn report(task: &impl Restoration, done: &Done, as_json: bool) -> Res
     if as_json {
         message::answer_json(&task.done_json(done))?;
     } else {
-        let roots = task.roots();
-        let mut lines = text::done(done, &Below::new(&roots), Length::Done);
-        if done.changes.is_empty() && done.undo.is_none() && !done.interrupted {
-            lines.splice(0..0, [task.title(), "there is nothing to restore".to_owned()]);
-        }
-        lines.extend(task.done_notes(done));
+        let lines = done_lines(task, done);
         if !lines.is_empty() {
             message::line(&lines.join("\n"));
         }
@@ -208,6 +203,17 @@ pub(super) fn report(task: &impl Restoration, done: &Done, as_json: bool) -> Res
         message::line(&format!("undo this with: {undo}"));
     }
     Ok(())
+}
+
+/// What was done, and what else has to be known about it.
+pub(super) fn done_lines(task: &impl Restoration, done: &Done) -> Vec<String> {
+    let roots = task.roots();
+    let mut lines = text::done(done, &Below::new(&roots), Length::Done);
+    if done.changes.is_empty() && done.undo.is_none() && !done.interrupted {
+        lines.splice(0..0, [task.title(), "there is nothing to restore".to_owned()]);
+    }
+    lines.extend(task.done_notes(done));
+    lines
 }
 
 /// What is not on record has to be known, whoever asked for JSON.

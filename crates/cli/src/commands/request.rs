@@ -9,7 +9,7 @@ use std::process::Command;
 
 use nono::AccessMode;
 use nono::diagnostic::{escape, shown};
-use nono::request::{self, Answer};
+use nono::request::{self, Answer, Wait};
 use serde_json::{Value, json};
 
 use crate::args::{RequestArgs, here};
@@ -30,7 +30,7 @@ pub(crate) fn request(args: &RequestArgs) -> Result<u8, Failure> {
     let (path, access) =
         args.wanted().ok_or_else(|| Failure::usage("request needs --read, --write or --allow"))?;
     let path = here()?.join(path);
-    let answer = request::ask_for(&socket, &path, access, args.reason.as_deref())?;
+    let answer = request::ask_for(&socket, &path, access, args.reason.as_deref(), Wait::default())?;
     let granted = !matches!(answer, Answer::Denied { .. });
     if args.json {
         message::answer_json(&value(&path, access, &answer))?;

@@ -18,25 +18,21 @@ use crate::message;
 
 pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
     let (policy, unused) = if args.inside { (own_policy()?, None) } else { asked_policy(args)? };
-    let (allowed, mut text, mut json) = match (&args.path, &args.host) {
+    let Told { allowed, mut text, mut json } = match (&args.path, &args.host) {
         (Some(path), _) => {
             let op = operation(args.op);
-            let result = query_path_on(&policy, &HostFacts, &here()?, path, op);
-            let (mut text, mut json) = (path_text(path, op, &result), path_json(path, op, &result));
+            let (mut told, result) = about_path(&policy, &here()?, path, op);
             if let Some(approver) = &args.approve {
                 let host = host(args.policy.workdir.as_deref())?;
                 let asked = why_rules::Asked { path, op, result: &result };
                 if let Some((lines, approval)) = why_rules::explain(approver, &host, &policy, &asked)? {
-                    text = format!("{text}\n{lines}");
-                    json["approval"] = approval;
+                    told.text = format!("{}\n{lines}", told.text);
+                    told.json["approval"] = approval;
                 }
             }
-            (result.is_allowed(), text, json)
+            told
         }
-        (None, Some(name)) => {
-            let result = query_network(&policy, Some(name), args.port);
-            (result.allowed, host_text(name, args.port, &result), host_json(name, args.port, &result))
-        }
+        (None, Some(name)) => about_host(&policy, name, args.port),
         (None, None) => return Err(Failure::usage("why needs --path or --host")),
     };
     if let Some(file) = &unused {
@@ -54,6 +50,32 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
     Ok(u8::from(args.exit_code && !allowed))
 }
 
+/// Answer, in both forms.
+pub(super) struct Told {
+    pub(super) allowed: bool,
+    pub(super) text: String,
+    pub(super) json: Value,
+}
+
+/// Whether a path is open, with what that was judged by.
+pub(super) fn about_path(
+    policy: &ResolvedPolicy,
+    here: &std::path::Path,
+    path: &std::path::Path,
+    op: AccessMode,
+) -> (Told, QueryResult) {
+    let result = query_path_on(policy, &HostFacts, here, path, op);
+    let (text, json) = (path_text(path, op, &result), path_json(path, op, &result));
+    (Told { allowed: result.is_allowed(), text, json }, result)
+}
+
+/// Whether a host is open.
+pub(super) fn about_host(policy: &ResolvedPolicy, name: &str, port: Option<u16>) -> Told {
+    let result = query_network(policy, Some(name), port);
+    let (text, json) = (host_text(name, port, &result), host_json(name, port, &result));
+    Told { allowed: result.allowed, text, json }
+}
+
 fn operation(op: Operation) -> AccessMode {
     match op {
         Operation::Read => AccessMode::Read,
@@ -63,7 +85,7 @@ fn operation(op: Operation) -> AccessMode {
 }
 
 /// The policy of the sandbox this process is in.
-fn own_policy() -> Result<ResolvedPolicy, Failure> {
+pub(super) fn own_policy() -> Result<ResolvedPolicy, Failure> {
     let file = cap_file().ok_or_else(|| {
         Failure::new("--self: this is not inside a nono sandbox (NONO_CAP_FILE names no file)")
             .hint("leave --self out to ask about a policy given by flags")

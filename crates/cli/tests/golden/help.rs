@@ -55,6 +55,7 @@ const COMMANDS: &[&str] = &[
     "hooks status",
     "hooks remove",
     "why",
+    "mcp",
     "ps",
     "inspect",
     "stop",
@@ -398,6 +399,8 @@ Commands:
   stop         End a running session and everything it started
   request      From inside a sandbox: ask for a file or a folder that was not granted
   learn        Run a command, watch what it does, and propose the smallest profile for it
+  mcp          Serve checkpoints, why and request to an agent, as tools of the Model Context
+               Protocol on stdin and stdout
   profile      List, show, compare, check and start profiles
   setup        Show what this machine can enforce, and try it
   completion   Print a completion script for a shell

@@ -3,6 +3,7 @@
 //!
 //! Nothing here prints or asks: plans and outcomes are values.
 
+mod brief;
 mod differences;
 mod forget;
 pub mod import;
@@ -26,6 +27,7 @@ pub use nono_checkpoint::{
     Stats, Status, Target, TurnCall, Undoable, WorkedTurn, manager, origin, project, remote, trigger, turns,
 };
 
+pub use brief::{Brief, BriefFile, brief};
 pub use differences::{Difference, Differences, changes_of, differences};
 pub use forget::{HoldingEverywhere, PurgedEverywhere, forget, holding};
 pub use paths::{PathError, chosen};

@@ -11,7 +11,7 @@ use nono_checkpoint::{CheckpointError, CheckpointId, CheckpointManager, Ensured,
 use nono_supervisor::mediate::NO_HISTORIES;
 use serde_json::Value;
 
-use crate::request::{self, RequestError};
+use crate::request::{self, RequestError, Wait};
 use crate::rollback::room::gaps;
 
 /// Something that went wrong, in words.
@@ -226,7 +226,8 @@ impl Remote {
     }
 
     fn ask(&self, action: Action) -> Result<Value, Trouble> {
-        match request::history(&self.socket, action, Some(PATIENCE)) {
+        let wait = Wait { patience: Some(PATIENCE), until: None };
+        match request::history(&self.socket, action, wait) {
             // Nobody is told at every call of what was chosen when the session began.
             Err(RequestError::Refused(why)) if why == NO_HISTORIES => Ok(Value::Null),
             answer => answer.map_err(|error| error.to_string()),

@@ -66,11 +66,10 @@ impl Histories for Inside {
     }
 }
 
-/// Requests are served on small stacks, and trees may be deep.
 /// Whether an agent's hook says it: a person's commands name no agent.
 fn is_of_a_hook(action: &Action) -> bool {
     match action {
-        Action::Prompt { origin }
+        Action::Prompt { origin, .. }
         | Action::Begins { origin, .. }
         | Action::Before { origin, .. }
         | Action::After { origin, .. }
@@ -80,6 +79,7 @@ fn is_of_a_hook(action: &Action) -> bool {
     }
 }
 
+/// Requests are served on small stacks, and trees may be deep.
 fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     thread::scope(|scope| {
         let worker = thread::Builder::new().name("nono-history".to_owned()).stack_size(STACK);
@@ -114,7 +114,7 @@ impl Inside {
                 Ok(self.in_each(origin, &targets, CheckpointManager::agent_stopped))
             }
             Action::List { dir } => self.list(&dir),
-            Action::Diff { dir, target, paths } => self.diff(&dir, target, &paths),
+            Action::Diff { dir, target, paths, brief } => self.diff(&dir, target, &paths, brief),
             Action::Notes { origin } => self.notes(&origin),
             Action::Restore { .. } => Err("a restore is asked about".to_owned()),
         }
@@ -249,12 +249,13 @@ impl Inside {
         .map_err(|error: CheckpointError| error.to_string())
     }
 
-    /// As a patch, of what the command may read.
+    /// As a patch or in brief, of what the command may read.
     fn diff(
         &self,
         remote::Path(dir): &remote::Path,
         target: String,
         paths: &[remote::Path],
+        brief: bool,
     ) -> Result<Value, String> {
         let project = self.project(dir)?;
         let target = Target::Text(target);
@@ -266,14 +267,23 @@ impl Inside {
                 return Err("the project has changed its place".to_owned());
             }
             let mut set = checkpoints::changes(&mut compared);
-            let total = set.items.len();
-            set.items.retain(|item| self.may_see(&item.path) && self.may_see(item.old_path()));
             if !paths.is_empty() {
                 let chosen: Vec<_> = paths.iter().map(|remote::Path(path)| resolved(path)).collect();
                 set.items.retain(|item| chosen.iter().any(|path| item.path.starts_with(path)));
             }
-            let mut text = Vec::new();
+            let total = set.items.len();
+            set.items.retain(|item| self.may_see(&item.path) && self.may_see(item.old_path()));
             let mut left_out = total - set.items.len();
+            if brief {
+                let brief = checkpoints::brief(&compared.manager, &set).map_err(|error| error.to_string())?;
+                return Ok(json!({
+                    "checkpoint": checkpoint.id,
+                    "project": path(&project),
+                    "brief": brief,
+                    "left_out": left_out,
+                }));
+            }
+            let mut text = Vec::new();
             for item in &set.items {
                 let before = text.len();
                 patch::write_patch(&compared.manager, &set, &[item], &mut text)

@@ -1,7 +1,7 @@
 //! The other end: one request, one answer.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -25,25 +25,40 @@ pub enum ClientError {
     Answer(serde_json::Error),
     #[error("no answer came in time")]
     Late,
+    #[error("the question was withdrawn")]
+    Withdrawn,
     #[error("{message}")]
     Refused { problem: Problem, message: String },
 }
 
-/// Ask at the socket at `path`, and wait for the answer: for as long as a person may need, or for `patience`.
+/// How long an answer is waited for. By default for as long as a person may need.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wait<'a> {
+    pub patience: Option<Duration>,
+    /// Once this can be read from, or is closed on its other side, the question is withdrawn.
+    pub until: Option<BorrowedFd<'a>>,
+}
+
+/// Ask at the socket at `path`, and wait for the answer. Whoever stops waiting has withdrawn the question.
 pub fn exchange(
     path: &Path,
     request: &impl Serialize,
-    patience: Option<Duration>,
+    wait: Wait<'_>,
 ) -> Result<(Response, Option<OwnedFd>), ClientError> {
     let packet = encode(request)?;
     let socket = connect_to(path).map_err(ClientError::Connect)?;
     // Whoever refuses at once has closed already, and said why: that is what is read below.
     let sent = send(socket.as_fd(), &packet, None);
     let mut reset = false;
-    let until = patience.map(|patience| Instant::now() + patience);
+    let until = wait.patience.map(|patience| Instant::now() + patience);
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let ready = wait::poll(&[Some((socket.as_fd(), false))], left).map_err(FrameError::Io)?;
+        let watched = [Some((socket.as_fd(), false)), wait.until.map(|stop| (stop, false))];
+        let ready = wait::poll(&watched, left).map_err(FrameError::Io)?;
+        // An answer that is there counts.
+        if ready == [false, true] {
+            return Err(ClientError::Withdrawn);
+        }
         if !ready.contains(&true) && left.is_some_and(|left| left.is_zero()) {
             return Err(ClientError::Late);
         }

@@ -19,7 +19,7 @@ mod peer;
 mod reception;
 mod serve;
 
-pub use client::{ClientError, exchange, new_id};
+pub use client::{ClientError, Wait, exchange, new_id};
 pub use closed::Closed;
 pub use frame::{FrameError, MAX as MAX_JSON, VERSION};
 pub use gate::{Bounds, Counts};

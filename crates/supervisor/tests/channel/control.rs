@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nono_policy::AccessMode;
 use nono_supervisor::channel::{
-    Bounds, CONTROL_SOCKET, ClientError, ControlRequest, Problem, Response, exchange, new_id,
+    Bounds, CONTROL_SOCKET, ClientError, ControlRequest, Problem, Response, Wait, exchange, new_id,
 };
 use nono_supervisor::report::{Attempt, Because, Refused};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,7 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::kit::{Init, Place};
 
 fn ask(place: &Place, request: &ControlRequest) -> Result<Response, ClientError> {
-    exchange(&place.path(CONTROL_SOCKET), request, Some(Duration::from_secs(60))).map(|(answer, _)| answer)
+    let wait = Wait { patience: Some(Duration::from_secs(60)), until: None };
+    exchange(&place.path(CONTROL_SOCKET), request, wait).map(|(answer, _)| answer)
 }
 
 fn status(place: &Place) -> nono_supervisor::channel::Status {

@@ -3,13 +3,13 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nono::checkpoints::remote::{self, Action};
 use nono::checkpoints::{Origin, json};
 use nono::diagnostic::escape;
 use nono::hooks::slash::readable;
-use nono::request::{self, RequestError};
+use nono::request::{self, RequestError, Wait};
 use serde_json::Value;
 
 use super::text;
@@ -24,7 +24,7 @@ pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8,
     let Some(socket) = request_socket() else {
         return Err(Failure::new("a nono inside a sandbox has nobody to ask about checkpoints outside"));
     };
-    let outside = Outside { socket, cwd };
+    let outside = Outside { socket: &socket, cwd, wait: Wait::default() };
     match command {
         CheckpointsCommand::List(args) => outside.list(&args),
         CheckpointsCommand::Create(args) => outside.create(args),
@@ -37,25 +37,27 @@ pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8,
     }
 }
 
-struct Outside<'a> {
-    socket: PathBuf,
-    cwd: &'a Path,
+/// The supervisor outside, asked from a directory.
+pub(in crate::commands) struct Outside<'a> {
+    pub(in crate::commands) socket: &'a Path,
+    pub(in crate::commands) cwd: &'a Path,
+    /// By default a person who is asked takes their time.
+    pub(in crate::commands) wait: Wait<'a>,
 }
 
 impl Outside<'_> {
-    /// A person who is asked takes their time.
-    fn ask(&self, action: Action) -> Result<Value, Failure> {
-        request::history(&self.socket, action, None).map_err(|error| match error {
+    pub(in crate::commands) fn ask(&self, action: Action) -> Result<Value, Failure> {
+        request::history(self.socket, action, self.wait).map_err(|error| match error {
             RequestError::Refused(why) => Failure::refused(escape(&why)),
             error => error.into(),
         })
     }
 
-    fn at(&self, path: Option<&Path>) -> remote::Path {
+    pub(in crate::commands) fn at(&self, path: Option<&Path>) -> remote::Path {
         remote::Path(path.map_or_else(|| self.cwd.to_owned(), |path| self.cwd.join(path)))
     }
 
-    fn paths(&self, typed: Vec<OsString>) -> Vec<remote::Path> {
+    pub(in crate::commands) fn paths(&self, typed: Vec<OsString>) -> Vec<remote::Path> {
         typed.into_iter().map(|path| remote::Path(self.cwd.join(path))).collect()
     }
 
@@ -80,24 +82,13 @@ impl Outside<'_> {
             Action::Before { origin: Origin::default(), reason: args.message, command: None, targets };
         let answer = self.ask(action)?;
         let result = answer["results"].get(0).ok_or_else(strange)?;
-        let id = |key: &str| result[key].as_str().unwrap_or_default().chars().take(8).collect::<String>();
-        let word = |key: &str| result[key].as_str().map(escape);
-        let is_there = result["taken"].is_string() || result["skipped"].is_string();
         if args.json {
             message::answer_json(result)?;
-        } else if result["taken"].is_string() {
-            message::line(&format!("checkpoint {}", id("taken")));
-        } else if let Some(why) = word("skipped") {
-            let there = match id("checkpoint").as_str() {
-                "" => String::new(),
-                id => format!(", there is {id}"),
-            };
-            message::line(&format!("no checkpoint was taken: {}{there}", why.replace('_', " ")));
-        } else {
-            let why = word("refused").or_else(|| word("failed")).ok_or_else(strange)?;
-            return Err(Failure::refused(format!("no checkpoint was taken: {why}")));
+            let is_there = result["taken"].is_string() || result["skipped"].is_string();
+            return Ok(if is_there { 0 } else { NOT_DONE });
         }
-        Ok(if is_there { 0 } else { NOT_DONE })
+        message::line(&created(result)?);
+        Ok(0)
     }
 
     fn diff(&self, args: &DiffArgs) -> Result<u8, Failure> {
@@ -112,6 +103,7 @@ impl Outside<'_> {
             dir: self.at(args.checkpoint.project.path.as_deref()),
             target: args.checkpoint.checkpoint.clone(),
             paths: self.paths(args.paths.clone()),
+            brief: false,
         })?;
         let patch = answer["patch"].as_str().ok_or_else(strange)?;
         if args.json {
@@ -154,31 +146,54 @@ impl Outside<'_> {
             paths: self.paths(args.paths),
             conflicts: conflicts(args.conflicts),
         })?;
-        let count = |key: &str| answer[key].as_array().map(Vec::len).ok_or_else(strange);
-        let (files, merged) = (count("files")?, count("merged")?);
-        let (kept, failed, turns) = (count("kept")?, count("failed")?, count("turns_undone")?);
+        let (line, whole) = restored(&answer)?;
         if args.consent.json {
             message::answer_json(&answer)?;
         } else {
-            let counts = [(kept, "kept"), (failed, "failed")].into_iter().filter(|(count, _)| *count > 0);
-            let counts = counts.map(|(count, what)| format!("{what} {count}"));
-            let undone = (turns > 0).then(|| format!("undid {}", some(turns, "turn")));
-            let parts = [format!("restored {}", some(files + merged, "path"))].into_iter();
-            let line = parts.chain(counts).chain(undone).collect::<Vec<_>>().join(", ");
             message::line(&line);
             if !io::stdout().is_terminal() {
                 message::answer(&answer.to_string())?;
             }
         }
-        let whole = kept == 0 && failed == 0 && answer["interrupted"] != true;
         Ok(if whole { 0 } else { NOT_DONE })
     }
+}
+
+/// What came of wanting a checkpoint, in a sentence.
+pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
+    let id = |key: &str| result[key].as_str().unwrap_or_default().chars().take(8).collect::<String>();
+    let word = |key: &str| result[key].as_str().map(escape);
+    if result["taken"].is_string() {
+        return Ok(format!("checkpoint {}", id("taken")));
+    }
+    if let Some(why) = word("skipped") {
+        let there = match id("checkpoint").as_str() {
+            "" => String::new(),
+            id => format!(", there is {id}"),
+        };
+        return Ok(format!("no checkpoint was taken: {}{there}", why.replace('_', " ")));
+    }
+    let why = word("refused").or_else(|| word("failed")).ok_or_else(strange)?;
+    Err(Failure::refused(format!("no checkpoint was taken: {why}")))
+}
+
+/// What a restore came to, in a sentence, and whether all of it was done.
+pub(in crate::commands) fn restored(answer: &Value) -> Result<(String, bool), Failure> {
+    let count = |key: &str| answer[key].as_array().map(Vec::len).ok_or_else(strange);
+    let (files, merged) = (count("files")?, count("merged")?);
+    let (kept, failed, turns) = (count("kept")?, count("failed")?, count("turns_undone")?);
+    let counts = [(kept, "kept"), (failed, "failed")].into_iter().filter(|(count, _)| *count > 0);
+    let counts = counts.map(|(count, what)| format!("{what} {count}"));
+    let undone = (turns > 0).then(|| format!("undid {}", some(turns, "turn")));
+    let parts = [format!("restored {}", some(files + merged, "path"))].into_iter();
+    let line = parts.chain(counts).chain(undone).collect::<Vec<_>>().join(", ");
+    Ok((line, kept == 0 && failed == 0 && answer["interrupted"] != true))
 }
 
 fn only_outside(flag: &str) -> Failure {
     Failure::usage(format!("{flag} is there outside of a sandbox only"))
 }
 
-fn strange() -> Failure {
+pub(in crate::commands) fn strange() -> Failure {
     Failure::new("the supervisor gave an answer that is not understood")
 }

@@ -1,15 +1,15 @@
 //! `nono checkpoints`: the states of a project that are kept while agents work on it. One file per concern.
 
-mod create;
+pub(super) mod create;
 mod diff;
 mod forget;
 mod import;
-mod inside;
+pub(super) mod inside;
 mod list;
 mod names;
 mod restore;
 mod sweep;
-mod text;
+pub(super) mod text;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ pub(super) fn manager(context: HostContext) -> Result<CheckpointManager, Failure
 /// Where checkpoints are kept, and from where they are asked for.
 pub(super) struct Place {
     pub(super) manager: CheckpointManager,
-    cwd: PathBuf,
+    pub(super) cwd: PathBuf,
     author: Author,
 }
 

@@ -1,9 +1,13 @@
 //! `nono checkpoints restore` and `undo`: a restore of a project, as the command line performs it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use nono::checkpoints::{self, Checkpoint, Choice, Outcome, Plan as ProjectPlan, Target, TurnLink, json};
+use nono::audit::Author;
+use nono::checkpoints::{
+    self, Checkpoint, CheckpointError, CheckpointManager, Choice, Outcome, Plan as ProjectPlan, Target,
+    TurnLink, json,
+};
 use nono::diagnostic::shown;
 use nono::rollback::{Done, Plan};
 use nono::snapshot::restore::{Skipped, Why};
@@ -100,6 +104,41 @@ impl<'a> OfProject<'a> {
         }
     }
 
+    /// Plan without anybody who watches or interrupts.
+    pub(crate) fn plan_quietly(&mut self) -> Result<Plan, Failure> {
+        let plan = planned(&mut self.place.manager, &self.dir, &self.task)?;
+        Ok(self.take_plan(plan))
+    }
+
+    /// The same of carrying it out.
+    pub(crate) fn carry_out_quietly(&mut self) -> Result<Done, Failure> {
+        let author = self.place.author.clone();
+        let outcome = carried_out(&mut self.place.manager, &author, &self.dir, &self.task)?;
+        Ok(self.take_outcome(outcome))
+    }
+
+    /// Nobody can end it from here on.
+    pub(crate) fn unwatched(&mut self) {
+        self.place.manager.observe(());
+    }
+
+    fn take_plan(&mut self, plan: ProjectPlan) -> Plan {
+        let ProjectPlan { project, restore, turns_undone, not_covered } = plan;
+        (self.project, self.turns_undone, self.not_covered) = (project, turns_undone, not_covered);
+        restore
+    }
+
+    fn take_outcome(&mut self, outcome: Outcome) -> Done {
+        let Outcome { project, checkpoint, turns_undone, agents, mut done } = outcome;
+        // The way back from an undo is the restore itself.
+        if matches!(self.task, Task::TakeBack) {
+            done.undo = None;
+        }
+        (self.project, self.turns_undone, self.agents) = (project, turns_undone, agents);
+        self.checkpoint = Some(checkpoint);
+        done
+    }
+
     /// What is left alone, and nobody asked about.
     fn left_alone(&self, repositories: &[PathBuf], lost: usize) -> Vec<String> {
         let roots = self.roots();
@@ -172,35 +211,16 @@ impl Restoration for OfProject<'_> {
     fn plan(&mut self) -> Result<Worked<Plan>, Failure> {
         let (dir, task) = (&self.dir, &self.task);
         let Worked { value, signal } =
-            watched(&mut self.place.manager, "looking at the tree", |manager| match task {
-                Task::Restore(checkpoint, choice) => {
-                    manager.plan(dir, &Target::Id(checkpoint.id.clone()), choice)
-                }
-                Task::Turn(turn, choice) => manager.plan_turn(dir, turn, choice),
-                Task::TakeBack => manager.plan_undo(dir),
-            })?;
-        let ProjectPlan { project, restore, turns_undone, not_covered } = value;
-        (self.project, self.turns_undone, self.not_covered) = (project, turns_undone, not_covered);
-        Ok(Worked { value: restore, signal })
+            watched(&mut self.place.manager, "looking at the tree", |manager| planned(manager, dir, task))?;
+        Ok(Worked { value: self.take_plan(value), signal })
     }
 
     fn carry_out(&mut self) -> Result<Worked<Done>, Failure> {
         let (dir, task, author) = (&self.dir, &self.task, self.place.author.clone());
-        let Worked { value, signal } = watched(&mut self.place.manager, "restoring", |manager| match task {
-            Task::Restore(checkpoint, choice) => {
-                checkpoints::restore(manager, &author, dir, &Target::Id(checkpoint.id.clone()), choice)
-            }
-            Task::Turn(turn, choice) => checkpoints::undo_turn(manager, &author, dir, turn, choice),
-            Task::TakeBack => checkpoints::undo(manager, &author, dir),
+        let Worked { value, signal } = watched(&mut self.place.manager, "restoring", |manager| {
+            carried_out(manager, &author, dir, task)
         })?;
-        let Outcome { project, checkpoint, turns_undone, agents, mut done } = value;
-        // The way back from an undo is the restore itself.
-        if matches!(self.task, Task::TakeBack) {
-            done.undo = None;
-        }
-        (self.project, self.turns_undone, self.agents) = (project, turns_undone, agents);
-        self.checkpoint = Some(checkpoint);
-        Ok(Worked { value: done, signal })
+        Ok(Worked { value: self.take_outcome(value), signal })
     }
 
     fn plan_json(&self, plan: &Plan) -> Value {
@@ -258,6 +278,29 @@ impl Restoration for OfProject<'_> {
     }
 }
 
+fn planned(manager: &mut CheckpointManager, dir: &Path, task: &Task) -> Result<ProjectPlan, CheckpointError> {
+    match task {
+        Task::Restore(checkpoint, choice) => manager.plan(dir, &Target::Id(checkpoint.id.clone()), choice),
+        Task::Turn(turn, choice) => manager.plan_turn(dir, turn, choice),
+        Task::TakeBack => manager.plan_undo(dir),
+    }
+}
+
+fn carried_out(
+    manager: &mut CheckpointManager,
+    author: &Author,
+    dir: &Path,
+    task: &Task,
+) -> Result<Outcome, CheckpointError> {
+    match task {
+        Task::Restore(checkpoint, choice) => {
+            checkpoints::restore(manager, author, dir, &Target::Id(checkpoint.id.clone()), choice)
+        }
+        Task::Turn(turn, choice) => checkpoints::undo_turn(manager, author, dir, turn, choice),
+        Task::TakeBack => checkpoints::undo(manager, author, dir),
+    }
+}
+
 /// What is known to be a person's is kept; while an agent's call is under way, the rest cannot be told.
 fn cannot_tell(kept: &[Skipped], goes: &str) -> String {
     if kept.iter().any(|kept| kept.why == Why::ChangedSince) {
@@ -284,7 +327,7 @@ fn what(
 
 fn chosen(
     place: &mut Place,
-    dir: &std::path::Path,
+    dir: &Path,
     target: &Target,
     typed: &[OsString],
     glob: bool,

@@ -16,7 +16,11 @@ const REASON: usize = 72;
 const WORDS: usize = 200;
 
 /// A project's checkpoints, newest first, with the one that it was put back to.
-pub(super) fn list(project: &Path, checkpoints: &[Checkpoint], here: Option<&CheckpointId>) -> String {
+pub(in crate::commands) fn list(
+    project: &Path,
+    checkpoints: &[Checkpoint],
+    here: Option<&CheckpointId>,
+) -> String {
     let mut lines = vec![format!("Checkpoints for {}:", shown(project))];
     let all = checkpoints.iter().enumerate();
     lines.extend(all.map(|(at, one)| line(at + 1, one, here == Some(&one.id))));
@@ -44,7 +48,7 @@ fn line(number: usize, one: &Checkpoint, is_here: bool) -> String {
 }
 
 /// `a1b2c3d4  2026-11-15 18:22:03 +01:00  before patch`.
-pub(super) fn summary(one: &Checkpoint) -> String {
+pub(in crate::commands) fn summary(one: &Checkpoint) -> String {
     format!("{}  {}  {}", escape(one.id.short()), local(&one.time), cut(&one.reason, REASON))
 }
 
@@ -155,7 +159,7 @@ pub(super) fn removed<'a>(removed: impl Iterator<Item = (&'a Path, &'a [Checkpoi
 }
 
 /// A restore of a killed process that was completed on the way.
-pub(super) fn completed(done: &Completed) -> String {
+pub(in crate::commands) fn completed(done: &Completed) -> String {
     let kept = match done.kept.len() {
         0 => String::new(),
         kept => format!(", and kept {} that somebody changed since", some(kept, "path")),

@@ -1,0 +1,82 @@
+//! What a tool answers: text for whoever reads, and the same as JSON for programs.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Bytes of one answer, whatever it is about.
+const MOST: usize = 32 << 10;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) value: Option<Value>,
+    /// It was not done.
+    pub(super) failed: bool,
+}
+
+impl Answer {
+    pub(super) fn new(text: impl Into<String>, value: Value) -> Answer {
+        Answer { text: text.into(), value: Some(value), failed: false }
+    }
+
+    pub(super) fn failed(self) -> Answer {
+        Answer { failed: true, ..self }
+    }
+
+    /// As the protocol has it. JSON that is too long to be read by anybody is left out: the text has what matters.
+    pub(super) fn result(self) -> CallToolResult {
+        let content = vec![ContentBlock::text(bounded(self.text))];
+        let mut result =
+            if self.failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
+        result.structured_content = self.value.filter(|value| value.to_string().len() <= MOST);
+        result
+    }
+}
+
+impl From<Failure> for Answer {
+    /// What went wrong, and the next step.
+    fn from(failure: Failure) -> Answer {
+        let lines: Vec<String> = failure.sentences().split('\n').map(nono::diagnostic::escape).collect();
+        Answer { text: lines.join("\n"), value: None, failed: true }
+    }
+}
+
+pub(super) fn bounded(text: String) -> String {
+    cut(text, MOST)
+}
+
+/// Text of so many bytes at most, which says what was cut.
+pub(super) fn cut(mut text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let left_out = text.len() - end;
+    text.truncate(end);
+    format!("{text}\n... and {left_out} more bytes, which were cut here")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_longer_than_it_may_be() {
+        let answer = Answer::new("ä".repeat(MOST), json!({"text": "x".repeat(MOST)})).result();
+        let text = serde_json::to_value(&answer).unwrap()["content"][0]["text"].as_str().unwrap().to_owned();
+        assert!(text.len() < MOST + 100, "{}", text.len());
+        assert!(text.ends_with("... and 32768 more bytes, which were cut here"), "{}", &text[MOST..]);
+        assert_eq!(answer.structured_content, None);
+        assert_eq!(Answer::new("a", json!({})).result().structured_content, Some(json!({})));
+    }
+
+    #[test]
+    fn a_failure_is_harmless_and_has_the_next_step() {
+        let answer = Answer::from(Failure::new("no\u{1b}[2J").hint("do this"));
+        assert_eq!((answer.text.as_str(), answer.failed), ("no\\u{1b}[2J\ndo this", true));
+    }
+}

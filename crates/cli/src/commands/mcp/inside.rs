@@ -1,0 +1,199 @@
+//! The tools inside a sandbox: asked of the supervisor outside, which has the checkpoints, and asks the person before it
+//! restores or opens anything. Nothing is touched from here.
+
+use std::path::{Path, PathBuf};
+
+use nono::AccessMode;
+use nono::checkpoints::remote::Action;
+use nono::checkpoints::{Brief, Conflicts, Origin, json as shapes};
+use nono::diagnostic::{escape, quote_all, shown};
+use nono::request::{self, Answer as Reply, Content, Wait};
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::call::Call;
+use super::words;
+use crate::commands::checkpoints::inside::{Outside, created, restored, strange};
+use crate::failure::Failure;
+use crate::host::request_socket;
+
+/// Bytes of a granted file that come with the answer.
+const CONTENT: usize = 24 << 10;
+
+/// The supervisor of the sandbox around this process.
+pub(super) struct Supervisor {
+    pub(super) socket: PathBuf,
+    pub(super) cwd: PathBuf,
+}
+
+impl Supervisor {
+    pub(super) fn around(cwd: &Path) -> Result<Supervisor, Failure> {
+        let socket = request_socket().ok_or_else(|| {
+            Failure::new("this sandbox has no supervisor that could be asked")
+                .hint("tell the user: `nono run` starts one; `nono wrap` and --monitor have nobody to ask")
+        })?;
+        Ok(Supervisor { socket, cwd: cwd.to_owned() })
+    }
+
+    fn outside<'a>(&'a self, call: &Call<'a>) -> Outside<'a> {
+        let wait = Wait { patience: None, until: Some(call.stop.fd()) };
+        Outside { socket: &self.socket, cwd: &self.cwd, wait }
+    }
+
+    pub(super) fn list(&self, limit: usize, call: &Call<'_>) -> Result<Answer, Failure> {
+        let outside = self.outside(call);
+        let answer = outside.ask(Action::List { dir: outside.at(None) })?;
+        let listed = shapes::listed(&answer).ok_or_else(strange)?;
+        Ok(words::list(&listed, limit))
+    }
+
+    pub(super) fn diff(&self, target: &str, paths: &[PathBuf], call: &Call<'_>) -> Result<Answer, Failure> {
+        let (id, found, left_out) = self.compared(target, paths, call)?;
+        Ok(words::diff(&id, &found, left_out))
+    }
+
+    pub(super) fn changes(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let (id, found, left_out) = self.compared("1", &[], call)?;
+        Ok(words::changes(&format!("Changed since checkpoint {id}:"), found, left_out))
+    }
+
+    fn compared(
+        &self,
+        target: &str,
+        paths: &[PathBuf],
+        call: &Call<'_>,
+    ) -> Result<(String, Brief, u64), Failure> {
+        let outside = self.outside(call);
+        let answer = outside.ask(Action::Diff {
+            dir: outside.at(None),
+            target: target.to_owned(),
+            paths: outside.paths(paths.iter().map(|path| path.clone().into_os_string()).collect()),
+            brief: true,
+        })?;
+        let id = answer["checkpoint"].as_str().ok_or_else(strange)?.chars().take(8).collect();
+        let found = serde_json::from_value(answer["brief"].clone()).map_err(|_| strange())?;
+        Ok((id, found, answer["left_out"].as_u64().unwrap_or(0)))
+    }
+
+    pub(super) fn create(&self, reason: String, call: &Call<'_>) -> Result<Answer, Failure> {
+        let outside = self.outside(call);
+        let targets = vec![outside.at(None)];
+        let answer =
+            outside.ask(Action::Before { origin: Origin::default(), reason, command: None, targets })?;
+        let result = answer["results"].get(0).ok_or_else(strange)?;
+        Ok(Answer::new(created(result)?, words::harmless(result.clone())))
+    }
+
+    pub(super) fn restore(
+        &self,
+        target: String,
+        paths: &[PathBuf],
+        call: &Call<'_>,
+    ) -> Result<Answer, Failure> {
+        let outside = self.outside(call);
+        let answer = outside.ask(Action::Restore {
+            dir: outside.at(None),
+            target,
+            paths: outside.paths(paths.iter().map(|path| path.clone().into_os_string()).collect()),
+            conflicts: Conflicts::Keep,
+        });
+        let answer = answer.map_err(|failure| {
+            Failure::refused(format!("nothing was restored: {}", failure.sentence()))
+                .hint("only the person can agree to a restore; do not try another way")
+        })?;
+        let (line, whole) = restored(&answer)?;
+        let mut value = words::short(answer);
+        value["restored"] = json!(true);
+        let text = format!("{line}; outside of the sandbox `nono checkpoints undo` takes it back");
+        let answer = Answer::new(text, words::harmless(value));
+        Ok(if whole { answer } else { answer.failed() })
+    }
+
+    pub(super) fn request(
+        &self,
+        path: &Path,
+        access: AccessMode,
+        reason: &str,
+        call: &Call<'_>,
+    ) -> Result<Answer, Failure> {
+        let path = self.cwd.join(path);
+        let wait = Wait { patience: None, until: Some(call.stop.fd()) };
+        let about = |granted: bool| json!({"path": shown(&path), "access": access, "granted": granted, "already_open": false});
+        match request::ask_for(&self.socket, &path, access, Some(reason), wait)? {
+            Reply::AlreadyOpen => {
+                let mut value = about(true);
+                value["already_open"] = json!(true);
+                let text = format!("{access} {} is open in this sandbox already: use it", shown(&path));
+                Ok(Answer::new(text, value))
+            }
+            Reply::Denied { by, reason } => {
+                let by = by.map_or_else(String::new, |by| format!(" by {}", escape(&by)));
+                let text = format!(
+                    "denied{by}: {access} {}: {}\nDo not try another way; tell the user what you would need it for.",
+                    shown(&path),
+                    escape(&reason)
+                );
+                let mut value = about(false);
+                value["message"] = json!(text);
+                Ok(Answer::new(text, value).failed())
+            }
+            Reply::Granted { fd, by } => {
+                let said = format!("granted by {}: {access} {}", escape(&by), shown(&path));
+                let mut value = about(true);
+                let more = if access == AccessMode::Read {
+                    let content =
+                        request::content(fd, CONTENT).map_err(|error| Failure::file(&path, &error))?;
+                    read(&path, content, &mut value)
+                } else {
+                    written(&path, access)
+                };
+                Ok(Answer::new(format!("{said}\n{more}"), value))
+            }
+        }
+    }
+}
+
+/// What was granted for reading.
+fn read(path: &Path, content: Content, value: &mut Value) -> String {
+    let lines = |text: &str| {
+        let line = |line: &str| line.split('\t').map(escape).collect::<Vec<_>>().join("\t");
+        text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    };
+    let again = |how: &str| {
+        let command = quote_all(&["nono", "request", "--read", &path.to_string_lossy()].map(str::to_owned));
+        format!("{how}: `{command}` in a shell writes all of it to stdout, once the person agreed")
+    };
+    match content {
+        Content::Text { text, more } => {
+            value["text"] = json!(lines(&text));
+            value["more_bytes"] = json!(more);
+            let cut = if more > 0 {
+                again(&format!("\n... and {more} more bytes, which were cut here"))
+            } else {
+                String::new()
+            };
+            format!("\n{}{cut}", lines(&text))
+        }
+        Content::Binary { size, sha256 } => {
+            value["size"] = json!(size);
+            value["sha256"] = json!(sha256);
+            again(&format!("binary, {size} bytes, sha256 {sha256}"))
+        }
+        Content::Directory => {
+            "it is a directory; where the person answered for the whole session, what is in it can be \
+                               opened now"
+                .to_owned()
+        }
+        Content::Other => "it is no file that can be shown here".to_owned(),
+    }
+}
+
+/// A descriptor does not go through this protocol.
+fn written(path: &Path, access: AccessMode) -> String {
+    let flag = if access == AccessMode::Write { "--write" } else { "--allow" };
+    let command = quote_all(&["nono", "request", flag, &path.to_string_lossy()].map(str::to_owned));
+    format!(
+        "where the person answered for the whole session, it can be opened now; else `{command} -- COMMAND` runs a command \
+         with it as descriptor 3"
+    )
+}

@@ -1,0 +1,215 @@
+//! The tools where there is no sandbox around the server: on the checkpoints themselves. Nothing is restored before the
+//! person agreed to the plan.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use nono::checkpoints::json::Listed;
+use nono::checkpoints::{
+    self, Brief, CheckpointError, CheckpointManager, Choice, Ensured, Origin, Target, brief, changes_of,
+    json as shapes,
+};
+use nono::diagnostic::{quote_all, shown};
+use nono::rollback::SessionEntry;
+use nono::session::SessionError;
+use nono::snapshot::SnapshotId;
+use serde_json::{Value, json};
+
+use super::answer::{Answer, cut};
+use super::call::{Agreement, Call};
+use super::words;
+use crate::age::ago;
+use crate::commands::checkpoints::create::skipped;
+use crate::commands::checkpoints::{OfProject, Place, here, text};
+use crate::commands::perform::{Restoration, done_lines, has_work, plan_lines};
+use crate::commands::rollback;
+use crate::commands::rollback::text::Length;
+use crate::failure::Failure;
+use crate::units::grouped;
+
+/// Bytes of a plan in a question.
+const PLAN: usize = 4 << 10;
+
+pub(super) fn list(limit: usize, call: &Call<'_>) -> Result<Answer, Failure> {
+    at_place(call, |place| {
+        let root = place.manager.root_of(&place.cwd)?;
+        let all = match place.manager.list(&root.dir) {
+            Err(CheckpointError::NoProject { .. }) => Vec::new(),
+            all => all?,
+        };
+        let here = place.manager.here(&root.dir).unwrap_or_default();
+        Ok(words::list(&Listed { project: root.dir, checkpoints: all, here }, limit))
+    })
+}
+
+pub(super) fn diff(checkpoint: &str, paths: &[PathBuf], call: &Call<'_>) -> Result<Answer, Failure> {
+    at_place(call, |place| {
+        let (id, found) = compared(place, checkpoint, paths)?;
+        Ok(words::diff(&id, &found, 0))
+    })
+}
+
+pub(super) fn create(reason: &str, call: &Call<'_>) -> Result<Answer, Failure> {
+    at_place(call, |place| {
+        nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
+        let ensured = place.manager.create(&place.cwd.clone(), reason, &Origin::default());
+        let text = match &ensured {
+            Ensured::Taken { project, checkpoint, .. } => {
+                let (id, files) = (checkpoint.id.short(), grouped(checkpoint.files));
+                format!("checkpoint {id} of {}: {files} files", shown(project))
+            }
+            Ensured::Skipped { project, why } => skipped(&shown(project), why),
+            Ensured::Failed { .. } => String::new(),
+        };
+        let value = shapes::ensured(&ensured);
+        if let Ensured::Failed { error, .. } = ensured {
+            return Err(error.into());
+        }
+        // What is old goes as after the command; that it cannot is the next one's to say.
+        let _ = place.manager.auto_prune();
+        Ok(Answer::new(text, words::harmless(value)))
+    })
+}
+
+pub(super) fn restore(checkpoint: &str, paths: &[PathBuf], call: &Call<'_>) -> Result<Answer, Failure> {
+    at_place(call, |place| restored(place, checkpoint, paths, call))
+}
+
+fn restored(
+    place: &mut Place,
+    checkpoint: &str,
+    paths: &[PathBuf],
+    call: &Call<'_>,
+) -> Result<Answer, Failure> {
+    let dir = place.cwd.clone();
+    // From here on it is this one, whatever is taken meanwhile.
+    let checkpoint = place.manager.find(&dir, &Target::Text(checkpoint.to_owned()))?;
+    let id = checkpoint.id.short().to_owned();
+    let chosen = match paths {
+        [] => Vec::new(),
+        paths => {
+            let compared = place.manager.compare(&dir, &Target::Id(checkpoint.id.clone()))?;
+            let chosen = checkpoints::chosen(&compared, &typed(paths), &dir, false);
+            compared.close()?;
+            chosen?
+        }
+    };
+    let command = command(&id, paths);
+    let choice = Choice { paths: chosen, ..Choice::default() };
+    let mut task = OfProject::restore(place, dir.clone(), checkpoint, choice);
+    let plan = task.plan_quietly()?;
+    let lines = cut(plan_lines(&task, &plan, Length::Cut).join("\n"), PLAN);
+    let about = |restored: bool| json!({"restored": restored, "checkpoint": id, "command": command});
+    if !has_work(&plan) {
+        return Ok(Answer::new(lines, about(false)));
+    }
+    let question = format!("{lines}\n\n{}", task.question());
+    match call.person.agrees(&question) {
+        Agreement::Yes => {}
+        Agreement::No => {
+            let text = format!("The person did not agree: nothing was restored. This was the plan:\n{lines}");
+            return Ok(not_done(text, about(false)));
+        }
+        Agreement::NobodyToAsk => {
+            let text = format!(
+                "Nothing was restored: only the person can agree to this, and this client has no way to ask. The plan:\n\
+                 {lines}\n\nThe person can do it in {}, by typing: {command}",
+                shown(&dir)
+            );
+            return Ok(not_done(text, about(false)));
+        }
+    }
+    drop(plan);
+    // Agreed to, it is done to the end.
+    task.unwatched();
+    let done = task.carry_out_quietly()?;
+    let mut lines = done_lines(&task, &done);
+    lines.extend(done.unrecorded.as_deref().map(crate::message::unrecorded));
+    lines.extend(
+        done.undo.as_deref().and_then(|id| task.undo(id)).map(|undo| format!("undo this with: {undo}")),
+    );
+    let mut value = words::short(task.done_json(&done));
+    value["restored"] = json!(true);
+    let answer = Answer::new(lines.join("\n"), words::harmless(value));
+    Ok(if done.is_whole() { answer } else { answer.failed() })
+}
+
+/// Some clients show the JSON alone.
+fn not_done(text: String, mut value: Value) -> Answer {
+    value["message"] = json!(text);
+    Answer::new(text, value).failed()
+}
+
+/// Since the newest point: a checkpoint, or a session that began after it.
+pub(super) fn changes(call: &Call<'_>) -> Result<Answer, Failure> {
+    at_place(call, |place| {
+        let newest = place.manager.find(&place.cwd, &Target::Text("1".to_owned()));
+        let sessions = rollback::place()?;
+        let session = sessions.catalogue.last_here(&sessions.cwd).ok();
+        let is_newer = |entry: &SessionEntry| {
+            newest.as_ref().map_or(true, |newest| entry.metadata.started.as_str() > newest.time.as_str())
+        };
+        if let Some(entry) = session.filter(is_newer) {
+            let title = format!("Changed by session {}:", rollback::brief(&entry));
+            let session = sessions.catalogue.open(entry)?;
+            let set = session.changes(&SnapshotId::Number(0), &session.last()?)?;
+            let found = brief(session.engine(), &set)?;
+            return Ok(words::changes(&title, found, 0));
+        }
+        let newest = newest?;
+        let title = format!("Changed since checkpoint {} ({}):", text::summary(&newest), ago(&newest.time));
+        let (_, found) = compared(place, newest.id.as_str(), &[])?;
+        Ok(words::changes(&title, found, 0))
+    })
+}
+
+/// The id of a checkpoint, and what changed since then.
+fn compared(place: &mut Place, checkpoint: &str, paths: &[PathBuf]) -> Result<(String, Brief), Failure> {
+    let dir = place.cwd.clone();
+    let checkpoint = place.manager.find(&dir, &Target::Text(checkpoint.to_owned()))?;
+    let mut compared = place.manager.compare(&dir, &Target::Id(checkpoint.id.clone()))?;
+    let chosen = match paths {
+        [] => Vec::new(),
+        paths => checkpoints::chosen(&compared, &typed(paths), &dir, false)?,
+    };
+    let set = changes_of(&mut compared, &chosen);
+    let found = brief(&compared.manager, &set)?;
+    compared.close()?;
+    Ok((checkpoint.id.short().to_owned(), found))
+}
+
+fn typed(paths: &[PathBuf]) -> Vec<OsString> {
+    paths.iter().map(|path| path.clone().into_os_string()).collect()
+}
+
+/// What a person types to do the same.
+fn command(id: &str, paths: &[PathBuf]) -> String {
+    let mut words: Vec<String> = ["nono", "checkpoints", "restore", id].map(str::to_owned).to_vec();
+    if !paths.is_empty() {
+        words.push("--".to_owned());
+        words.extend(paths.iter().map(|path| path.to_string_lossy().into_owned()));
+    }
+    quote_all(&words)
+}
+
+/// Work on the checkpoints here. What was completed on the way is told with the answer.
+fn at_place(
+    call: &Call<'_>,
+    work: impl FnOnce(&mut Place) -> Result<Answer, Failure>,
+) -> Result<Answer, Failure> {
+    let mut place = here()?;
+    place.manager.observe(call.stop.watch());
+    let answer = work(&mut place);
+    let completed = completed(&place.manager);
+    let mut answer = answer?;
+    if !completed.is_empty() {
+        answer.text = format!("{}\n\n{}", completed.join("\n"), answer.text);
+    }
+    Ok(answer)
+}
+
+fn completed(manager: &CheckpointManager) -> Vec<String> {
+    let own = manager.take_completed().iter().map(text::completed).collect::<Vec<_>>();
+    let others = manager.take_completed_others();
+    own.into_iter().chain(others.iter().map(|told| nono::diagnostic::escape(told))).collect()
+}

@@ -1,0 +1,95 @@
+//! The person behind a client, asked by `elicitation/create`: outside of a sandbox, where no supervisor can ask.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CancelledNotificationParam, ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams,
+    ElicitationAction, ElicitationSchema, ServerRequest,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext};
+use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::call::{Agreement, Person};
+use super::server::gone;
+
+/// What has to be true in the answer.
+const CONFIRM: &str = "confirm";
+
+pub(super) struct Client {
+    /// None where it cannot ask.
+    peer: Option<Peer<RoleServer>>,
+    cancelled: Box<dyn Fn() -> Cancelled + Send>,
+    closed: watch::Receiver<bool>,
+    handle: Handle,
+}
+
+type Cancelled = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Client {
+    pub(super) fn new(
+        context: &RequestContext<RoleServer>,
+        closed: watch::Receiver<bool>,
+        handle: Handle,
+    ) -> Client {
+        let asks = context.client_capabilities().is_some_and(|client| shows_forms(&client));
+        let token = context.ct.clone();
+        Client {
+            peer: asks.then(|| context.peer.clone()),
+            cancelled: Box::new(move || Box::pin(token.clone().cancelled_owned())),
+            closed,
+            handle,
+        }
+    }
+
+    async fn ask(&self, peer: &Peer<RoleServer>, message: &str) -> Option<Agreement> {
+        let schema = json!({
+            "type": "object",
+            "properties": {CONFIRM: {
+                "type": "boolean",
+                "title": "Restore this",
+                "description": "Put these files back as shown",
+                "default": false,
+            }},
+            "required": [CONFIRM],
+        });
+        let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
+        let params = ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message: message.to_owned(),
+            requested_schema,
+        };
+        let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
+        let asked = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()?;
+        let id = asked.id.clone();
+        let answered = tokio::select! {
+            answered = asked.await_response() => answered.ok()?,
+            () = (self.cancelled)() => {
+                let withdrawn = CancelledNotificationParam::new(Some(id), Some("not wanted any more".to_owned()));
+                // Whoever is gone needs no word.
+                let _ = peer.notify_cancelled(withdrawn).await;
+                return None;
+            }
+            () = gone(self.closed.clone()) => return None,
+        };
+        let ClientResult::ElicitResult(answer) = answered else { return None };
+        let is_yes = answer.action == ElicitationAction::Accept
+            && answer.content.is_some_and(|content| content[CONFIRM] == true);
+        is_yes.then_some(Agreement::Yes)
+    }
+}
+
+/// A client that says nothing more of it shows forms.
+fn shows_forms(client: &ClientCapabilities) -> bool {
+    client.elicitation.as_ref().is_some_and(|how| how.form.is_some() || how.url.is_none())
+}
+
+impl Person for Client {
+    /// Called on a thread that may wait.
+    fn agrees(&self, message: &str) -> Agreement {
+        match &self.peer {
+            Some(peer) => self.handle.block_on(self.ask(peer, message)).unwrap_or(Agreement::No),
+            None => Agreement::NobodyToAsk,
+        }
+    }
+}

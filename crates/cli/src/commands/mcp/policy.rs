@@ -1,0 +1,55 @@
+//! `why`: of the sandbox around this process, or of the one that a profile describes.
+
+use std::path::{Path, PathBuf};
+
+use nono::session::Host;
+use nono::{AccessMode, ProfileRef, ResolvedPolicy, RunRequest};
+
+use super::answer::Answer;
+use super::words;
+use crate::commands::why::{Told, about_host, about_path, own_policy};
+use crate::failure::Failure;
+
+pub(super) fn of_path(
+    host: &Host,
+    path: &Path,
+    operation: AccessMode,
+    profile: Option<String>,
+) -> Result<Answer, Failure> {
+    let policy = policy(host, profile)?;
+    Ok(told(about_path(&policy, &host.context.cwd, &at_home(host, path), operation).0))
+}
+
+pub(super) fn of_host(
+    host: &Host,
+    name: &str,
+    port: Option<u16>,
+    profile: Option<String>,
+) -> Result<Answer, Failure> {
+    Ok(told(about_host(&policy(host, profile)?, name, port)))
+}
+
+fn told(told: Told) -> Answer {
+    Answer::new(told.text, words::harmless(told.json))
+}
+
+fn policy(host: &Host, profile: Option<String>) -> Result<ResolvedPolicy, Failure> {
+    match profile {
+        None if host.nested => own_policy(),
+        Some(_) if host.nested => {
+            Err(Failure::usage("inside a sandbox it is about that sandbox: leave profile out"))
+        }
+        profile => {
+            let request = RunRequest { profile: profile.map(ProfileRef::Name), ..RunRequest::default() };
+            Ok(nono::session::resolve(&request, host)?.0)
+        }
+    }
+}
+
+/// A shell would have done that.
+pub(super) fn at_home(host: &Host, path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), &host.context.home) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => path.to_owned(),
+    }
+}

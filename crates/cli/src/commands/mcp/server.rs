@@ -1,0 +1,166 @@
+//! The protocol: which call means which tool, who is asked, and what ends a call.
+//!
+//! Calls run on threads of their own, so that one that waits for a person, or for a large tree, keeps nobody else
+//! waiting. At most one question is open at a time.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::answer::Answer;
+use super::call::{self, Call, Stop};
+use super::inside::Supervisor;
+use super::person::Client;
+use super::tool::{NAMES, Tool};
+use super::{catalogue, outside, policy};
+use crate::failure::Failure;
+use crate::host::host;
+
+/// Calls that work at the same time; more wait for their turn.
+const WORKING: usize = 4;
+
+/// What a call that was cancelled needs to end.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// The newest version that has a conversation from `initialize` to the end, in which a server asks and waits. Later ones
+/// would leave a question's state with the client.
+const NEWEST: ProtocolVersion = ProtocolVersion::V_2025_11_25;
+
+pub(super) struct Server {
+    working: Arc<Semaphore>,
+    asking: Arc<Semaphore>,
+    /// True once the client is gone.
+    closed: watch::Receiver<bool>,
+    /// Whether something was stored: that is tidied at the end.
+    pub(super) stored: Arc<AtomicBool>,
+}
+
+impl Server {
+    pub(super) fn new(closed: watch::Receiver<bool>) -> Server {
+        Server {
+            working: Arc::new(Semaphore::new(WORKING)),
+            asking: Arc::new(Semaphore::new(1)),
+            closed,
+            stored: Arc::default(),
+        }
+    }
+
+    /// A place among those who work, or the only one among those who ask.
+    async fn permit(&self, tool: &Tool) -> Result<OwnedSemaphorePermit, Failure> {
+        if !tool.asks() {
+            let permit = Arc::clone(&self.working).acquire_owned().await;
+            return permit.map_err(|_| Failure::new("the server is ending"));
+        }
+        // One that was cancelled a moment ago is on its way out.
+        let permit = tokio::time::timeout(LEAVING, Arc::clone(&self.asking).acquire_owned()).await;
+        permit.ok().and_then(Result::ok).ok_or_else(|| {
+            Failure::refused("the person is being asked about another call")
+                .hint("wait for the answer to that one, or cancel it")
+        })
+    }
+
+    async fn answer(&self, tool: Tool, context: RequestContext<RoleServer>) -> Result<Answer, Failure> {
+        let permit = self.permit(&tool).await?;
+        let (stopper, stop) = call::stop()?;
+        let person = Client::new(&context, self.closed.clone(), Handle::current());
+        self.stored.fetch_or(matches!(tool, Tool::Create { .. } | Tool::Restore { .. }), Ordering::Relaxed);
+        let mut work = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            carry_out(tool, &person, &stop)
+        });
+        let done = tokio::select! {
+            done = &mut work => done,
+            () = context.ct.cancelled() => { drop(stopper); work.await }
+            () = gone(self.closed.clone()) => { drop(stopper); work.await }
+        };
+        done.unwrap_or_else(|_| Err(Failure::new("it could not be carried out")))
+    }
+}
+
+/// Wait until the client is gone.
+pub(super) async fn gone(mut closed: watch::Receiver<bool>) {
+    // Without a sender there is no client either.
+    let _ = closed.wait_for(|closed| *closed).await;
+}
+
+fn carry_out(tool: Tool, person: &Client, stop: &Stop) -> Result<Answer, Failure> {
+    let call = &Call { person, stop };
+    let host = host(None)?;
+    let cwd = &host.context.cwd;
+    match tool {
+        Tool::WhyPath { path, operation, profile } => policy::of_path(&host, &path, operation, profile),
+        Tool::WhyHost { host: name, port, profile } => policy::of_host(&host, &name, port, profile),
+        tool if host.nested => {
+            let supervisor = Supervisor::around(cwd)?;
+            match tool {
+                Tool::List { limit } => supervisor.list(limit, call),
+                Tool::Diff { checkpoint, paths } => supervisor.diff(&checkpoint, &paths, call),
+                Tool::Create { reason } => supervisor.create(reason, call),
+                Tool::Restore { checkpoint, paths } => supervisor.restore(checkpoint, &paths, call),
+                Tool::Request { path, access, reason } => {
+                    supervisor.request(&policy::at_home(&host, &path), access, &reason, call)
+                }
+                _ => supervisor.changes(call),
+            }
+        }
+        Tool::List { limit } => outside::list(limit, call),
+        Tool::Diff { checkpoint, paths } => outside::diff(&checkpoint, &paths, call),
+        Tool::Create { reason } => outside::create(&reason, call),
+        Tool::Restore { checkpoint, paths } => outside::restore(&checkpoint, &paths, call),
+        Tool::Changes => outside::changes(call),
+        Tool::Request { .. } => {
+            Err(Failure::refused("there is no sandbox around this server, so there is nobody to ask")
+                .hint("nothing of nono closes it here: try it, or ask the user in the conversation"))
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = InitializeResult::new(ServerCapabilities::builder().enable_tools().build());
+        info.protocol_version = NEWEST;
+        info.server_info = Implementation::new("nono", env!("CARGO_PKG_VERSION"));
+        info.instructions = Some(catalogue::INSTRUCTIONS.to_owned());
+        info
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::known_up_to(&NEWEST))
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(catalogue::tools()))
+    }
+
+    /// A name that is no tool is a wrong call; what is wrong with its arguments is told to whoever chose them.
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let Some(tool) = Tool::read(&request.name, arguments) else {
+            let what = format!("there is no such tool; there are {}", NAMES.join(", "));
+            return Err(ErrorData::invalid_params(what, None));
+        };
+        let answer = match tool {
+            Ok(tool) => self.answer(tool, context).await,
+            Err(failure) => Err(failure),
+        };
+        Ok(answer.unwrap_or_else(Answer::from).result().into())
+    }
+}
