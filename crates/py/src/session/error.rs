@@ -101,6 +101,10 @@ fn policy(error: &Policy) -> PyErr {
         Policy::BypassWithoutGrant { path } | Policy::NothingToBypass { path } => {
             raise("bypass", path).as_a::<PolicyError>()
         }
+        // No run of the library has a project's profile, and none ends so.
+        Policy::TooBroadForProject { path, .. }
+        | Policy::NotAsAgreed { path, .. }
+        | Policy::BypassForProject { path, .. } => raise("project_profile", path).as_a::<PolicyError>(),
         Policy::NeverVariable { .. } | Policy::ReservedVariable { .. } | Policy::BadVariable { .. } => {
             Raise::new("variable", error).value_error()
         }
