@@ -87,6 +87,7 @@ fn audit(options: &Options, table: &mut Table) {
         policy_digest: Digest::ZERO,
         tracked_paths: vec![],
         network: String::new(),
+        project_profiles: Vec::new(),
         ledger_head: None,
     };
     let log = Log::create(folder.path(), started, nono_audit::log::Options::default()).expect("a log");
