@@ -65,6 +65,14 @@ class Screen:
                 raise NotShown(f"never showed {pattern!r}; at the end:\n{shown}")
             time.sleep(0.2)
 
+    def wait_width(self, columns):
+        """Wait until a line of what is shown ends in the given column, and none goes beyond it."""
+        until = time.monotonic() + 20
+        while (width := max(map(len, self.visible().splitlines()), default=0)) != columns:
+            if time.monotonic() > until:
+                raise NotShown(f"never {columns} columns wide but {width}; at the end:\n{self.visible()}")
+            time.sleep(0.2)
+
     def walk(self, ready, dialogs, seconds=90):
         """Answer each dialog as it comes until `ready` is shown. Returns the dialogs that came, by name."""
         came, until, since = [], time.monotonic() + seconds, None
