@@ -132,9 +132,6 @@ class Claude(Agent):
     def state(self, home):
         return [path for path in (home / ".claude/projects").rglob("*") if path.is_file()]
 
-    def quit(self, screen):
-        screen.type("/exit")
-
 
 class Gemini(Agent):
     word = "gemini"
@@ -200,6 +197,10 @@ class Codex(Agent):
     resume = ("resume", "--last")
     # It has the whole screen to itself, and shows the end.
     remembers = "done with outside_asked"
+    # Hooks that were not there before, nono's, are to be looked at.
+    comes_back = ("hooks",)
+    # Below its prompt something stands on the right.
+    margin = 1
 
     settings = ("nord", "dracula")
 
@@ -264,6 +265,8 @@ class Qwen(Gemini):
     def command(self, screen, name):
         screen.type(f"/{name}")
 
+    quit = Agent.quit
+
 
 class OpenCode(Agent):
     word = "opencode"
@@ -274,6 +277,8 @@ class OpenCode(Agent):
     resume = ("--continue",)
 
     settings = ("nightowl", "dracula")
+    # Its version stands on the right of the last line.
+    margin = 2
 
     def read(self, path):
         return call("read", filePath=path)

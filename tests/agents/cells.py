@@ -27,7 +27,7 @@ class Walk:
         self.env = {
             "HOME": str(self.home), "USER": "walker", "LOGNAME": "walker", "SHELL": "/bin/bash", "TERM": "xterm-256color",
             "LANG": "C.UTF-8", "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin", "NODE_EXTRA_CA_CERTS": trusted,
-            "SSL_CERT_FILE": trusted, **agent.env,
+            "SSL_CERT_FILE": trusted, "REQUESTS_CA_BUNDLE": trusted, **agent.env,
         }
         self.screens, self.opened, self.screen, self.came = 0, [], None, []
         agent.prepare(self.home)
@@ -210,10 +210,13 @@ def works_beside_another(walk):
 
 
 def undoes_one_of_two(walk):
+    """Back to before the one that began last; what the other changed meanwhile goes with it, and that is said."""
     done = walk.nono("undo", "--yes")
-    print(done.returncode, done.stdout, done.stderr)
+    assert done.returncode == 0, done.stderr
     now = (walk.read("first.txt"), walk.read("second.txt"))
-    print(now)
+    assert now == (None, None), f"not everything came back: {now}; {done.stderr}"
+    said = all(word in done.stderr for word in ("first.txt", "second.txt", "worked here at the same time"))
+    assert said, f"it was not said: {done.stderr}"
 
 
 CELLS = [
