@@ -250,10 +250,12 @@ class Qwen(Gemini):
     word = "qwen"
     programs = ("node_modules/@qwen-code/qwen-code/cli.js", "node_modules/.bin/qwen")
     env = {"OPENAI_API_KEY": "sk-" + "x" * 45, "OPENAI_BASE_URL": "https://api.openai.com/v1", "OPENAI_MODEL": "gpt-4o"}
-    # Below its prompt, once it has initialized: before, it takes what is typed and not the Enter. The second is with vim's keys.
-    ready = r"(?m)^ *(\? for shortcuts|-- INSERT --)"
+    # Below its prompt, once it has initialized: before, it takes what is typed and not the Enter.
+    ready = r"(?m)^ *\? for shortcuts"
     dialogs = ()
     resume = ("--continue",)
+    # With vim's keys nothing would tell that it has initialized.
+    settings = ("Dracula", "Ayu")
     folder_of_state, conversations = ".qwen", "projects"
 
     def edit(self, path, old, new):
@@ -262,8 +264,16 @@ class Qwen(Gemini):
     def shell(self, command):
         return call("run_shell_command", command=command, is_background=False)
 
-    def command(self, screen, name):
-        screen.type(f"/{name}")
+    def change_setting(self, screen, value):
+        screen.type("/theme")
+        screen.wait("Select Theme")
+        while not re.search(rf"› +\d+\. {value} ", screen.visible()):
+            screen.keys("Down")
+        screen.keys("Enter")
+        screen.wait(self.ready)
+
+    def setting(self, home):
+        return json.loads((home / self.folder_of_state / "settings.json").read_text()).get("ui", {}).get("theme")
 
     quit = Agent.quit
 
