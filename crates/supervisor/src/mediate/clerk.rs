@@ -95,7 +95,7 @@ impl Shared {
                 self.leave_to_kernel(open);
             }
             Judged::Closed(reason) => self.refuse(open, &path, rights, Because::Policy { reason }),
-            Judged::Askable => self.consider(match self.saved_by(&open, &target) {
+            Judged::Askable => self.consider(match self.saved_by(&open, &target, rights) {
                 Some(file) => {
                     let (path, through) = (file.path(), Some(Box::new(target)));
                     Waiter { open, target: file, path, rights: WRITE, through }

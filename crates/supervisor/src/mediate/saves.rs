@@ -31,7 +31,7 @@ const IN_PLACE: How = How { flags: libc::O_WRONLY | libc::O_CREAT | libc::O_NOFO
 
 impl Shared {
     /// The file that is to be saved by making this one, if it looks like that, and if it can be asked about.
-    pub(super) fn saved_by(&self, open: &Open, target: &Target) -> Option<Target> {
+    pub(super) fn saved_by(&self, open: &Open, target: &Target, rights: u8) -> Option<Target> {
         let Target::Missing { folder_path, name, .. } = target else { return None };
         let writes = open.how.rights() & WRITE != 0;
         let is_call = matches!(open.source, Source::Call { .. }) && open.replaces.is_none();
@@ -39,7 +39,7 @@ impl Shared {
             return None;
         }
         // A name that was agreed to is made under that name.
-        let answered = self.answers().look_up(&target.path(), WRITE);
+        let answered = self.answers().look_up(&target.path(), rights);
         if matches!(answered, Some(Answered::Granted { .. })) {
             return None;
         }
