@@ -79,9 +79,6 @@ class Agent:
         finally:
             screen.close()
 
-    def look_back(self, screen):
-        """Show what was said earlier, where the screen has only the end of it."""
-
     def type_rollback(self, screen):
         screen.type(self.rollback)
 
@@ -289,6 +286,8 @@ class OpenCode(Agent):
     settings = ("nightowl", "dracula")
     # Its version stands on the right of the last line.
     margin = 2
+    # It has the whole screen to itself, and shows the end.
+    remembers = "done with outside_asked"
 
     def read(self, path):
         return call("read", filePath=path)
@@ -313,9 +312,6 @@ class OpenCode(Agent):
 
     def state(self, home):
         return [path for path in (home / ".local/share/opencode").rglob("*") if path.is_file()]
-
-    def look_back(self, screen):
-        screen.keys("PageUp", "PageUp")
 
     def quit(self, screen):
         screen.type("/exit")

@@ -103,7 +103,6 @@ def resumes_earlier(walk):
         return "-"
     walk.end()
     walk.start_unasked(*walk.agent.resume)
-    walk.agent.look_back(walk.screen)
     walk.screen.wait("done with bare", text=walk.screen.text)
     walk.say("earlier")
     walk.end()
@@ -173,7 +172,6 @@ def starts_again(walk):
 
 
 def resumes(walk):
-    walk.agent.look_back(walk.screen)
     walk.screen.wait(walk.agent.remembers, text=walk.screen.text)
     walk.end()
 
