@@ -139,7 +139,8 @@ class Gemini(Agent):
     ready = r"(Type your message|'Esc' for NORMAL mode)"
     dialogs = (
         dialog("trust", r"Do you trust (the files in )?this folder", "Enter"),
-        dialog("auth", r"How would you like to authenticate", "Enter"),
+        # Once the folder is trusted it starts itself anew, so that hooks are run, unless it was answered before that.
+        dialog("auth", r"How would you like to authenticate", "Enter", after=5),
         dialog("key", r"Enter Gemini API Key", "Enter"),
     )
     allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
@@ -252,7 +253,7 @@ class Qwen(Gemini):
     dialogs = ()
     resume = ("--continue",)
     # With vim's keys nothing would tell that it has initialized.
-    settings = ("Dracula", "Ayu")
+    settings = ("Dracula", "Shades Of Purple")
     folder_of_state, conversations = ".qwen", "projects"
 
     def edit(self, path, old, new):

@@ -43,12 +43,22 @@ class Screen:
 
     def type(self, line, shows=None):
         """Type a line; with `shows` its end only when that is shown."""
-        self._tmux("send-keys", "-l", line)
-        # A program that takes a burst for a paste would not take the Enter with it for one.
-        time.sleep(0.6)
+        for _ in range(3):
+            self._tmux("send-keys", "-l", line)
+            # A program that takes a burst for a paste would not take the Enter with it for one.
+            time.sleep(0.6)
+            # One that shows its prompt may not read yet, and throw away what was typed.
+            if self._shows(line[-8:]):
+                break
         if shows:
             self.wait(shows)
         self.keys("Enter")
+
+    def _shows(self, text, seconds=5):
+        until = time.monotonic() + seconds
+        while not (shown := text in self.visible()) and time.monotonic() < until:
+            time.sleep(0.2)
+        return shown
 
     def resize(self, columns, rows):
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
