@@ -138,9 +138,9 @@ class Gemini(Agent):
     # The second is what it says in vim mode.
     ready = r"(Type your message|'Esc' for NORMAL mode)"
     dialogs = (
-        dialog("trust", r"Do you trust (the files in )?this folder", "Enter"),
-        # Once the folder is trusted it starts itself anew, so that hooks are run, unless it was answered before that.
-        dialog("auth", r"How would you like to authenticate", "Enter", after=5),
+        # Trusted, it starts itself anew, so that hooks are run; not if it is answered while it still loads.
+        dialog("trust", r"Do you trust (the files in )?this folder", "Enter", after=4),
+        dialog("auth", r"How would you like to authenticate", "Enter"),
         dialog("key", r"Enter Gemini API Key", "Enter"),
     )
     allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
