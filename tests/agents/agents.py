@@ -1,10 +1,8 @@
 """The agents: where each program is, how it is started, what it shows, and the names of its tools."""
 
 import json
-import pathlib
+import re
 import shutil
-
-from screen import Screen
 
 
 def call(tool, **given):
@@ -29,6 +27,11 @@ class Agent:
     remembers = "done with edit"
     # What it asks at each start, wherever it runs.
     every_time = ()
+    # What it asks at the first start with nono in a home where it was used without: the names of dialogs, each with a reason.
+    comes_back = ()
+    # Two values of the setting that is changed, and how many columns its frame leaves free on the right.
+    settings = ()
+    margin = 0
     # What is typed for the list of checkpoints, where a hook answers it.
     rollback = None
 
@@ -46,21 +49,35 @@ class Agent:
         """Files of its own that an undo has to leave alone."""
         return []
 
+    def cases(self, home, project):
+        """What the model has it do, by the name of the case."""
+        return {
+            "bare": [],
+            "earlier": [],
+            "edit": [self.read(f"{project}/a.txt"), self.edit(f"{project}/a.txt", "hello", "bye"),
+                     self.write(f"{project}/new.txt", "hi\n")],
+            "shell": [self.shell("rm b.txt; echo it ran")],
+            "outside": [self.read(f"{home}/secret.txt"), self.shell(f"cat {home}/secret.txt")],
+            "outside_asked": [self.shell(f"{self.nono(home)} request --read {home}/wanted.txt --reason task")],
+            "first": [self.write(f"{project}/first.txt", "1\n")],
+            "second": [self.write(f"{project}/second.txt", "2\n")],
+        }
+
+    def nono(self, home):
+        """What its shell calls nono by."""
+        return "nono"
+
     def use_bare(self, walk):
         """A first start and one conversation without nono, so that the home is one that was lived in."""
-        socket = str(walk.world.dir / "screen-bare")
-        screen = Screen(walk.world.person(), socket, [self.word], str(walk.project), walk.env)
+        screen = walk.open(self.word)
         try:
             screen.walk(self.ready, self.dialogs)
-            screen.type("hello there")
-            screen.walk("hello from the model", ())
+            screen.type("case bare")
+            screen.walk("done with bare", ())
             self.quit(screen)
             screen.wait_ended()
         finally:
             screen.close()
-
-    def look_back(self, screen):
-        """Show what was said earlier, where the screen has only the end of it."""
 
     def type_rollback(self, screen):
         screen.type(self.rollback)
@@ -86,31 +103,31 @@ class Claude(Agent):
     allow = (dialog("allow", r"Do you want to (proceed|make this edit|create)", "Enter"),)
     resume = ("--continue",)
 
-    def cases(self, home, project):
-        return {
-            "edit": [call("Read", file_path=f"{project}/a.txt"),
-                     call("Edit", file_path=f"{project}/a.txt", old_string="hello", new_string="bye"),
-                     call("Write", file_path=f"{project}/new.txt", content="hi\n")],
-            "shell": [call("Bash", command="rm b.txt; echo it ran", description="x")],
-            "outside": [call("Read", file_path=f"{home}/secret.txt"),
-                        call("Bash", command=f"cat {home}/secret.txt", description="x")],
-            "outside_asked": [call("Bash", command=f"nono request --read {home}/wanted.txt --reason task", description="x")],
-        }
+    settings = ("light", "dark")
 
-    def change_setting(self, screen):
+    def read(self, path):
+        return call("Read", file_path=path)
+
+    def edit(self, path, old, new):
+        return call("Edit", file_path=path, old_string=old, new_string=new)
+
+    def write(self, path, content):
+        return call("Write", file_path=path, content=content)
+
+    def shell(self, command):
+        return call("Bash", command=command, description="x")
+
+    def change_setting(self, screen, value):
         screen.type("/theme")
         screen.wait("Light mode")
-        screen.keys("3", "Enter")
+        screen.keys({"dark": "2", "light": "3"}[value], "Enter")
         screen.wait("Theme set")
 
-    def setting_saved(self, home):
-        return '"light"' in (home / ".claude/settings.json").read_text()
+    def setting(self, home):
+        return json.loads((home / ".claude/settings.json").read_text()).get("theme")
 
     def state(self, home):
         return [path for path in (home / ".claude/projects").rglob("*") if path.is_file()]
-
-    def quit(self, screen):
-        screen.type("/exit")
 
 
 class Gemini(Agent):
@@ -121,32 +138,38 @@ class Gemini(Agent):
     # The second is what it says in vim mode.
     ready = r"(Type your message|'Esc' for NORMAL mode)"
     dialogs = (
-        dialog("trust", r"Do you trust (the files in )?this folder", "Enter"),
+        # Trusted, it starts itself anew, so that hooks are run; not if it is answered while it still loads.
+        dialog("trust", r"Do you trust (the files in )?this folder", "Enter", after=4),
         dialog("auth", r"How would you like to authenticate", "Enter"),
         dialog("key", r"Enter Gemini API Key", "Enter"),
     )
     allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
     resume = ("--resume", "latest")
+    # Vim's keys, on and off.
+    settings = (True, False)
+    folder_of_state, conversations = ".gemini", "tmp"
 
-    def cases(self, home, project):
-        return {
-            "edit": [call("read_file", file_path=f"{project}/a.txt"),
-                     call("replace", file_path=f"{project}/a.txt", instruction="x", old_string="hello", new_string="bye"),
-                     call("write_file", file_path=f"{project}/new.txt", content="hi\n")],
-            "shell": [call("run_shell_command", command="rm b.txt; echo it ran")],
-            "outside": [call("run_shell_command", command=f"cat {home}/secret.txt")],
-            "outside_asked": [call("run_shell_command", command=f"nono request --read {home}/wanted.txt --reason task")],
-        }
+    def read(self, path):
+        return call("read_file", file_path=path)
 
-    def change_setting(self, screen):
+    def edit(self, path, old, new):
+        return call("replace", file_path=path, instruction="x", old_string=old, new_string=new)
+
+    def write(self, path, content):
+        return call("write_file", file_path=path, content=content)
+
+    def shell(self, command):
+        return call("run_shell_command", command=command)
+
+    def change_setting(self, screen, value):
         self.command(screen, "vim")
-        screen.wait("Vim mode|vim mode|NORMAL|INSERT")
+        screen.wait(r"(INSERT|'Esc' for NORMAL|[Vv]im mode)" if value else self.ready)
 
-    def setting_saved(self, home):
-        return '"vimMode"' in (home / ".gemini/settings.json").read_text()
+    def setting(self, home):
+        return json.loads((home / self.folder_of_state / "settings.json").read_text()).get("general", {}).get("vimMode")
 
     def state(self, home):
-        return [path for path in (home / ".gemini/tmp").rglob("*") if path.is_file()]
+        return [path for path in (home / self.folder_of_state / self.conversations).rglob("*") if path.is_file()]
 
     def quit(self, screen):
         self.command(screen, "quit")
@@ -172,32 +195,40 @@ class Codex(Agent):
     resume = ("resume", "--last")
     # It has the whole screen to itself, and shows the end.
     remembers = "done with outside_asked"
+    # Hooks that were not there before, nono's, are to be looked at.
+    comes_back = ("hooks",)
+    # Below its prompt something stands on the right.
+    margin = 1
 
-    def cases(self, home, project):
-        patch = ("*** Begin Patch\n*** Update File: a.txt\n@@\n-hello\n+bye\n*** Add File: new.txt\n+hi\n"
-                 "*** End Patch\n")
+    settings = ("nord", "dracula")
 
-        # Its one tool runs a script, which calls the others.
-        def script(tool, given):
-            return {"tool": "exec", "input": f"text(await tools.{tool}({json.dumps(given)}))"}
+    # Its one tool runs a script, which calls the others.
+    def script(self, tool, given):
+        return {"tool": "exec", "input": f"text(await tools.{tool}({json.dumps(given)}))"}
 
-        def shell(command):
-            return script("exec_command", {"cmd": command, "yield_time_ms": 30000})
+    def patch(self, change):
+        return self.script("apply_patch", f"*** Begin Patch\n{change}*** End Patch\n")
 
-        return {
-            "edit": [script("apply_patch", patch)],
-            "shell": [shell("rm b.txt; echo it ran")],
-            "outside": [shell(f"cat {home}/secret.txt")],
-            "outside_asked": [shell(f"nono request --read {home}/wanted.txt --reason task")],
-        }
+    def read(self, path):
+        return self.shell(f"cat '{path}'")
 
-    def change_setting(self, screen):
+    def edit(self, path, old, new):
+        return self.patch(f"*** Update File: {path}\n@@\n-{old}\n+{new}\n")
+
+    def write(self, path, content):
+        return self.patch(f"*** Add File: {path}\n+{content}")
+
+    def shell(self, command):
+        return self.script("exec_command", {"cmd": command, "yield_time_ms": 30000})
+
+    def change_setting(self, screen, value):
         screen.type("/theme")
         screen.wait("Select Syntax Theme")
-        screen.keys("Up", "Enter")
+        screen.type(value, shows=f"› .*{value}")
 
-    def setting_saved(self, home):
-        return "theme" in (home / ".codex/config.toml").read_text()
+    def setting(self, home):
+        found = re.search(r'(?m)^theme = "(.*)"$', (home / ".codex/config.toml").read_text())
+        return found and found[1]
 
     def state(self, home):
         return [path for path in (home / ".codex/sessions").rglob("*") if path.is_file()]
@@ -211,37 +242,38 @@ class Codex(Agent):
         screen.type("/quit")
 
 
-class Qwen(Agent):
+class Qwen(Gemini):
+    """Made from Gemini CLI."""
+
     word = "qwen"
-    rollback = "/rollback"
     programs = ("node_modules/@qwen-code/qwen-code/cli.js", "node_modules/.bin/qwen")
     env = {"OPENAI_API_KEY": "sk-" + "x" * 45, "OPENAI_BASE_URL": "https://api.openai.com/v1", "OPENAI_MODEL": "gpt-4o"}
-    # Below its prompt, once it has initialized: before, it takes what is typed and not the Enter. The second is with vim's keys.
-    ready = r"(?m)^ *(\? for shortcuts|-- INSERT --)"
+    # Below its prompt, once it has initialized: before, it takes what is typed and not the Enter.
+    ready = r"(?m)^ *\? for shortcuts"
     dialogs = ()
-    allow = (dialog("allow", r"(Apply this change|Allow execution|Do you want to proceed)", "Enter"),)
     resume = ("--continue",)
+    # With vim's keys nothing would tell that it has initialized.
+    settings = ("Dracula", "Shades Of Purple")
+    folder_of_state, conversations = ".qwen", "projects"
 
-    def cases(self, home, project):
-        return {
-            "edit": [call("read_file", file_path=f"{project}/a.txt"),
-                     call("edit", file_path=f"{project}/a.txt", old_string="hello", new_string="bye"),
-                     call("write_file", file_path=f"{project}/new.txt", content="hi\n")],
-            "shell": [call("run_shell_command", command="rm b.txt; echo it ran", is_background=False)],
-            "outside": [call("run_shell_command", command=f"cat {home}/secret.txt", is_background=False)],
-            "outside_asked": [call("run_shell_command", is_background=False,
-                                   command=f"nono request --read {home}/wanted.txt --reason task")],
-        }
+    def edit(self, path, old, new):
+        return call("edit", file_path=path, old_string=old, new_string=new)
 
-    def change_setting(self, screen):
-        screen.type("/vim")
-        screen.wait("INSERT")
+    def shell(self, command):
+        return call("run_shell_command", command=command, is_background=False)
 
-    def setting_saved(self, home):
-        return '"vimMode"' in (home / ".qwen/settings.json").read_text()
+    def change_setting(self, screen, value):
+        screen.type("/theme")
+        screen.wait("Select Theme")
+        while not re.search(rf"› +\d+\. {value} ", screen.visible()):
+            screen.keys("Down")
+        screen.keys("Enter")
+        screen.wait(self.ready)
 
-    def state(self, home):
-        return [path for path in (home / ".qwen/projects").rglob("*") if path.is_file()]
+    def setting(self, home):
+        return json.loads((home / self.folder_of_state / "settings.json").read_text()).get("ui", {}).get("theme")
+
+    quit = Agent.quit
 
 
 class OpenCode(Agent):
@@ -252,31 +284,35 @@ class OpenCode(Agent):
     allow = (dialog("allow", r"Permission required", "Enter"),)
     resume = ("--continue",)
 
-    def cases(self, home, project):
-        return {
-            "edit": [call("read", filePath=f"{project}/a.txt"),
-                     call("edit", filePath=f"{project}/a.txt", oldString="hello", newString="bye"),
-                     call("write", filePath=f"{project}/new.txt", content="hi\n")],
-            "shell": [call("bash", command="rm b.txt; echo it ran", description="x")],
-            "outside": [call("read", filePath=f"{home}/secret.txt"),
-                        call("bash", command=f"cat {home}/secret.txt", description="x")],
-            "outside_asked": [call("bash", command=f"nono request --read {home}/wanted.txt --reason task", description="x")],
-        }
+    settings = ("nightowl", "dracula")
+    # Its version stands on the right of the last line.
+    margin = 2
+    # It has the whole screen to itself, and shows the end.
+    remembers = "done with outside_asked"
 
-    def change_setting(self, screen):
+    def read(self, path):
+        return call("read", filePath=path)
+
+    def edit(self, path, old, new):
+        return call("edit", filePath=path, oldString=old, newString=new)
+
+    def write(self, path, content):
+        return call("write", filePath=path, content=content)
+
+    def shell(self, command):
+        return call("bash", command=command, description="x")
+
+    def change_setting(self, screen, value):
         screen.type("/themes")
         screen.wait("Search")
-        screen.type("nightowl")
+        screen.type(value)
         screen.wait(self.ready)
 
-    def setting_saved(self, home):
-        return '"nightowl"' in (home / ".local/state/opencode/kv.json").read_text()
+    def setting(self, home):
+        return json.loads((home / ".local/state/opencode/kv.json").read_text()).get("theme")
 
     def state(self, home):
         return [path for path in (home / ".local/share/opencode").rglob("*") if path.is_file()]
-
-    def look_back(self, screen):
-        screen.keys("PageUp", "PageUp")
 
     def quit(self, screen):
         screen.type("/exit")
@@ -290,24 +326,31 @@ class Hermes(Agent):
     allow = (dialog("allow", r"Allow once", "Enter"),)
     resume = ("--continue",)
 
-    def cases(self, home, project):
+    settings = ("mono", "slate")
+
+    def nono(self, home):
         # Its terminal begins with what a login shell has: the system's PATH, without the person's.
-        nono = home.parent / "bin/nono"
-        return {
-            "edit": [call("read_file", path=f"{project}/a.txt"),
-                     call("patch", mode="replace", path=f"{project}/a.txt", old_string="hello", new_string="bye"),
-                     call("write_file", path=f"{project}/new.txt", content="hi\n")],
-            "shell": [call("terminal", command="rm b.txt; echo it ran")],
-            "outside": [call("read_file", path=f"{home}/secret.txt"), call("terminal", command=f"cat {home}/secret.txt")],
-            "outside_asked": [call("terminal", command=f"{nono} request --read {home}/wanted.txt --reason task")],
-        }
+        return home.parent / "bin/nono"
 
-    def change_setting(self, screen):
-        screen.type("/skin mono")
-        screen.wait("Skin set to: mono")
+    def read(self, path):
+        return call("read_file", path=path)
 
-    def setting_saved(self, home):
-        return 'skin: "mono"' in (home / ".hermes/config.yaml").read_text()
+    def edit(self, path, old, new):
+        return call("patch", mode="replace", path=path, old_string=old, new_string=new)
+
+    def write(self, path, content):
+        return call("write_file", path=path, content=content)
+
+    def shell(self, command):
+        return call("terminal", command=command)
+
+    def change_setting(self, screen, value):
+        screen.type(f"/skin {value}")
+        screen.wait(f"Skin set to: {value}")
+
+    def setting(self, home):
+        found = re.search(r'(?m)^ *skin: "?(\w+)', (home / ".hermes/config.yaml").read_text())
+        return found and found[1]
 
     def state(self, home):
         return [path for path in (home / ".hermes").glob("state.db*")]

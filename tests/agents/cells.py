@@ -13,10 +13,10 @@ ASKED = r"\[nono\] Allow\? \[y/N\]"
 
 
 class Walk:
-    """One agent in one home."""
+    """One agent in one home; in a used one it was at work without nono before."""
 
-    def __init__(self, agent, world, nono):
-        self.agent, self.world = agent, world
+    def __init__(self, agent, world, nono, used):
+        self.agent, self.world, self.used = agent, world, used
         self.home, self.project = world.home("home")
         self.log = world.dir / "model.log"
         world.serve({**agent.cases(self.home, self.project), **served.cases(agent)}, self.log)
@@ -28,30 +28,48 @@ class Walk:
         self.env = {
             "HOME": str(self.home), "USER": "walker", "LOGNAME": "walker", "SHELL": "/bin/bash", "TERM": "xterm-256color",
             "LANG": "C.UTF-8", "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin", "NODE_EXTRA_CA_CERTS": trusted,
-            "SSL_CERT_FILE": trusted, **agent.env,
+            "SSL_CERT_FILE": trusted, "REQUESTS_CA_BUNDLE": trusted, **agent.env,
         }
-        self.screens, self.screen, self.came = 0, None, []
+        self.screens, self.opened, self.screen, self.came = 0, [], None, []
         agent.prepare(self.home)
         world.give(self.home)
         # Screens have their sockets there.
         world.dir.chmod(0o777)
+        if used:
+            agent.use_bare(self)
 
-    def start(self, *arguments):
+    def open(self, *words):
+        """A screen of its own for a command."""
         self.screens += 1
         socket = str(self.world.dir / f"screen-{self.screens}")
-        words = ["nono", self.agent.word, *arguments]
-        self.screen = Screen(self.world.person(), socket, words, str(self.project), self.env)
+        screen = Screen(self.world.person(), socket, words, str(self.project), self.env)
+        self.opened.append(screen)
+        return screen
+
+    def start(self, *arguments):
+        self.screen = self.open("nono", self.agent.word, *arguments)
         self.came = self.screen.walk(self.agent.ready, (AGREE, NO, *self.agent.dialogs))
+        return self.screen
+
+    def start_unasked(self, *arguments):
+        screen = self.start(*arguments)
+        asked = [name for name in self.came if name not in self.agent.every_time]
+        assert asked == [], f"asked again: {asked}"
+        return screen
 
     def say(self, case):
         self.screen.type(f"case {case}")
-        self.screen.walk(f"done with {case}", (NO, *self.agent.allow))
+        self.hear(self.screen, case)
 
-    def end(self):
-        self.agent.quit(self.screen)
-        said = self.screen.wait_ended()
-        self.screen.close()
-        self.screen = None
+    def hear(self, screen, case):
+        screen.walk(f"done with {case}", (NO, *self.agent.allow))
+
+    def end(self, screen=None):
+        screen = screen or self.screen
+        self.agent.quit(screen)
+        said = screen.wait_ended()
+        screen.close()
+        self.opened.remove(screen)
         return said
 
     def nono(self, *words):
@@ -64,8 +82,8 @@ class Walk:
         return path.read_text() if path.exists() else None
 
     def close(self):
-        if self.screen:
-            self.screen.close()
+        for screen in self.opened:
+            screen.close()
 
 
 NO = dialog("question", ASKED, "n", after=0.8)
@@ -75,13 +93,30 @@ def starts(walk):
     walk.start()
     assert walk.came.count("nono") == 1, f"asked {walk.came}"
     assert "question" not in walk.came, f"asked before the first screen: {walk.came}"
+    if walk.used:
+        own = [name for name in walk.came if name not in ("nono", *walk.agent.comes_back, *walk.agent.every_time)]
+        assert own == [], f"asked what was answered before: {own}"
+
+
+def resumes_earlier(walk):
+    """The conversation from before nono, which goes on."""
+    if not walk.used:
+        return "-"
+    walk.end()
+    walk.start_unasked(*walk.agent.resume)
+    walk.screen.wait("done with bare", text=walk.screen.text)
+    walk.say("earlier")
+    walk.end()
+    walk.start_unasked()
+    return "ok"
 
 
 def resizes(walk):
-    walk.screen.resize(80, 30)
-    walk.screen.wait(walk.agent.ready)
-    walk.screen.resize(120, 44)
-    walk.screen.wait(walk.agent.ready)
+    """Drawn anew in the new size: it learned the width, or its frame would end elsewhere."""
+    for columns, rows in ((80, 30), (137, 44), (151, 40), (120, 44)):
+        walk.screen.resize(columns, rows)
+        walk.screen.wait_width(columns - walk.agent.margin)
+        walk.screen.wait(walk.agent.ready)
 
 
 def answers(walk):
@@ -125,20 +160,19 @@ def answers_rollback(walk):
 
 
 def saves_settings(walk):
-    walk.agent.change_setting(walk.screen)
+    wanted = walk.agent.settings[0]
+    walk.agent.change_setting(walk.screen, wanted)
     time.sleep(1)
     walk.end()
-    assert walk.agent.setting_saved(walk.home), "the setting is not saved outside"
+    saved = walk.agent.setting(walk.home)
+    assert saved == wanted, f"outside the setting is {saved!r}, not {wanted!r}"
 
 
 def starts_again(walk):
-    walk.start(*walk.agent.resume)
-    walk.came = [name for name in walk.came if name not in walk.agent.every_time]
-    assert walk.came == [], f"asked again: {walk.came}"
+    walk.start_unasked(*walk.agent.resume)
 
 
 def resumes(walk):
-    walk.agent.look_back(walk.screen)
     walk.screen.wait(walk.agent.remembers, text=walk.screen.text)
     walk.end()
 
@@ -155,8 +189,38 @@ def undoes(walk):
     assert not changed, f"the agent's own state was changed: {changed}"
 
 
+def works_beside_another(walk):
+    """Two in one project: each does its work, and what one saves the other does not undo."""
+    first, second = walk.start_unasked(), walk.start_unasked()
+    first.type("case first")
+    second.type("case second")
+    walk.hear(first, "first")
+    walk.hear(second, "second")
+    assert (walk.read("first.txt"), walk.read("second.txt")) == ("1\n", "2\n"), "not both wrote their file"
+    wanted = walk.agent.settings[1]
+    walk.agent.change_setting(second, wanted)
+    time.sleep(1)
+    walk.end(second)
+    walk.end(first)
+    saved = walk.agent.setting(walk.home)
+    assert saved == wanted, f"outside the setting is {saved!r}, not {wanted!r}"
+    state = b"".join(path.read_bytes() for path in walk.agent.state(walk.home))
+    assert b"done with first" in state and b"done with second" in state, "a conversation is missing"
+
+
+def undoes_one_of_two(walk):
+    """Back to before the one that began last; what the other changed meanwhile goes with it, and that is said."""
+    done = walk.nono("undo", "--yes")
+    assert done.returncode == 0, done.stderr
+    now = (walk.read("first.txt"), walk.read("second.txt"))
+    assert now == (None, None), f"not everything came back: {now}; {done.stderr}"
+    said = all(word in done.stderr for word in ("first.txt", "second.txt", "worked here at the same time"))
+    assert said, f"it was not said: {done.stderr}"
+
+
 CELLS = [
-    ("starts", starts), ("resizes", resizes), ("answers", answers), ("edits", edits), ("shell", runs_shell),
+    ("starts", starts), ("earlier", resumes_earlier), ("resizes", resizes), ("answers", answers), ("edits", edits), ("shell", runs_shell),
     ("refused", is_refused), ("asks", asks_and_gets), ("rollback", answers_rollback), ("saves", saves_settings), ("again", starts_again),
-    ("resumes", resumes), ("undo", undoes), ("mcp", served.serves),
+    ("resumes", resumes), ("undo", undoes), ("two", works_beside_another), ("undo two", undoes_one_of_two),
+    ("mcp", served.serves),
 ]

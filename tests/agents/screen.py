@@ -43,12 +43,22 @@ class Screen:
 
     def type(self, line, shows=None):
         """Type a line; with `shows` its end only when that is shown."""
-        self._tmux("send-keys", "-l", line)
-        # A program that takes a burst for a paste would not take the Enter with it for one.
-        time.sleep(0.6)
+        for _ in range(3):
+            self._tmux("send-keys", "-l", line)
+            # A program that takes a burst for a paste would not take the Enter with it for one.
+            time.sleep(0.6)
+            # One that shows its prompt may not read yet, and throw away what was typed.
+            if self._shows(line[-8:]):
+                break
         if shows:
             self.wait(shows)
         self.keys("Enter")
+
+    def _shows(self, text, seconds=5):
+        until = time.monotonic() + seconds
+        while not (shown := text in self.visible()) and time.monotonic() < until:
+            time.sleep(0.2)
+        return shown
 
     def resize(self, columns, rows):
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
@@ -63,6 +73,14 @@ class Screen:
                 return shown
             if time.monotonic() > until:
                 raise NotShown(f"never showed {pattern!r}; at the end:\n{shown}")
+            time.sleep(0.2)
+
+    def wait_width(self, columns):
+        """Wait until a line of what is shown ends in the given column, and none goes beyond it."""
+        until = time.monotonic() + 20
+        while (width := max(map(len, self.visible().splitlines()), default=0)) != columns:
+            if time.monotonic() > until:
+                raise NotShown(f"never {columns} columns wide but {width}; at the end:\n{self.visible()}")
             time.sleep(0.2)
 
     def walk(self, ready, dialogs, seconds=90):

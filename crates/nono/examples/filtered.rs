@@ -105,6 +105,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
         policy: Arc::new(policy),
         private: Vec::new(),
         own: vec![host.session_base.clone()],
+        judges_metadata: !prepared.blueprint().layers.mount,
         backend: None,
         snapshots: None,
         record: false,

@@ -116,6 +116,19 @@ pub struct SavedFile {
     /// Keys that are not saved at all: by them nono itself is called.
     #[serde(default)]
     pub never: Vec<String>,
+    /// Where the agent remembers what it was told about keys.
+    #[serde(default)]
+    pub keys: Option<RememberedKeys>,
+}
+
+/// Lists of keys in a saved file, each key by its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RememberedKeys {
+    /// Names separated by `/`.
+    pub lists: Vec<String>,
+    /// How many characters at the end of a key stand for it.
+    pub last: usize,
 }
 
 /// How a saved file is written.

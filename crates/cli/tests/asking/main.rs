@@ -12,6 +12,7 @@ mod hostile;
 #[allow(dead_code, reason = "shared with the other tests on a terminal")]
 #[path = "../terminal/look.rs"]
 mod look;
+mod saves;
 #[allow(dead_code, reason = "shared with the other tests on a terminal")]
 #[path = "../terminal/screen.rs"]
 mod screen;

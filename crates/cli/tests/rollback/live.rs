@@ -21,11 +21,16 @@ fn two_at_once_are_both_restorable() {
     let live: Vec<String> =
         kit.sessions().iter().map(|dir| dir.file_name().unwrap().to_str().unwrap().to_owned()).collect();
     assert!(live.iter().any(|id| said.err.contains(id)), "the live session is not named: {said:?}");
+    // Times are kept by the second.
+    let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let began = now();
+    crate::kit::wait_for("the next second", || (now() > began).then_some(()));
     kit.bare("echo > go");
     end(first).ok();
     end(second).ok();
     // Each changed the tree under the other; together they bring everything back.
-    kit.nono(&["rollback", "restore", "second", "--yes", "--force"]).ok();
+    let said = kit.nono(&["rollback", "restore", "second", "--yes", "--force"]).ok();
+    assert!(said.err.contains("worked here at the same time"), "the first is not named: {said:?}");
     kit.nono(&["rollback", "restore", "first", "--yes", "--force"]).ok();
     same(&before, &kit.look());
     kit.nono(&["rollback", "verify"]).ok();

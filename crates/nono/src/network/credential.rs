@@ -197,6 +197,15 @@ impl Credential {
         named.chain(self.service.variables.iter().map(String::as_str))
     }
 
+    /// The secret, where it is in a variable.
+    pub(super) fn in_environment<'a>(&self, env: &'a [(OsString, OsString)]) -> Option<&'a str> {
+        let found = self.sources.iter().find_map(|source| match source {
+            Source::Env(name) => value(env, name),
+            _ => None,
+        });
+        found?.to_str()
+    }
+
     /// Get the secret.
     pub(super) fn fetch(&self, around: &Around<'_>) -> Result<Secret, CredentialError> {
         let name = &self.service.name;

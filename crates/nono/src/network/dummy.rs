@@ -14,6 +14,12 @@ use crate::helper::hex;
 const KEY: &str = "dummies.key";
 const KEY_BYTES: usize = 32;
 
+/// A key that stays outside, and what the command has instead.
+pub(crate) struct ReplacedKey {
+    pub(crate) key: String,
+    pub(crate) dummy: String,
+}
+
 /// The dummy of a service. Nobody who does not have it, or the state folder, can tell what it is.
 pub(super) fn dummy(state_dir: &Path, service: &str) -> io::Result<String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&key(state_dir)?).map_err(io::Error::other)?;

@@ -31,6 +31,7 @@ mod upstream;
 mod wire;
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nono_policy::{CapabilitySource, HostGrant, NetworkPolicy, RunRequest};
@@ -38,6 +39,7 @@ use nono_policy::{CapabilitySource, HostGrant, NetworkPolicy, RunRequest};
 pub use command::CommandError;
 pub use credential::{Credential, CredentialError, CredentialRequest, Source};
 pub(crate) use credential::{keyring, value};
+pub(crate) use dummy::ReplacedKey;
 pub use environment::environment;
 pub use helper::{HelperError, serve};
 pub use process::{NetworkObserver, bind};
@@ -94,6 +96,20 @@ impl Networking {
     pub fn files(&self) -> Vec<PathBuf> {
         let real = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_owned());
         self.credentials.iter().filter_map(Credential::file).map(real).collect()
+    }
+
+    /// Keys from the environment, each with the dummy that the command has in its place.
+    pub(crate) fn replaced_keys(
+        &self,
+        env: &[(OsString, OsString)],
+        state_dir: &Path,
+    ) -> io::Result<Vec<ReplacedKey>> {
+        let known = |credential: &Credential| {
+            let key = credential.in_environment(env)?.to_owned();
+            let dummy = dummy::dummy(state_dir, &credential.service.name);
+            Some(dummy.map(|dummy| ReplacedKey { key, dummy }))
+        };
+        self.credentials.iter().filter_map(known).collect()
     }
 
     /// Add what the credentials open and close to the request. A second time changes nothing.

@@ -215,6 +215,28 @@ impl Catalogue {
         Ok(sessions)
     }
 
+    /// Other sessions that worked in the same place while this one did, and changed something or still run: what they
+    /// changed meanwhile cannot be told from what this one did.
+    pub fn beside(&self, entry: &SessionEntry) -> Result<Vec<SessionEntry>, RollbackError> {
+        let (mut sessions, _) = self.list()?;
+        let meets = |other: &SessionEntry| {
+            let mut roots = other.metadata.tracked_paths.iter();
+            roots.any(|path| entry.metadata.tracked_paths.iter().any(|own| overlap(path, own)))
+        };
+        // When an interrupted one ended is not known.
+        let before_end = |time: &str, of: &SessionEntry| {
+            of.metadata.ended.as_deref().map_or(of.status == Status::Live, |end| time < end)
+        };
+        sessions.retain(|other| {
+            other.id != entry.id
+                && before_end(&other.metadata.started, entry)
+                && before_end(&entry.metadata.started, other)
+                && (other.status == Status::Live || !other.is_empty())
+                && meets(other)
+        });
+        Ok(sessions)
+    }
+
     /// The last session that tracked something around or below `dir`; without one, the last of all.
     pub fn last_for(&self, dir: &Path) -> Result<SessionEntry, RollbackError> {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
@@ -342,6 +364,11 @@ fn newest(sessions: Vec<SessionEntry>, problems: Vec<RollbackError>) -> Result<S
 impl RollbackSession {
     pub fn entry(&self) -> &SessionEntry {
         &self.entry
+    }
+
+    /// Other sessions that worked in the same place at the same time.
+    pub fn beside(&self) -> Result<Vec<SessionEntry>, RollbackError> {
+        self.catalogue.beside(&self.entry)
     }
 
     pub fn manager(&mut self) -> &mut SnapshotManager {

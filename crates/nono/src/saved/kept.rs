@@ -47,17 +47,18 @@ impl KeptDir {
 
     /// Change what is kept for a project; one at a time.
     pub(super) fn update(&self, project: &Path, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
-        match fs::make_dir(&self.dir, 0o700) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            result => result?,
-        }
         let _held = self.lock()?;
         let mut kept = self.load(project);
         change(&mut kept);
         fs::write_whole(&self.file(project), &serde_json::to_vec(&kept)?)
     }
 
-    fn lock(&self) -> io::Result<File> {
+    /// Wait until no other session saves anything.
+    pub(super) fn lock(&self) -> io::Result<File> {
+        match fs::make_dir(&self.dir, 0o700) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => result?,
+        }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(self.dir.join("lock"))?;

@@ -9,6 +9,7 @@
 //! the next one.
 
 mod kept;
+mod keys;
 mod merge;
 mod text;
 mod yaml;
@@ -25,6 +26,7 @@ use nono_sandbox::SessionPaths;
 use nono_sys::fs::make_file;
 use serde::{Deserialize, Serialize};
 
+use crate::network::ReplacedKey;
 use crate::replace::{ReplaceError, replace};
 use kept::KeptDir;
 use merge::{Reach, changes, reach};
@@ -69,6 +71,7 @@ pub(crate) fn place(
     policy: &mut ResolvedPolicy,
     paths: &SessionPaths,
     host: &HostContext,
+    keys: &[ReplacedKey],
 ) -> io::Result<Vec<(OsString, OsString)>> {
     let (mut files, mut variables) = (Vec::new(), Vec::new());
     for closed in &mut policy.closed {
@@ -96,7 +99,10 @@ pub(crate) fn place(
         let outside = Some(read(&entry.outside)?).filter(|text| !text.is_empty());
         let outside = outside.unwrap_or_else(|| entry.nothing().to_owned());
         // What cannot be changed is seen as it is.
-        let inside = entry.file().and_then(|file| text::edit(&outside, file.format, kept.of(&entry.outside)));
+        let inside = entry.file().and_then(|file| {
+            let inside = text::edit(&outside, file.format, kept.of(&entry.outside))?;
+            text::edit(&inside, file.format, &keys::beside_keys(&inside, file, keys))
+        });
         let inside = inside.unwrap_or(outside);
         make_file(&copy, 0o600, inside.as_bytes())?;
         make_file(&base_of(&copy), 0o400, inside.as_bytes())?;
@@ -173,6 +179,8 @@ fn save(
         list.iter().filter(|change| change.says_something()).map(merge::Change::shown).collect::<Vec<_>>()
     };
     if !outward.is_empty() {
+        // Another session may end at the same moment.
+        let _held = kept.lock().map_err(words)?;
         let now = read(&entry.outside).map_err(words)?;
         let new = text::edit(&now, file.format, &outward).ok_or("the file outside cannot be read")?;
         if new != now {

@@ -65,7 +65,7 @@ impl World {
             ..nono_policy::CapabilitySet::builder().build().unwrap().to_policy().unwrap()
         };
         let paths = SessionPaths { dir: session.clone(), ..SessionPaths::none() };
-        let variables = place(&mut policy, &paths, &self.host(moved)).unwrap();
+        let variables = place(&mut policy, &paths, &self.host(moved), &[]).unwrap();
         assert!(policy.closed.iter().all(|closed| closed.how == ClosedHow::Copy));
         let copies = paths.copies(&policy).map(|(_, copy)| copy).collect();
         Begun { session, copies, variables }

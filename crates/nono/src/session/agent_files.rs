@@ -10,6 +10,7 @@ use nono_sandbox::ExecStrategy;
 use super::made::Made;
 use super::stand_ins::{self, StandIns};
 use super::{Host, SessionError, SessionFolder};
+use crate::network::Networking;
 use crate::saved::{self, SavedReport};
 
 #[derive(Debug)]
@@ -27,12 +28,15 @@ impl AgentFiles {
         folder: &SessionFolder,
         host: &Host,
         strategy: ExecStrategy,
+        network: &Networking,
     ) -> Result<(AgentFiles, Vec<(OsString, OsString)>), SessionError> {
         let stand_ins = stand_ins::place(policy, &host.context.state_dir, strategy)?;
         let files = AgentFiles { made, stand_ins, session_dir: folder.dir.clone() };
         // Without somebody outside nobody would look at the copies.
         let told = if strategy == ExecStrategy::Supervised {
-            saved::place(policy, &folder.paths(), &host.context).map_err(SessionError::Saved)?
+            let keys = network.replaced_keys(&host.env, &host.context.state_dir);
+            let keys = keys.map_err(SessionError::Saved)?;
+            saved::place(policy, &folder.paths(), &host.context, &keys).map_err(SessionError::Saved)?
         } else {
             Vec::new()
         };

@@ -69,6 +69,7 @@ pub(crate) fn mediate(
         private: late.filter(|path| !path.starts_with("/proc")).collect(),
         own,
         own_network: prepared.blueprint().layers.net,
+        judges_metadata: !prepared.blueprint().layers.mount,
         backend,
         snapshots: live.map(|live| Arc::new(Running(live)) as Arc<dyn Snapshots>),
         record: false,

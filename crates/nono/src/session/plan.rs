@@ -99,7 +99,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         None => planned(&checkpoints, strategy, host, &resolved)?,
         Some(_) => (None, None),
     };
-    let (agent_files, told) = AgentFiles::place(&mut resolved, made, &folder, host, strategy)?;
+    let (agent_files, told) = AgentFiles::place(&mut resolved, made, &folder, host, strategy, &network)?;
     let stage = asks.stage(&asking, checkpoints.is_some() && !resolved.interactive)?;
     let secrets = network.files().into_iter().chain(auditing.file());
     let wish =

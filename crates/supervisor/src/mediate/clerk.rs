@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::answers::Answered;
 use super::call::access;
+use super::drafts::Draft;
 use super::job::{Open, Source, Waiter};
 use super::resolve::{self, Identity, Kind, Resolved, Target};
 use super::shared::Shared;
@@ -22,7 +23,7 @@ use crate::approval::{Object, Question, Subject};
 use crate::report::{Attempt, Because, Reply};
 
 /// What the policy says about an object.
-enum Judged {
+pub(super) enum Judged {
     /// By the rules the command started with.
     Allowed,
     /// Whatever anybody says.
@@ -44,6 +45,11 @@ impl Shared {
         };
         match resolved {
             Ok(Resolved::Kernel) => {
+                if let Some(path) = self.named_by(&open)
+                    && self.open_draft(&open, &path)
+                {
+                    return;
+                }
                 self.kernel_refuses(open, "there is no such file, or only the kernel can open it");
             }
             Ok(Resolved::Hidden) => {
@@ -77,6 +83,9 @@ impl Shared {
             return;
         }
         let path = target.path();
+        if open.replaces.is_none() && self.open_draft(&open, &path) {
+            return;
+        }
         let rights = wanted(&open, &target);
         match self.judge(&target, &path, rights) {
             Judged::Allowed => {
@@ -86,11 +95,17 @@ impl Shared {
                 self.leave_to_kernel(open);
             }
             Judged::Closed(reason) => self.refuse(open, &path, rights, Because::Policy { reason }),
-            Judged::Askable => self.consider(Waiter { open, target, path, rights }),
+            Judged::Askable => self.consider(match self.saved_by(&open, &target, rights) {
+                Some(file) => {
+                    let (path, through) = (file.path(), Some(Box::new(target)));
+                    Waiter { open, target: file, path, rights: WRITE, through }
+                }
+                None => Waiter { open, target, path, rights, through: None },
+            }),
         }
     }
 
-    fn judge(&self, target: &Target, path: &Path, rights: u8) -> Judged {
+    pub(super) fn judge(&self, target: &Target, path: &Path, rights: u8) -> Judged {
         if self.private.iter().any(|private| is_within(path, private)) {
             return Judged::Allowed;
         }
@@ -124,7 +139,7 @@ impl Shared {
         if let Target::There { kind, .. } = &waiter.target {
             let directory = *kind == Kind::Directory;
             // The kernel has the error for these, before it comes to permissions.
-            let kernels = how.has(libc::O_CREAT | libc::O_EXCL)
+            let kernels = how.has(libc::O_CREAT | libc::O_EXCL) && waiter.through.is_none()
                 || directory && (waiter.rights & WRITE != 0 || how.creates()) && !how.has(libc::O_TMPFILE)
                 || !directory && how.has(libc::O_DIRECTORY);
             if kernels {
@@ -145,6 +160,9 @@ impl Shared {
                 self.listener.respond_errno(id, libc::EOPNOTSUPP);
             }
             return;
+        }
+        if let Some(by) = self.agreed(&waiter) {
+            return self.grant(waiter, &by);
         }
         let Some(backend) = &self.backend else {
             let why = "the command was not started with --ask".to_owned();
@@ -197,8 +215,8 @@ impl Shared {
             && !self.own.iter().any(|own| holds(own))
     }
 
-    /// Open the pinned object, exactly as it was asked for, and hand it over.
-    pub(super) fn grant(&self, waiter: Waiter, by: &str) {
+    /// Open the pinned object, exactly as it was asked for, and hand it over; or put in its place what the command made.
+    pub(super) fn grant(&self, mut waiter: Waiter, by: &str) {
         if !waiter.open.is_wanted(&self.listener) {
             return;
         }
@@ -206,6 +224,15 @@ impl Shared {
             && let Err(why) = self.track(&waiter)
         {
             return self.refuse_waiter(waiter, Because::Failed { why });
+        }
+        if let Some(source) = &waiter.open.replaces {
+            return match self.put_in_place(&waiter, source) {
+                Ok(()) => self.answer_zero(&waiter.open),
+                Err(error) => self.fail(waiter, &error),
+            };
+        }
+        if let Some(name) = waiter.through.take() {
+            return self.grant_draft(waiter, *name, by);
         }
         match open_object(&waiter) {
             Ok(fd) => self.hand_over(waiter, fd, by),
@@ -215,11 +242,32 @@ impl Shared {
             {
                 self.open(waiter.open);
             }
-            Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(libc::EACCES);
-                self.count(&waiter.open, &waiter.path, waiter.rights, &failed(&error));
-                self.answer_errno(waiter.open, errno, failed(&error));
+            Err(error) => self.fail(waiter, &error),
+        }
+    }
+
+    /// `name` is what the command calls it.
+    fn grant_draft(&self, waiter: Waiter, name: Target, by: &str) {
+        match self.draft(&waiter, &name, by) {
+            Ok(fd) => self.hand_over(waiter, fd, by),
+            // A file system that has no files without names: it is asked about under its own.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                let (path, rights) = (name.path(), wanted(&waiter.open, &name));
+                self.consider(Waiter { open: waiter.open, target: name, path, rights, through: None });
             }
+            Err(error) => self.fail(waiter, &error),
+        }
+    }
+
+    fn fail(&self, waiter: Waiter, error: &io::Error) {
+        let errno = error.raw_os_error().unwrap_or(libc::EACCES);
+        self.count(&waiter.open, &waiter.path, waiter.rights, &failed(error));
+        self.answer_errno(waiter.open, errno, failed(error));
+    }
+
+    fn answer_zero(&self, open: &Open) {
+        if let Source::Call { id, .. } = open.source {
+            self.listener.respond_value(id, 0);
         }
     }
 
@@ -236,6 +284,11 @@ impl Shared {
     }
 
     fn hand_over(&self, waiter: Waiter, fd: OwnedFd, by: &str) {
+        if let (Target::Missing { .. }, Ok(made)) = (&waiter.target, rustix::fs::fstat(&fd))
+            && made.st_nlink > 0
+        {
+            self.drafts().keep(waiter.path.clone(), Draft::Named(Identity::of_stat(&made)));
+        }
         match waiter.open.source {
             Source::Call { id, .. } => {
                 let close_on_exec = waiter.open.how.has(libc::O_CLOEXEC);
@@ -341,7 +394,7 @@ fn could_be_opened(waiter: &Waiter) -> bool {
 }
 
 /// Never a controlling terminal, and nothing that inherits it by accident here.
-const ALWAYS: i32 = libc::O_NOCTTY | libc::O_CLOEXEC;
+pub(super) const ALWAYS: i32 = libc::O_NOCTTY | libc::O_CLOEXEC;
 
 fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
     match &waiter.target {
@@ -351,20 +404,25 @@ fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
             let how = waiter.open.how;
             // Exclusive: what was asked about is a new file, and nothing else is opened for it.
             let flags = how.flags | libc::O_CREAT | libc::O_EXCL | ALWAYS;
-            let umask = match &waiter.open.source {
-                Source::Call { tid, .. } => foreign::umask_of(*tid).ok_or(io::ErrorKind::NotFound)?,
-                Source::Request { .. } => 0o022,
-            };
-            // This thread's own; see `Starting`.
-            let ours = rustix::process::umask(Mode::from_raw_mode(umask));
             let mode = Mode::from_raw_mode(how.mode & 0o7777);
             let follow = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-            let made = rustix::fs::openat2(&folder, name, oflags(flags), mode, follow);
-            // What is stored next is made by this thread, too.
-            rustix::process::umask(ours);
-            Ok(made?)
+            with_umask(&waiter.open, || Ok(rustix::fs::openat2(&folder, name, oflags(flags), mode, follow)?))
         }
     }
+}
+
+/// Make something with the umask of whoever asked for it.
+pub(super) fn with_umask(open: &Open, make: impl FnOnce() -> io::Result<OwnedFd>) -> io::Result<OwnedFd> {
+    let umask = match &open.source {
+        Source::Call { tid, .. } => foreign::umask_of(*tid).ok_or(io::ErrorKind::NotFound)?,
+        Source::Request { .. } => 0o022,
+    };
+    // This thread's own; see `Starting`.
+    let ours = rustix::process::umask(Mode::from_raw_mode(umask));
+    let made = make();
+    // What is stored next is made by this thread, too.
+    rustix::process::umask(ours);
+    made
 }
 
 /// For reading through the command's own view; for writing through ours, where the same object is not read-only.
@@ -378,6 +436,6 @@ fn open_there(waiter: &Waiter, pin: &OwnedFd, path: &Path, identity: Identity) -
 }
 
 #[allow(clippy::cast_sign_loss, reason = "flags are bits")]
-fn oflags(flags: i32) -> OFlags {
+pub(super) fn oflags(flags: i32) -> OFlags {
     OFlags::from_bits_retain(flags as u32)
 }

@@ -44,6 +44,8 @@ pub(super) struct Open {
     pub(super) how: How,
     /// What the table may remember this path by, if the answer turns out to be its own.
     pub(super) remember: Option<u64>,
+    /// Not to be opened but to be replaced: by what the command made at this path.
+    pub(super) replaces: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -103,4 +105,6 @@ pub(super) struct Waiter {
     pub(super) target: Target,
     pub(super) path: PathBuf,
     pub(super) rights: u8,
+    /// The name under which the command wants to write what is to replace the target.
+    pub(super) through: Option<Box<Target>>,
 }

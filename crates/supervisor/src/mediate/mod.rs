@@ -23,6 +23,7 @@ mod bucket;
 mod call;
 mod changes;
 mod clerk;
+mod drafts;
 mod job;
 mod journal;
 mod others;
@@ -33,8 +34,10 @@ mod receiver;
 mod record;
 mod refusals;
 mod resolve;
+mod saves;
 mod shared;
 mod table;
+mod temporary;
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddrV4;
@@ -131,6 +134,8 @@ pub struct Mediate {
     pub own: Vec<PathBuf>,
     /// The command has a network of its own.
     pub own_network: bool,
+    /// Owners, modes, times and attributes are put to the supervisor, because no mount holds them.
+    pub judges_metadata: bool,
     /// Who is asked, if anybody is.
     pub backend: Option<Arc<dyn ApprovalBackend>>,
     pub snapshots: Option<Arc<dyn Snapshots>>,
@@ -252,6 +257,7 @@ impl Mediating {
             // A clerk that is gone needs no word.
             let _ = self.jobs.send(Job::End);
         }
+        self.shared.note_drafts_left();
         let report = self.shared.report();
         for thread in self.threads {
             // A thread that panicked has nothing to give back; the loop has ended the command by then.
@@ -337,6 +343,7 @@ impl Office for Desk {
             path: path.into_os_string().into_vec(),
             how: How { flags, mode: 0o666, resolve: 0 },
             remember: None,
+            replaces: None,
         };
         if self.jobs.try_send(Job::Open(open)).is_err() {
             return Reply::Denied { because: Because::TooMany };

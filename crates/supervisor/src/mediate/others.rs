@@ -1,4 +1,5 @@
-//! Mediated calls that open nothing. But for renames they are never left to the kernel: nothing there would hold them.
+//! Mediated calls that open nothing. Renames, removals and, where mounts hold them, modes are left to the kernel, unless they
+//! are about what the command made after an answer; all others never are: nothing there would hold them.
 
 use std::sync::Arc;
 
@@ -9,12 +10,31 @@ use super::process;
 use super::shared::Shared;
 use crate::report::{Attempt, Because};
 
+/// Judged by Landlock.
+const REMOVALS: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+];
+/// Judged by a read-only mount, where there is one.
+const MODES: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    libc::SYS_fchmodat,
+];
+
 impl Shared {
     pub(super) fn other(self: &Arc<Shared>, call: &Notification) {
         if call.nr == libc::SYS_seccomp {
             return self.no_second_listener(call);
         }
         if self.record_call(call) {
+            return self.listener.respond_continue(call.id);
+        }
+        if self.about_a_draft(call) {
+            return;
+        }
+        if REMOVALS.contains(&call.nr) || MODES.contains(&call.nr) && !self.judges_metadata {
             return self.listener.respond_continue(call.id);
         }
         let waits = || self.listener.is_valid(call.id);

@@ -85,6 +85,7 @@ impl Receiver {
                     path: self.path[..length].to_vec(),
                     how,
                     remember,
+                    replaces: None,
                 };
                 self.pass_on(call, Job::Open(open));
             }

@@ -199,11 +199,11 @@ impl Shared {
         }
     }
 
-    fn named(&self, call: &Notification, at: Where) -> Option<Named> {
+    pub(super) fn named(&self, call: &Notification, at: Where) -> Option<Named> {
         resolve::last_name(self.root.as_fd(), call.tid, at.start, &self.path_of(call, at)?)
     }
 
-    fn path_of(&self, call: &Notification, at: Where) -> Option<Vec<u8>> {
+    pub(super) fn path_of(&self, call: &Notification, at: Where) -> Option<Vec<u8>> {
         let mut buffer = [0; PATH_MAX];
         let length = notify::read_path(call.tid, at.path, &mut buffer).ok()?;
         // What was read was the memory of the thread that still stands in this call.

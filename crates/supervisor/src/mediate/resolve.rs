@@ -48,6 +48,10 @@ impl Identity {
         use std::os::unix::fs::MetadataExt;
         Identity { dev: meta.dev(), ino: meta.ino() }
     }
+
+    pub(super) fn of_stat(stat: &rustix::fs::Stat) -> Identity {
+        Identity { dev: stat.st_dev, ino: stat.st_ino }
+    }
 }
 
 /// What stands there.

@@ -13,6 +13,7 @@ use nono_sys::notify::Listener;
 use super::aliases::Aliases;
 use super::answers::Answers;
 use super::behalf::{Crew, Scene};
+use super::drafts::Drafts;
 use super::journal::Journal;
 use super::penalty::Penalty;
 use super::questions::Questions;
@@ -53,6 +54,9 @@ pub(super) struct Shared {
     answers: Mutex<Answers>,
     refusals: Mutex<Refusals>,
     tracked: Mutex<HashSet<PathBuf>>,
+    drafts: Mutex<Drafts>,
+    /// Modes are mediated, because nothing else holds them.
+    pub(super) judges_metadata: bool,
 }
 
 impl Shared {
@@ -88,6 +92,8 @@ impl Shared {
             answers: Mutex::default(),
             refusals: Mutex::default(),
             tracked: Mutex::default(),
+            drafts: Mutex::default(),
+            judges_metadata: mediate.judges_metadata,
         })
     }
 
@@ -114,6 +120,10 @@ impl Shared {
 
     pub(super) fn tracked(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
         self.tracked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn drafts(&self) -> MutexGuard<'_, Drafts> {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn report(&self) -> MediationReport {

@@ -96,6 +96,7 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
         private: vec![],
         own: vec![],
         own_network: false,
+        judges_metadata: false,
         backend: None,
         snapshots: None,
         record: false,

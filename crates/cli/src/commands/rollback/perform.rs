@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nono::diagnostic::{quote_all, shown};
-use nono::rollback::{Done, Plan, RestoreChoice, RollbackSession, json};
+use nono::rollback::{Done, Plan, RestoreChoice, RollbackSession, SessionEntry, json};
 use nono::snapshot::restore::Skipped;
 use serde_json::Value;
 
@@ -85,12 +85,14 @@ impl Restoration for OfSession {
     }
 
     fn plan_notes(&self, plan: &Plan) -> Vec<String> {
-        unknown(plan.cannot_tell_conflicts, "is restored").into_iter().collect()
+        let others = self.beside("is taken back").filter(|_| !plan.changes.is_empty());
+        unknown(plan.cannot_tell_conflicts, "is restored").into_iter().chain(others).collect()
     }
 
     fn done_notes(&self, done: &Done) -> Vec<String> {
         let tells = done.cannot_tell_conflicts && !done.changes.is_empty();
-        unknown(tells, "was restored").into_iter().collect()
+        let others = self.beside("was taken back").filter(|_| !done.changes.is_empty());
+        unknown(tells, "was restored").into_iter().chain(others).collect()
     }
 
     fn answers_programs(&self) -> bool {
@@ -114,6 +116,22 @@ impl Restoration for OfSession {
 
     fn completes(&self) -> &'static str {
         "interrupted; `nono rollback recover` completes it"
+    }
+}
+
+impl OfSession {
+    /// Sessions that worked at the same time, where a state before is restored. Not finding out must not stand between a
+    /// person and an undo.
+    fn beside(&self, taken_back: &str) -> Option<String> {
+        let Task::Restore(_) = self.task else { return None };
+        let others = self.session.beside().unwrap_or_default();
+        let name = |entry: &SessionEntry| format!("{} ({})", entry.id, quote_all(&entry.metadata.command));
+        let (first, more) = others.split_first()?;
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let first = name(first);
+        Some(format!(
+            "{first}{more} worked here at the same time: what it changed meanwhile {taken_back}, too"
+        ))
     }
 }
 

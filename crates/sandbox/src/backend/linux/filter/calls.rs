@@ -168,6 +168,20 @@ pub(super) const RENAMES: &[libc::c_long] = &[
     libc::SYS_renameat2,
 ];
 
+/// Removing a name of a file.
+pub(super) const REMOVALS: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+];
+
+/// Modes of what is found by its name.
+pub(super) const MODES: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    libc::SYS_fchmodat,
+];
+
 /// Starting programs, and making, removing and renaming what is in a folder.
 pub(super) const CHANGES: &[libc::c_long] = &[
     libc::SYS_execve,

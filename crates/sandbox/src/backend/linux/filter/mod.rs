@@ -128,8 +128,16 @@ fn mediated(families: Mediated) -> Rules {
     if families.metadata {
         rules.extend(every(calls::METADATA));
     }
-    if families.renames && !families.changes {
+    // A file is saved by making another one, which is renamed or removed.
+    let saves = families.opens && !families.changes;
+    if (families.renames || saves) && !families.changes {
         rules.extend(every(calls::RENAMES));
+    }
+    if saves {
+        rules.extend(every(calls::REMOVALS));
+    }
+    if saves && !families.metadata {
+        rules.extend(every(calls::MODES));
     }
     if families.changes {
         rules.extend(every(calls::CHANGES));
