@@ -133,7 +133,7 @@ fn since(last: Option<&Version>, path: &Path) -> Option<Version> {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let time = nono_sys::time::iso(seconds).max(last.time.clone());
     let by = Author::Project(ChangedBy::Others);
-    (new != last.new).then(|| Version { time, by, old: last.new, new, lines: None })
+    (new != last.new).then_some(Version { time, by, old: last.new, new, lines: None })
 }
 
 /// What a session that ended did to a file, from its beginning to its end.
@@ -152,7 +152,7 @@ fn of_session(
     let at = |id: &SnapshotId| content_at(session.engine(), Some(id), path).map_err(RollbackError::from);
     let (old, new) = (at(&SnapshotId::Number(0))?, at(&session.last()?)?);
     let by = Author::Session { id, command };
-    Ok((old != new).then(|| Version { time, by, old, new, lines: None }))
+    Ok((old != new).then_some(Version { time, by, old, new, lines: None }))
 }
 
 /// One order of both, oldest first. What a session did is told call by call where its hooks spoke; a change that nobody

@@ -78,7 +78,9 @@ fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
     match backend.notes(&told.origin) {
         Ok(notes) => {
             let rewind = told.origin.agent.as_deref().and_then(rewind);
-            notes.iter().for_each(|note| reply.inform(&note_words(note, rewind)));
+            for note in &notes {
+                reply.inform(&note_words(note, rewind));
+            }
         }
         Err(trouble) => reply.tell(&trouble_words(&trouble)),
     }
