@@ -208,7 +208,7 @@ fn what_a_turn_did_is_known_after_many_more() {
         "{all:?}"
     );
     // The states in the middle of turns are not kept: about three of each turn, not one of each call.
-    let record = nono_snapshot::session::Session::new(&project(&world)).record().unwrap().unwrap();
+    let record = nono_snapshot::session::Session::new(project(&world)).record().unwrap().unwrap();
     assert!(record.snapshots.len() < 13 * 3 + 32, "{}", record.snapshots.len());
 }
 

@@ -26,6 +26,7 @@ pub(super) struct AgentTurns {
     manager: Py<CheckpointManager>,
 }
 
+#[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
 #[pymethods]
 impl AgentTurns {
     #[new]
