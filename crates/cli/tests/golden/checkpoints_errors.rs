@@ -141,7 +141,7 @@ $ nono checkpoints diff [id1]
 = exit 1
 $ nono checkpoints restore --turn msg_1 --yes
 ! [nono] error: no checkpoint of [TMP]/work/project was taken in turn msg_1
-! [nono] hint: `nono checkpoints list --json` has the turns of all of them
+! [nono] hint: `nono turns` shows those there are
 = exit 125
 $ nono checkpoints restore 1 ../other/Makefile --yes
 ! [nono] error: [TMP]/work/other/Makefile is neither in the checkpoint nor in [TMP]/work/project

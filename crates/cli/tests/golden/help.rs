@@ -384,9 +384,13 @@ Commands:
   rollback     Look at what sessions changed, put it back, check and remove them
   undo         Undo what the last session in this directory did: shows the plan, and asks
   redo         Take the last undo or restore back
+  turns        What agents did here, turn by turn: what was asked, which calls and files it came to
   status       What is protected, runs and can be undone in this directory, on one screen
   diff         What the last session in this directory changed; without one, what changed since the
                newest checkpoint
+  log          Every version of a file: which turn, command or session made it
+  cat          Print a file as it was: at a checkpoint, before a session, or in a version of `nono
+               log`
   checkpoints  Earlier states of a project, kept while agents work on it: list, compare, restore
   hook         What agents call before and after their tools: reads the agent's JSON on stdin,
                answers in its format
