@@ -1,5 +1,5 @@
 //! What a checkpoint costs a coding agent: the hook before a tool call, as the agent runs it, on a tree where nothing
-//! changed, on one where a hundred files did, and on a small project.
+//! changed, on one where a hundred files did, and on projects of several sizes.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,6 @@ use crate::snapshot::{disk, helper_folder};
 
 /// So many files change between two checkpoints.
 const CHANGED: usize = 100;
-const SMALL: usize = 1_000;
 
 pub(crate) fn rows(options: &Options, table: &mut Table) {
     let (_folder, helper) = helper_folder();
@@ -30,7 +29,7 @@ pub(crate) fn rows(options: &Options, table: &mut Table) {
     bench.first(&tree);
     bench.unchanged(&tree, &shadow, table);
     bench.changed(&tree, &shadow, table);
-    bench.small(table);
+    bench.sized(table);
 }
 
 struct Bench<'a> {
@@ -161,20 +160,57 @@ impl Bench<'_> {
         table.push(Row::times(what, median(reference), median(ours), "0.2"));
     }
 
-    fn small(&self, table: &mut Table) {
-        let tree = self.ground.path("small");
-        generate(&self.ground, &tree, SMALL, 2000);
-        fs::write(tree.join("Makefile"), "all:\n").expect("a marker");
-        self.hook(&tree, 5000);
-        let (mut unchanged, mut taken) = (Vec::new(), Vec::new());
-        for round in 0..self.options.short_rounds() * 3 {
-            unchanged.push(self.hook(&tree, 6000 + round));
-            fs::write(tree.join("edited"), format!("round {round}")).expect("an edit");
-            self.ground.give(&[&tree.join("edited")]);
-            taken.push(self.hook(&tree, 7000 + round));
+    /// Projects of these sizes, beside `git status` on the same files; and a hook that has nothing to do: what is left of
+    /// it is the walk.
+    fn sized(&self, table: &mut Table) {
+        let sizes: &[(usize, &str)] = if self.options.quick {
+            &[(1, "-"), (1_000, "12 ms")]
+        } else {
+            &[(1, "-"), (1_000, "12 ms"), (50_000, "120 ms")]
+        };
+        let rounds = self.options.short_rounds() * 3;
+        let idle = (0..rounds).map(|_| self.idle()).collect();
+        table.push(Row::fact("`nono hook` with nothing to do", time(median(idle)), "-"));
+        for (files, goal) in sizes {
+            let name = format!("sized-{files}");
+            let tree = self.ground.path(&name);
+            generate(&self.ground, &tree, *files, 2000);
+            fs::write(tree.join("Makefile"), "all:\n").expect("a marker");
+            self.ground.give(&[&tree.join("Makefile")]);
+            let git = format!("git --git-dir=../{name}.git --work-tree=. -C {}", tree.display());
+            self.ground.sh(&format!("git init -q --bare {name}.git; {git} add -A"));
+            self.hook(&tree, 5000);
+            self.upkeep_is_over();
+            let (mut reference, mut unchanged, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+            for round in 0..rounds {
+                reference.push(self.ground.time(&format!("{git} status --porcelain")));
+                unchanged.push(self.hook(&tree, 6000 + round));
+                fs::write(tree.join("edited"), format!("round {round}")).expect("an edit");
+                self.ground.give(&[&tree.join("edited")]);
+                taken.push(self.hook(&tree, 7000 + round));
+            }
+            let count = if *files == 1 { "one file".to_owned() } else { format!("{files} files") };
+            let status = median(reference);
+            let what = format!("`nono hook` on {count}, nothing changed, to `git status`");
+            table.push(Row::times(&what, status, median(unchanged), goal));
+            let what = "the same with one file changed";
+            table.push(Row::times(what, status, median(taken), goal));
         }
-        let what = "`nono hook` on 1,000 files, nothing changed";
-        table.push(Row::fact(what, time(median(unchanged)), "15 ms"));
-        table.push(Row::fact("the same with one file changed", time(median(taken)), "15 ms"));
+    }
+
+    /// The hook after a tool that only reads.
+    fn idle(&self) -> f64 {
+        let mut command = self.ground.command(self.ground.path("nono"));
+        command.args(["hook", "claude-code", "PostToolUse"]).current_dir(self.ground.path(""));
+        command.env("NONO_HOME", self.ground.path("state"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let begin = Instant::now();
+        let mut child = command.spawn().expect("the hook starts");
+        let payload =
+            r#"{"session_id":"idle","hook_event_name":"PostToolUse","tool_name":"TodoRead","tool_input":{}}"#;
+        child.stdin.take().expect("piped").write_all(payload.as_bytes()).expect("the hook reads");
+        let output = child.wait_with_output().expect("the hook ends");
+        assert!(output.status.success(), "the hook never fails");
+        begin.elapsed().as_secs_f64() * 1000.0
     }
 }

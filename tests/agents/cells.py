@@ -1,5 +1,7 @@
 """What has to hold for each agent, one cell after the other, as a person would go through a day with it."""
 
+import json
+import pathlib
 import subprocess
 import time
 
@@ -177,6 +179,22 @@ def resumes(walk):
     walk.end()
 
 
+def undoes_one_turn(walk):
+    """The turn that ran the shell goes back alone, and comes again; the edits of the turn before it stay."""
+    turns = json.loads(walk.nono("turns", "--json").stdout)["turns"]
+    shell = [turn for turn in turns if "case shell" in (turn["prompt"] or "")]
+    assert shell, f"no turn was asked for that: {[turn['prompt'] for turn in turns]}"
+    files = [pathlib.Path(file["path"]).name for file in shell[0]["files"]]
+    assert files == ["b.txt"], f"not its files alone: {files}"
+    done = walk.nono("undo", "--turn", shell[0]["turn"], "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (walk.read("a.txt"), walk.read("b.txt")) == ("bye\n", "x\n"), done.stderr
+    log = walk.nono("log", "a.txt").stdout
+    assert "case edit" in log, f"nothing tells who changed a.txt: {log}"
+    back = walk.nono("redo", "--yes")
+    assert back.returncode == 0 and walk.read("b.txt") is None, back.stderr
+
+
 def undoes(walk):
     state = walk.agent.state(walk.home)
     before = {path: path.read_bytes() for path in state}
@@ -221,6 +239,6 @@ def undoes_one_of_two(walk):
 CELLS = [
     ("starts", starts), ("earlier", resumes_earlier), ("resizes", resizes), ("answers", answers), ("edits", edits), ("shell", runs_shell),
     ("refused", is_refused), ("asks", asks_and_gets), ("rollback", answers_rollback), ("saves", saves_settings), ("again", starts_again),
-    ("resumes", resumes), ("undo", undoes), ("two", works_beside_another), ("undo two", undoes_one_of_two),
+    ("resumes", resumes), ("turn", undoes_one_turn), ("undo", undoes), ("two", works_beside_another), ("undo two", undoes_one_of_two),
     ("mcp", served.serves),
 ]
