@@ -20,7 +20,7 @@ for n in range(int(sys.argv[2])):
     try:
         with os.fdopen(handle, 'w') as file:
             file.write(f'saved {n}\\n')
-        os.chmod(name, 0o640)
+        os.chmod(name, 0o4640)
         os.replace(name, sys.argv[1])
     except OSError as error:
         print('failed:', error)
@@ -57,7 +57,7 @@ fn a_save_through_a_temporary_file_is_one_question_about_the_file() {
     assert_eq!(screen.prompt(), 0, "{}", screen.text());
     assert_eq!(screen.text().matches(PROMPT).count(), 1, "{}", screen.text());
     assert_eq!(read(&world, "other/notes/secret"), "saved 0\n");
-    assert_eq!(mode(Path::new(&path)), 0o640);
+    assert_eq!(mode(Path::new(&path)), 0o640, "nobody agreed to more than permissions");
     assert_eq!(names(&world), ["second", "secret"], "nothing is left behind");
 }
 

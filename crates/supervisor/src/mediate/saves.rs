@@ -29,6 +29,9 @@ use crate::report::{Attempt, Because};
 /// What a name leads to that is to be replaced, never through a link.
 const IN_PLACE: How = How { flags: libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW, mode: 0, resolve: 0 };
 
+/// Nobody was asked about a program that runs as its owner.
+const PERMISSIONS: u32 = 0o777;
+
 impl Shared {
     /// The file that is to be saved by making this one, if it looks like that, and if it can be asked about.
     pub(super) fn saved_by(&self, open: &Open, target: &Target, rights: u8) -> Option<Target> {
@@ -78,7 +81,7 @@ impl Shared {
         let how = waiter.open.how;
         let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_NONBLOCK | libc::O_SYNC | libc::O_NOATIME;
         let flags = how.flags & kept | libc::O_TMPFILE | ALWAYS;
-        let mode = Mode::from_raw_mode(how.mode & 0o7777);
+        let mode = Mode::from_raw_mode(how.mode & PERMISSIONS);
         let file = with_umask(&waiter.open, || Ok(rustix::fs::openat(&folder, c".", oflags(flags), mode)?))?;
         let draft = Unnamed {
             file: file.try_clone()?,
@@ -189,7 +192,7 @@ impl Shared {
     #[allow(clippy::cast_possible_truncation, reason = "the kernel takes this argument as a short, too")]
     fn change_mode(&self, call: &Notification, at: Where, mode: u64) -> bool {
         let Some(path) = self.named(call, at).map(|named| named.path()) else { return false };
-        let mode = Mode::from_raw_mode(mode as u32 & 0o7777);
+        let mode = Mode::from_raw_mode(mode as u32 & PERMISSIONS);
         let changed = match self.drafts().get(&path) {
             None => return false,
             Some(Draft::Unnamed(draft)) => rustix::fs::fchmod(&draft.file, mode).map_err(io::Error::from),
