@@ -118,12 +118,12 @@ pub(crate) fn event(event: &mut Event) {
         }
         Event::AgentPrompt(prompt) => {
             for word in [&mut prompt.agent, &mut prompt.conversation, &mut prompt.turn] {
-                optional(word, WORD);
+                optional(word, TEXT);
             }
         }
         Event::AgentCall(call) => {
             for word in [&mut call.agent, &mut call.conversation, &mut call.turn, &mut call.tool] {
-                optional(word, WORD);
+                optional(word, TEXT);
             }
             optional(&mut call.command, TEXT);
         }

@@ -143,7 +143,8 @@ impl Open {
     }
 }
 
-/// One order of both. In one second, a line comes first if it goes on from what was there.
+/// One order of both. In one second, a checkpoint that shows what was there already comes first, then a line that goes on
+/// from it.
 fn merged<'a>(checkpoints: Vec<Seen<'a>>, lines: Vec<Seen<'a>>) -> Vec<Seen<'a>> {
     let (mut checkpoints, mut lines) = (checkpoints.into_iter().peekable(), lines.into_iter().peekable());
     let mut all: Vec<Seen<'a>> = Vec::new();
@@ -155,7 +156,10 @@ fn merged<'a>(checkpoints: Vec<Seen<'a>>, lines: Vec<Seen<'a>>) -> Vec<Seen<'a>>
             (None, Some(_)) => true,
             (Some(checkpoint), Some(line)) => {
                 line.time() < checkpoint.time()
-                    || line.time() == checkpoint.time() && !all.is_empty() && line.before() == present
+                    || line.time() == checkpoint.time()
+                        && !all.is_empty()
+                        && checkpoint.before() != present
+                        && line.before() == present
             }
         };
         let next = if line_first { lines.next() } else { checkpoints.next() };
@@ -204,4 +208,41 @@ fn was_restored(since: &str, until: &str, restored: &[u64]) -> bool {
         return false;
     };
     restored.iter().any(|at| (since..=until).contains(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use nono_snapshot::SnapshotId;
+    use nono_snapshot::hash::content_hash;
+
+    use super::*;
+
+    fn content(text: &str) -> Option<ContentHash> {
+        Some(content_hash(text.as_bytes()))
+    }
+
+    fn line(time: &str) -> Line {
+        let states = (SnapshotId::Number(0), SnapshotId::Number(1));
+        Line { time: time.to_owned(), ..Line::new(TurnKey::default(), None, None, 1, states, &[]) }
+    }
+
+    /// Two turns and the checkpoints before them, whichever of them fall into one second.
+    #[test]
+    fn what_happened_in_one_second_has_its_order() {
+        for times in ["1111", "1112", "1122", "1222", "1234"] {
+            let at: Vec<String> =
+                times.chars().map(|second| format!("2026-11-17T12:00:0{second}Z")).collect();
+            let (first, second) = (line(&at[1]), line(&at[3]));
+            let checkpoints =
+                vec![Seen::Checkpoint(&at[0], content("a")), Seen::Checkpoint(&at[2], content("b"))];
+            let lines = vec![
+                Seen::Line(&first, content("a"), content("b")),
+                Seen::Line(&second, content("b"), content("c")),
+            ];
+            let versions = told(merged(checkpoints, lines), &[]);
+            let by: Vec<bool> = versions.iter().map(|one| matches!(one.by, ChangedBy::Turn { .. })).collect();
+            assert_eq!(by, [false, true, true], "{times}: {versions:?}");
+            assert_eq!(versions[0].by, ChangedBy::Beginning);
+        }
+    }
 }
