@@ -45,10 +45,7 @@ impl Script {
             Script::Folder(folder, asked) => {
                 let answer = folder.join((asked.fetch_add(1, Ordering::Relaxed) + 1).to_string());
                 loop {
-                    // One that is empty is being written.
-                    if let Ok(word) = std::fs::read_to_string(&answer)
-                        && !word.is_empty()
-                    {
+                    if let Ok(word) = std::fs::read_to_string(&answer) {
                         return Ok(word);
                     }
                     if !waiting.still_wanted() {
