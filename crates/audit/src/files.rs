@@ -39,8 +39,3 @@ pub(crate) fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
     }
     Ok(content)
 }
-
-/// Names in a folder survive a power loss from here on.
-pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}

@@ -4,6 +4,8 @@
 //! is counted as lost, and from then on every decision fails: whoever decides has to say no. What can be added up is not
 //! lost on a full disk: its sum is written when the log is closed, into space that was put aside for it.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -102,6 +104,8 @@ struct State {
     trouble: Option<String>,
     /// Files and folders are on disk, not only what stands in the files.
     settled: bool,
+    /// What is to be synced before the first decision, opened at the start: a command may use up all descriptors later.
+    unsynced: Vec<(PathBuf, File)>,
     closed: bool,
 }
 
@@ -153,6 +157,7 @@ impl Log {
         state.write(&first, Keep::bytes(LAST_BYTES + AHEAD))?;
         if let Some(record) = state.summary.opening() {
             record.write(dir)?;
+            state.unsynced = unsynced(dir).map_err(|error| failed(dir, error))?;
         }
         if !state.writer.is_reserved() {
             let path = state.writer.path().display();
@@ -216,12 +221,13 @@ impl Log {
             return Ok(());
         }
         let failed = |path: &Path, source| WriteError::Io { path: path.to_owned(), source };
-        let path = self.dir.join(SESSION);
-        files::open(&path).and_then(|file| file.sync_all()).map_err(|error| failed(&path, error))?;
-        let audit = self.dir.parent().unwrap_or(&self.dir);
-        for folder in [&self.dir, audit] {
-            files::sync_dir(folder).map_err(|error| failed(folder, error))?;
+        if state.unsynced.is_empty() {
+            state.unsynced = unsynced(&self.dir).map_err(|error| failed(&self.dir, error))?;
         }
+        for (path, file) in &state.unsynced {
+            file.sync_all().map_err(|error| failed(path, error))?;
+        }
+        state.unsynced.clear();
         state.settled = true;
         Ok(())
     }
@@ -310,6 +316,8 @@ impl Log {
         }
         if durably {
             state.settled = false;
+            // The summary is another file by now.
+            state.unsynced.clear();
             self.settle(&mut state)?;
         }
         Ok(Finished { record, ledger })
@@ -358,6 +366,16 @@ impl Log {
     }
 }
 
+/// The summary, the session's folder and the folder of all sessions.
+fn unsynced(dir: &Path) -> io::Result<Vec<(PathBuf, File)>> {
+    let summary = dir.join(SESSION);
+    let mut files = vec![(summary.clone(), files::open(&summary)?)];
+    for folder in [dir, dir.parent().unwrap_or(dir)] {
+        files.push((folder.to_owned(), File::open(folder)?));
+    }
+    Ok(files)
+}
+
 impl State {
     fn new(writer: Writer) -> State {
         State {
@@ -371,6 +389,7 @@ impl State {
             refused: 0,
             trouble: None,
             settled: false,
+            unsynced: Vec::new(),
             closed: false,
         }
     }
