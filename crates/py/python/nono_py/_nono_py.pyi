@@ -988,6 +988,9 @@ class Checkpoint:
     def number(self) -> int | None:
         """Its place in the list that it comes from, counted from 1, the newest; None if it comes from elsewhere."""
     @property
+    def here(self) -> bool:
+        """Whether the project was put back to it, and no work began since; False if it comes from no list."""
+    @property
     def time(self) -> str:
         """When it was taken: ISO 8601, UTC."""
     @property

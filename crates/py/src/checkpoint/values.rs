@@ -80,11 +80,13 @@ pub(super) struct Checkpoint {
     pub(super) value: nono::checkpoints::Checkpoint,
     /// In the list that it comes from.
     pub(super) number: Option<usize>,
+    /// In that list: the project was put back to it, and no work began since.
+    pub(super) here: bool,
 }
 
 impl From<nono::checkpoints::Checkpoint> for Checkpoint {
     fn from(value: nono::checkpoints::Checkpoint) -> Checkpoint {
-        Checkpoint { value, number: None }
+        Checkpoint { value, number: None, here: false }
     }
 }
 
@@ -93,6 +95,7 @@ impl Checkpoint {
         let mut value = shapes::checkpoint(&self.value);
         if let Some(number) = self.number {
             value["number"] = json!(number);
+            value["here"] = json!(self.here);
         }
         value
     }
@@ -110,6 +113,12 @@ impl Checkpoint {
     #[getter]
     fn short_id(&self) -> &str {
         self.value.id.short()
+    }
+
+    /// Whether the project was put back to it, and no work began since; False if it comes from no list.
+    #[getter]
+    fn here(&self) -> bool {
+        self.here
     }
 
     /// Its place in the list that it comes from, counted from 1, the newest; None if it comes from elsewhere.

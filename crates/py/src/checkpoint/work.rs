@@ -101,7 +101,12 @@ pub(super) fn list(manager: &CheckpointManager, dir: &Path) -> PyResult<(PathBuf
         Err(Failed::NoProject { .. }) => Vec::new(),
         other => told(other)?,
     };
-    let numbered = |(at, value)| Checkpoint { value, number: Some(at + 1) };
+    // A list has to be there in spite of damage.
+    let here = manager.here(&root.dir).unwrap_or_default();
+    let numbered = |(at, value): (usize, checkpoints::Checkpoint)| {
+        let here = here.as_ref() == Some(&value.id);
+        Checkpoint { value, number: Some(at + 1), here }
+    };
     Ok((root.dir, all.into_iter().enumerate().map(numbered).collect()))
 }
 
