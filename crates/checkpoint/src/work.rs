@@ -1,8 +1,8 @@
 //! Work of agents, call by call: `work.ndjson` in a project's folder, one line for each call that changed something.
 //!
-//! A line has the states of the project before and after the call, which are marks ([`crate::marks`]) or checkpoints, and
+//! A line has the states of the project before and after the call, which are marks (`marks`) or checkpoints, and
 //! the paths that differ between them. Of calls of one turn that follow each other without anybody else's doing between
-//! them, only the first and the last state are kept: these are the turn's [`Span`]s, by which it is taken back alone. A
+//! them, only the first and the last state are kept: these are the turn's spans, by which it is taken back alone. A
 //! line that was lost or cut by a loss of power tells nothing; the others do.
 
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! The profile that a project carries, `.nono/profile.json`: found, read once, and used as far as a person agreed to it.
 //!
 //! Whoever wrote it is not the person at the terminal: it came with a clone, or an agent made it. So what it opens needs
-//! an agreement ([`agreement`]) to its bytes and to what they mean on this host; what it closes holds without one, since
+//! an agreement (`agreement`) to its bytes and to what they mean on this host; what it closes holds without one, since
 //! leaving that out would run the command wider than either side wants. The bytes that were read are those that are
 //! judged, shown and used. Everything that makes it doubtful (a link, another's file, too large) is an error, and not a
 //! reason to run without it.
