@@ -217,8 +217,8 @@ mod tests {
 
     use super::*;
 
-    fn content(text: &str) -> Option<ContentHash> {
-        Some(content_hash(text.as_bytes()))
+    fn content(text: &str) -> ContentHash {
+        content_hash(text.as_bytes())
     }
 
     fn line(time: &str) -> Line {
@@ -233,11 +233,13 @@ mod tests {
             let at: Vec<String> =
                 times.chars().map(|second| format!("2026-11-17T12:00:0{second}Z")).collect();
             let (first, second) = (line(&at[1]), line(&at[3]));
-            let checkpoints =
-                vec![Seen::Checkpoint(&at[0], content("a")), Seen::Checkpoint(&at[2], content("b"))];
+            let checkpoints = vec![
+                Seen::Checkpoint(&at[0], Some(content("a"))),
+                Seen::Checkpoint(&at[2], Some(content("b"))),
+            ];
             let lines = vec![
-                Seen::Line(&first, content("a"), content("b")),
-                Seen::Line(&second, content("b"), content("c")),
+                Seen::Line(&first, Some(content("a")), Some(content("b"))),
+                Seen::Line(&second, Some(content("b")), Some(content("c"))),
             ];
             let versions = told(merged(checkpoints, lines), &[]);
             let by: Vec<bool> = versions.iter().map(|one| matches!(one.by, ChangedBy::Turn { .. })).collect();
