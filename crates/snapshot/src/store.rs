@@ -376,6 +376,10 @@ impl Store {
             removed += self.packs.stat(&name)?.map_or(0, |stat| files::allocated(&stat));
             self.packs.unlink(&name)?;
         }
+        if removed > 0 {
+            // A count that saw it would go on to refuse what there is room for.
+            self.recount()?;
+        }
         Ok(removed)
     }
 }

@@ -272,6 +272,25 @@ fn writers_at_once_are_not_refused_while_there_is_room() {
     assert!(balance.committed <= LIMIT);
 }
 
+/// A count sees the files of a dead writer; whoever removes them has the books counted again.
+#[test]
+fn what_a_dead_writer_left_counts_only_until_it_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let process = Process::new(&dir.path().join("store"), Owner::Session);
+    let bytes = noise(1, 3 << 20);
+    let writer = process.store.writer(WriteOptions::default()).unwrap();
+    let mut appender = writer.appender().unwrap();
+    appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
+    appender.finish().unwrap();
+    kill(writer);
+    assert!(process.store.room().unwrap() < 1 << 20);
+    let writer = process.store.writer(WriteOptions::default()).unwrap();
+    let mut appender = writer.appender().unwrap();
+    appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
+    appender.finish().unwrap();
+    let _published = writer.publish().unwrap();
+}
+
 #[test]
 fn what_a_dead_writer_reserved_falls_with_its_lock() {
     let dir = tempfile::tempdir().unwrap();
