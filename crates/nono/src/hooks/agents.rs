@@ -172,27 +172,8 @@ fn read_call(adapter: &Adapter, tool: &str, input: &Value) -> Call {
         (None, None) if tools.reads.contains_key(tool) => {
             Call::Reads { tool: tool.to_owned(), path: path(tools.reads.get(tool)) }
         }
-        (None, None) if is_own(tool) => Call::Reads { tool: tool.to_owned(), path: None },
         (None, None) => read::other(tool),
     }
-}
-
-/// Tools of `nono mcp`.
-pub const OWN_TOOLS: [&str; 7] = [
-    "list_checkpoints",
-    "diff_checkpoint",
-    "create_checkpoint",
-    "restore_checkpoint",
-    "changes",
-    "why",
-    "request_access",
-];
-
-/// Whether it is one of them, as agents call the tools of a server named `nono`. They need no checkpoint: a restore takes
-/// its own, and one taken before it would shift the numbers that were shown.
-fn is_own(tool: &str) -> bool {
-    let name = ["mcp__nono__", "mcp_nono_", "nono_"].iter().find_map(|server| tool.strip_prefix(server));
-    name.is_some_and(|name| OWN_TOOLS.contains(&name))
 }
 
 /// With the files that were written, where the agent says so afterwards.

@@ -13,7 +13,8 @@ the person says otherwise.";
 
 pub(super) fn tools() -> Vec<Tool> {
     let target = json!({"type": "string", "minLength": 1, "maxLength": TARGET,
-        "description": "number in the list (1 is the newest), id or the beginning of one, or name"});
+        "description": "id or the beginning of one, name, or number in the list now (1 is the newest; numbers move with each \
+            new checkpoint)"});
     let paths = |what: &str| {
         json!({"type": "array", "maxItems": PATHS, "description": what,
             "items": {"type": "string", "minLength": 1, "maxLength": PATH}})

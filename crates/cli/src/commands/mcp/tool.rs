@@ -34,7 +34,16 @@ pub(super) enum Tool {
     Request { path: PathBuf, access: AccessMode, reason: String },
 }
 
-pub(super) use nono::hooks::agents::OWN_TOOLS as NAMES;
+/// Names of the tools.
+pub(super) const NAMES: [&str; 7] = [
+    "list_checkpoints",
+    "diff_checkpoint",
+    "create_checkpoint",
+    "restore_checkpoint",
+    "changes",
+    "why",
+    "request_access",
+];
 
 impl Tool {
     /// Read a call of one of the [`NAMES`]; `None` for any other name.

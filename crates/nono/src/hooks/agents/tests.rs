@@ -205,12 +205,11 @@ fn tools_that_no_recording_has() {
         line("claude-code", "mcp__fs__write_file", json!({"path": "/p/x"})),
         "before mcp__fs__write_file does something"
     );
-    let own = |tool: &str| line("claude-code", tool, json!({"checkpoint": "1"}));
-    assert_eq!(own("mcp__nono__restore_checkpoint"), "before mcp__nono__restore_checkpoint reads");
-    assert_eq!(own("mcp__nono__changes"), "before mcp__nono__changes reads");
-    for other in ["mcp__nono__write", "mcp__x__changes", "xnono_changes", "mcp__nono__", "changes"] {
-        assert_eq!(own(other), format!("before {other} does something"));
-    }
+    assert_eq!(
+        line("claude-code", "mcp__nono__changes", json!({})),
+        "before mcp__nono__changes does something",
+        "any server can have that name"
+    );
     assert_eq!(line("claude-code", "Bash", json!({})), "before Bash does something");
     assert_eq!(
         line("claude-code", "Write", json!({"file_path": 7})),
