@@ -127,22 +127,8 @@ pub(super) const FILES: &[Program] = &[
     with(&["curl"], Values(CURL_FILES), CURL_VALUES),
 ];
 
-/// Options whose value `curl` writes to.
-const CURL_FILES: &[&str] = &[
-    "-o",
-    "--output",
-    "-c",
-    "--cookie-jar",
-    "-D",
-    "--dump-header",
-    "--trace",
-    "--trace-ascii",
-    "--stderr",
-    "--etag-save",
-    "--libcurl",
-    "--hsts",
-    "--alt-svc",
-];
+/// Options whose value `curl` writes to: the first of those that take one.
+const CURL_FILES: &[&str] = CURL_VALUES.split_at(13).0;
 const CURL_VALUES: &[&str] = &[
     "-o",
     "--output",
