@@ -22,7 +22,7 @@ use crate::folder::Folder;
 use crate::history::History;
 use crate::json;
 use crate::origin::Origin;
-use crate::work::{self, Line, TurnKey};
+use crate::work::{self, CallRecord, TurnKey};
 
 const MARKS: &str = "marks.json";
 const THEIRS: &str = "theirs.json";
@@ -299,8 +299,14 @@ impl Marks {
     fn finish(mut self, folder: &Folder) -> Result<Marks, CheckpointError> {
         if let (Some(done), Some(to)) = (self.done.take(), &self.mark) {
             let Work { call, at_once, from, changes } = *done;
-            let line =
-                Line::new(call.turn_key(), call.tool, call.reason, at_once, (from, to.clone()), &changes);
+            let line = CallRecord::new(
+                call.turn_key(),
+                call.tool,
+                call.reason,
+                at_once,
+                (from, to.clone()),
+                &changes,
+            );
             work::add(folder, &line)?;
         }
         self.save(folder)?;

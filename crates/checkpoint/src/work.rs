@@ -58,9 +58,9 @@ pub struct Touched {
     pub new: Option<ContentHash>,
 }
 
-/// What one call did.
+/// Record of one call: its turn, its command, and the paths it changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct CallRecord {
     /// When it ended. ISO 8601, UTC.
     pub time: String,
     #[serde(flatten)]
@@ -87,7 +87,7 @@ pub(crate) struct Span {
     pub(crate) to: SnapshotId,
 }
 
-impl Line {
+impl CallRecord {
     pub(crate) fn new(
         turn: TurnKey,
         tool: Option<String>,
@@ -95,7 +95,7 @@ impl Line {
         at_once: usize,
         (from, to): (SnapshotId, SnapshotId),
         changes: &[Change],
-    ) -> Line {
+    ) -> CallRecord {
         let files = changes.iter().filter(|change| !crate::stats::is_git(&change.path));
         let touched = |change: &Change| Touched {
             path: change.path.clone(),
@@ -105,20 +105,24 @@ impl Line {
         let all = files.clone().count();
         let paths: Vec<Touched> = files.take(PATHS).map(touched).collect();
         let more = (all - paths.len()) as u64;
-        Line { time: nono_sys::time::now_iso(), turn, tool, reason, at_once, from, to, paths, more }
+        CallRecord { time: nono_sys::time::now_iso(), turn, tool, reason, at_once, from, to, paths, more }
     }
 
-    /// Whether it goes on exactly where another line of the same turn ended.
-    fn follows(&self, before: &Line) -> bool {
-        self.turn == before.turn && self.from == before.to
+    /// Whether it goes on exactly where another line of the same turn ended. Of one that does not name all of its paths the
+    /// states are kept, which do.
+    fn follows(&self, before: &CallRecord) -> bool {
+        self.turn == before.turn && self.from == before.to && self.more == 0 && before.more == 0
     }
 }
 
 /// Add a line. For the holder of the project.
-pub(crate) fn add(folder: &Folder, line: &Line) -> Result<(), CheckpointError> {
+pub(crate) fn add(folder: &Folder, line: &CallRecord) -> Result<(), CheckpointError> {
     let path = folder.file(FILE);
-    let mut text = serde_json::to_vec(line)
-        .map_err(|error| CheckpointError::Damaged { path: path.clone(), what: error.to_string() })?;
+    let damaged =
+        |error: serde_json::Error| CheckpointError::Damaged { path: path.clone(), what: error.to_string() };
+    // Behind the half of a line that a kill may have left.
+    let mut text = vec![b'\n'];
+    serde_json::to_writer(&mut text, line).map_err(damaged)?;
     text.push(b'\n');
     let mut open = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
     let written = open.as_mut().map_or(Ok(()), |file| file.write_all(&text));
@@ -126,7 +130,7 @@ pub(crate) fn add(folder: &Folder, line: &Line) -> Result<(), CheckpointError> {
 }
 
 /// All lines that can be read, oldest first.
-pub(crate) fn load(dir: &Path) -> Result<Vec<Line>, CheckpointError> {
+pub(crate) fn load(dir: &Path) -> Result<Vec<CallRecord>, CheckpointError> {
     let path = dir.join(FILE);
     let bytes = match file::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -145,11 +149,11 @@ pub(crate) fn compact(folder: &Folder, history: &History) -> Result<HashSet<Snap
     if lines.len() < all {
         save(folder, &lines)?;
     }
-    let is_linked = |line: &Line| history.turns.iter().any(|link| line.turn.is(link));
+    let is_linked = |line: &CallRecord| history.turns.iter().any(|link| line.turn.is(link));
     Ok(needed(&lines[lines.len().saturating_sub(STATES)..], is_linked))
 }
 
-fn save(folder: &Folder, lines: &[Line]) -> Result<(), CheckpointError> {
+fn save(folder: &Folder, lines: &[CallRecord]) -> Result<(), CheckpointError> {
     let path = folder.file(FILE);
     let mut text = Vec::new();
     for line in lines {
@@ -171,7 +175,7 @@ pub(crate) fn forget(folder: &Folder, path: &Path) -> Result<(), CheckpointError
 }
 
 /// States that lead back from these lines: not those in the middle of a span.
-fn needed(lines: &[Line], is_wanted: impl Fn(&Line) -> bool) -> HashSet<SnapshotId> {
+fn needed(lines: &[CallRecord], is_wanted: impl Fn(&CallRecord) -> bool) -> HashSet<SnapshotId> {
     let mut needed = HashSet::new();
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| is_wanted(line)) {
         let before = at.checked_sub(1).and_then(|at| lines.get(at));
@@ -186,7 +190,7 @@ fn needed(lines: &[Line], is_wanted: impl Fn(&Line) -> bool) -> HashSet<Snapshot
 }
 
 /// The spans of a turn, oldest first.
-pub(crate) fn spans(lines: &[Line], link: &TurnLink) -> Vec<Span> {
+pub(crate) fn spans(lines: &[CallRecord], link: &TurnLink) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for line in lines.iter().filter(|line| line.turn.is(link)) {
         match spans.last_mut() {
@@ -201,10 +205,10 @@ pub(crate) fn spans(lines: &[Line], link: &TurnLink) -> Vec<Span> {
 mod tests {
     use super::*;
 
-    fn line(turn: &str, from: u32, to: u32) -> Line {
+    fn line(turn: &str, from: u32, to: u32) -> CallRecord {
         let turn = TurnKey { turn: Some(turn.to_owned()), ..TurnKey::default() };
         let states = (SnapshotId::Number(from), SnapshotId::Number(to));
-        Line::new(turn, None, None, 1, states, &[])
+        CallRecord::new(turn, None, None, 1, states, &[])
     }
 
     fn numbers(needed: &HashSet<SnapshotId>) -> Vec<u32> {
@@ -219,12 +223,12 @@ mod tests {
 
     #[test]
     fn states_between_calls_of_one_turn_are_not_needed() {
-        let all = |_: &Line| true;
+        let all = |_: &CallRecord| true;
         assert_eq!(numbers(&needed(&[line("a", 0, 1), line("a", 1, 2), line("a", 2, 3)], all)), [0, 3]);
         // Another turn, or somebody else, worked between them.
         assert_eq!(numbers(&needed(&[line("a", 0, 1), line("b", 1, 2), line("a", 2, 3)], all)), [0, 1, 2, 3]);
         assert_eq!(numbers(&needed(&[line("a", 0, 1), line("a", 5, 6)], all)), [0, 1, 5, 6]);
-        let forgotten = |line: &Line| line.turn.turn.as_deref() == Some("b");
+        let forgotten = |line: &CallRecord| line.turn.turn.as_deref() == Some("b");
         assert_eq!(numbers(&needed(&[line("a", 0, 1), line("b", 1, 2), line("a", 2, 3)], forgotten)), [1, 2]);
         assert_eq!(numbers(&needed(&[], all)), [] as [u32; 0]);
     }

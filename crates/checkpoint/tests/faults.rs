@@ -47,6 +47,10 @@ fn entry() {
             drop(manager.restore(&world.tree, &text("1"), &choice).unwrap());
         }
         "undo" => drop(manager.undo(&world.tree).unwrap()),
+        "turn" => {
+            let turn = manager.find_turn(&world.tree, "t1").unwrap();
+            drop(manager.undo_turn(&world.tree, &turn, &Choice::default()).unwrap());
+        }
         other => panic!("no such operation: {other}"),
     }
     failpoint::disarm();
@@ -244,4 +248,32 @@ fn work_after_the_kill_stays() {
         });
     }
     assert!(completed.get() > 2, "kills hit a restore that was under way");
+}
+
+/// A turn of two parts, since a person worked between its calls, and a later turn.
+#[test]
+fn a_turn_that_is_taken_back() {
+    let prepare = |world: &World| {
+        for name in ["first", "second", "mine", "later"] {
+            world.write(name, "1\n");
+        }
+        world.call("t1", || world.write("first", "2\n"));
+        world.write("mine", "2\n");
+        world.call("t1", || world.write("second", "2\n"));
+        world.call("t2", || world.write("later", "2\n"));
+    };
+    let present = |world: &World| ["first", "second", "mine", "later"].map(|name| world.read(name));
+    each_step("turn", 2, prepare, |world, at| {
+        world.manager().list(&world.tree).unwrap();
+        let [first, second, mine, later] = present(world);
+        assert_eq!((mine.as_str(), later.as_str()), ("2\n", "2\n"), "at {at}");
+        let turn = world.manager().find_turn(&world.tree, "t1").unwrap();
+        let whole = first == "1\n" && second == "1\n";
+        assert!(!turn.undone || whole, "at {at}: said to be undone: {first:?} {second:?}");
+        // Whatever was left is done now, and all of it can be taken back.
+        world.manager().undo_turn(&world.tree, &turn, &Choice::default()).unwrap();
+        assert_eq!(present(world), ["1\n", "1\n", "2\n", "2\n"], "at {at}");
+        while world.manager().undo(&world.tree).is_ok() {}
+        assert_eq!(present(world), ["2\n"; 4], "at {at}");
+    });
 }

@@ -374,6 +374,10 @@ impl Open {
             let now = self.manager.look_now_as(&safety)?;
             done.changes = self.manager.changes_until(&safety, &now)?.into();
         }
+        // Of a turn in several parts only the one that began is complete: the rest can be asked for again.
+        if let Some(details) = under.restore.details.as_mut().filter(|details| details.alone) {
+            details.turns.clear();
+        }
         self.complete(&mut under, &mut done)?;
         let Some(details) = under.restore.details else { return Ok(None) };
         Ok(Some(Completed {

@@ -19,7 +19,7 @@ use crate::history::{Checkpoint, Stats, TurnLink};
 use crate::marks::Marks;
 use crate::restores::Details;
 use crate::stats::{self, is_git};
-use crate::work::{self, Line, Span};
+use crate::work::{self, CallRecord, Span};
 
 /// What an agent did between two messages of a person.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Parts {
 }
 
 /// What a turn did to one path, in one span or more.
-struct Joined {
+struct TurnChange {
     from: SnapshotId,
     to: SnapshotId,
     change: Change,
@@ -78,7 +78,7 @@ struct Joined {
     is_mixed: bool,
 }
 
-impl Joined {
+impl TurnChange {
     /// A later change of the same path; false where the two come to nothing.
     fn go_on(&mut self, later: Change, to: &SnapshotId) -> bool {
         self.is_mixed |= self.change.new != later.old;
@@ -177,7 +177,7 @@ impl CheckpointManager {
 }
 
 impl Open {
-    fn worked(&self, link: &TurnLink, lines: &[Line]) -> Option<WorkedTurn> {
+    fn worked(&self, link: &TurnLink, lines: &[CallRecord]) -> Option<WorkedTurn> {
         let checkpoint = self.history.find(&link.checkpoint)?.clone();
         let own = lines.iter().filter(|line| line.turn.is(link));
         let calls = own.map(|line| TurnCall {
@@ -223,8 +223,8 @@ impl Open {
     }
 
     /// What happened to each path in these spans.
-    fn joined(&self, spans: &[Span]) -> Result<BTreeMap<PathBuf, Joined>, CheckpointError> {
-        let mut all: BTreeMap<PathBuf, Joined> = BTreeMap::new();
+    fn joined(&self, spans: &[Span]) -> Result<BTreeMap<PathBuf, TurnChange>, CheckpointError> {
+        let mut all: BTreeMap<PathBuf, TurnChange> = BTreeMap::new();
         for Span { from, to } in spans {
             for change in self.manager.diff(from, to)?.into_iter().filter(|change| !is_git(&change.path)) {
                 let path = change.path.clone();
@@ -235,7 +235,7 @@ impl Open {
                     continue;
                 }
                 let (from, to) = (from.clone(), to.clone());
-                all.insert(path, Joined { from, to, change, is_mixed: false });
+                all.insert(path, TurnChange { from, to, change, is_mixed: false });
             }
         }
         Ok(all)

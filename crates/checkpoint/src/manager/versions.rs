@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nono_snapshot::{ContentHash, SnapshotError};
+use nono_snapshot::{ContentHash, SnapshotError, SnapshotId};
 
 use super::CheckpointManager;
 use super::open::{Bounds, Open};
@@ -10,7 +10,7 @@ use crate::error::CheckpointError;
 use crate::history::CheckpointId;
 use crate::project;
 use crate::restores::Log;
-use crate::work::{self, Line, TurnKey};
+use crate::work::{self, CallRecord, TurnKey};
 
 /// A change of a file's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,23 +47,23 @@ pub enum ChangedBy {
 
 /// What is known of a file at some moment.
 #[derive(Clone, Debug)]
-enum Seen<'a> {
+enum Observation<'a> {
     Checkpoint(&'a str, Option<ContentHash>),
-    Line(&'a Line, Option<ContentHash>, Option<ContentHash>),
+    Call(&'a CallRecord, Option<ContentHash>, Option<ContentHash>),
 }
 
-impl Seen<'_> {
+impl Observation<'_> {
     fn time(&self) -> &str {
         match self {
-            Seen::Checkpoint(time, _) => time,
-            Seen::Line(line, ..) => &line.time,
+            Observation::Checkpoint(time, _) => time,
+            Observation::Call(line, ..) => &line.time,
         }
     }
 
     /// Content that it begins with.
     fn before(&self) -> Option<ContentHash> {
         match self {
-            Seen::Checkpoint(_, content) | Seen::Line(_, content, _) => *content,
+            Observation::Checkpoint(_, content) | Observation::Call(_, content, _) => *content,
         }
     }
 }
@@ -83,16 +83,25 @@ impl CheckpointManager {
         for line in &open.history.checkpoints {
             // One that cannot be read tells nothing; the others do.
             if let Ok(content) = open.content_at(&line.id, &path) {
-                seen.push(Seen::Checkpoint(&line.time, content));
+                seen.push(Observation::Checkpoint(&line.time, content));
             }
         }
-        let touched = lines.iter().filter_map(|line| {
-            let touched = line.paths.iter().find(|touched| touched.path == path)?;
-            Some(Seen::Line(line, touched.old, touched.new))
-        });
+        let record = open.record()?;
+        let is_there = |id: &SnapshotId| record.find(id).is_some_and(|recorded| !recorded.thinned);
+        let mut touched = Vec::new();
+        for line in &lines {
+            if let Some(one) = line.paths.iter().find(|one| one.path == path) {
+                touched.push(Observation::Call(line, one.old, one.new));
+            } else if line.more > 0 && is_there(&line.from) && is_there(&line.to) {
+                // Its states know the paths that it does not name.
+                let at = |id| nono_history::content_at(&open.manager, Some(id), &path);
+                let (old, new) = (at(&line.from)?, at(&line.to)?);
+                touched.extend((old != new).then_some(Observation::Call(line, old, new)));
+            }
+        }
         let log = Log::load(&open.folder.dir)?;
         let restored: Vec<u64> = log.restores.iter().map(|restore| restore.at / 1_000_000_000).collect();
-        let mut versions = told(merged(seen, touched.collect()), &restored);
+        let mut versions = versions_between(merged(seen, touched), &restored);
         for version in &mut versions {
             if let ChangedBy::Turn { key, prompt, .. } = &mut version.by {
                 let link = open.history.turns.iter().find(|link| key.is(link));
@@ -145,9 +154,9 @@ impl Open {
 
 /// One order of both. In one second, a checkpoint that shows what was there already comes first, then a line that goes on
 /// from it.
-fn merged<'a>(checkpoints: Vec<Seen<'a>>, lines: Vec<Seen<'a>>) -> Vec<Seen<'a>> {
+fn merged<'a>(checkpoints: Vec<Observation<'a>>, lines: Vec<Observation<'a>>) -> Vec<Observation<'a>> {
     let (mut checkpoints, mut lines) = (checkpoints.into_iter().peekable(), lines.into_iter().peekable());
-    let mut all: Vec<Seen<'a>> = Vec::new();
+    let mut all: Vec<Observation<'a>> = Vec::new();
     let mut present = None;
     loop {
         let line_first = match (checkpoints.peek(), lines.peek()) {
@@ -164,7 +173,7 @@ fn merged<'a>(checkpoints: Vec<Seen<'a>>, lines: Vec<Seen<'a>>) -> Vec<Seen<'a>>
         };
         let next = if line_first { lines.next() } else { checkpoints.next() };
         present = match &next {
-            Some(Seen::Checkpoint(_, content) | Seen::Line(_, _, content)) => *content,
+            Some(Observation::Checkpoint(_, content) | Observation::Call(_, _, content)) => *content,
             None => present,
         };
         all.extend(next);
@@ -172,7 +181,7 @@ fn merged<'a>(checkpoints: Vec<Seen<'a>>, lines: Vec<Seen<'a>>) -> Vec<Seen<'a>>
 }
 
 /// What changed from one to the next. `restored`: seconds since 1970.
-fn told(seen: Vec<Seen<'_>>, restored: &[u64]) -> Vec<FileVersion> {
+fn versions_between(seen: Vec<Observation<'_>>, restored: &[u64]) -> Vec<FileVersion> {
     let mut versions: Vec<FileVersion> = Vec::new();
     let mut present: Option<ContentHash> = None;
     let mut since: Option<String> = None;
@@ -187,7 +196,7 @@ fn told(seen: Vec<Seen<'_>>, restored: &[u64]) -> Vec<FileVersion> {
             versions.push(FileVersion { time: time.clone(), by, old: present, new: before });
             present = before;
         }
-        if let Seen::Line(line, old, new) = one {
+        if let Observation::Call(line, old, new) = one {
             let by = ChangedBy::Turn {
                 key: line.turn.clone(),
                 prompt: None,
@@ -212,7 +221,6 @@ fn was_restored(since: &str, until: &str, restored: &[u64]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use nono_snapshot::SnapshotId;
     use nono_snapshot::hash::content_hash;
 
     use super::*;
@@ -221,9 +229,12 @@ mod tests {
         content_hash(text.as_bytes())
     }
 
-    fn line(time: &str) -> Line {
+    fn line(time: &str) -> CallRecord {
         let states = (SnapshotId::Number(0), SnapshotId::Number(1));
-        Line { time: time.to_owned(), ..Line::new(TurnKey::default(), None, None, 1, states, &[]) }
+        CallRecord {
+            time: time.to_owned(),
+            ..CallRecord::new(TurnKey::default(), None, None, 1, states, &[])
+        }
     }
 
     /// Two turns and the checkpoints before them, whichever of them fall into one second.
@@ -234,14 +245,14 @@ mod tests {
                 times.chars().map(|second| format!("2026-11-17T12:00:0{second}Z")).collect();
             let (first, second) = (line(&at[1]), line(&at[3]));
             let checkpoints = vec![
-                Seen::Checkpoint(&at[0], Some(content("a"))),
-                Seen::Checkpoint(&at[2], Some(content("b"))),
+                Observation::Checkpoint(&at[0], Some(content("a"))),
+                Observation::Checkpoint(&at[2], Some(content("b"))),
             ];
             let lines = vec![
-                Seen::Line(&first, Some(content("a")), Some(content("b"))),
-                Seen::Line(&second, Some(content("b")), Some(content("c"))),
+                Observation::Call(&first, Some(content("a")), Some(content("b"))),
+                Observation::Call(&second, Some(content("b")), Some(content("c"))),
             ];
-            let versions = told(merged(checkpoints, lines), &[]);
+            let versions = versions_between(merged(checkpoints, lines), &[]);
             let by: Vec<bool> = versions.iter().map(|one| matches!(one.by, ChangedBy::Turn { .. })).collect();
             assert_eq!(by, [false, true, true], "{times}: {versions:?}");
             assert_eq!(versions[0].by, ChangedBy::Beginning);

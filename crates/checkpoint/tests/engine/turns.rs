@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nono_checkpoint::history::TurnLink;
-use nono_checkpoint::{Choice, Conflicts, Origin, Outcome, WorkedTurn};
+use nono_checkpoint::{ChangedBy, Choice, Conflicts, Origin, Outcome, WorkedTurn};
 
 use crate::common::{World, origin};
 
@@ -300,4 +300,37 @@ fn a_file_that_two_turns_share_stays_theirs_after_one_was_taken_back() {
     assert_eq!(world.read("poem"), POEM.replace("nine", "NINE").replace("six", "SIX"));
     let outcome = world.restore("2");
     assert_eq!(kept(&world, &outcome), ["poem"]);
+}
+
+#[test]
+fn a_call_that_changed_more_than_a_line_names_is_told_for_each_file() {
+    let world = World::new();
+    world.write("a", "1\n");
+    world.call("t1", || {
+        for number in 0..1100 {
+            world.write(&format!("many/{number:04}"), "x\n");
+        }
+    });
+    world.call("t1", || world.write("a", "2\n"));
+    world.call("t2", || world.write("a", "3\n"));
+    for name in ["many/0001", "many/1099"] {
+        let versions = world.manager().versions(&world.path(name)).unwrap();
+        let by: Vec<_> = versions.iter().map(|version| &version.by).collect();
+        assert!(matches!(by.as_slice(), [ChangedBy::Turn { .. }]), "{name}: {by:?}");
+    }
+    undo(&world, "t1");
+    assert!(!world.exists("many"));
+}
+
+#[test]
+fn half_a_line_takes_no_other_with_it() {
+    let world = World::new();
+    world.write("a", "1\n");
+    world.call("t1", || world.write("a", "2\n"));
+    let file = project(&world).join("work.ndjson");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    world.call("t2", || world.write("b", "1\n"));
+    let all = turns(&world);
+    assert_eq!((files(&world, &all[0]), all[1].calls.len()), (vec!["b".to_owned()], 0));
 }
