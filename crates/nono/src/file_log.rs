@@ -1,12 +1,16 @@
 //! Log of one file: every version that sessions and checkpoints know of, and whose doing it was.
 
-use std::path::Path;
+use std::fs::{Metadata, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nono_checkpoint::{ChangedBy, CheckpointError, CheckpointManager, FileVersion, Target};
 use nono_history::content_at;
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::{ContentHash, SnapshotId};
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -25,19 +29,19 @@ pub enum FileLogError {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     #[error("{text} names no checkpoint, no session and no version of {}", path.display())]
-    NoVersion { text: String, path: std::path::PathBuf },
+    NoVersion { text: String, path: PathBuf },
     #[error("{} was not there then", path.display())]
-    Absent { path: std::path::PathBuf },
+    Absent { path: PathBuf },
     #[error("the content of {} from then is not kept any more", path.display())]
-    NotKept { path: std::path::PathBuf },
+    NotKept { path: PathBuf },
 }
 
 /// A version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct LoggedVersion {
     /// When it was seen. ISO 8601, UTC.
     pub time: String,
-    pub by: Author,
+    pub by: VersionAuthor,
     /// None: it was not there.
     pub old: Option<ContentHash>,
     pub new: Option<ContentHash>,
@@ -47,7 +51,7 @@ pub struct Version {
 
 /// Whose doing a version was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Author {
+pub enum VersionAuthor {
     /// As the project's history knows it.
     Project(ChangedBy),
     /// A run, from its beginning to its end.
@@ -63,7 +67,7 @@ pub struct FileLog<'a> {
 
 impl FileLog<'_> {
     /// Every version of a file (by its absolute path, resolved), newest first.
-    pub fn versions(&self, path: &Path) -> Result<Vec<Version>, FileLogError> {
+    pub fn versions(&self, path: &Path) -> Result<Vec<LoggedVersion>, FileLogError> {
         let known = self.checkpoints.versions(path)?;
         let mut sessions = Vec::new();
         for entry in self.catalogue.here(path.parent().unwrap_or(path))? {
@@ -121,19 +125,26 @@ impl FileLog<'_> {
 }
 
 /// What somebody changed after the last version that is known.
-fn since(last: Option<&Version>, path: &Path) -> Option<Version> {
+fn since(last: Option<&LoggedVersion>, path: &Path) -> Option<LoggedVersion> {
     let last = last?;
-    let meta = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
-    let new = match &meta {
-        Some(meta) if meta.len() > COMPARED => return None,
-        Some(_) => Some(content_hash(&std::fs::read(path).ok()?)),
-        None => None,
+    // Whatever stands there by now: nothing is followed, and nothing is waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok();
+    let open = file.and_then(|file| Some((file.metadata().ok().filter(Metadata::is_file)?, file)));
+    let (meta, new) = match open {
+        Some((meta, _)) if meta.len() > COMPARED => return None,
+        Some((meta, file)) => {
+            let mut bytes = Vec::new();
+            file.take(COMPARED).read_to_end(&mut bytes).ok()?;
+            (Some(meta), Some(content_hash(&bytes)))
+        }
+        None => (None, None),
     };
     let time = meta.and_then(|meta| meta.modified().ok()).unwrap_or_else(SystemTime::now);
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let time = nono_sys::time::iso(seconds).max(last.time.clone());
-    let by = Author::Project(ChangedBy::Others);
-    (new != last.new).then_some(Version { time, by, old: last.new, new, lines: None })
+    let by = VersionAuthor::Project(ChangedBy::Others);
+    (new != last.new).then_some(LoggedVersion { time, by, old: last.new, new, lines: None })
 }
 
 /// What a session that ended did to a file, from its beginning to its end.
@@ -141,7 +152,7 @@ fn of_session(
     catalogue: &Catalogue,
     entry: SessionEntry,
     path: &Path,
-) -> Result<Option<Version>, FileLogError> {
+) -> Result<Option<LoggedVersion>, FileLogError> {
     let is_tracked = entry.metadata.tracked_paths.iter().any(|root| path.starts_with(root));
     if !is_tracked || entry.status == Status::Live {
         return Ok(None);
@@ -151,27 +162,27 @@ fn of_session(
     let session = catalogue.open(entry)?;
     let at = |id: &SnapshotId| content_at(session.engine(), Some(id), path).map_err(RollbackError::from);
     let (old, new) = (at(&SnapshotId::Number(0))?, at(&session.last()?)?);
-    let by = Author::Session { id, command };
-    Ok((old != new).then_some(Version { time, by, old, new, lines: None }))
+    let by = VersionAuthor::Session { id, command };
+    Ok((old != new).then_some(LoggedVersion { time, by, old, new, lines: None }))
 }
 
 /// One order of both, oldest first. What a session did is told call by call where its hooks spoke; a change that nobody
 /// claims is a session's if the session left exactly that.
-fn joined(known: Vec<FileVersion>, sessions: Vec<Version>) -> Vec<Version> {
-    let mut all: Vec<Version> = known
+fn joined(known: Vec<FileVersion>, sessions: Vec<LoggedVersion>) -> Vec<LoggedVersion> {
+    let mut all: Vec<LoggedVersion> = known
         .into_iter()
-        .map(|FileVersion { time, by, old, new }| Version {
+        .map(|FileVersion { time, by, old, new }| LoggedVersion {
             time,
-            by: Author::Project(by),
+            by: VersionAuthor::Project(by),
             old,
             new,
             lines: None,
         })
         .collect();
     for session in sessions {
-        let Author::Session { id, .. } = &session.by else { continue };
-        let is_of_run = |version: &Version, by_agent: bool| match &version.by {
-            Author::Project(ChangedBy::Turn { key, .. }) => {
+        let VersionAuthor::Session { id, .. } = &session.by else { continue };
+        let is_of_run = |version: &LoggedVersion, by_agent: bool| match &version.by {
+            VersionAuthor::Project(ChangedBy::Turn { key, .. }) => {
                 key.run.as_ref() == Some(id) && key.agent.is_some() == by_agent
             }
             _ => false,
@@ -181,8 +192,8 @@ fn joined(known: Vec<FileVersion>, sessions: Vec<Version>) -> Vec<Version> {
         }
         // A run without hooks is one call in the project's history: the session says more of it.
         all.retain(|version| !is_of_run(version, false));
-        let unclaimed = |version: &&mut Version| {
-            matches!(version.by, Author::Project(ChangedBy::Others | ChangedBy::Restore))
+        let unclaimed = |version: &&mut LoggedVersion| {
+            matches!(version.by, VersionAuthor::Project(ChangedBy::Others | ChangedBy::Restore))
                 && version.new == session.new
                 && version.time >= session.time
         };
@@ -196,13 +207,13 @@ fn joined(known: Vec<FileVersion>, sessions: Vec<Version>) -> Vec<Version> {
 }
 
 /// Versions as JSON, newest first. Field names are stable.
-pub fn json(path: &Path, versions: &[Version]) -> Value {
-    let one = |version: &Version| {
+pub fn json(path: &Path, versions: &[LoggedVersion]) -> Value {
+    let one = |version: &LoggedVersion| {
         let mut value = match &version.by {
-            Author::Session { id, command } => {
+            VersionAuthor::Session { id, command } => {
                 json!({ "by": "session", "session_id": id, "command": command })
             }
-            Author::Project(ChangedBy::Turn { key, prompt, tool, reason, at_once }) => json!({
+            VersionAuthor::Project(ChangedBy::Turn { key, prompt, tool, reason, at_once }) => json!({
                 "by": "turn",
                 "agent": key.agent,
                 "session": key.session,
@@ -213,9 +224,9 @@ pub fn json(path: &Path, versions: &[Version]) -> Value {
                 "reason": reason,
                 "calls_at_once": at_once,
             }),
-            Author::Project(ChangedBy::Restore) => json!({ "by": "restore" }),
-            Author::Project(ChangedBy::Others) => json!({ "by": "others" }),
-            Author::Project(ChangedBy::Beginning) => json!({ "by": "beginning" }),
+            VersionAuthor::Project(ChangedBy::Restore) => json!({ "by": "restore" }),
+            VersionAuthor::Project(ChangedBy::Others) => json!({ "by": "others" }),
+            VersionAuthor::Project(ChangedBy::Beginning) => json!({ "by": "beginning" }),
         };
         value["time"] = json!(version.time);
         value["old"] = json!(version.old.map(|old| old.hex()));
@@ -239,10 +250,10 @@ mod tests {
         FileVersion { time: time.to_owned(), by, old: hash(old), new: hash(new) }
     }
 
-    fn session(time: &str, id: &str, old: &str, new: &str) -> Version {
+    fn session(time: &str, id: &str, old: &str, new: &str) -> LoggedVersion {
         let FileVersion { time, old, new, .. } = change(time, ChangedBy::Others, old, new);
-        let by = Author::Session { id: id.to_owned(), command: vec!["make".to_owned()] };
-        Version { time, by, old, new, lines: None }
+        let by = VersionAuthor::Session { id: id.to_owned(), command: vec!["make".to_owned()] };
+        LoggedVersion { time, by, old, new, lines: None }
     }
 
     fn turn(agent: Option<&str>, run: &str) -> ChangedBy {
@@ -259,8 +270,8 @@ mod tests {
         ];
         let all = joined(known, vec![session("3", "s1", "a", "b"), session("5", "s2", "b", "c")]);
         assert_eq!(all.len(), 2);
-        assert!(matches!(&all[0].by, Author::Project(_)));
-        assert!(matches!(&all[1].by, Author::Session { id, .. } if id == "s2"));
+        assert!(matches!(&all[0].by, VersionAuthor::Project(_)));
+        assert!(matches!(&all[1].by, VersionAuthor::Session { id, .. } if id == "s2"));
     }
 
     #[test]
@@ -269,7 +280,7 @@ mod tests {
             vec![change("1", ChangedBy::Beginning, "", "a"), change("4", ChangedBy::Others, "a", "b")];
         let all = joined(known.clone(), vec![session("3", "s1", "a", "b")]);
         assert_eq!(all.len(), 2);
-        assert!(matches!(&all[1].by, Author::Session { id, .. } if id == "s1"));
+        assert!(matches!(&all[1].by, VersionAuthor::Session { id, .. } if id == "s1"));
         // One that ended later, or left something else, did not.
         assert_eq!(joined(known.clone(), vec![session("5", "s1", "a", "b")]).len(), 3);
         assert_eq!(joined(known, vec![session("3", "s1", "a", "c")]).len(), 3);

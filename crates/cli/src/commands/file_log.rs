@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nono::checkpoints::ChangedBy;
 use nono::diagnostic::{escape, shown};
-use nono::file_log::{Author, FileLog, FileLogError, Version, json};
+use nono::file_log::{FileLog, FileLogError, LoggedVersion, VersionAuthor, json};
 
 use super::checkpoints::{cut, manager};
 use super::rollback::{place, resolved};
@@ -93,9 +93,9 @@ fn split(version: &OsStr) -> Result<(String, PathBuf), Failure> {
 }
 
 /// `  1f3a9c20  2026-11-15 18:22:03 +01:00  (+1/-0)  claude-code: Bash: sed -i …`, and what was asked for below it.
-fn version(one: &Version) -> Vec<String> {
+fn version(one: &LoggedVersion) -> Vec<String> {
     let id = one.new.map_or_else(|| "gone    ".to_owned(), |new| new.hex().chars().take(8).collect());
-    let began = matches!(one.by, Author::Project(ChangedBy::Beginning));
+    let began = matches!(one.by, VersionAuthor::Project(ChangedBy::Beginning));
     let counts = match (one.old, one.new, one.lines) {
         (_, Some(_), Some((lines, _))) if began => format!("{} lines", grouped(lines)),
         (_, None, _) => "deleted".to_owned(),
@@ -105,18 +105,18 @@ fn version(one: &Version) -> Vec<String> {
         (Some(_), Some(_), None) => "changed".to_owned(),
     };
     let mut lines = vec![format!("  {id}  {}  ({counts})  {}", local(&one.time), author(&one.by))];
-    if let Author::Project(ChangedBy::Turn { prompt: Some(prompt), .. }) = &one.by {
+    if let VersionAuthor::Project(ChangedBy::Turn { prompt: Some(prompt), .. }) = &one.by {
         lines.push(format!("            \u{201c}{}\u{201d}", cut(prompt, WORDS)));
     }
     lines
 }
 
-fn author(by: &Author) -> String {
+fn author(by: &VersionAuthor) -> String {
     match by {
-        Author::Session { id, command } => {
+        VersionAuthor::Session { id, command } => {
             format!("session {}: {}", escape(id), cut(&command.join(" "), WORDS))
         }
-        Author::Project(ChangedBy::Turn { key, tool, reason, at_once, .. }) => {
+        VersionAuthor::Project(ChangedBy::Turn { key, tool, reason, at_once, .. }) => {
             let who = key.agent.as_deref().or(key.run.as_deref()).unwrap_or("an agent");
             let what = reason.as_deref().map(|reason| reason.strip_prefix("before ").unwrap_or(reason));
             let what = what.or(tool.as_deref()).unwrap_or("a call");
@@ -124,9 +124,9 @@ fn author(by: &Author) -> String {
                 if *at_once > 1 { format!(", or another of {at_once} calls at once") } else { String::new() };
             format!("{}: {}{beside}", cut(who, 40), cut(what, WORDS))
         }
-        Author::Project(ChangedBy::Restore) => "a restore of nono's".to_owned(),
-        Author::Project(ChangedBy::Others) => "somebody else".to_owned(),
-        Author::Project(ChangedBy::Beginning) => "as it was when the history began".to_owned(),
+        VersionAuthor::Project(ChangedBy::Restore) => "a restore of nono's".to_owned(),
+        VersionAuthor::Project(ChangedBy::Others) => "somebody else".to_owned(),
+        VersionAuthor::Project(ChangedBy::Beginning) => "as it was when the history began".to_owned(),
     }
 }
 
