@@ -247,8 +247,7 @@ static void ask_and_die(char **a) {
     }
     need(read(ready[0], &c, 1), "read");
     printf("ASKING\n");
-    while (getchar() != '\n') {
-    }
+    wait_for_line();
     need(kill(child, SIGKILL), "kill");
     need(waitpid(child, NULL, 0), "waitpid");
     printf("DEAD\n");
@@ -277,8 +276,7 @@ static void goes_on(char **a) {
     int status, tries = atoi(a[2]);
     need(-pthread_create(&waiting, NULL, ask, a[0]), "pthread_create");
     printf("WAITING\n");
-    while (getchar() != '\n') {
-    }
+    wait_for_line();
     for (int i = 0; i < tries; i++) close(need(open(a[1], O_RDONLY), "open of what is granted"));
     pid_t child = need(fork(), "fork");
     if (!child) _exit(open(a[1], O_RDONLY) < 0);
@@ -334,8 +332,7 @@ static void flood(char **a) {
     }
     printf("FLOOD: %lu alone, %lu beside, percent: %lu\n", alone, beside, beside * 100 / (alone ? alone : 1));
     printf("WAITING\n");
-    while (getchar() != '\n') {
-    }
+    wait_for_line();
     worked("others went on");
 }
 
@@ -353,8 +350,7 @@ static void many_questions(char **a) {
         need(-pthread_create(&threads[i], NULL, ask_numbered, path), "pthread_create");
     }
     printf("WAITING\n");
-    while (getchar() != '\n') {
-    }
+    wait_for_line();
     /* As long as they wait, there is no room for one more. */
     for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
     int fd = open(a[2], O_RDONLY);
@@ -376,8 +372,7 @@ static void ask_beside(char **a) {
         need(execl(a[0], a[0], "ask-second", a[1], NULL), "execl");
     }
     need(-pthread_create(&first, NULL, ask, a[1]), "pthread_create");
-    while (getchar() != '\n') {
-    }
+    wait_for_line();
     need(write(go[1], ".", 1), "write");
     pthread_join(first, &fd);
     printf("FIRST: %s\n", told((long)fd));

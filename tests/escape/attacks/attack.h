@@ -53,6 +53,13 @@ static inline long need(long result, const char *call) {
     return result;
 }
 
+/* Wait until the tester says to go on. */
+static inline void wait_for_line(void) {
+    int c;
+    while ((c = getchar()) != '\n')
+        if (c == EOF) broken("the tester is gone");
+}
+
 /* `stream`, `dgram`, `raw` or `seqpacket`. */
 int socket_type(const char *word);
 

@@ -17,8 +17,7 @@ static void until_closed(const char *path, int flags) {
     int fd = 0, opened = 0;
     char text[64];
     printf("WAITING\n");
-    while (getchar() != '\n') {
-    }
+    wait_for_line();
     for (time_t start = time(NULL); fd >= 0 && time(NULL) < start + 4;)
         if ((fd = open(path, flags | O_CLOEXEC)) > 0) close(fd), opened++;
     snprintf(text, sizeof text, "open, after it was open %d times:", opened);

@@ -63,8 +63,7 @@ static void raise_words(char **a) {
 static void show_channel(char **a) {
     (void)a;
     printf("CHANNEL %s\n", getenv("NONO_REQUEST_SOCK"));
-    while (getchar() != '\n') {
-    }
+    wait_for_line();
     worked("shown");
 }
 

@@ -76,7 +76,7 @@ impl Asked {
 
     /// The next question, as it is shown.
     fn question(&mut self) -> String {
-        self.child.hear(&["question:"]).unwrap_or_else(|| panic!("nothing was asked"))
+        self.child.hear(&["question:"]).unwrap_or_else(|| panic!("nothing was asked: {}", self.child.end()))
     }
 
     fn answer(&mut self, word: &str) {

@@ -20,6 +20,8 @@ pub(crate) struct Child {
     output: BufReader<ChildStdout>,
     errors: File,
     seen: String,
+    /// Lines that came while others were waited for.
+    unheard: Vec<String>,
     /// Dropped when the child has ended: then nobody is killed.
     _alarm: Sender<()>,
 }
@@ -51,7 +53,7 @@ impl Child {
         let mut process = command.spawn().unwrap_or_else(|e| panic!("cannot start {command:?}: {e}"));
         let output = BufReader::new(process.stdout.take().expect("pipe"));
         let (input, alarm) = (process.stdin.take(), alarm(process.id()));
-        Self { process, input, output, errors, seen: String::new(), _alarm: alarm }
+        Self { process, input, output, errors, seen: String::new(), unheard: Vec::new(), _alarm: alarm }
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -64,22 +66,34 @@ impl Child {
         }
     }
 
-    /// The next line that begins with one of these words; `None` when the child ends before.
+    /// The first line not heard yet that begins with one of these words; `None` when the child ends before. Lines of two
+    /// processes come in any order: those that are passed over can be heard later.
     pub(crate) fn hear(&mut self, words: &[&str]) -> Option<String> {
+        let is_wanted = |line: &String| words.iter().any(|word| line.starts_with(word));
+        if let Some(at) = self.unheard.iter().position(is_wanted) {
+            return Some(self.unheard.remove(at));
+        }
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line).unwrap_or(0) == 0 {
                 return None;
             }
             self.seen.push_str(&line);
-            if words.iter().any(|word| line.starts_with(word)) {
-                return Some(line.trim_end().to_owned());
+            line.truncate(line.trim_end().len());
+            if is_wanted(&line) {
+                return Some(line);
             }
+            self.unheard.push(line);
         }
     }
 
     /// Ends the child's input and waits for it.
     pub(crate) fn finish(mut self) -> Outcome {
+        self.end()
+    }
+
+    /// The same, for those who only have a part in it.
+    pub(crate) fn end(&mut self) -> Outcome {
         drop(self.input.take());
         drop(self.output.read_to_string(&mut self.seen));
         let status = self.process.wait().expect("wait");
