@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from checkpoint_tools import manager_in
 
-from nono_py import AgentTurns, CheckpointError, CheckpointManager, CheckpointPlan, FileVersions, RestoreOutcome
+from nono_py import AgentTurns, CheckpointError, CheckpointManager, CheckpointPlan, FileVersions, RestoreOutcome, aio
 
 
 @pytest.fixture()
@@ -70,3 +71,20 @@ def test_versions_of_a_file(worked: CheckpointManager, project: Path) -> None:
     with pytest.raises(CheckpointError) as raised:
         versions.read(project / "poem", "ffffffff")
     assert raised.value.kind == "no_such_version"
+
+
+def test_the_same_for_asyncio(worked: CheckpointManager, project: Path) -> None:
+    async def main() -> None:
+        manager = aio.CheckpointManager(worked)
+        turns, versions = aio.AgentTurns(manager), aio.FileVersions(manager)
+        assert await turns.list_turns(project) == AgentTurns(worked).list_turns(project)
+        assert isinstance(await turns.plan(project, "first"), CheckpointPlan)
+        assert (project / "made").exists()
+        with pytest.raises(ValueError, match="plan"):
+            await turns.undo(project, "first", dry_run=True)
+        assert isinstance(await turns.undo(project, "first"), RestoreOutcome)
+        assert not (project / "made").exists() and (project / "later").exists()
+        first = (await versions.list_versions(project / "poem"))[-1]
+        assert b"eight" not in await versions.read(project / "poem", first["new"])
+
+    asyncio.run(main())

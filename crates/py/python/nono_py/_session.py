@@ -83,6 +83,9 @@ class RunOptions(TypedDict, total=False):
     """A profile's name, or its file."""
     extends: Sequence[str]
     """Build on these profiles, too."""
+    no_project_profile: bool
+    """Run without the project's own ``.nono/profile.json``. Otherwise what it closes is closed, and what it opens is open
+    where a person agreed to exactly that, with ``nono profile trust`` for instance."""
     env: Mapping[str, str] | None
     """Variables to set."""
     pass_env: Sequence[str]

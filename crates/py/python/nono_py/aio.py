@@ -227,6 +227,46 @@ class CheckpointManager:
     async def settle(self, dir: StrPath) -> None:
         """Compress what was taken of a project, and make it survive a loss of power."""
         await run_in_thread(lambda _: self.manager.settle(dir))
+
+
+class AgentTurns:
+    """``nono_py.AgentTurns`` for asyncio."""
+
+    def __init__(self, manager: CheckpointManager) -> None:
+        self._turns = _nono_py.AgentTurns(manager.manager)
+
+    async def list_turns(self, dir: StrPath) -> list[dict[str, Any]]:
+        """The turns of a project, newest first."""
+        return await run_in_thread(lambda _: self._turns.list_turns(dir))
+
+    async def plan(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.CheckpointPlan:
+        """What ``undo`` with the same arguments would do."""
+        return await run_in_thread(
+            lambda cancel: self._turns.undo(dir, turn, dry_run=True, **choice, cancel=cancel)
+        )
+
+    async def undo(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.RestoreOutcome:
+        """Take one turn back, by the arguments of ``nono_py.AgentTurns.undo``; see ``plan`` for a dry run."""
+        if choice.get("dry_run"):
+            raise ValueError("a dry run is plan()")
+        return await run_in_thread(lambda cancel: self._turns.undo(dir, turn, **choice, cancel=cancel))
+
+
+class FileVersions:
+    """``nono_py.FileVersions`` for asyncio."""
+
+    def __init__(self, manager: CheckpointManager) -> None:
+        self._versions = _nono_py.FileVersions(manager.manager)
+
+    async def list_versions(self, path: StrPath) -> list[dict[str, Any]]:
+        """Every version of a file, newest first."""
+        return await run_in_thread(lambda _: self._versions.list_versions(path))
+
+    async def read(self, path: StrPath, version: str) -> bytes:
+        """The bytes of a file as they were."""
+        return await run_in_thread(lambda _: self._versions.read(path, version))
+
+
 # --- sessions
 
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nono::control::ControlError;
 use nono::program::ProgramError;
+use nono::project_profile::ProjectProfileError;
 use nono::rollback::RollbackError;
 use nono::session::{ExecProblem, HostError, SessionError as Refused, failed_exec};
 use nono::{PolicyError as Policy, snapshot};
@@ -20,6 +21,12 @@ fn missing(raise: Raise) -> PyErr {
 
 fn closed(raise: Raise) -> PyErr {
     raise.os_error(&std::io::Error::from_raw_os_error(NO_ACCESS))
+}
+
+/// The profile that the project carries cannot be used.
+pub(super) fn project_profile(error: &ProjectProfileError) -> PyErr {
+    let message = format!("{error}; no_project_profile=True runs without it");
+    Raise::new("project_profile", message).as_a::<PolicyError>()
 }
 
 /// The command was not run.
@@ -101,7 +108,6 @@ fn policy(error: &Policy) -> PyErr {
         Policy::BypassWithoutGrant { path } | Policy::NothingToBypass { path } => {
             raise("bypass", path).as_a::<PolicyError>()
         }
-        // No run of the library has a project's profile, and none ends so.
         Policy::TooBroadForProject { path, .. }
         | Policy::NotAsAgreed { path, .. }
         | Policy::BypassForProject { path, .. } => raise("project_profile", path).as_a::<PolicyError>(),

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nono::approval::{ApprovalBackend, Chain, DenyAll, PolicyFile};
+use nono::project_profile;
 use nono::rollback::Baseline;
 use nono::session::{self, Asking, Host, RunObserver, SessionReport as Report, SessionRequest};
 use nono::snapshot::Observer;
@@ -50,6 +51,12 @@ fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<W
     let mut policy = keywords.policy(&here)?;
     let network = keywords.networking(py, &host, &here)?;
     network.open(&mut policy);
+    if !keywords.no_project_profile {
+        // Nobody is asked here: what no person agreed to holds as far as it closes something.
+        let project = project_profile::look(&host.context).map_err(|error| error::project_profile(&error))?;
+        let overlays = project.map(|project| project.overlays(&host.context)).transpose();
+        policy.projects = overlays.map_err(|error| error::project_profile(&error))?.unwrap_or_default();
+    }
     let request = SessionRequest {
         diagnostics: keywords.diagnostics.unwrap_or(true),
         rollback: keywords.tracking(&here)?,

@@ -62,6 +62,7 @@ keywords! {
     upstream_proxy: Option<String>,
     profile: Option<PathArg>,
     extends: Many<String>,
+    pub(super) no_project_profile: bool,
     env: Option<BTreeMap<String, String>>,
     pass_env: Many<String>,
     env_all: bool,
@@ -149,7 +150,6 @@ impl Keywords {
             env_all: self.env_all,
             profile: self.profile.as_ref().map(|profile| profile_ref(&profile.0, here)).transpose()?,
             extends: self.extends.to_vec(),
-            // What a project carries needs a person who agrees, and a library has none.
             projects: Vec::new(),
             limits: self.limits()?,
             allow_cwd: self.allow_cwd,
