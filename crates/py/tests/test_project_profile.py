@@ -35,9 +35,9 @@ def here(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return project
 
 
-def read(path: str, **options: bool) -> str | None:
-    report = nono.run(["cat", path], allow_cwd=True, capture_output=True, **options)
-    return report.stdout.decode() if report.exit_code == 0 else None
+def read(path: str, no_project_profile: bool = False) -> bytes | None:
+    report = nono.run(["cat", path], allow_cwd=True, capture_output=True, no_project_profile=no_project_profile)
+    return report.stdout if report.exit_code == 0 else None
 
 
 def lines(fd: int) -> Iterator[str]:
@@ -65,15 +65,15 @@ def agree() -> None:
 
 def test_what_it_closes_is_closed_and_what_it_opens_waits_for_a_person(here: Path) -> None:
     assert read(".env") is None
-    assert read("README") == "hello\n"
+    assert read("README") == b"hello\n"
     assert read("../data/x") is None
-    assert read(".env", no_project_profile=True) == "KEY=1\n"
+    assert read(".env", no_project_profile=True) == b"KEY=1\n"
 
 
 @pytest.mark.skipif(not NONO, reason="NONO_BIN names no nono to agree with")
 def test_what_a_person_agreed_to_is_open_until_it_says_something_else(here: Path) -> None:
     agree()
-    assert read("../data/x") == "data\n"
+    assert read("../data/x") == b"data\n"
     assert read("../data/x", no_project_profile=True) is None
     (here / ".nono" / "profile.json").write_text(json.dumps({"filesystem": {"read": ["../data", "../other"]}}))
     assert read("../data/x") is None
@@ -84,4 +84,4 @@ def test_one_that_cannot_be_used_runs_nothing(here: Path) -> None:
     with pytest.raises(nono.PolicyError, match="no_project_profile=True") as raised:
         read("README")
     assert raised.value.kind == "project_profile"
-    assert read("README", no_project_profile=True) == "hello\n"
+    assert read("README", no_project_profile=True) == b"hello\n"
