@@ -80,6 +80,16 @@ pub struct SessionEnded {
     pub limit: Option<String>,
     /// Somebody outside ended it.
     pub stopped: bool,
+    /// nono itself was killed: a later command closed the log, and nobody knows the exit code.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+}
+
+impl SessionEnded {
+    /// The end of a session whose supervisor was killed, as a later command writes it down.
+    pub fn interrupted(time_ms: u64) -> SessionEnded {
+        SessionEnded { time_ms, exit_code: 125, signal: None, limit: None, stopped: false, interrupted: true }
+    }
 }
 
 /// An answer to a question, recorded before it takes effect.

@@ -25,6 +25,11 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     opened(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
 }
 
+/// One that is there, to read and write.
+pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
+    opened(path, OFlags::RDWR)
+}
+
 /// To read and write; made, 0600, where there is none.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     opened(path, OFlags::RDWR | OFlags::CREATE)

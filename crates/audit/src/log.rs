@@ -4,6 +4,8 @@
 //! is counted as lost, and from then on every decision fails: whoever decides has to say no. What can be added up is not
 //! lost on a full disk: its sum is written when the log is closed, into space that was put aside for it.
 
+mod resume;
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,7 @@ use crate::sign::SigningKey;
 use crate::summary::Summary;
 use crate::writer::{Keep, Writer};
 pub use crate::writer::{WriteError, is_being_written};
+pub use resume::ResumeError;
 
 /// The name of the file with the records.
 pub const EVENTS: &str = "events.ndjson";
@@ -288,7 +291,9 @@ impl Log {
     /// the seal says about the tracked files.
     pub fn finish(&self, ended: SessionEnded, tree: Option<Value>) -> Result<Finished, FinishError> {
         let mut state = self.state();
-        state.check_open()?;
+        if state.closed {
+            return Err(state.is_closed().into());
+        }
         // Nothing may follow a seal, so there is no second attempt.
         state.closed = true;
         // The blocks are wanted, not the name: if it cannot be removed, there may still be room.
@@ -297,9 +302,12 @@ impl Log {
         let time_ms = ended.time_ms;
         let mut last = Event::SessionEnded(ended);
         clip::event(&mut last);
-        state.write(&last, Keep::NOTHING)?;
-        let sealed = self.options.integrity || self.options.key.is_some();
-        if sealed {
+        if state.summary.ended().is_none() {
+            state.write(&last, Keep::NOTHING)?;
+        }
+        let has_seal = state.summary.seal().is_some();
+        let sealed = self.options.integrity || self.options.key.is_some() || has_seal;
+        if sealed && !has_seal {
             let seal = self.seal(&state, time_ms, tree)?;
             state.write(&Event::Seal(seal), Keep::NOTHING)?;
         }
@@ -308,7 +316,7 @@ impl Log {
             state.writer.sync()?;
         }
         state.writer.release()?;
-        let (record, ledger) = self.enter(&state, sealed)?;
+        let (record, ledger) = self.enter(&state, sealed, has_seal)?;
         if durably {
             record.write_whole(&self.dir)?;
         } else {
@@ -346,6 +354,7 @@ impl Log {
         &self,
         state: &State,
         sealed: bool,
+        was_sealed: bool,
     ) -> Result<(SessionRecord, Option<LedgerError>), FinishError> {
         let closing = |sequence| {
             let record = state.summary.closing(state.writer.chain(), sequence);
@@ -353,6 +362,9 @@ impl Log {
         };
         if !sealed {
             return Ok((closing(None)?, None));
+        }
+        if was_sealed && let Some(sequence) = self.line_in_ledger(state) {
+            return Ok((closing(Some(sequence))?, None));
         }
         let mut ledger = match self.ledger.lock() {
             Ok(ledger) => ledger,
@@ -395,10 +407,12 @@ impl State {
     }
 
     fn check_open(&self) -> Result<(), WriteError> {
-        if self.closed {
-            return Err(WriteError::Closed { path: self.writer.path().to_owned() });
-        }
-        Ok(())
+        // One that was resumed may have its end already.
+        if self.closed || self.summary.ended().is_some() { Err(self.is_closed()) } else { Ok(()) }
+    }
+
+    fn is_closed(&self) -> WriteError {
+        WriteError::Closed { path: self.writer.path().to_owned() }
     }
 
     /// What closing the log will need.

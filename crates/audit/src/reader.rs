@@ -33,6 +33,8 @@ pub struct Reader<R> {
     path: PathBuf,
     input: R,
     chain: Chain,
+    /// Where the last good record ends.
+    end: u64,
     line: Vec<u8>,
     sealed: bool,
     over: bool,
@@ -52,12 +54,16 @@ impl Reader<BufReader<File>> {
 impl<R: BufRead> Reader<R> {
     /// `path` is what errors speak of.
     pub fn new(path: PathBuf, input: R) -> Reader<R> {
-        Reader { path, input, chain: Chain::default(), line: Vec::new(), sealed: false, over: false }
+        Reader { path, input, chain: Chain::default(), end: 0, line: Vec::new(), sealed: false, over: false }
     }
 
     /// The good records so far.
     pub fn read(&self) -> &Chain {
         &self.chain
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end
     }
 
     fn advance(&mut self) -> Result<Option<Record>, ReadError> {
@@ -89,6 +95,7 @@ impl<R: BufRead> Reader<R> {
             self.sealed = true;
         }
         self.chain.push(&record.link);
+        self.end += self.line.len() as u64;
         Ok(Some(record))
     }
 }

@@ -101,6 +101,11 @@ impl Reserve {
         Ok(Reserve { path })
     }
 
+    /// The one that a log's writer made, there or not.
+    pub(crate) fn of(dir: &Path) -> Reserve {
+        Reserve { path: dir.join(NAME) }
+    }
+
     /// Give the blocks back.
     pub(crate) fn release(&self) -> io::Result<()> {
         match std::fs::remove_file(&self.path) {

@@ -30,7 +30,7 @@ pub enum SessionError {
 pub struct SessionRecord {
     pub session_id: String,
     pub started: String,
-    /// None while it runs, and for ever if it was killed.
+    /// None while it runs, and after nono was killed until a later command closes the log.
     pub ended: Option<String>,
     /// Redacted.
     pub command: Vec<String>,
@@ -56,6 +56,9 @@ pub struct SessionRecord {
     pub signal: Option<i32>,
     pub limit: Option<String>,
     pub stopped: bool,
+    /// nono was killed, and the log was closed later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     pub counts: Counts,
     pub sealed: bool,
     /// Its line in the ledger.
@@ -277,6 +280,7 @@ pub(crate) fn golden() -> SessionRecord {
         signal: None,
         limit: None,
         stopped: false,
+        interrupted: false,
         counts: Counts::default(),
         sealed: false,
         ledger_sequence: None,

@@ -87,6 +87,15 @@ impl Writer {
         })
     }
 
+    /// Go on behind the last whole record of a log whose writer was killed: `chain` and `end` are what was read of `file`.
+    /// Half of a record, and what was put aside behind it, goes.
+    pub(crate) fn resume(path: PathBuf, file: File, chain: Chain, end: u64) -> Result<Writer, WriteError> {
+        let (text, line) = (Vec::new(), Vec::new());
+        let mut writer = Writer { path, file, end, ahead: Ahead::new(), chain, dirty: true, text, line };
+        writer.cut().map_err(|error| writer.failed(error))?;
+        Ok(writer)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{Lab, check, decision, denial, ended, integrity, started, warning};
+use nono_audit::event::SessionEnded;
+use nono_audit::log::ResumeError;
 use nono_audit::verify::State;
 use nono_audit::{Event, Log, Reader};
 
@@ -108,4 +110,51 @@ fn a_writer_killed_while_closing_leaves_a_valid_log() {
         lab.sealed("two");
         assert!(lab.verify("two").ok && lab.verify_ledger().ok, "{round}");
     }
+}
+
+/// Whenever the writer was killed, a later process closes the log: whole, sealed, in the ledger once, and said to be
+/// interrupted where nobody had written how it ended.
+#[test]
+fn a_killed_log_is_closed_later() {
+    for round in 0..20 {
+        let lab = Lab::new();
+        let (word, number) = match round {
+            0..14 => ("decided", round * 4),
+            14..18 => ("finishing", LAST),
+            _ => ("finished", LAST),
+        };
+        let audit = lab.audit.clone();
+        let told = killed_at(&audit, word, number);
+        let before = check(&audit, "one");
+        let log = Log::resume(&audit, "one", integrity()).unwrap();
+        assert_eq!(log.is_none(), before.state == State::Sealed, "round {round}");
+        if let Some(log) = log {
+            // Refused where the end is written already.
+            drop(log.note(&warning("closed later")));
+            let finished = log.finish(SessionEnded::interrupted(1_776_801_700_000), None).unwrap();
+            assert!(finished.ledger.is_none(), "round {round}: {:?}", finished.ledger);
+        }
+        let after = check(&audit, "one");
+        assert!(after.ok && after.state == State::Sealed && !after.torn, "round {round}: {after:?}");
+        assert!(decisions(&lab.session("one")) > told, "round {round}");
+        assert!(
+            lab.verify_ledger().ok && std::fs::read_to_string(lab.ledger()).unwrap().lines().count() == 1
+        );
+        assert!(Log::resume(&audit, "one", integrity()).unwrap().is_none(), "it is closed");
+        assert!(!lab.session("one").join("reserve").exists());
+    }
+}
+
+#[test]
+fn a_log_that_somebody_writes_or_changed_is_left_alone() {
+    let lab = Lab::new();
+    let log = lab.create("one");
+    log.note(&warning("first")).unwrap();
+    assert!(Log::resume(&lab.audit, "one", integrity()).unwrap().is_none(), "it is being written");
+    drop(log);
+    let text = std::fs::read_to_string(lab.events("one")).unwrap();
+    std::fs::write(lab.events("one"), text.replace("first", "other")).unwrap();
+    let before = std::fs::read(lab.events("one")).unwrap();
+    assert!(matches!(Log::resume(&lab.audit, "one", integrity()), Err(ResumeError::Read(_))));
+    assert_eq!(std::fs::read(lab.events("one")).unwrap(), before);
 }

@@ -143,6 +143,19 @@ pub(crate) fn attempt<W: Works, T>(
     Ok(Worked { value, signal: interrupts.requested() })
 }
 
+/// Do long work that takes its observer along; a failure where it was asked to end.
+pub(crate) fn observed<T, E: Ends>(
+    doing: &'static str,
+    work: impl FnOnce(Arc<dyn Observer + Send>) -> Result<T, E>,
+) -> Result<Result<T, E>, Failure> {
+    let interrupts = Arc::new(Interrupts::block()?);
+    let watcher = Arc::new(Watcher { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) });
+    match (work(watcher), interrupts.requested()) {
+        (Err(error), Some(signal)) if error.is_cancelled() => Err(Failure::interrupted(signal)),
+        (worked, _) => Ok(worked),
+    }
+}
+
 /// The same, where an end that was asked for before anything was changed is a failure that says so.
 pub(crate) fn watched<W: Works, T, E: Into<Failure> + Ends>(
     worker: &mut W,

@@ -63,6 +63,9 @@ pub struct SessionMetadata {
     /// The snapshots that were asked for while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Checkpoint>,
+    /// nono was killed, and a later command took the last snapshot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// What differs between the baseline and the end, in numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangeCounts>,
@@ -117,6 +120,7 @@ impl SessionMetadata {
             lost: 0,
             others: None,
             checkpoints: Vec::new(),
+            interrupted: false,
             changes: None,
         }
     }

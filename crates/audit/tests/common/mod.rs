@@ -120,7 +120,14 @@ pub(crate) fn started(id: &str) -> SessionStarted {
 }
 
 pub(crate) fn ended() -> SessionEnded {
-    SessionEnded { time_ms: 1_776_801_601_000, exit_code: 0, signal: None, limit: None, stopped: false }
+    SessionEnded {
+        time_ms: 1_776_801_601_000,
+        exit_code: 0,
+        signal: None,
+        limit: None,
+        stopped: false,
+        interrupted: false,
+    }
 }
 
 pub(crate) fn warning(message: &str) -> Event {

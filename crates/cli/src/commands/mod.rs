@@ -14,6 +14,7 @@ mod generate;
 mod granted;
 pub(crate) mod hook;
 mod hooks;
+mod killed;
 mod learn;
 mod mcp;
 pub(crate) mod open_url;
@@ -39,6 +40,9 @@ use crate::args::Command;
 use crate::failure::Failure;
 
 pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
+    if is_about_the_project(&command) {
+        killed::end_here()?;
+    }
     match command {
         Command::Run(args) => run::run(*args),
         Command::Shell(args) => run::shell(&args),
@@ -76,5 +80,44 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Setup(args) => setup::setup(&args),
         Command::Completion(args) => generate::completion(args.shell),
         Command::Man(args) => generate::man(&args),
+    }
+}
+
+/// Whether it shows, changes or runs something in the project: then it comes after what a killed session left open there.
+fn is_about_the_project(command: &Command) -> bool {
+    match command {
+        Command::Hook(_)
+        | Command::Hooks(_)
+        | Command::Audit(_)
+        | Command::Why(_)
+        | Command::Ps(_)
+        | Command::Inspect(_)
+        | Command::Stop(_)
+        | Command::Request(_)
+        | Command::Mcp
+        | Command::Profile(_)
+        | Command::Setup(_)
+        | Command::Completion(_)
+        | Command::Man(_) => false,
+        Command::Run(_)
+        | Command::Shell(_)
+        | Command::Wrap(_)
+        | Command::Claude(_)
+        | Command::Codex(_)
+        | Command::Gemini(_)
+        | Command::Opencode(_)
+        | Command::Qwen(_)
+        | Command::Hermes(_)
+        | Command::Aider(_)
+        | Command::Rollback(_)
+        | Command::Checkpoints(_)
+        | Command::Undo(_)
+        | Command::Redo(_)
+        | Command::Log(_)
+        | Command::Cat(_)
+        | Command::Turns(_)
+        | Command::Status(_)
+        | Command::Diff(_)
+        | Command::Learn(_) => true,
     }
 }

@@ -58,6 +58,7 @@ impl Logs {
             signal: None,
             limit: None,
             stopped: false,
+            interrupted: false,
         };
         let finished = log.finish(ended, None).unwrap();
         assert!(finished.ledger.is_none());

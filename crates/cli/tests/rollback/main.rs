@@ -10,6 +10,7 @@ mod budget;
 mod edits;
 mod ends;
 mod hostile;
+mod killed;
 mod kit;
 mod live;
 #[allow(dead_code, reason = "shared with the tests of the engine")]

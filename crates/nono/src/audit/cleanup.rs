@@ -156,8 +156,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let catalogue = Catalogue::new(dir.path());
         for id in ids {
-            let ended =
-                SessionEnded { time_ms: 2_000, exit_code: 0, signal: None, limit: None, stopped: false };
+            let ended = SessionEnded {
+                time_ms: 2_000,
+                exit_code: 0,
+                signal: None,
+                limit: None,
+                stopped: false,
+                interrupted: false,
+            };
             assert!(begin(&catalogue, id).finish(ended, None).unwrap().ledger.is_none());
         }
         (dir, catalogue)

@@ -82,6 +82,7 @@ impl RestoreLog {
             signal: None,
             limit: None,
             stopped: false,
+            interrupted: false,
         };
         let noted = self.0.note(&Event::Restore(restore));
         // Closed all the same: what cannot be said in it is said by its end.

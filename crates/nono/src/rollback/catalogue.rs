@@ -32,7 +32,7 @@ pub enum Status {
     /// It runs now.
     Live,
     Finished,
-    /// Its supervisor was killed: the last snapshots may be missing, everything else is there.
+    /// Its supervisor was killed. Until a later command ends it, the last snapshots may be missing; everything else is there.
     Interrupted,
 }
 
@@ -66,7 +66,7 @@ impl SessionEntry {
 
     /// It ended, and nothing of what it tracked is other than before.
     pub fn is_empty(&self) -> bool {
-        self.status == Status::Finished && self.metadata.is_empty()
+        self.status != Status::Live && self.metadata.is_empty()
     }
 
     /// It ended, and its last snapshot could not be taken: what it changed is not known.
@@ -286,7 +286,7 @@ impl Catalogue {
     }
 
     /// The store of a session that has none of its own: ours, or the one beside it.
-    fn store_of(&self, entry: &SessionEntry) -> PathBuf {
+    pub(super) fn store_of(&self, entry: &SessionEntry) -> PathBuf {
         let beside = entry.dir.parent().map(|parent| parent.join("store"));
         let elsewhere = !self.is_home(&entry.dir);
         beside.filter(|store| elsewhere && store.is_dir()).unwrap_or_else(|| self.store_dir())
@@ -329,7 +329,7 @@ impl Catalogue {
 }
 
 /// The session of a place in `rollbacks/`.
-fn read_place(place: &Path) -> Result<SessionEntry, RollbackError> {
+pub(super) fn read_place(place: &Path) -> Result<SessionEntry, RollbackError> {
     let strange = |what| RollbackError::NoSession { path: place.to_owned(), what };
     let meta = place.symlink_metadata().map_err(RollbackError::io(place))?;
     if !meta.is_dir() {

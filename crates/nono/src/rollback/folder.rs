@@ -121,7 +121,7 @@ fn status(dir: &Path, metadata: &SessionMetadata) -> Status {
     if is_live(dir) {
         return Status::Live;
     }
-    if metadata.ended.is_some() { Status::Finished } else { Status::Interrupted }
+    if metadata.ended.is_some() && !metadata.interrupted { Status::Finished } else { Status::Interrupted }
 }
 
 /// What the record says of a session that nobody described. Its last snapshot is taken for its end, if there is more

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -37,6 +37,26 @@ impl Live {
         file.write_all(&names.join(&0))?;
         file.lock()?;
         Ok(Live(file))
+    }
+
+    /// Take the place of a process that was killed; none where somebody else has it, or the session has ended meanwhile.
+    pub(super) fn take_over(session: &Path) -> io::Result<Option<Live>> {
+        let path = session.join("live");
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        // Whoever had it before may have removed it when it ended the session.
+        let is_there = path
+            .symlink_metadata()
+            .is_ok_and(|meta| file.metadata().is_ok_and(|own| own.ino() == meta.ino()));
+        Ok(is_there.then_some(Live(file)))
     }
 
     /// The session has ended.

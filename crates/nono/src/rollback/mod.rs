@@ -14,6 +14,7 @@ mod executing;
 pub(crate) mod folder;
 pub mod forget;
 pub mod json;
+mod killed;
 pub mod later;
 pub mod live;
 pub mod patch;

@@ -16,8 +16,8 @@ use std::time::Duration;
 use nono_policy::profile::RollbackSection;
 use nono_snapshot::node::Reason;
 use nono_snapshot::{
-    CaptureOptions, ChangedByOthers, Coverage, Example, Gaps, Limits, Lost, ManagerOptions, Manifest, Next,
-    Observer, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
+    CaptureError, CaptureOptions, ChangedByOthers, Coverage, Example, Gaps, Limits, Lost, ManagerOptions,
+    Manifest, Next, Observer, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
 };
 
 use nono_sys::{errno, process};
@@ -31,7 +31,7 @@ use super::room::{self, Room};
 use super::running::Work;
 use super::settings::Settings;
 use super::watching::{Watched, Watching};
-use super::{folder, scope, seals};
+use super::{folder, killed, scope, seals};
 use crate::state_dir;
 
 /// How a run is tracked.
@@ -151,6 +151,7 @@ impl Tracking {
         }
         notes.extend(scope::not_part_of_an_undo(&plan.of_tools));
         warnings.extend(catalogue.complete_restores(&plan.roots, &*plan.recorder)?);
+        notes.extend(killed::end_all(&catalogue, &plan.roots)?);
         let (session_dir, live) = place(&catalogue, plan)?;
         let made = (session_dir.clone(), live);
         let began = Tracking::baseline(plan, catalogue.clone(), settings, made, observer, &mut warnings);
@@ -263,16 +264,16 @@ impl Tracking {
 /// What is left to do when the command has ended.
 #[derive(Debug)]
 pub(crate) struct Ending {
-    catalogue: Catalogue,
-    session_dir: PathBuf,
-    metadata: SessionMetadata,
-    settings: Settings,
-    baseline: Manifest,
-    live: Live,
-    room: Room,
-    recorder: Arc<dyn Recorder>,
-    lost: Vec<Lost>,
-    warnings: Vec<String>,
+    pub(super) catalogue: Catalogue,
+    pub(super) session_dir: PathBuf,
+    pub(super) metadata: SessionMetadata,
+    pub(super) settings: Settings,
+    pub(super) baseline: Manifest,
+    pub(super) live: Live,
+    pub(super) room: Room,
+    pub(super) recorder: Arc<dyn Recorder>,
+    pub(super) lost: Vec<Lost>,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Ending {
@@ -294,9 +295,38 @@ impl Ending {
         list: bool,
     ) -> RollbackReport {
         self.metadata.end(exit_code);
-        let changes = self.last(watching, observer, list);
-        let Ending { catalogue, session_dir, metadata, settings, baseline, live, room, lost, .. } = self;
-        let mut warnings = self.warnings;
+        let changes = self.last(Some(watching), observer, list);
+        self.report(changes)
+    }
+
+    /// The same for a session whose supervisor was killed. Where the snapshot is cancelled, everything stays as it was.
+    pub(super) fn finish_killed(
+        mut self,
+        observer: SharedObserver,
+        list: bool,
+    ) -> Result<RollbackReport, RollbackError> {
+        self.metadata.interrupted = true;
+        self.metadata.end(None);
+        match self.last(None, observer, list) {
+            Err(error) if is_cancelled(&error) => Err(error),
+            changes => Ok(self.report(changes)),
+        }
+    }
+
+    /// Where the session came to. Others may restore or prune it from then on.
+    fn report(self, changes: Result<Changed, RollbackError>) -> RollbackReport {
+        let Ending {
+            catalogue,
+            session_dir,
+            metadata,
+            settings,
+            baseline,
+            live,
+            room,
+            lost,
+            mut warnings,
+            ..
+        } = self;
         // While it is live, this session is not one of those that go.
         let mut notes = Vec::new();
         if !room.is_elsewhere() {
@@ -325,24 +355,33 @@ impl Ending {
 
     fn last(
         &mut self,
-        watching: Watching,
+        watching: Option<Watching>,
         observer: SharedObserver,
         list: bool,
     ) -> Result<Changed, RollbackError> {
-        let mut manager = if let Some(Watched { manager, metadata, problems }) = watching.stop() {
-            self.warnings.extend(problems);
-            self.metadata.checkpoints = metadata.checkpoints;
-            manager
-        } else {
-            // What it had taken is recorded, and the rules are those of the baseline: somebody else can go on.
-            self.warnings.push("the thread that takes snapshots ended by itself".to_owned());
-            self.resume()?
+        // What was taken is recorded, and the rules are those of the baseline: somebody else can go on.
+        let mut manager = match watching.map(Watching::stop) {
+            Some(Some(Watched { manager, metadata, problems })) => {
+                self.warnings.extend(problems);
+                self.metadata.checkpoints = metadata.checkpoints;
+                manager
+            }
+            Some(None) => {
+                self.warnings.push("the thread that takes snapshots ended by itself".to_owned());
+                self.resume()?
+            }
+            None => self.resume()?,
         };
         manager.observe(Shared(observer));
         let how = Next { open_closed: true, first_rules: true, if_changed: false };
         let (room, warnings) = (&self.room, &mut self.warnings);
         let taken = room.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
         manager.observe(());
+        let taken = match taken {
+            // A later command can try again.
+            Err(error) if self.metadata.interrupted && is_cancelled(&error) => return Err(error),
+            taken => taken,
+        };
         if let Ok(Some(manifest)) = &taken
             && let Some(gaps) = room::gaps(&manifest.coverage)
         {
@@ -420,6 +459,10 @@ impl Ending {
         self.metadata.coverage = Some(self.baseline.coverage.clone());
         Ok(())
     }
+}
+
+fn is_cancelled(error: &RollbackError) -> bool {
+    matches!(error, RollbackError::Snapshot(SnapshotError::Capture(CaptureError::Cancelled)))
 }
 
 /// Where the session lives: made, private, and live.

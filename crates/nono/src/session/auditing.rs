@@ -8,26 +8,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::event::{
     AgentCall, AgentPrompt, Checkpoint, Decision, Event, Network, Phase, ProjectProfile, Restore,
-    SessionEnded, SessionStarted, Snapshot, Warning,
+    SessionEnded, SessionStarted, Warning,
 };
 use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
 use nono_audit::sign::KeyError;
 use nono_audit::{Digest, Log, SessionRecord, SigningKey};
 use nono_policy::{ProjectOverlay, ResolvedPolicy, RunRequest};
-use nono_snapshot::{AuditIntegrity, Manifest};
+use nono_snapshot::Manifest;
 use nono_supervisor::{LimitHit, Outcome, RunError};
 use nono_sys::errno;
 use nono_sys::time::now_ms;
 use nono_sys::wait::Ended;
-use serde_json::{Value, json};
+use serde_json::Value;
 use thiserror::Error;
 
 use super::running::exit_code;
 use super::{executable, network_word};
 use crate::audit;
 use crate::network::{NetworkObserver, NetworkReport};
-use crate::rollback::recorder::{Closed, Recorder};
+use crate::rollback::recorder::{self, Closed, Recorder};
 
 /// Whether what happens is written down, and how.
 #[derive(Clone, Debug)]
@@ -220,6 +220,7 @@ impl Trail {
                 },
                 limit: outcome.limit.map(limit_word),
                 stopped: outcome.stopped,
+                interrupted: false,
             },
             Err(error) => {
                 self.warn(format!("the command was not run: {error}"));
@@ -255,7 +256,14 @@ impl Trail {
 
 /// What is written for a command that never ran.
 fn not_run() -> SessionEnded {
-    SessionEnded { time_ms: now_ms(), exit_code: 125, signal: None, limit: None, stopped: false }
+    SessionEnded {
+        time_ms: now_ms(),
+        exit_code: 125,
+        signal: None,
+        limit: None,
+        stopped: false,
+        interrupted: false,
+    }
 }
 
 fn limit_word(limit: LimitHit) -> String {
@@ -310,14 +318,8 @@ impl Trail {
 
 impl Recorder for Trail {
     fn taken(&self, manifest: &Manifest) {
-        let event = Snapshot {
-            time_ms: now_ms(),
-            number: manifest.number,
-            merkle_root: manifest.merkle_root.hex(),
-            state_root: manifest.state_root.hex(),
-        };
         // As in `warn`.
-        let _ = self.log.note(&Event::Snapshot(event));
+        let _ = self.log.note(&recorder::snapshot(manifest));
     }
 
     fn restored(&self, restore: Restore) {
@@ -332,9 +334,9 @@ impl Recorder for Trail {
             state.ended.take().unwrap_or_else(not_run)
         };
         let ended = SessionEnded { time_ms: now_ms(), ..ended };
-        match self.log.finish(ended, last.map(tree)) {
+        match self.log.finish(ended, last.map(recorder::tree)) {
             Ok(finished) => {
-                let closed = closed(&finished.record);
+                let closed = recorder::closed(&finished.record);
                 let mut state = self.state();
                 state.problems.extend(finished.ledger.map(|error| error.to_string()));
                 state.record = Some(finished.record);
@@ -346,27 +348,6 @@ impl Recorder for Trail {
             }
         }
     }
-}
-
-/// What the tracked files were at the end.
-fn tree(manifest: &Manifest) -> Value {
-    json!({
-        "snapshot": manifest.number,
-        "merkle_root": manifest.merkle_root.hex(),
-        "state_root": manifest.state_root.hex(),
-    })
-}
-
-fn closed(record: &SessionRecord) -> Closed {
-    let integrity = record.audit_integrity.as_ref().map(|integrity| AuditIntegrity {
-        hash_algorithm: integrity.hash_algorithm.clone(),
-        event_count: integrity.event_count,
-        chain_head: integrity.chain_head.hex(),
-        merkle_root: integrity.merkle_root.hex(),
-    });
-    // Plain values: each of them can be put in JSON.
-    let network_events = record.network_events.iter().filter_map(|event| serde_json::to_value(event).ok());
-    Closed { event_count: record.audit_event_count, integrity, network_events: network_events.collect() }
 }
 
 impl NetworkObserver for Trail {

@@ -71,6 +71,9 @@ fn row(entry: &AuditEntry, counts: &Counts) -> [String; 4] {
 /// How it ended, if it did.
 pub(super) fn ending(entry: &AuditEntry) -> Option<String> {
     let record = &entry.record;
+    if record.interrupted {
+        return Some("interrupted".to_owned());
+    }
     let code = record.exit_code?;
     let signal = record.signal.map(nono::signal_name).map(|name| format!(" ({name})")).unwrap_or_default();
     let limit = record.limit.as_deref().map(|limit| format!(" ({})", escape(limit))).unwrap_or_default();

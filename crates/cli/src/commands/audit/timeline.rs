@@ -76,6 +76,9 @@ fn body(event: &Event, facts: &Facts, total: Option<u64>) -> String {
 }
 
 fn ended(it: &SessionEnded) -> String {
+    if it.interrupted {
+        return "interrupted: nono was killed, and this was written by a later command".to_owned();
+    }
     let mut text = format!("exit {}", it.exit_code);
     text += &it.signal.map(|signal| format!(", {}", nono::signal_name(signal))).unwrap_or_default();
     text += &it.limit.as_deref().map(|limit| format!(", limit {}", escape(limit))).unwrap_or_default();

@@ -1,0 +1,79 @@
+//! The log of a session whose supervisor was killed, opened once more to be closed.
+
+use std::fs::TryLockError;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use thiserror::Error;
+
+use super::{EVENTS, Log, Options, State};
+use crate::files;
+use crate::ledger::Ledger;
+use crate::reader::{ReadError, Reader};
+use crate::reserve::Reserve;
+use crate::session::{SessionError, SessionRecord};
+use crate::summary::Summary;
+use crate::writer::{WriteError, Writer};
+
+/// Why the log of a session that was killed cannot be closed.
+#[derive(Debug, Error)]
+pub enum ResumeError {
+    #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error("{}: it does not begin as the log of its session", .path.display())]
+    NotItsLog { path: PathBuf },
+}
+
+impl Log {
+    /// The line that a writer entered before it was killed. A ledger that cannot be read has none; adding to it says why.
+    pub(super) fn line_in_ledger(&self, state: &State) -> Option<u64> {
+        let id = &state.summary.started()?.session_id;
+        let mut own =
+            self.ledger.entries().ok()?.filter_map(Result::ok).filter(|entry| entry.session_id == *id);
+        own.next().filter(|entry| !entry.removed).map(|entry| entry.sequence)
+    }
+
+    /// The log of a session whose writer was killed, to be closed: what was written is checked, and half a record behind it
+    /// goes. None where somebody writes it, or it is closed.
+    pub fn resume(audit: &Path, session_id: &str, options: Options) -> Result<Option<Log>, ResumeError> {
+        let dir = audit.join(session_id);
+        let failed = |path: &Path, source| ResumeError::Io { path: path.to_owned(), source };
+        let path = dir.join(EVENTS);
+        let file = files::open_to_write(&path).map_err(|error| failed(&path, error))?;
+        // A file system without locks is no reason to fail: the caller knows that the session is over.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Ok(None);
+        }
+        match SessionRecord::read(&dir) {
+            Ok(record) if record.ended.is_some() => return Ok(None),
+            Ok(_) => {}
+            // Killed before it was written.
+            Err(SessionError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        let copy = file.try_clone().map_err(|error| failed(&path, error))?;
+        let mut reader = Reader::new(path.clone(), BufReader::with_capacity(64 << 10, copy));
+        let mut summary = Summary::default();
+        for record in &mut reader {
+            match record {
+                Ok(record) => summary.add(&record.event),
+                Err(error) if error.is_torn() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if summary.started().is_none_or(|started| started.session_id != session_id) {
+            return Err(ResumeError::NotItsLog { path });
+        }
+        let writer = Writer::resume(path, file, reader.read().clone(), reader.end())?;
+        let state = State { summary, ..State::new(writer) };
+        let (ledger, reserve) = (Ledger::of(audit), Reserve::of(&dir));
+        Ok(Some(Log { dir, ledger, options, reserve, remarks: Vec::new(), state: Mutex::new(state) }))
+    }
+}

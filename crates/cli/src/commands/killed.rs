@@ -1,0 +1,98 @@
+//! Sessions whose supervisor was killed: whatever command comes next in the same place ends them first, and says what they did.
+
+use nono::diagnostic::{escape, quote_all, shown};
+use nono::rollback::{Catalogue, ChangeSet, RollbackReport, SessionEntry};
+use nono::snapshot::ChangeCounts;
+
+use super::rollback::text::{self, Below, Length};
+use super::tracked::counts;
+use super::upkeep;
+use crate::age::ago;
+use crate::failure::Failure;
+use crate::host::{host, request_socket};
+use crate::message;
+use crate::progress::observed;
+
+/// Maximum number of files that will execute later and are named.
+const NAMED: usize = 5;
+
+/// End the sessions around the current directory whose supervisor was killed. A failure is said, and does not stand in the way
+/// of the command that was asked for; Ctrl-C does.
+pub(super) fn end_here() -> Result<(), Failure> {
+    // Inside a sandbox the supervisor around is alive, and its state is closed.
+    if request_socket().is_some() {
+        return Ok(());
+    }
+    // A machine without a home is told by the command itself.
+    let Some(host) = host(None).ok().filter(|host| !host.nested) else { return Ok(()) };
+    let catalogue = Catalogue::new(&host.context.state_dir);
+    let cwd = host.context.cwd.canonicalize().unwrap_or(host.context.cwd);
+    // What cannot be listed is told by the commands that list.
+    for entry in catalogue.killed(&[cwd]).unwrap_or_default() {
+        end(&catalogue, entry)?;
+    }
+    Ok(())
+}
+
+fn end(catalogue: &Catalogue, entry: SessionEntry) -> Result<(), Failure> {
+    let id = escape(&entry.id);
+    let command = escape(&quote_all(&entry.metadata.command));
+    let started = ago(&entry.metadata.started);
+    let ended = observed("last snapshot of files", |observer| catalogue.end_killed(entry, observer, true))?;
+    if let Ok(None) = ended {
+        return Ok(());
+    }
+    message::line(&format!("session {id} ({command}, {started}) ended without a review: nono was killed"));
+    match ended {
+        Err(error) => drop(Failure::from(error).report()),
+        Ok(report) => {
+            for line in report.into_iter().flat_map(told) {
+                message::line(&line);
+            }
+        }
+    }
+    upkeep::after_command();
+    Ok(())
+}
+
+/// What is said of it: as after a run, and what the review would have begun with.
+fn told(report: RollbackReport) -> Vec<String> {
+    let id = escape(&report.id);
+    let mut lines: Vec<String> =
+        report.warnings.iter().map(|warning| format!("warning: {}", escape(warning))).collect();
+    let lost = text::lost(&report.lost, &Below::new(&[]), Length::Done);
+    lines.extend(lost.into_iter().map(|line| format!("warning: {line}")));
+    match report.changes {
+        Err(error) => {
+            lines
+                .push(format!("error: its last snapshot could not be taken: {}", escape(&error.to_string())));
+            lines.push(format!(
+                "hint: the first one is there: nono rollback restore {id} puts everything back"
+            ));
+        }
+        Ok(changed) if changed.counts == ChangeCounts::default() => {
+            lines.push("nothing is other than before it".to_owned());
+        }
+        Ok(changed) => {
+            lines.push(format!(
+                "since it began: {}; look at it with: nono rollback review {id}",
+                counts(&changed.counts)
+            ));
+            lines.extend(changed.list.as_ref().and_then(later));
+        }
+    }
+    lines
+}
+
+/// What it left that will execute later.
+fn later(set: &ChangeSet) -> Option<String> {
+    let paths: Vec<String> = set
+        .items
+        .iter()
+        .filter(|item| item.executes_later.is_some())
+        .map(|item| shown(&set.shown(&item.path)))
+        .collect();
+    let named = paths.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = if paths.len() > NAMED { format!(" and {} more", paths.len() - NAMED) } else { String::new() };
+    (!paths.is_empty()).then(|| format!("will execute later: {named}{more}"))
+}
