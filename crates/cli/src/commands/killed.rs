@@ -75,7 +75,7 @@ fn told(report: RollbackReport) -> Vec<String> {
         }
         Ok(changed) => {
             lines.push(format!(
-                "since it began: {}; look at it with: nono rollback review {id}",
+                "since it began, your own changes since the kill included: {}; look at it with: nono rollback review {id}",
                 counts(&changed.counts)
             ));
             lines.extend(changed.list.as_ref().and_then(later));
