@@ -29,6 +29,7 @@ mod shape;
 mod spans;
 mod staged;
 mod take_in;
+mod temp;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -46,6 +47,7 @@ use crate::hash::{ContentHash, TreeId};
 use error::StoreError as Error;
 use files::{Folder, Lock, pwrite_all, read_all};
 use spans::Target;
+use temp::Temp;
 use view::View;
 
 pub use error::{Damage, Problem, StoreError};
@@ -356,80 +358,12 @@ impl Store {
         let named = std::fs::symlink_metadata(self.dir().join(FORMAT));
         named.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     }
-
-    /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller has the exclusive lock.
-    fn remove_debris(&self, maintaining: bool) -> Result<u64, StoreError> {
-        let mut removed = 0;
-        for name in self.tmp.names()? {
-            if name.starts_with(writer::TEMP) || (maintaining && name.starts_with(rewrite::TEMP)) {
-                removed += remove_temp(&self.tmp, &name)?;
-            } else if name.starts_with(refused::REFUSED) {
-                self.tmp.unlink(&name)?;
-            }
-        }
-        let is_temp = |name: &&String| [FORMAT, id::FILE].iter().any(|file| is_temp_of(name, file));
-        for name in self.root.names()?.iter().filter(is_temp) {
-            self.root.unlink(name)?;
-        }
-        for id in view::orphans(&self.packs)? {
-            let name = pack::pack_name(&id);
-            removed += self.packs.stat(&name)?.map_or(0, |stat| files::allocated(&stat));
-            self.packs.unlink(&name)?;
-        }
-        if removed > 0 {
-            // A count that saw it would go on to refuse what there is room for.
-            self.recount()?;
-        }
-        Ok(removed)
-    }
 }
 
 /// The right to settle, as long as it is there.
 #[derive(Debug)]
 #[must_use = "another process may settle as soon as this is dropped"]
 pub(crate) struct Turn(#[allow(dead_code, reason = "held, not read")] Lock);
-
-/// A file that was not put in place.
-fn is_temp_of(name: &str, file: &str) -> bool {
-    name.strip_prefix(file).is_some_and(|rest| rest.starts_with('.'))
-}
-
-fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {
-    let folder = tmp.open_folder(name)?;
-    let mut removed = 0;
-    for file in folder.names()? {
-        removed += folder.stat(&file)?.map_or(0, |stat| files::allocated(&stat));
-        folder.unlink(&file)?;
-    }
-    tmp.remove_folder(name)?;
-    Ok(removed)
-}
-
-/// A folder for temporary files that goes away with the value.
-#[derive(Debug)]
-struct Temp {
-    parent: Arc<Folder>,
-    name: String,
-    folder: Folder,
-}
-
-impl Temp {
-    fn make(parent: &Arc<Folder>, prefix: &str) -> Result<Temp, StoreError> {
-        Temp::named(parent, format!("{prefix}{}", files::unique()))
-    }
-
-    fn named(parent: &Arc<Folder>, name: String) -> Result<Temp, StoreError> {
-        let folder = parent.make_folder(&name)?;
-        Ok(Temp { parent: Arc::clone(parent), name, folder })
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        // What cannot be removed now is debris: counted by `usage` and `verify`, removed by the next writer.
-        let _ = remove_temp(&self.parent, &self.name);
-    }
-}
 
 /// What the format file is; nothing when it is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]

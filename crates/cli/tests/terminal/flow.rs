@@ -180,7 +180,8 @@ fn a_pager_on_the_right_has_the_keys() {
         assert_eq!(screen.prompt(), 0);
         // It gets them even after the command on the left read from the terminal.
         let script = "echo ready >&2; read x; echo $x; sleep 0.2; exec seq 1000";
-        screen.start(&format!("{}sh -c '{script}' | less", way.prefix()));
+        // Without a screen of its own, which would hide what was said before it came.
+        screen.start(&format!("{}sh -c '{script}' | less -X", way.prefix()));
         // A pager that waits for its first line looks at the keyboard, too: whoever is there first has what is typed.
         screen.wait_line("ready");
         screen.enter("first");
