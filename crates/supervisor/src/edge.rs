@@ -31,6 +31,28 @@ enum State {
     TextEscape,
 }
 
+/// Parameters of a control sequence, as many as are kept.
+#[derive(Debug, Default)]
+struct Parameters {
+    kept: Vec<u8>,
+    /// There were more.
+    cut: bool,
+}
+
+impl Parameters {
+    fn push(&mut self, byte: u8) {
+        self.cut = self.kept.len() == PARAMETERS;
+        if !self.cut {
+            self.kept.push(byte);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.kept.clear();
+        self.cut = false;
+    }
+}
+
 /// Follows a stream byte by byte.
 #[derive(Debug, Default)]
 pub(crate) struct Edge {
@@ -39,9 +61,7 @@ pub(crate) struct Edge {
     open: usize,
     /// The beginning of an open sequence was let through already.
     cut: bool,
-    parameters: Vec<u8>,
-    /// There were more parameters than are kept.
-    cut_short: bool,
+    parameters: Parameters,
     between: Option<u8>,
     /// Controls of one byte above ASCII were seen, which not every terminal takes for what they are here: text.
     wide_controls: bool,
@@ -60,8 +80,8 @@ impl Edge {
             self.state = self.next(byte);
             match before {
                 State::Control if self.state == State::Ground && byte >= 0x40 => {
-                    let (parameters, cut) = (self.parameters.as_slice(), self.cut_short);
-                    tell(&Sequence::Control { parameters, cut, last: byte });
+                    let Parameters { kept, cut } = &self.parameters;
+                    tell(&Sequence::Control { parameters: kept, cut: *cut, last: byte });
                 }
                 State::Escape | State::TextEscape if self.state == State::Ground && byte >= 0x30 => {
                     tell(&Sequence::Escape { between: self.between, last: byte });
@@ -103,7 +123,6 @@ impl Edge {
         match byte {
             b'[' => {
                 self.parameters.clear();
-                self.cut_short = false;
                 State::Control
             }
             b']' | b'P' | b'X' | b'^' | b'_' => State::Text,
@@ -124,21 +143,18 @@ impl Edge {
     fn in_control(&mut self, byte: u8) -> State {
         match byte {
             0x20..=0x3f => {
-                if self.parameters.len() < PARAMETERS {
-                    self.parameters.push(byte);
-                } else {
-                    self.cut_short = true;
-                }
+                self.parameters.push(byte);
                 State::Control
             }
             0x40..=0x7e => {
-                if byte == b'r' && self.parameters.iter().all(|byte| byte.is_ascii_digit() || *byte == b';') {
-                    self.region = Some(self.parameters.clone()).filter(|parameters| !parameters.is_empty());
-                    self.framed |= self.cut_short;
+                let Parameters { kept, cut } = &self.parameters;
+                if byte == b'r' && kept.iter().all(|byte| byte.is_ascii_digit() || *byte == b';') {
+                    self.region = Some(kept.clone()).filter(|parameters| !parameters.is_empty());
+                    self.framed |= cut;
                 }
-                if byte == b'h' && self.parameters.starts_with(b"?") {
-                    let mut modes = self.parameters[1..].split(|byte| *byte == b';');
-                    self.framed |= modes.any(|mode| matches!(mode, b"6" | b"69"));
+                if byte == b'h' && kept.starts_with(b"?") {
+                    let mut modes = kept[1..].split(|byte| *byte == b';');
+                    self.framed |= *cut || modes.any(|mode| matches!(mode, b"6" | b"69"));
                 }
                 State::Ground
             }

@@ -217,7 +217,8 @@ fn no_output_ends_the_mirror_of_a_screen() {
             if mirror.open() == 0 && !resized && !mirror.may_be_cut() {
                 put_a_question(&mut mirror, &written, size, full_screen);
             } else {
-                (mirror.opening(full_screen), mirror.closing(full_screen), mirror.ending(full_screen));
+                let _ =
+                    (mirror.opening(full_screen), mirror.closing(full_screen), mirror.ending(full_screen));
             }
         }
     });

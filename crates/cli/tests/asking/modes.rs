@@ -66,12 +66,12 @@ fn told(written: &[u8]) -> BTreeSet<String> {
 #[test]
 fn nothing_that_a_terminal_sends_by_itself_answers() {
     let world = world();
-    let mut script = String::new();
-    for (number, (modes, _)) in MODES.iter().enumerate() {
+    let lines = MODES.iter().enumerate().map(|(number, (modes, _))| {
         world.file(&format!("other/notes/file{number}"), "it says hello\n", 0o644);
         let file = secret(&world, &format!("file{number}"));
-        script += &format!("printf '{modes}'; cat {file}; printf 'after {number}\\n\\033c'\n");
-    }
+        format!("printf '{modes}'; cat {file}; printf 'after {number}\\n\\033c'\n")
+    });
+    let script: String = lines.collect();
     world.file("work/modes", &script, 0o755);
     let mut raw = Raw::start(&world, &[], &["sh", "modes"]);
     for (number, (modes, report)) in MODES.iter().enumerate() {
