@@ -202,8 +202,8 @@ impl Dialogue<'_> {
         let (_, columns) = self.lease.size();
         let line = self.page(columns).said(&[Span::plain("withdrawn: the program ended")]);
         self.lease.show(&format!("\r\n{}\r\n", line.join("\r\n")))?;
-        let end = Instant::now() + FAREWELL;
-        while stays {
+        let end = Instant::now() + if stays { FAREWELL } else { Duration::ZERO };
+        loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || matches!(self.lease.listen(left), Heard::Closed | Heard::Ended) {
                 break;
