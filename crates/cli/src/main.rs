@@ -6,6 +6,7 @@ mod ask;
 mod asking;
 mod commands;
 mod failure;
+mod faults;
 mod host;
 mod message;
 mod pager;
@@ -19,7 +20,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+// A parser of what the command draws may panic, and must not take the run with it.
+const _: () = assert!(cfg!(panic = "unwind"), "nono has to be built with panic = \"unwind\"");
+
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| faults::panicked(panic.location())));
     // A limit on the size of files must not end a restore halfway: it is an error of one file, told by name.
     nono::interrupt::ignore_file_size_signal();
     // Not part of the grammar: no help, no completion, nobody is meant to type it.

@@ -78,6 +78,6 @@ pub use nono_sandbox::{
 pub use nono_snapshot as snapshot;
 pub use nono_supervisor::channel::{Counts as RequestCounts, SessionInfo, Status as SessionStatus};
 pub use nono_supervisor::report::{Attempt, MediationReport, Refused};
-pub use nono_supervisor::{Canary, LimitHit, MemoryMethod, recorded, report, stage, urls};
+pub use nono_supervisor::{Canary, LimitHit, MemoryMethod, is_contained, recorded, report, stage, urls};
 pub use nono_sys::wait::{Ended, signal_name};
 pub use sandbox::{ApplyError, Sandbox};

@@ -4,8 +4,17 @@
 
 /// A sequence longer than this is let through in parts.
 const LONGEST: usize = 4096;
-/// Room for the numbers of `CSI top ; bottom r`.
-const PARAMETERS: usize = 16;
+/// Bytes that are kept of a control sequence's parameters: more than any list of modes that means something.
+const PARAMETERS: usize = 128;
+
+/// A sequence that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequence<'a> {
+    /// `ESC between last`.
+    Escape { between: Option<u8>, last: u8 },
+    /// `CSI parameters last`; `cut`: there were more of them.
+    Control { parameters: &'a [u8], cut: bool, last: u8 },
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -13,11 +22,35 @@ enum State {
     Ground,
     /// So many bytes of a character are missing.
     Character(u8),
+    /// One byte is missing of a character that may be a control of one byte.
+    Latin,
     Escape,
     Control,
     /// A command or a text for the terminal, up to its terminator.
     Text,
     TextEscape,
+}
+
+/// Parameters of a control sequence, as many as are kept.
+#[derive(Debug, Default)]
+struct Parameters {
+    kept: Vec<u8>,
+    /// There were more.
+    cut: bool,
+}
+
+impl Parameters {
+    fn push(&mut self, byte: u8) {
+        self.cut = self.kept.len() == PARAMETERS;
+        if !self.cut {
+            self.kept.push(byte);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.kept.clear();
+        self.cut = false;
+    }
 }
 
 /// Follows a stream byte by byte.
@@ -28,18 +61,34 @@ pub(crate) struct Edge {
     open: usize,
     /// The beginning of an open sequence was let through already.
     cut: bool,
-    parameters: Vec<u8>,
+    parameters: Parameters,
+    between: Option<u8>,
+    /// Controls of one byte above ASCII were seen, which not every terminal takes for what they are here: text.
+    wide_controls: bool,
     region: Option<Vec<u8>>,
     framed: bool,
 }
 
 impl Edge {
-    pub(crate) fn follow(&mut self, bytes: &[u8]) {
+    /// `tell` hears of every sequence that is complete.
+    pub(crate) fn follow(&mut self, bytes: &[u8], mut tell: impl FnMut(&Sequence<'_>)) {
         for &byte in bytes {
             if self.state == State::Ground && byte != 0x1b && byte < 0x80 {
                 continue;
             }
+            let before = self.state;
             self.state = self.next(byte);
+            match before {
+                State::Control if self.state == State::Ground && byte >= 0x40 => {
+                    let Parameters { kept, cut } = &self.parameters;
+                    tell(&Sequence::Control { parameters: kept, cut: *cut, last: byte });
+                }
+                State::Escape | State::TextEscape if self.state == State::Ground && byte >= 0x30 => {
+                    tell(&Sequence::Escape { between: self.between, last: byte });
+                }
+                State::Ground | State::Latin => self.wide_controls |= (0x80..=0x9f).contains(&byte),
+                _ => {}
+            }
             self.open = match self.state {
                 State::Ground => 0,
                 // One that begins anew leaves nothing of the one before.
@@ -54,6 +103,9 @@ impl Edge {
     }
 
     fn next(&mut self, byte: u8) -> State {
+        if byte == 0x1b {
+            self.between = None;
+        }
         match (self.state, byte) {
             (State::Text, 0x07) | (State::TextEscape, b'\\') | (_, 0x18 | 0x1a) => State::Ground,
             (State::Text, 0x1b) => State::TextEscape,
@@ -62,8 +114,8 @@ impl Edge {
             (State::Escape | State::TextEscape, byte) => self.after_escape(byte),
             (State::Control, byte) => self.in_control(byte),
             (State::Character(missing), 0x80..=0xbf) if missing > 1 => State::Character(missing - 1),
-            (State::Character(_), 0x80..=0xbf) => State::Ground,
-            (State::Ground | State::Character(_), byte) => character(byte),
+            (State::Character(_) | State::Latin, 0x80..=0xbf) => State::Ground,
+            (State::Ground | State::Character(_) | State::Latin, byte) => character(byte),
         }
     }
 
@@ -78,8 +130,12 @@ impl Edge {
                 (self.region, self.framed) = (None, false);
                 State::Ground
             }
-            // Intermediates, and controls that are carried out on the way.
-            0x00..=0x2f => State::Escape,
+            0x20..=0x2f => {
+                self.between = self.between.or(Some(byte));
+                State::Escape
+            }
+            // Carried out on the way.
+            0x00..=0x1f => State::Escape,
             _ => State::Ground,
         }
     }
@@ -87,18 +143,18 @@ impl Edge {
     fn in_control(&mut self, byte: u8) -> State {
         match byte {
             0x20..=0x3f => {
-                if self.parameters.len() < PARAMETERS {
-                    self.parameters.push(byte);
-                }
+                self.parameters.push(byte);
                 State::Control
             }
             0x40..=0x7e => {
-                if byte == b'r' && self.parameters.iter().all(|byte| byte.is_ascii_digit() || *byte == b';') {
-                    self.region = Some(self.parameters.clone()).filter(|parameters| !parameters.is_empty());
+                let Parameters { kept, cut } = &self.parameters;
+                if byte == b'r' && kept.iter().all(|byte| byte.is_ascii_digit() || *byte == b';') {
+                    self.region = Some(kept.clone()).filter(|parameters| !parameters.is_empty());
+                    self.framed |= cut;
                 }
-                if byte == b'h' && self.parameters.starts_with(b"?") {
-                    let mut modes = self.parameters[1..].split(|byte| *byte == b';');
-                    self.framed |= modes.any(|mode| matches!(mode, b"6" | b"69"));
+                if byte == b'h' && kept.starts_with(b"?") {
+                    let mut modes = kept[1..].split(|byte| *byte == b';');
+                    self.framed |= *cut || modes.any(|mode| matches!(mode, b"6" | b"69"));
                 }
                 State::Ground
             }
@@ -116,6 +172,11 @@ impl Edge {
         self.cut
     }
 
+    /// The terminal may be in a sequence that is not followed here.
+    pub(crate) fn may_be_cut(&self) -> bool {
+        self.cut || self.wide_controls
+    }
+
     /// There were margins, or places counted from the region's beginning.
     pub(crate) fn is_framed(&self) -> bool {
         self.framed
@@ -129,7 +190,8 @@ impl Edge {
 
 fn character(byte: u8) -> State {
     match byte {
-        0xc2..=0xdf => State::Character(1),
+        0xc2 => State::Latin,
+        0xc3..=0xdf => State::Character(1),
         0xe0..=0xef => State::Character(2),
         0xf0..=0xf4 => State::Character(3),
         _ => State::Ground,
@@ -142,7 +204,7 @@ mod tests {
 
     fn after(bytes: &[u8]) -> Edge {
         let mut edge = Edge::default();
-        edge.follow(bytes);
+        edge.follow(bytes, |_| ());
         edge
     }
 
@@ -184,8 +246,44 @@ mod tests {
         bytes.resize(LONGEST + 100, b'A');
         let mut edge = after(&bytes);
         assert!(edge.open() < LONGEST && edge.is_cut());
-        edge.follow(b"\x07");
+        edge.follow(b"\x07", |_| ());
         assert!(!edge.is_cut());
+    }
+
+    #[test]
+    fn sequences_are_told_once_they_are_complete() {
+        let mut told = Vec::new();
+        let bytes = b"x\x1b[?1;2\nh\x1b F\x1b=\x1b[3\x18m\x1b[3\x1b[4m\x1b]0;[5m\x1b[6m\x1b(\x18B";
+        Edge::default().follow(bytes, |sequence| told.push(format!("{sequence:?}")));
+        let control =
+            |parameters: &[u8], last| format!("{:?}", Sequence::Control { parameters, cut: false, last });
+        let escape = |between, last| format!("{:?}", Sequence::Escape { between, last });
+        assert_eq!(
+            told,
+            [
+                control(b"?1;2", b'h'),
+                escape(Some(b' '), b'F'),
+                escape(None, b'='),
+                control(b"4", b'm'),
+                control(b"6", b'm'),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_kept_of_a_sequence_is_known_to_be_missing() {
+        let long = [b"\x1b[", "0".repeat(PARAMETERS + 1).as_bytes(), b"65535b"].concat();
+        let mut cuts = 0;
+        Edge::default().follow(&long, |sequence| {
+            cuts += u32::from(matches!(sequence, Sequence::Control { cut: true, last: b'b', .. }));
+        });
+        assert_eq!(cuts, 1);
+    }
+
+    #[test]
+    fn controls_of_one_byte_may_leave_a_terminal_in_a_sequence() {
+        assert!(after("\u{9d}0;x".as_bytes()).may_be_cut() && after(b"\x9d0;x").may_be_cut());
+        assert!(!after("na\u{ef}ve \u{65e5} \u{1f980}".as_bytes()).may_be_cut());
     }
 
     #[test]

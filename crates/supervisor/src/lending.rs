@@ -8,6 +8,7 @@ use std::time::Instant;
 use nono_sys::terminal::{self as tty, Settings};
 
 use crate::mirror::Mirror;
+use crate::modes::{self, Modes};
 use crate::pump::Pump;
 use crate::stage::{Opened, Prop, Stage};
 
@@ -130,7 +131,11 @@ impl Lending {
         let tty = self.tty.as_ref().map(AsFd::as_fd).filter(|tty| tty::in_foreground(*tty))?;
         let by_line = master.and_then(|master| Settings::of(master).ok()).is_none_or(|now| now.by_line());
         let full_screen = drawn_on && (self.mirror.on_alternate_screen() || !by_line);
-        let opening = if drawn_on { self.mirror.opening(full_screen) } else { b"\r\x1b[K".to_vec() };
+        let opening = if drawn_on {
+            self.mirror.opening(full_screen)
+        } else {
+            [modes::others_reset().as_slice(), b"\r\x1b[K"].concat()
+        };
         let take = || {
             let before = Settings::of(tty)?;
             let prop = Prop {
@@ -158,6 +163,8 @@ impl Lending {
             if let Some(screen) = screen {
                 screen.insert(&self.mirror.closing(lent.full_screen));
                 again.nudge = lent.full_screen && self.mirror.is_inexact();
+            } else {
+                self.write(Modes::level_back());
             }
             again.resize = lent.resized;
         }
@@ -174,6 +181,14 @@ impl Lending {
         if let Some((lent, tty)) = lent.zip(ours) {
             // What was typed for the question is not for the command. A terminal that is gone needs nothing back.
             let _ = tty::discard_input(tty).and_then(|()| lent.before.apply(tty));
+        }
+    }
+
+    /// Straight to the terminal, where nothing of the command's is on its way.
+    fn write(&self, bytes: &[u8]) {
+        if let Some(tty) = &self.tty {
+            // Nobody is left to tell that it could not be said.
+            let _ = tty.try_clone().map(File::from).and_then(|mut tty| tty.write_all(bytes));
         }
     }
 
@@ -217,11 +232,8 @@ impl Drop for Lending {
         drop(self.opened.take());
         let lent = self.lent.take();
         self.put_back(lent.as_ref());
-        if let (Some(lent), Some(tty)) = (lent, &self.tty) {
-            // The last word of a run: nobody is left to tell that it could not be said.
-            let _ = tty.try_clone().map(File::from).and_then(|mut tty| {
-                tty.write_all(if lent.full_screen { b"\x1b[?2004l\x1b[H\x1b[2J" } else { b"\x1b[?2004l" })
-            });
+        if let Some(lent) = lent {
+            self.write(&self.mirror.ending(lent.full_screen));
         }
     }
 }

@@ -8,12 +8,16 @@ pub mod approval;
 mod beside;
 mod canary;
 pub mod channel;
+mod contain;
 mod edge;
+#[cfg(test)]
+mod fuzzed;
 mod hardened;
 mod lending;
 mod limits;
 pub mod mediate;
 mod mirror;
+mod modes;
 mod options;
 mod pipes;
 mod pump;
@@ -28,6 +32,7 @@ mod watcher;
 
 pub use beside::TakesListener;
 pub use canary::{Canary, canary};
+pub use contain::is_contained;
 pub use limits::{LimitHit, MemoryMethod};
 pub use options::{CommandSpec, GENTLY, Options};
 pub use pipes::Streams;

@@ -2,15 +2,19 @@
 //!
 //! The command is hostile: whatever state it left the terminal in, a question must be seen in full. So what could hide
 //! or garble it (colours, character sets, the scrolling region, margins) is set back first, and as it was afterwards.
+//! Neither a fault of the parser nor more work than its bytes are worth may stop the run: then what stands there is
+//! unknown, a question begins on a line or a screen of its own, and the command is told to draw again.
 
 use std::num::NonZeroU16;
 
 use vt100::{Callbacks, Parser, Screen};
 
-use crate::edge::Edge;
+use crate::contain::contained;
+use crate::edge::{Edge, Sequence};
+use crate::modes::{self, Modes};
 
-/// No colours, ASCII, replace, wrap, a cursor; pasted text is marked as such.
-const PLAIN: &[u8] = b"\x1b[m\x0f\x1b(B\x1b[4l\x1b[?7h\x1b[?25h\x1b[?2004h";
+/// No colours, ASCII, replace, wrap, a cursor.
+const PLAIN: &[u8] = b"\x1b[m\x0f\x1b(B\x1b[4l\x1b[?7h\x1b[?25h";
 /// The palette, the text's colour, the background's.
 const COLOURS: &[u8] = b"\x1b]104\x07\x1b]110\x07\x1b]111\x07";
 /// A screen beside the ordinary one, which comes back as it was; not all that stands there is the command's.
@@ -22,10 +26,19 @@ const WHOLE: &[u8] = b"\x1b[?69l\x1b[?6l\x1b[r";
 /// Ends whatever sequence was left open.
 const END_SEQUENCE: &[u8] = b"\x18\x1b\\";
 
+/// The largest number in a sequence.
+const MOST: usize = 65535;
+/// Cells that the bytes of one read may have the parser touch, and screens.
+const WORK: usize = 1 << 19;
+const SCREENS: usize = 16;
+
 /// A screen, followed.
 pub(crate) struct Mirror {
     parser: Parser<Marks>,
     edge: Edge,
+    modes: Modes,
+    /// What stands there is unknown, or was.
+    lost: bool,
 }
 
 impl std::fmt::Debug for Mirror {
@@ -81,15 +94,32 @@ impl Callbacks for Marks {
 
 impl Mirror {
     pub(crate) fn new(rows: u16, columns: u16) -> Mirror {
-        let (rows, columns) = size(rows, columns);
-        let parser = Parser::new_with_callbacks(rows, columns, 0, Marks::default());
-        Mirror { parser, edge: Edge::default() }
+        let parser = parser(size(rows, columns));
+        Mirror { parser, edge: Edge::default(), modes: Modes::default(), lost: false }
     }
 
     pub(crate) fn follow(&mut self, bytes: &[u8]) {
         let seen = self.last_screen(bytes).unwrap_or(bytes);
-        self.edge.follow(bytes);
-        self.parser.process(seen);
+        let size = self.parser.screen().size();
+        let (rows, columns) = (usize::from(size.0.get()), usize::from(size.1.get()));
+        let line_ends = seen.iter().filter(|byte| matches!(byte, 0x0a..=0x0c)).count();
+        // A new line is cleared, which is less than drawn.
+        let mut work = seen.len() + line_ends * columns / 8;
+        self.edge.follow(bytes, |sequence| {
+            self.modes.apply(sequence);
+            work = work.saturating_add(cost(sequence, rows, columns));
+        });
+        let parser = &mut self.parser;
+        if work > WORK.max(SCREENS * rows * columns) || contained(|| parser.process(seen)).is_none() {
+            self.lose(size);
+        }
+    }
+
+    /// Begins anew, with nothing known.
+    fn lose(&mut self, size: (NonZeroU16, NonZeroU16)) {
+        self.parser = parser(size);
+        *self.parser.callbacks_mut() = Marks { inexact: true, recoloured: true };
+        self.lost = true;
     }
 
     /// The lines of a flood that are still on the screen after it: nobody has to look at the others.
@@ -97,7 +127,7 @@ impl Mirror {
         let screen = self.parser.screen();
         let plain = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
         let ordinary = self.edge.open() == 0 && self.edge.region().is_none() && !self.edge.is_cut();
-        if !ordinary || screen.alternate_screen() || !bytes.iter().all(plain) {
+        if !ordinary || self.on_alternate_screen() || !bytes.iter().all(plain) {
             return None;
         }
         // So many line ends move everything before them off the screen, wherever the cursor was.
@@ -109,8 +139,11 @@ impl Mirror {
     }
 
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
-        let (rows, columns) = size(rows, columns);
-        self.parser.set_size(rows, columns);
+        let size = size(rows, columns);
+        let parser = &mut self.parser;
+        if contained(|| parser.set_size(size.0, size.1)).is_none() {
+            self.lose(size);
+        }
     }
 
     /// How many of the last bytes have to wait for what follows them.
@@ -119,23 +152,24 @@ impl Mirror {
     }
 
     pub(crate) fn on_alternate_screen(&self) -> bool {
-        self.parser.screen().alternate_screen()
+        self.modes.on_alternate_screen()
     }
 
     /// What is drawn by [`Mirror::closing`] may differ from what was there.
     pub(crate) fn is_inexact(&self) -> bool {
-        self.parser.callbacks().inexact
+        self.lost || self.parser.callbacks().inexact
     }
 
     /// To be written before a question.
     pub(crate) fn opening(&self, full_screen: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
-        if self.edge.is_cut() {
+        if self.edge.may_be_cut() {
             bytes.extend(END_SEQUENCE);
         }
         if full_screen && !self.on_alternate_screen() {
             bytes.extend(ASIDE);
         }
+        bytes.extend(modes::reset());
         bytes.extend(PLAIN);
         if self.parser.callbacks().recoloured {
             bytes.extend(COLOURS);
@@ -149,20 +183,43 @@ impl Mirror {
         } else if confined {
             // The cursor went to the top; the last line is the only place that is known to be below everything.
             bytes.extend(b"\x1b[999;1H\r\n");
-        } else if self.parser.screen().cursor_position().1 > 0 {
+        } else if self.lost || self.parser.screen().cursor_position().1 > 0 {
             bytes.extend(b"\r\n");
         }
         bytes
     }
 
-    /// To be written after a question: everything as it was, or the line that the command is in the middle of.
-    pub(crate) fn closing(&self, full_screen: bool) -> Vec<u8> {
+    /// To be written after a question: everything as it was, or the line that the command is in the middle of. What
+    /// cannot be drawn is left to the command.
+    pub(crate) fn closing(&mut self, full_screen: bool) -> Vec<u8> {
+        let mut bytes = Modes::level_back().to_vec();
+        if let Some(drawn) = contained(|| self.drawn_again(full_screen)) {
+            bytes.extend(drawn);
+        } else {
+            self.lose(self.parser.screen().size());
+            bytes.extend(contained(|| self.drawn_again(full_screen)).unwrap_or_default());
+        }
+        bytes.extend(self.modes.again());
+        bytes
+    }
+
+    /// To be written instead when the command has ended meanwhile: nothing of it comes back.
+    pub(crate) fn ending(&self, full_screen: bool) -> Vec<u8> {
+        let mut bytes = Modes::level_back().to_vec();
+        if full_screen {
+            bytes.extend(if self.on_alternate_screen() { CLEAR } else { BACK });
+        }
+        bytes.extend(Modes::default().again());
+        bytes
+    }
+
+    fn drawn_again(&self, full_screen: bool) -> Vec<u8> {
         let screen = self.parser.screen();
         let mut bytes = Vec::new();
         let region = self.edge.region().map(|region| [b"\x1b[", region, b"r"].concat()).unwrap_or_default();
         if full_screen && self.on_alternate_screen() {
             bytes.extend(CLEAR);
-            bytes.extend(screen.state_formatted().as_bytes());
+            bytes.extend(screen.contents_formatted().as_bytes());
             if !region.is_empty() {
                 // Which moves the cursor.
                 bytes.extend(region);
@@ -175,7 +232,6 @@ impl Mirror {
             bytes.extend(self.line());
         }
         bytes.extend(screen.attributes_formatted().as_bytes());
-        bytes.extend(screen.input_mode_formatted().as_bytes());
         if screen.hide_cursor() {
             bytes.extend(b"\x1b[?25l");
         }
@@ -204,12 +260,64 @@ impl Mirror {
     }
 }
 
+fn parser((rows, columns): (NonZeroU16, NonZeroU16)) -> Parser<Marks> {
+    Parser::new_with_callbacks(rows, columns, 0, Marks::default())
+}
+
+/// How many cells a sequence has the parser touch: some say in a few bytes that it has much to do.
+fn cost(sequence: &Sequence<'_>, rows: usize, columns: usize) -> usize {
+    let screen = rows * columns;
+    match *sequence {
+        Sequence::Escape { between: None, last: b'c' } => 2 * screen,
+        Sequence::Escape { between: None, last: b'D' | b'E' | b'M' } => columns,
+        Sequence::Escape { .. } => 1,
+        Sequence::Control { parameters, cut, last } => {
+            let count = if cut { MOST } else { count(parameters) };
+            match last {
+                b'b' => count,
+                b'J' => screen,
+                b'L' | b'M' | b'S' | b'T' => count.min(rows) * columns,
+                b'@' | b'K' | b'P' | b'X' => columns,
+                // Each of them may be one that switches screens.
+                b'h' | b'l' if parameters.first() == Some(&b'?') => {
+                    let switch = parameters.windows(2).filter(|pair| matches!(*pair, b"47" | b"49")).count();
+                    1 + (switch + usize::from(cut)) * screen
+                }
+                _ => 1 + parameters.len(),
+            }
+        }
+    }
+}
+
+/// The first number of some parameters, as a parser takes it: nothing is one, and there is a largest.
+fn count(parameters: &[u8]) -> usize {
+    let digits =
+        parameters.iter().skip_while(|byte| !byte.is_ascii_digit()).take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number, digit| MOST.min(number * 10 + usize::from(digit - b'0'))).max(1)
+}
+
 /// A terminal without a size has a usual one.
 fn size(rows: u16, columns: u16) -> (NonZeroU16, NonZeroU16) {
     (
         NonZeroU16::new(rows).unwrap_or(Parser::DEFAULT_ROWS),
         NonZeroU16::new(columns).unwrap_or(Parser::DEFAULT_COLS),
     )
+}
+
+#[cfg(test)]
+impl Mirror {
+    /// Something other than keys may be sent, or keys other than as ever.
+    pub(crate) fn sends_reports(&self) -> bool {
+        self.modes.again() != Modes::pasted().again()
+    }
+
+    pub(crate) fn sends_as(&self, other: &Mirror) -> bool {
+        self.modes == other.modes
+    }
+
+    pub(crate) fn may_be_cut(&self) -> bool {
+        self.edge.may_be_cut()
+    }
 }
 
 #[cfg(test)]
@@ -244,6 +352,60 @@ mod tests {
         terminal.follow(&mirror.closing(true));
         assert_eq!(terminal.parser.screen().state_formatted(), mirror.parser.screen().state_formatted());
         assert_eq!(terminal.edge.region(), Some(&b"2;10"[..]));
+        assert_eq!(terminal.modes, mirror.modes);
+    }
+
+    /// Makes the parser panic, on a screen of 24 by 80.
+    const FATAL: &[u8] = "\x1b[24;80H8\u{fe0f}\x1b[23;80Hx".as_bytes();
+
+    #[test]
+    fn a_fault_of_the_parser_leaves_a_screen_that_is_not_known() {
+        assert!(contained(|| parser(size(24, 80)).process(FATAL)).is_none(), "proves nothing");
+        let mut mirror = Mirror::new(24, 80);
+        mirror.follow(b"\x1b[?1049h\x1b[?1003h");
+        mirror.follow(FATAL);
+        assert!(mirror.is_inexact() && mirror.on_alternate_screen());
+        mirror.follow(b"\x1b[2J\x1b[Hdrawn since");
+        assert!(String::from_utf8(mirror.closing(true)).unwrap().contains("drawn since"));
+        assert!(mirror.closing(true).ends_with(b"\x1b[?1003h"));
+        // Where the cursor stands is not known, so a question begins on a line of its own.
+        assert!(mirror.opening(false).ends_with(b"\r\n"));
+    }
+
+    #[test]
+    fn work_is_bounded_by_the_number_of_bytes() {
+        for little in [
+            &b"\x1b[65535b"[..],
+            b"\x1b[0000000000000000065535b",
+            b"\x1b[2J",
+            b"\x1bc",
+            b"\x1b[65535L",
+            b"\x1b[65535S",
+            b"\x1b[?1049h\x1b[?1049l",
+        ] {
+            let mut mirror = Mirror::new(60, 200);
+            mirror.follow(b"x");
+            mirror.follow(little);
+            assert!(!mirror.lost, "{little:?} is little work");
+            mirror.follow(&little.repeat(16 * 1024 / little.len()));
+            assert!(mirror.lost, "{little:?} is too much");
+        }
+        let long = [b"x\x1b[", "0".repeat(500).as_bytes(), b"65535b"].concat();
+        let mut mirror = Mirror::new(60, 200);
+        mirror.follow(&long.repeat(20));
+        assert!(mirror.lost);
+    }
+
+    #[test]
+    fn ordinary_output_is_not_too_much() {
+        let line = "\x1b[1;34mname\x1b[m  \x1b[32mother\x1b[m\x1b[K\r\n".repeat(600);
+        let frame = "\x1b[?25l\x1b[H\x1b[2J\x1b[5;5Htext\x1b[?25h".repeat(4);
+        for text in [&line[..16 * 1024], &frame, &"y\r\n".repeat(5000)] {
+            let mut mirror = Mirror::new(60, 200);
+            mirror.follow(b"\x1b[?1049h");
+            mirror.follow(text.as_bytes());
+            assert!(!mirror.lost, "{:?}", &text[..40]);
+        }
     }
 
     #[test]

@@ -32,6 +32,8 @@ struct Shared {
     bell: UnixStream,
     heard: UnixStream,
     disturbances: AtomicU64,
+    /// When a question of this run was last withdrawn.
+    withdrawn: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +73,7 @@ impl Stage {
             bell,
             heard,
             disturbances: AtomicU64::new(0),
+            withdrawn: Mutex::default(),
         };
         Ok(Stage { shared: Arc::new(shared) })
     }
@@ -109,6 +112,7 @@ impl Stage {
             tty: prop.tty,
             full_screen: prop.full_screen,
             last_key: prop.last_key,
+            last_withdrawn: *self.shared.withdrawn.lock().unwrap_or_else(PoisonError::into_inner),
             ended,
             stage: self.clone(),
         };
@@ -226,6 +230,9 @@ pub struct Lease {
     /// When the person last typed something for the command. Somebody who types does not see yet that there is a
     /// question.
     pub last_key: Option<Instant>,
+    /// When a question of this run was last withdrawn. Somebody who was about to answer that one does not see yet that
+    /// this is another.
+    pub last_withdrawn: Option<Instant>,
     ended: PipeReader,
     stage: Stage,
 }
@@ -282,10 +289,17 @@ impl Lease {
         self.stage.shared.disturbances.load(Ordering::Relaxed)
     }
 
+    /// The question on it was withdrawn, now: the next one is told.
+    pub fn withdrawn(&self) {
+        let mut withdrawn = self.stage.shared.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
+        *withdrawn = Some(Instant::now());
+    }
+
     /// A lease of a terminal that no run uses, for a backend that is tried by itself.
     pub fn of(tty: File, full_screen: bool, last_key: Option<Instant>) -> io::Result<(Lease, PipeWriter)> {
         let (ended, end) = io::pipe()?;
-        Ok((Lease { tty, full_screen, last_key, ended, stage: Stage::new()? }, end))
+        let stage = Stage::new()?;
+        Ok((Lease { tty, full_screen, last_key, last_withdrawn: None, ended, stage }, end))
     }
 }
 

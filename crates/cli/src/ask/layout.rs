@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nono::AccessMode;
 use nono::approval::{Object, Question, Subject};
 
+use super::characters::misleads;
 use crate::paint::{Canvas, Span, Style};
 use crate::review::text;
 
@@ -210,7 +211,7 @@ fn wish(access: AccessMode, object: Object) -> Span {
     Span::new(words, style)
 }
 
-/// Text of the command's on one line. A backslash is doubled, so that no name looks like an escape in another.
+/// Text of the command's on one line, in characters that look like what they are. A backslash is doubled, so that no name looks like an escape in another.
 pub(crate) fn harmless(text: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let mut shown = String::new();
@@ -218,7 +219,9 @@ pub(crate) fn harmless(text: &Path) -> String {
         if at > 0 {
             shown.push_str("\\\\");
         }
-        shown.push_str(&text::name(Path::new(std::ffi::OsStr::from_bytes(part))));
+        for c in text::name(Path::new(std::ffi::OsStr::from_bytes(part))).chars() {
+            if misleads(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        }
     }
     // A blank at the end would not be seen.
     if shown.ends_with(' ') {
@@ -242,4 +245,51 @@ pub(crate) fn cut(words: &str, columns: usize) -> String {
         }
     }
     kept + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_or_told_from_another_is_shown_by_its_number() {
+        for c in [
+            '\u{34f}',
+            '\u{fe0f}',
+            '\u{2800}',
+            '\u{2215}',
+            '\u{2044}',
+            '\u{a0}',
+            '\u{2003}',
+            '\u{3000}',
+            '\u{1680}',
+            '\u{200b}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{61c}',
+            '\u{ad}',
+            '\u{3164}',
+            '\u{e0041}',
+            '\u{ff0f}',
+            '\u{2024}',
+            '\u{338}',
+            '\u{1d5a0}',
+            '\u{2026}',
+            '\u{feff}',
+            '\u{85}',
+            '\u{2028}',
+            '\u{f8ff}',
+        ] {
+            let shown = harmless(Path::new(&format!("a{c}b")));
+            assert_eq!(shown, format!("a{}b", c.escape_unicode()));
+        }
+    }
+
+    #[test]
+    fn names_in_any_script_stay_readable() {
+        for name in ["na\u{ef}ve", "e\u{301}", "日本語", "报告（最终）", "файл", "a b", "ελληνικά", "🦀"]
+        {
+            assert_eq!(harmless(Path::new(name)), name);
+        }
+    }
 }

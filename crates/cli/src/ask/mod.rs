@@ -1,8 +1,11 @@
 //! Asking the person on their terminal.
 //!
 //! The command stands still while a question is shown: its own terminal is paused, and the keys are this question's
-//! alone. Everything but an explicit yes is a no.
+//! alone. Everything but an explicit yes is a no. Each time something is drawn it stands there for a while before a key
+//! counts, and the line that names the keys appears when they do: a key that was meant for what stood there before is
+//! dropped.
 
+mod characters;
 mod details;
 mod keys;
 mod layout;
@@ -28,8 +31,14 @@ use layout::{Choices, Page};
 
 /// How often it is looked whether somebody still waits for the answer.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long after an escape it was a key by itself.
-const ESCAPE: Duration = Duration::from_millis(50);
+/// How long a question stands before a key counts: longer than it takes to stop a key that was meant for another.
+const STANDS: Duration = Duration::from_millis(700);
+/// How long, where it came after one that was withdrawn.
+const STANDS_INSTEAD: Duration = Duration::from_millis(1500);
+/// So long after one that was withdrawn somebody may still mean that one.
+const RECENT: Duration = Duration::from_secs(10);
+/// How long it is seen that a question was withdrawn, before anything else is.
+const FAREWELL: Duration = Duration::from_millis(700);
 /// Who types does not read. A key counts only once nothing was typed for so long.
 const QUIET: Duration = Duration::from_millis(400);
 
@@ -66,7 +75,7 @@ impl ApprovalBackend for TerminalBackend {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let colours =
             env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !crate::pager::is_dumb();
-        let dialogue = Dialogue { question, waiting, lease, asked, colours };
+        let dialogue = Dialogue { question, waiting, lease, asked, colours, began: Instant::now() };
         match dialogue.hold() {
             Ok(Reply::Answer(verdict)) => Ok(Answer::new(verdict, "terminal")),
             Ok(Reply::Withdrawn) => Err(ApprovalError::Withdrawn),
@@ -89,7 +98,10 @@ enum Moment {
     Press(Key),
     /// Nothing more can be typed.
     Closed,
-    Withdrawn,
+    /// Nobody waits for the answer any more.
+    Unwanted,
+    /// The run is over.
+    Ended,
     /// What is shown has to be shown again.
     Disturbed,
 }
@@ -101,30 +113,31 @@ struct Dialogue<'a> {
     lease: Lease,
     asked: u64,
     colours: bool,
+    began: Instant,
 }
 
 impl Dialogue<'_> {
     fn hold(&self) -> io::Result<Reply> {
-        let mut keys = Keys::default();
         let mut details = false;
         let mut choices = self.show(details)?;
-        if !self.wait_for_quiet(&mut keys) {
-            return self.withdraw();
-        }
-        self.prompt(&choices)?;
         loop {
-            let verdict = match self.wait(&mut keys) {
-                Moment::Withdrawn => return self.withdraw(),
+            let moment = match self.stand() {
+                None => {
+                    self.prompt(&choices)?;
+                    self.wait(&choices)
+                }
+                Some(moment) => moment,
+            };
+            let verdict = match moment {
+                Moment::Unwanted => return self.withdraw(true),
+                Moment::Ended => return self.withdraw(false),
                 Moment::Closed => Some(Verdict::Deny),
                 Moment::Press(Key::Char('?')) => {
                     details = true;
                     None
                 }
+                Moment::Press(key) => verdict(key, &choices),
                 Moment::Disturbed => None,
-                Moment::Press(key) => match verdict(key, &choices) {
-                    None => continue,
-                    verdict => verdict,
-                },
             };
             if let Some(verdict) = verdict {
                 self.lease.show(&format!("{}\r\n", words(verdict, &choices)))?;
@@ -134,7 +147,6 @@ impl Dialogue<'_> {
                 self.lease.show("\r\n")?;
             }
             choices = self.show(details)?;
-            self.prompt(&choices)?;
         }
     }
 
@@ -144,14 +156,15 @@ impl Dialogue<'_> {
         let page = self.page(columns);
         let mut choices = Choices::of(self.question);
         let question = page.question(self.question);
-        if question.len() + page.prompt(&choices).len() > usize::from(rows) {
+        let mut lines = self.notice(page);
+        let rows = usize::from(rows).saturating_sub(lines.len());
+        if question.len() + page.prompt(&choices).len() > rows {
             choices = choices.refusals();
         }
-        let mut lines = Vec::new();
         if details {
             let more = details::of(self.question, &choices, self.asked);
             let more: Vec<String> = more.iter().flat_map(|line| page.block(line, Style::Plain)).collect();
-            let left = usize::from(rows).saturating_sub(question.len() + page.prompt(&choices).len());
+            let left = rows.saturating_sub(question.len() + page.prompt(&choices).len());
             // On a screen that is drawn over there is nowhere to scroll to.
             let kept = if self.lease.full_screen { left.min(more.len()) } else { more.len() };
             lines.extend(more.into_iter().take(kept));
@@ -173,48 +186,79 @@ impl Dialogue<'_> {
         Page { canvas: Canvas { colours: self.colours, width: usize::from(columns) } }
     }
 
-    fn withdraw(&self) -> io::Result<Reply> {
+    /// Whether somebody may be about to answer another question, which stood here before.
+    fn comes_instead(&self) -> bool {
+        self.lease.last_withdrawn.is_some_and(|then| self.began.saturating_duration_since(then) < RECENT)
+    }
+
+    /// A question that comes instead of another says so, and therefore stands elsewhere.
+    fn notice(&self, page: Page) -> Vec<String> {
+        let words = "The question before was withdrawn. This is another one:";
+        if self.comes_instead() { page.said(&[Span::new(words, Style::Warning)]) } else { Vec::new() }
+    }
+
+    /// `stays`: long enough to be seen, unless the terminal has to be given back at once.
+    fn withdraw(&self, stays: bool) -> io::Result<Reply> {
         let (_, columns) = self.lease.size();
         let line = self.page(columns).said(&[Span::plain("withdrawn: the program ended")]);
         self.lease.show(&format!("\r\n{}\r\n", line.join("\r\n")))?;
+        let end = Instant::now() + if stays { FAREWELL } else { Duration::ZERO };
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || matches!(self.lease.listen(left), Heard::Closed | Heard::Ended) {
+                break;
+            }
+        }
+        self.lease.withdrawn();
         Ok(Reply::Withdrawn)
     }
 
-    /// Keys that follow those for the command are dropped. Whether the question is still wanted after that.
-    fn wait_for_quiet(&self, keys: &mut Keys) -> bool {
-        let mut last = self.lease.last_key;
+    /// What was drawn stands there, and keys are dropped, until it has been there long enough and nobody types.
+    /// `None`: it has.
+    fn stand(&self) -> Option<Moment> {
+        let disturbances = self.lease.disturbances();
+        let mut until = Instant::now() + if self.comes_instead() { STANDS_INSTEAD } else { STANDS };
+        if let Some(last_key) = self.lease.last_key {
+            until = until.max(last_key + QUIET);
+        }
         loop {
-            let left = last.map_or(Duration::ZERO, |last| QUIET.saturating_sub(last.elapsed()));
+            let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return true;
+                return None;
             }
             match self.lease.listen(left.min(LOOK)) {
-                Heard::Keys(bytes) => {
-                    keys.press(&bytes);
-                    last = Some(Instant::now());
-                }
-                Heard::Nothing if self.waiting.still_wanted() => {}
-                Heard::Closed => return true,
-                Heard::Nothing | Heard::Ended => return false,
+                Heard::Keys(_) => until = until.max(Instant::now() + QUIET),
+                Heard::Closed => return Some(Moment::Closed),
+                Heard::Ended => return Some(Moment::Ended),
+                Heard::Nothing => {}
+            }
+            if !self.waiting.still_wanted() {
+                return Some(Moment::Unwanted);
+            }
+            if self.lease.disturbances() != disturbances {
+                return Some(Moment::Disturbed);
             }
         }
     }
 
-    fn wait(&self, keys: &mut Keys) -> Moment {
+    /// Until a key is pressed that means something.
+    fn wait(&self, choices: &Choices) -> Moment {
         let disturbances = self.lease.disturbances();
+        let mut keys = Keys::default();
         loop {
-            let patience = if keys.is_open() { ESCAPE } else { LOOK };
-            let key = match self.lease.listen(patience) {
-                Heard::Keys(bytes) => keys.press(&bytes),
-                Heard::Nothing => keys.rest(),
+            match self.lease.listen(keys.patience().unwrap_or(LOOK)) {
+                Heard::Keys(bytes) => keys.heard(&bytes, Instant::now()),
+                Heard::Nothing => match keys.silence(Instant::now()) {
+                    Some(key) if key == Key::Char('?') || verdict(key, choices).is_some() => {
+                        return Moment::Press(key);
+                    }
+                    _ => {}
+                },
                 Heard::Closed => return Moment::Closed,
-                Heard::Ended => return Moment::Withdrawn,
-            };
-            if let Some(key) = key {
-                return Moment::Press(key);
+                Heard::Ended => return Moment::Ended,
             }
             if !self.waiting.still_wanted() {
-                return Moment::Withdrawn;
+                return Moment::Unwanted;
             }
             if self.lease.disturbances() != disturbances {
                 return Moment::Disturbed;

@@ -14,6 +14,7 @@ use nono::approval::{
     Answer, ApprovalBackend, ApprovalError, Asker, Object, Question, Scope, Subject, Verdict, Waiting,
 };
 use nono::stage::Lease;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{OptionalActions, Winsize};
 use rustix::{fs, pty, termios};
@@ -77,6 +78,20 @@ impl Person {
     fn press(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
+
+    /// Presses a key again and again until this is seen: it counts once nothing else came for a while.
+    fn press_until(&mut self, key: &str, part: &str) {
+        let patience = Timespec { tv_sec: 0, tv_nsec: 400_000_000 };
+        loop {
+            self.press(key);
+            if rustix::event::poll(&mut [PollFd::new(&self.master, PollFlags::IN)], Some(&patience)).unwrap()
+                > 0
+            {
+                self.wait_for(part);
+                return;
+            }
+        }
+    }
 }
 
 struct Scene {
@@ -84,9 +99,10 @@ struct Scene {
     columns: u16,
     full_screen: bool,
     last_key: Option<Instant>,
+    withdrawn: Option<Instant>,
 }
 
-const PLAIN: Scene = Scene { rows: 24, columns: 80, full_screen: false, last_key: None };
+const PLAIN: Scene = Scene { rows: 24, columns: 80, full_screen: false, last_key: None, withdrawn: None };
 const PROMPT: &str = "? details)";
 
 /// Puts a question; `person` answers it.
@@ -96,7 +112,8 @@ fn ask(
     person: impl FnOnce(&mut Person, &Fake, &mut Option<PipeWriter>),
 ) -> Result<Answer, ApprovalError> {
     let (master, slave) = terminal(scene.rows, scene.columns);
-    let (lease, end) = Lease::of(slave, scene.full_screen, scene.last_key).unwrap();
+    let (mut lease, end) = Lease::of(slave, scene.full_screen, scene.last_key).unwrap();
+    lease.last_withdrawn = scene.withdrawn;
     let fake = Fake { lease: Mutex::new(Some(lease)), wanted: AtomicBool::new(true) };
     let mut at = Person { master: master.into(), seen: vec![] };
     thread::scope(|scope| {
@@ -166,7 +183,8 @@ fn a_key_that_means_nothing_leaves_the_question_there() {
         person.wait_for(PROMPT);
         // What a terminal may say by itself, and what is pasted; then a key, together with them or not.
         person.press("\x1b]ly\x1b\\\x1b[24;80R\x1b[200~y\x1b[201~yes please");
-        person.press("\x03");
+        person.press("y");
+        person.press_until("\x03", "no\r\n");
     });
     assert_eq!(answer.unwrap().verdict, Verdict::Deny);
 }
@@ -261,6 +279,47 @@ fn keys_of_somebody_who_types_do_not_answer() {
         person.press("n");
     });
     assert_eq!(answer.unwrap().verdict, Verdict::Deny);
+}
+
+#[test]
+fn keys_before_the_line_that_names_them_are_dropped() {
+    let answer = ask(&PLAIN, &todo(), |person, _, _end| {
+        person.wait_for("todo.txt");
+        person.press("y");
+        let waited = person.wait_for(PROMPT);
+        assert!(waited.contains("Allow?"), "{waited:?}");
+        // Drawn again, it waits again.
+        person.press("?");
+        person.wait_for("question 1 of this session");
+        person.press("y");
+        person.wait_for(PROMPT);
+        person.press("n");
+    });
+    assert_eq!(answer.unwrap().verdict, Verdict::Deny);
+}
+
+#[test]
+fn a_question_after_one_that_was_withdrawn_says_so_and_stands_elsewhere() {
+    for full_screen in [false, true] {
+        let scene = Scene { full_screen, withdrawn: Some(Instant::now()), ..PLAIN };
+        let answer = ask(&scene, &todo(), |person, _, _end| {
+            let seen = person.wait_for("todo.txt");
+            let (notice, question) = seen.split_once("This is another one:").expect("a notice");
+            assert!(notice.contains("withdrawn") && question.contains("wants to read"), "{seen:?}");
+            person.press("y");
+            person.wait_for(PROMPT);
+            person.press("n");
+        });
+        assert_eq!(answer.unwrap().verdict, Verdict::Deny);
+    }
+    // One that was withdrawn long ago is nobody's any more.
+    let Some(long_ago) = Instant::now().checked_sub(Duration::from_secs(60)) else { return };
+    let scene = Scene { withdrawn: Some(long_ago), ..PLAIN };
+    let answer = ask(&scene, &todo(), |person, _, _end| {
+        assert!(!person.wait_for(PROMPT).contains("withdrawn"));
+        person.press("y");
+    });
+    assert_eq!(answer.unwrap().verdict, Verdict::Allow(Scope::Once));
 }
 
 #[test]

@@ -12,6 +12,8 @@
 mod client;
 mod closed;
 mod frame;
+#[cfg(test)]
+mod fuzzed;
 mod gate;
 mod listening;
 mod message;

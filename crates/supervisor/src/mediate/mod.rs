@@ -11,7 +11,7 @@
 //!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `record`); for the other
 //!   families nothing behind it would hold (see `others`).
 //! - `respond_fd` is called in one place (`clerk::hand_over`), after `judge`, with an object opened from its own pin.
-//! - A thread that panics aborts the process (`panic = "abort"`), or in a library that unwinds, drops its end of the
+//! - A thread that panics aborts the process (the hook of the command line), or in a library that unwinds, drops its end of the
 //!   `alive` socket, and the run loop kills the command. A call that is never answered never returns.
 //! - The supervisor's death closes the listener: waiting calls fail with ENOSYS, and the tree is killed.
 
