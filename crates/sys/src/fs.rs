@@ -33,6 +33,14 @@ pub fn locate(path: &Path) -> io::Result<(PathBuf, std::fs::Metadata)> {
     }
 }
 
+/// Whether this process may write there, by modes and access lists.
+pub fn is_writable(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the string ends in a zero and lives across the call.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+}
+
 /// Why a folder cannot be trusted with nono's own state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrusted {

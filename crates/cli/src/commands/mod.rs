@@ -15,6 +15,7 @@ mod granted;
 pub(crate) mod hook;
 mod hooks;
 mod learn;
+mod links;
 mod mcp;
 pub(crate) mod open_url;
 mod perform;

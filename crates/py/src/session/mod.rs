@@ -50,6 +50,8 @@ fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<W
     let mut policy = keywords.policy(&here)?;
     let network = keywords.networking(py, &host, &here)?;
     network.open(&mut policy);
+    // Nobody is here to be asked: what a person did not agree to before is refused when the policy is resolved.
+    nono::links::recall(&mut policy, &host).map_err(|error| error::session(&error.into()))?;
     let request = SessionRequest {
         diagnostics: keywords.diagnostics.unwrap_or(true),
         rollback: keywords.tracking(&here)?,
