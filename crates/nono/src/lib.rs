@@ -28,6 +28,7 @@
 pub mod agents;
 pub mod approval;
 pub mod audit;
+mod beneath;
 pub mod checkpoints;
 mod config_file;
 pub mod control;

@@ -3,12 +3,14 @@
 //! What a link is doubted for is in `nono_policy::links`. An answer holds for one link and one target: where a command
 //! makes the link lead elsewhere, that is another question.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use nono_policy::links::{self, Departure, TypedLink, Way};
 use nono_policy::{CapabilitySource, HostFacts, MergedProfile, ProfileError, RunRequest};
 use nono_sys::{errno, fs};
+use rustix::fs::{Mode, OFlags, openat};
 use thiserror::Error;
 
 use crate::session::{self, Host};
@@ -36,14 +38,37 @@ pub fn recall(request: &mut RunRequest, host: &Host) -> Result<Vec<TypedLink>, P
     Ok(doubtful)
 }
 
-/// A path that is no grant, if a link that nobody agreed to leads it out of a folder; and where it leads at all.
-pub fn look(path: &Path, host: &Host) -> io::Result<(PathBuf, Option<TypedLink>)> {
-    let way = links::follow(&HostFacts, host.context.home.as_deref(), path)?;
+/// Where a path leads that is no grant; and the path itself, if a link that nobody agreed to leads it out of a folder.
+pub fn look(path: &Path, host: Option<&Host>) -> io::Result<(PathBuf, Option<TypedLink>)> {
+    let home = host.and_then(|host| host.context.home.as_deref());
+    let way = links::follow(&HostFacts, home, path)?;
     let end = way.end.clone();
     let typed = TypedLink { path: path.to_owned(), way, source: CapabilitySource::User };
-    let leads_out = !typed.way.departures.is_empty();
-    let typed = sort(if leads_out { vec![typed] } else { vec![] }, host).1.pop();
-    Ok((end, typed))
+    if typed.way.departures.is_empty() {
+        return Ok((end, None));
+    }
+    let doubtful = host.map_or_else(|| Some(typed.clone()), |host| sort(vec![typed.clone()], host).1.pop());
+    Ok((end, doubtful))
+}
+
+/// Opens a file to write it anew, made with `mode` less what the umask takes, in the place that [`look`] found: no link is followed on the way
+/// there, and nothing but a regular file is opened. Devices and open descriptors by name are what they are.
+pub fn create(path: &Path, place: &Path, mode: u32) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let mode = Mode::from_raw_mode(mode);
+    if path.starts_with("/dev") || path.starts_with("/proc") {
+        return File::options().write(true).open(path);
+    }
+    let (Some(dir), Some(name)) = (place.parent(), place.file_name()) else {
+        return Err(io::ErrorKind::IsADirectory.into());
+    };
+    let folder = fs::open_path(dir)?;
+    let file = File::from(openat(&folder, name, flags | OFlags::NOFOLLOW, mode)?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    file.set_len(0)?;
+    Ok(file)
 }
 
 /// Those that were agreed to, and the others. Inside a sandbox nothing can be widened, so nothing is doubted.
@@ -94,6 +119,26 @@ mod tests {
         assert_eq!(agreed(&state), [departure("/p/other", "/x"), departure("/p/build", "/")]);
         std::fs::write(state.join(FILE), "{").unwrap();
         assert!(agreed(&state).is_empty());
+    }
+
+    #[test]
+    fn a_file_is_written_where_it_was_looked_for_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let (file, link, pipe) = (base.join("file"), base.join("link"), base.join("pipe"));
+        std::fs::write(&file, "longer than before").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for wrong in [&link, &pipe, &base] {
+            assert!(create(wrong, wrong, 0o600).is_err(), "{}", wrong.display());
+        }
+        std::os::unix::fs::symlink(&base, base.join("folder")).unwrap();
+        let behind = base.join("folder/file");
+        assert!(create(&behind, &behind, 0o600).is_err());
+        assert_eq!(std::fs::read(&file).unwrap(), b"longer than before");
+        io::Write::write_all(&mut create(&link, &file, 0o600).unwrap(), b"new").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        create(Path::new("/dev/null"), Path::new("/dev/null"), 0o600).unwrap();
     }
 
     #[test]

@@ -33,6 +33,18 @@ pub fn locate(path: &Path) -> io::Result<(PathBuf, std::fs::Metadata)> {
     }
 }
 
+/// Opens a file for reading without waiting for it (a pipe would wait for a writer). What is no regular file is `None`.
+pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        // A socket.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Ok(None),
+        other => other?,
+    };
+    let is_file = file.metadata()?.is_file();
+    Ok(is_file.then_some(file))
+}
+
 /// Whether this process may write there, by modes and access lists.
 pub fn is_writable(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;

@@ -1,5 +1,6 @@
 //! Links on the way of typed paths: said with their targets, and asked for, before anything is granted by them.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use nono::diagnostic::shown;
@@ -15,7 +16,7 @@ use crate::message;
 pub(super) fn settle(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
     let mut doubtful = doubtful(request, host, common.policy.workdir.as_deref())?;
     if let Some(dir) = common.tracking.dest() {
-        doubtful.extend(followed(dir, host)?.1);
+        doubtful.extend(followed(dir, Some(host))?.1);
     }
     let can_ask = message::can_ask() && !common.silent;
     for typed in doubtful {
@@ -42,7 +43,7 @@ fn doubtful(
 ) -> Result<Vec<TypedLink>, Failure> {
     let mut doubtful = links::recall(request, host)?;
     if let Some(dir) = workdir {
-        let (end, typed) = followed(dir, host)?;
+        let (end, typed) = followed(dir, Some(host))?;
         // What is asked about is where the command starts.
         if end != host.context.cwd {
             return Err(Failure::new(format!("--workdir {}: it was changed at this moment", shown(dir))));
@@ -52,7 +53,23 @@ fn doubtful(
     Ok(doubtful)
 }
 
-fn followed(path: &Path, host: &Host) -> Result<(PathBuf, Option<TypedLink>), Failure> {
+/// Where a file is to be written: not where a link leads that a command could have made.
+pub(super) fn place(file: &Path, host: Option<&Host>) -> Result<PathBuf, Failure> {
+    let (end, doubtful) = followed(file, host)?;
+    match doubtful {
+        None => Ok(end),
+        Some(typed) => Err(Failure::refused(words(&typed))
+            .hint(format!("give {} itself if that is meant, or remove the link", shown(&typed.way.end)))),
+    }
+}
+
+/// A file to write anew.
+pub(super) fn create(file: &Path, host: Option<&Host>, mode: u32) -> Result<File, Failure> {
+    let place = place(file, host)?;
+    links::create(file, &place, mode).map_err(|error| Failure::file(file, &error))
+}
+
+fn followed(path: &Path, host: Option<&Host>) -> Result<(PathBuf, Option<TypedLink>), Failure> {
     let path: PathBuf = here()?.join(path).components().collect();
     links::look(&path, host).map_err(|error| Failure::new(format!("{}: {}", shown(&path), words_of(&error))))
 }

@@ -3,10 +3,11 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod grants;
-
+mod installs;
 #[allow(dead_code, reason = "shared with the other tests on a terminal")]
 #[path = "../terminal/look.rs"]
 mod look;
+mod outputs;
 #[path = "../world/said.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod said;
