@@ -44,12 +44,15 @@ impl Reach {
     /// Where a path leads, if that is elsewhere.
     pub(super) fn leads_to(&self, path: &Path) -> Result<Option<PathBuf>, InstallError> {
         let place = match self {
-            Reach::Anywhere => path.canonicalize().ok().filter(|place| {
-                // What is the same in another spelling of the home folder is no link of its own.
-                let above = path.parent().and_then(|dir| dir.canonicalize().ok());
-                path.is_symlink() || above.is_none_or(|above| place.parent() != Some(&above))
+            Reach::Anywhere => path.canonicalize().ok().or_else(|| {
+                let folder = path.parent()?.canonicalize().ok()?;
+                Some(folder.join(path.file_name()?))
             }),
-            Reach::Beneath(project) => project.locate(path)?,
+            // Of a file that is not there yet, in a folder that may not be either.
+            Reach::Beneath(project) => match project.locate(path)? {
+                None => project.place(path).ok().map(|(_, place)| place),
+                place => place,
+            },
         };
         Ok(place.filter(|place| place != path))
     }
