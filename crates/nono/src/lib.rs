@@ -28,6 +28,7 @@
 pub mod agents;
 pub mod approval;
 pub mod audit;
+mod beneath;
 pub mod checkpoints;
 mod config_file;
 pub mod control;
@@ -40,6 +41,7 @@ pub mod helper;
 pub mod hooks;
 pub mod interrupt;
 pub mod learn;
+pub mod links;
 pub mod network;
 mod pick;
 pub mod program;
@@ -60,6 +62,7 @@ pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
 /// Policy documents: groups of paths and network rules, as other programs write them.
 pub use nono_policy::document;
 pub use nono_policy::hosts::HostRule;
+pub use nono_policy::links::{Departure, TypedLink};
 pub use nono_policy::profile::{DiffChange, HookInstall, HookSection, ProfilePath};
 pub use nono_policy::{
     AccessMode, AddressClass, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource,

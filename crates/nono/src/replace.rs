@@ -1,12 +1,15 @@
 //! Replacing a file that is a person's: old or new, never half, in the place a link points to, with the mode and owner it
 //! had.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use nono_sys::errno;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
 use thiserror::Error;
 
 /// Why a file was not replaced.
@@ -18,59 +21,77 @@ pub(crate) enum ReplaceError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Replace the file at `path`. A new one has `mode`, less what the umask takes.
+/// Replaces the file at `path`, wherever links lead. A new one has `mode`, less what the umask takes.
 pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), ReplaceError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ReplaceError::Io { path, source }
-    };
+    let failed = |source| ReplaceError::Io { path: path.to_owned(), source };
+    let parent = |path: &Path| path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
     let target = match fs::canonicalize(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
-        other => other.map_err(failed(path))?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = parent(path).canonicalize().map_err(failed)?;
+            folder.join(path.file_name().unwrap_or_default())
+        }
+        other => other.map_err(failed)?,
     };
-    let old = match fs::metadata(&target) {
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        other => Some(other.map_err(failed(&target))?),
+    let folder = nono_sys::fs::open_path(&parent(&target)).map_err(failed)?;
+    replace_in(&folder, &target, bytes, mode)
+}
+
+/// Replaces a file in an open folder. `target` is its path, of which only the name is used to find it.
+pub(crate) fn replace_in(
+    folder: &OwnedFd,
+    target: &Path,
+    bytes: &[u8],
+    mode: u32,
+) -> Result<(), ReplaceError> {
+    let failed = |source: io::Error| ReplaceError::Io { path: target.to_owned(), source };
+    let name = target.file_name().unwrap_or_default();
+    let old = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => None,
+        other => Some(other.map_err(|error| failed(error.into()))?),
     };
-    let mut name = target.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".nono-{}", std::process::id()));
-    let temp = target.with_file_name(name);
-    let written = fill(&temp, bytes, old.as_ref(), mode)
+    if old.as_ref().is_some_and(|old| FileType::from_raw_mode(old.st_mode) != FileType::RegularFile) {
+        return Err(failed(io::Error::other("it is not a regular file any more")));
+    }
+    let mut temp = name.to_os_string();
+    temp.push(format!(".nono-{}", std::process::id()));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(folder, &temp, flags, Mode::from_raw_mode(mode))
+        .map_err(|error| ReplaceError::Io { path: target.with_file_name(&temp), source: error.into() })?;
+    let written = fill(File::from(file), bytes, old.as_ref())
         .map_err(|source| {
-            if source.kind() == ErrorKind::PermissionDenied && old.is_some() && temp.exists() {
-                ReplaceError::Foreign { path: target.clone() }
+            if source.kind() == ErrorKind::PermissionDenied && old.is_some() {
+                ReplaceError::Foreign { path: target.to_owned() }
             } else {
-                ReplaceError::Io { path: temp.clone(), source }
+                failed(source)
             }
         })
-        .and_then(|()| fs::rename(&temp, &target).map_err(failed(&target)));
+        .and_then(|()| renameat(folder, &temp, folder, name).map_err(|error| failed(error.into())));
     if written.is_err() {
         // Best effort: the error that matters is the one returned.
-        let _ = fs::remove_file(&temp);
+        let _ = unlinkat(folder, &temp, AtFlags::empty());
     }
     written
 }
 
-fn fill(temp: &Path, bytes: &[u8], old: Option<&fs::Metadata>, mode: u32) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(temp)?;
+fn fill(mut file: File, bytes: &[u8], old: Option<&Stat>) -> io::Result<()> {
     if let Some(old) = old {
         let mode = keep_owner(&file, old)?;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.set_permissions(Permissions::from_mode(mode))?;
     }
     file.write_all(bytes)?;
     file.sync_all()
 }
 
 /// Give the file the owner of the old one; the mode that it may then have.
-fn keep_owner(file: &File, old: &fs::Metadata) -> io::Result<u32> {
+fn keep_owner(file: &File, old: &Stat) -> io::Result<u32> {
     let new = file.metadata()?;
-    let mode = old.mode() & 0o7777;
-    if (new.uid(), new.gid()) == (old.uid(), old.gid()) {
+    let mode = old.st_mode & 0o7777;
+    if (new.uid(), new.gid()) == (old.st_uid, old.st_gid) {
         return Ok(mode);
     }
-    match fchown(file, Some(old.uid()), Some(old.gid())) {
+    match fchown(file, Some(old.st_uid), Some(old.st_gid)) {
         // A group that this user is not in: its rights would go to the user's own group, so nobody gets them.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && new.uid() == old.uid() => {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && new.uid() == old.st_uid => {
             Ok(mode & !0o070)
         }
         result => result.map(|()| mode),

@@ -36,6 +36,11 @@ pub enum PolicyError {
     IsFifo { path: PathBuf },
     #[error("{} is not a unix socket", .path.display())]
     NotASocket { path: PathBuf },
+    #[error(
+        "{} leads to {}: the link {} goes out of its folder, and a command could have made it (granted by {from})",
+        .path.display(), .found.display(), .link.display()
+    )]
+    LeadsOut { path: PathBuf, link: PathBuf, found: PathBuf, from: CapabilitySource },
     #[error("{} is protected (group {group})", .path.display())]
     Protected { path: PathBuf, group: String },
     #[error("protection of {} is bypassed, but there is no matching grant", .path.display())]
@@ -100,6 +105,14 @@ impl PolicyError {
                 "--allow-unix-socket opens a socket; whoever listens there acts outside the sandbox"
                     .to_owned(),
             ),
+            PolicyError::LeadsOut { found, from: CapabilitySource::Profile(name), .. } => Some(format!(
+                "name {} in profile {name} if that is meant, or agree to the link on a terminal, once",
+                found.display()
+            )),
+            PolicyError::LeadsOut { found, .. } => Some(format!(
+                "give {} itself if that is meant, or agree to the link on a terminal, once",
+                found.display()
+            )),
             PolicyError::Protected { path, .. } => {
                 Some(format!("add --bypass-protection {}", path.display()))
             }

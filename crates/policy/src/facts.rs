@@ -11,6 +11,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use nono_sys::process;
+
 /// Where a path leads once every link in it was followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -53,6 +55,10 @@ pub trait Facts {
     /// Where a link says that it leads, as it is written.
     fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
 
+    /// Whether the link at `path`, whose folder has no link in its path, belongs to the system: no command that this user
+    /// runs can have made it or put it there.
+    fn is_system_link(&self, path: &Path) -> bool;
+
     /// Whether the last component of `path` is itself a link; tells a dangling link from a missing name.
     fn is_symlink(&self, path: &Path) -> bool {
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return false };
@@ -84,9 +90,37 @@ impl Facts for HostFacts {
         fs::read_link(path)
     }
 
+    fn is_system_link(&self, path: &Path) -> bool {
+        // Where root is not known by its number (in a user namespace), the root folder's owner is it.
+        let Ok(root) = fs::symlink_metadata("/").map(|meta| meta.uid()) else { return false };
+        if path.starts_with("/proc") {
+            return true;
+        }
+        if root == process::uid() {
+            return is_systems_place(path);
+        }
+        let of_root = |path: &Path| fs::symlink_metadata(path).ok().filter(|meta| meta.uid() == root);
+        let fixed = |dir: &Path| {
+            of_root(dir).is_some_and(|meta| meta.mode() & STICKY != 0 || !nono_sys::fs::is_writable(dir))
+        };
+        of_root(path).is_some() && path.ancestors().skip(1).all(fixed)
+    }
+
     fn is_symlink(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink())
     }
+}
+
+/// In such a folder names can be replaced by their owners only.
+const STICKY: u32 = 0o1000;
+
+/// For root, who owns what its commands make: only where the system itself keeps its links.
+fn is_systems_place(link: &Path) -> bool {
+    let Some(dir) = link.parent() else { return false };
+    let whole = ["/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/dev", "/sys"];
+    let directly = ["/", "/var", "/run", "/home", "/opt"];
+    directly.iter().any(|place| dir == Path::new(place))
+        || whole.iter().any(|place| dir.starts_with(place)) && !dir.starts_with("/usr/local")
 }
 
 fn found_kind(kind: fs::FileType) -> FoundKind {
@@ -141,6 +175,23 @@ mod tests {
         assert_eq!(HostFacts.resolve(&root.join("dangling")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(HostFacts.is_symlink(&root.join("dangling")));
         assert!(!HostFacts.is_symlink(&root.join("missing")));
+    }
+
+    #[test]
+    fn links_of_the_system_are_told_from_those_of_people() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        symlink("/etc", root.join("link")).unwrap();
+        assert!(!HostFacts.is_system_link(&root.join("link")));
+        assert!(HostFacts.is_system_link(Path::new("/proc/self")));
+        for link in ["/bin", "/etc/mtab", "/var/run", "/dev/fd", "/usr/lib64"] {
+            let link = Path::new(link);
+            assert!(!HostFacts.is_symlink(link) || HostFacts.is_system_link(link), "{}", link.display());
+        }
+        for (link, is_its) in [("/usr/local/bin/x", false), ("/srv/x", false), ("/etc/alternatives/vi", true)]
+        {
+            assert_eq!(is_systems_place(Path::new(link)), is_its, "{link}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod error;
 mod expand;
 pub mod facts;
 pub mod hosts;
+pub mod links;
 pub use nono_sys::path_serde;
 pub mod profile;
 pub mod query;

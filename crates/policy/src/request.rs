@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::access::AccessMode;
+use crate::links::Departure;
 use crate::profile::ProjectOverlay;
 use crate::resolved::{HostGrant, Limits, NetworkPolicy};
 
@@ -60,6 +61,8 @@ pub struct RunRequest {
     pub projects: Vec<ProjectOverlay>,
     pub limits: Limits,
     pub allow_cwd: bool,
+    /// Links on the way of paths that lead out of their folder, and that a person agreed to.
+    pub links: Vec<Departure>,
     /// The file the command was found in.
     pub program: Option<PathBuf>,
     pub name: Option<String>,

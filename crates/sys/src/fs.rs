@@ -33,6 +33,26 @@ pub fn locate(path: &Path) -> io::Result<(PathBuf, std::fs::Metadata)> {
     }
 }
 
+/// Opens a file for reading without waiting for it (a pipe would wait for a writer). What is no regular file is `None`.
+pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        // A socket.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Ok(None),
+        other => other?,
+    };
+    let is_file = file.metadata()?.is_file();
+    Ok(is_file.then_some(file))
+}
+
+/// Whether this process may write there, by modes and access lists.
+pub fn is_writable(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the string ends in a zero and lives across the call.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+}
+
 /// Why a folder cannot be trusted with nono's own state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrusted {

@@ -1,6 +1,6 @@
 //! The flags of `run`, `shell` and `wrap` that have to do with snapshots.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -88,6 +88,11 @@ impl TrackingArgs {
     /// Whether snapshots were asked for by the flag.
     pub(crate) fn rollback(&self) -> bool {
         self.rollback.is_some()
+    }
+
+    /// Where the session is to be kept, as it was typed.
+    pub(crate) fn dest(&self) -> Option<&Path> {
+        self.rollback_dest.as_deref()
     }
 
     pub(crate) fn request(&self) -> Rollback {

@@ -15,7 +15,7 @@ use nono::hooks::install::{self, State};
 use nono::session::{self, Host, SessionError};
 
 use super::project_profile::Asks;
-use super::{hooks, run};
+use super::{hooks, links, run};
 use crate::args::{AgentArgs, Cli, Command, here};
 use crate::failure::Failure;
 use crate::host::host;
@@ -42,7 +42,8 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
     };
     let mut asks = Asks::Now;
     if !host.nested {
-        let request = run_args.common.request(&here()?)?;
+        let mut request = run_args.common.request(&here()?)?;
+        links::settle(&mut request, &host, &run_args.common)?;
         let (policy, profile) = session::resolve(&request, &host)?;
         let terms = agents::terms(agent, &profile);
         if args.reset || !agents::is_agreed(&host.context.state_dir, agent, &terms) {

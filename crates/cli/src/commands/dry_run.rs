@@ -1,6 +1,7 @@
 //! `--dry-run`: the resolved policy, each grant with its source; nothing is made or started.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use nono::diagnostic::{escape, shown};
 use nono::session::{self, Host};
@@ -8,17 +9,19 @@ use nono::{
     ClosedBy, ClosedHow, ClosedPath, ExecStrategy, Limits, Note, PathKind, ResolvedPolicy, RunRequest,
 };
 
+use super::links;
 use crate::failure::Failure;
 use crate::message;
 
 pub(super) fn show(
     request: &RunRequest,
-    host: &Host,
+    (host, workdir): (&Host, Option<&Path>),
     command: &[OsString],
     strategy: ExecStrategy,
 ) -> Result<u8, Failure> {
     let mut request = request.clone();
     request.program = Some(session::find_program(command, host).map_err(session::SessionError::from)?);
+    let doubtful = links::suppose(&mut request, host, workdir)?;
     let (policy, profile) = session::resolve(&request, host)?;
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut lines = Vec::new();
@@ -40,6 +43,9 @@ pub(super) fn show(
             format!(" (given as {})", shown(&grant.original))
         };
         put(format!("  {} ({}) {kind} [{}]{spelled}", shown(&grant.resolved), grant.access, grant.source));
+    }
+    for typed in &doubtful {
+        put(format!("asked for before it is granted: {}", links::words(typed)));
     }
     for line in closed(&policy).into_iter().chain(sockets(&policy)) {
         put(line);

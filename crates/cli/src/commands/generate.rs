@@ -4,9 +4,12 @@ use std::io;
 use std::path::Path;
 
 use clap::CommandFactory;
+use nono::diagnostic::shown;
 
+use super::links;
 use crate::args::{Cli, ManArgs};
 use crate::failure::{Failure, words};
+use crate::host::host;
 use crate::message;
 
 pub(crate) fn completion(shell: clap_complete::Shell) -> Result<u8, Failure> {
@@ -20,8 +23,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let mut nono = Cli::command();
     nono.build();
     match (&args.dir, &args.command) {
-        (Some(dir), _) => write_all(&nono, dir)
-            .map_err(|error| Failure::new(format!("{}: {}", nono::diagnostic::shown(dir), words(&error))))?,
+        (Some(dir), _) => write_all(nono, dir)?,
         (None, None) => message::answer(&page(nono)?)?,
         (None, Some(name)) => match nono.find_subcommand(name) {
             Some(command) => message::answer(&page(command.clone())?)?,
@@ -41,7 +43,20 @@ fn page(command: clap::Command) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&page).trim_end().to_owned())
 }
 
-fn write_all(nono: &clap::Command, dir: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(dir)?;
-    clap_mangen::generate_to(nono.clone(), dir)
+/// A page for every command, as `clap_mangen::generate_to` has them, but through no link that somebody left there.
+fn write_all(nono: clap::Command, dir: &Path) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::new(format!("{}: {}", shown(dir), words(&error)));
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    let mut nono = nono.disable_help_subcommand(true);
+    nono.build();
+    // Packages are built where there is no home.
+    let host = host(None).ok();
+    let mut waiting = vec![nono];
+    while let Some(command) = waiting.pop() {
+        waiting.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
+        let page = clap_mangen::Man::new(command);
+        let mut file = links::create(&dir.join(page.get_filename()), host.as_ref(), 0o666)?;
+        page.render(&mut file).map_err(failed)?;
+    }
+    Ok(())
 }

@@ -113,11 +113,11 @@ pub(super) fn written(plan: &Plan, verb: &str, applied: &Applied) {
 
 pub(super) fn text(plan: &Plan, verb: &str) -> String {
     let mut lines = vec![format!("To {verb} the hooks of {}:", plan.agent.title())];
-    lines.extend(
-        plan.changes.iter().map(|change| {
-            format!("  {:<7} {}  ({})", change.action(), shown(&change.path), describe(change))
-        }),
-    );
+    lines.extend(plan.changes.iter().map(|change| {
+        let place = change.leads_to.as_ref().map(|place| format!(" -> {}", shown(place)));
+        let place = place.unwrap_or_default();
+        format!("  {:<7} {}{place}  ({})", change.action(), shown(&change.path), describe(change))
+    }));
     lines.join("\n")
 }
 

@@ -10,7 +10,7 @@ use nono::learn::{Places, Proposal, propose};
 use nono::session::{self, Asking, Host, Learning, RunObserver, SessionReport, SessionRequest};
 use nono::{Attempt, ExecStrategy, HostFacts, ProfileStore};
 
-use super::{dry_run, profile, run, tracked};
+use super::{dry_run, links, profile, run, tracked};
 use crate::args::{LearnArgs, here};
 use crate::failure::Failure;
 use crate::host::host;
@@ -37,8 +37,10 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
     // What is proposed goes to stdout, unmixed.
     let learning = Learning { allow_all, output_aside: save.is_none() };
     if common.dry_run {
-        return dry_run::show(&learning.applied(request), &host, &command, ExecStrategy::Supervised);
+        let at = (&host, common.policy.workdir.as_deref());
+        return dry_run::show(&learning.applied(request), at, &command, ExecStrategy::Supervised);
     }
+    links::settle(&mut request, &host, &common)?;
     let program = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let session = session::plan(
         SessionRequest {

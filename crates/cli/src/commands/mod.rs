@@ -16,6 +16,7 @@ pub(crate) mod hook;
 mod hooks;
 mod killed;
 mod learn;
+mod links;
 mod mcp;
 pub(crate) mod open_url;
 mod perform;

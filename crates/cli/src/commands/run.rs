@@ -16,7 +16,7 @@ use nono::{
 };
 
 use super::project_profile::{self, Asks};
-use super::{dry_run, first_use, granted, open_url, tracked, unheard, upkeep};
+use super::{dry_run, first_use, granted, links, open_url, tracked, unheard, upkeep};
 use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
@@ -69,8 +69,9 @@ fn execute(
     let networking = common.network.networking(&host, &here()?)?;
     networking.open(&mut request);
     if common.dry_run {
-        return dry_run::show(&request, &host, &command, strategy);
+        return dry_run::show(&request, (&host, common.policy.workdir.as_deref()), &command, strategy);
     }
+    links::settle(&mut request, &host, common)?;
     first_use::offer(&request, &command, &host, common.silent)?;
     ask_for_cwd(&mut request, &host, common)?;
     let explain = diagnostics.is_some_and(|args| !args.no_diagnostics);

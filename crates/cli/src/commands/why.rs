@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use nono::diagnostic::{quote_all, shown, words};
 use nono::{
     AccessMode, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy,
-    SandboxState, query_network, query_path_on,
+    SandboxState, TypedLink, query_network, query_path_on,
 };
 use serde_json::{Value, json};
 
 use super::project_profile::{self, Asks};
-use super::why_rules;
+use super::{links, why_rules};
 use crate::args::{Operation, WhyArgs, here};
 use crate::failure::{Failure, words as words_of};
 use crate::host::{cap_file, host};
 use crate::message;
 
 pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
-    let (policy, unused) = if args.inside { (own_policy()?, None) } else { asked_policy(args)? };
+    let (policy, unused, doubtful) =
+        if args.inside { (own_policy()?, None, Vec::new()) } else { asked_policy(args)? };
     let Told { allowed, mut text, mut json } = match (&args.path, &args.host) {
         (Some(path), _) => {
             let op = operation(args.op);
@@ -41,6 +42,13 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
             shown(file)
         );
         json["unused_project_profile"] = json!(file.to_string_lossy());
+    }
+    for typed in &doubtful {
+        text = format!("{text}\nnote: asked for before it is granted: {}", links::words(typed));
+    }
+    if !doubtful.is_empty() {
+        json["asked_links"] =
+            doubtful.iter().flat_map(|typed| &typed.way.departures).map(|one| json!(one)).collect();
     }
     if args.json {
         message::answer_json(&json)?;
@@ -97,15 +105,17 @@ pub(super) fn own_policy() -> Result<ResolvedPolicy, Failure> {
     state.policy.ok_or_else(|| Failure::new(format!("{} does not describe a policy", shown(&file))))
 }
 
-/// The policy that the flags make, and the profile of the project where what it opens is not used.
-fn asked_policy(args: &WhyArgs) -> Result<(ResolvedPolicy, Option<PathBuf>), Failure> {
+/// The policy that the flags make; the profile of the project where what it opens is not used; and the paths that a link
+/// leads elsewhere, which a run would ask about.
+fn asked_policy(args: &WhyArgs) -> Result<(ResolvedPolicy, Option<PathBuf>, Vec<TypedLink>), Failure> {
     let host = host(args.policy.workdir.as_deref())?;
     let mut request = args.policy.request(&here()?)?;
     if !args.policy.no_project_profile {
         project_profile::apply(&mut request, &host, Asks::No)?;
     }
     let unused = request.projects.iter().find(|project| !project.agreed).map(|project| project.file.clone());
-    Ok((nono::session::resolve(&request, &host)?.0, unused))
+    let doubtful = links::suppose(&mut request, &host, args.policy.workdir.as_deref())?;
+    Ok((nono::session::resolve(&request, &host)?.0, unused, doubtful))
 }
 
 fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> String {

@@ -132,27 +132,34 @@ fn links_are_followed_once_and_widen_nothing() {
     let world = World::new();
     world.file("home/data/file", "data\n");
     world.file("home/other", "other\n");
-    symlink(world.path("home/data"), world.path("work/link")).unwrap();
+    // In the home folder, where no command makes links; and where one may have.
+    symlink(world.path("home/data"), world.path("home/link")).unwrap();
+    symlink(world.path("home/data"), world.path("work/planted")).unwrap();
     symlink(world.path("home/other"), world.path("home/data/out")).unwrap();
     world.golden(
         &[
-            "nono run -s --read link -- cat link/file ../home/data/file",
-            "nono run -s --read link -- cat link/out",
-            "nono run -s --read link/../data -- cat ../home/data/file",
-            "nono run -s --read link -- cat link/../other",
+            "nono run -s --read ~/link -- cat ~/link/file ../home/data/file",
+            "nono run -s --read ~/link -- cat ~/link/out",
+            "nono run -s --read ~/link/../data -- cat ../home/data/file",
+            "nono run -s --read ~/link -- cat ~/link/../other",
+            "nono run -s --read planted -- cat planted/file",
         ],
         str![[r#"
-$ nono run -s --read link -- cat link/file ../home/data/file
+$ nono run -s --read ~/link -- cat ~/link/file ../home/data/file
 data
 data
-$ nono run -s --read link -- cat link/out
-! cat: link/out: Permission denied
+$ nono run -s --read ~/link -- cat ~/link/out
+! cat: [TMP]/home/link/out: Permission denied
 = exit 1
-$ nono run -s --read link/../data -- cat ../home/data/file
+$ nono run -s --read ~/link/../data -- cat ../home/data/file
 data
-$ nono run -s --read link -- cat link/../other
-! cat: link/../other: Permission denied
+$ nono run -s --read ~/link -- cat ~/link/../other
+! cat: [TMP]/home/link/../other: Permission denied
 = exit 1
+$ nono run -s --read planted -- cat planted/file
+! [nono] error: [TMP]/work/planted is a link that leads to [TMP]/home/data, out of its folder; a command could have made it (given by user)
+! [nono] hint: type [TMP]/home/data instead if that is meant, or agree to the link on a terminal, once
+= exit 125
 
 "#]],
     );

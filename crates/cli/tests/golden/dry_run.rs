@@ -52,6 +52,7 @@ working directory: [TMP]/work
 grants:
   [TMP]/work (read+write) dir [user]
   [TMP]/home/notes (read) file [user] (given as [TMP]/work/link)
+asked for before it is granted: [TMP]/work/link is a link that leads to [TMP]/home/notes, out of its folder; a command could have made it (given by user)
 closed inside the grants:
   [TMP]/work/.env [denied by user] (masked)
 network: blocked

@@ -48,7 +48,7 @@ $ nono hooks install claude-code --yes 2>&1 | sed 's/backup-.*/backup-TIME/'
 [nono]   create  [TMP]/home/.claude/commands/rollback.md  (the /rollback command)
 [nono]   create  [TMP]/home/.claude/CLAUDE.md  (what the agent should know)
 [nono]   create  [TMP]/state/config.toml  (turns checkpoints on)
-[nono] kept a copy: [TMP]/home/.claude/settings.json.nono-backup-TIME
+[nono] kept a copy: [TMP]/state/backups/settings.json.backup-TIME
 [nono] the hooks of Claude Code are installed
 $ nono hooks install claude-code --yes
 ! [nono] Claude Code has nono's hooks already; nothing to do
@@ -68,7 +68,7 @@ $ nono hooks remove claude-code --yes 2>&1 | sed 's/backup-.*/backup-TIME/'
 [nono]   edit    [TMP]/home/.claude/settings.json  (the hooks)
 [nono]   delete  [TMP]/home/.claude/commands/rollback.md  (the /rollback command)
 [nono]   delete  [TMP]/home/.claude/CLAUDE.md  (what the agent should know)
-[nono] kept a copy: [TMP]/home/.claude/settings.json.nono-backup-TIME
+[nono] kept a copy: [TMP]/state/backups/settings.json.backup-TIME
 [nono] the hooks of Claude Code are removed
 $ nono hooks remove claude-code --yes
 ! [nono] Claude Code has no hooks of nono; nothing to do

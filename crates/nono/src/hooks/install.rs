@@ -11,6 +11,7 @@ mod error;
 mod files;
 mod json_hooks;
 mod jsonc;
+mod reach;
 mod record;
 mod section;
 mod status;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 
 use super::agents::Agent;
 use files::{Content, Target};
+use reach::Reach;
 
 pub use apply::{Applied, apply};
 pub use error::InstallError;
@@ -88,6 +90,8 @@ impl Purpose {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub path: PathBuf,
+    /// The file itself, where a link leads to it.
+    pub leads_to: Option<PathBuf>,
     pub purpose: Purpose,
     /// `None`: there is no such file.
     pub before: Option<Vec<u8>>,
@@ -115,19 +119,21 @@ pub struct Plan {
     pub notes: Vec<String>,
     is_install: bool,
     state_dir: PathBuf,
+    reach: Reach,
 }
 
 /// What to write to install the hooks. Nothing to write: they are there already.
 pub fn plan_install(request: &Request) -> Result<Plan, InstallError> {
-    let mut plan = Plan::new(request, true);
-    for target in files::targets(request)? {
-        let before = read(&target.path)?;
+    let targets = files::targets(request)?;
+    let mut plan = Plan::new(request, true)?;
+    for target in targets {
+        let before = plan.reach.read(&target.path)?;
         if let Some(note) = foreign(&target, before.as_deref()) {
             plan.notes.push(note);
             continue;
         }
         let after = installed(&target, before.as_deref(), request)?;
-        plan.push(&target, before, Some(after));
+        plan.push(&target, before, Some(after))?;
     }
     if let Some(change) = config::enable(&request.state_dir)? {
         plan.changes.push(change);
@@ -138,35 +144,54 @@ pub fn plan_install(request: &Request) -> Result<Plan, InstallError> {
 
 /// What to write to take them out again. Whether checkpoints are enabled is left as it is: other agents may rely on it.
 pub fn plan_remove(request: &Request) -> Result<Plan, InstallError> {
-    let mut plan = Plan::new(request, false);
+    let targets = files::targets(request)?;
+    let mut plan = Plan::new(request, false)?;
     let record = record::Record::load(&request.state_dir)?;
-    for target in files::targets(request)? {
-        let Some(before) = read(&target.path)? else { continue };
+    for target in targets {
+        let before = match plan.reach.read(&target.path) {
+            // nono's part is not behind it, and the rest can go.
+            Err(InstallError::LeadsOut { path, target }) => {
+                let (path, target) = (path.display(), target.display());
+                plan.notes
+                    .push(format!("{path} is a link to {target}, out of the project; it stays as it is"));
+                continue;
+            }
+            before => before?,
+        };
+        let Some(before) = before else { continue };
         let after = match record.original(&target.path, request.agent, &before) {
             Some(original) => original?,
             None => removed(&target, &before, request)?,
         };
-        plan.push(&target, Some(before), after);
+        plan.push(&target, Some(before), after)?;
     }
     Ok(plan)
 }
 
 impl Plan {
-    fn new(request: &Request, is_install: bool) -> Plan {
-        Plan {
+    fn new(request: &Request, is_install: bool) -> Result<Plan, InstallError> {
+        Ok(Plan {
             agent: request.agent,
             changes: Vec::new(),
             notes: Vec::new(),
             is_install,
             state_dir: request.state_dir.clone(),
-        }
+            reach: Reach::of(&request.scope)?,
+        })
     }
 
-    fn push(&mut self, target: &Target, before: Option<Vec<u8>>, after: Option<Vec<u8>>) {
+    fn push(
+        &mut self,
+        target: &Target,
+        before: Option<Vec<u8>>,
+        after: Option<Vec<u8>>,
+    ) -> Result<(), InstallError> {
         if before != after {
-            let path = target.path.clone();
-            self.changes.push(Change { path, purpose: target.purpose, before, after });
+            let (path, purpose) = (target.path.clone(), target.purpose);
+            let leads_to = self.reach.leads_to(&path)?;
+            self.changes.push(Change { path, leads_to, purpose, before, after });
         }
+        Ok(())
     }
 }
 
@@ -223,19 +248,9 @@ fn text<'a>(path: &Path, bytes: Option<&'a [u8]>) -> Result<&'a str, InstallErro
         .map_err(|_| InstallError::NotText { path: path.to_owned() })
 }
 
-/// A file's bytes, `None` where there is none.
+/// A file of nono's own; `None` where there is none.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if path.is_symlink() {
-                return Err(InstallError::Dangling { path: path.to_owned() });
-            }
-            Ok(None)
-        }
-        // A folder above it that is a file: whoever makes the folders says so.
-        Err(source) => Err(InstallError::Io { path: path.to_owned(), source }),
-    }
+    Reach::Anywhere.read(path)
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {

@@ -8,7 +8,15 @@ use super::install::{Applied, Change, Plan, Scope, Status};
 
 /// What would be done; with `applied`, what was.
 pub fn plan(plan: &Plan, applied: Option<&Applied>) -> Value {
-    let change = |change: &Change| json!({"path": path(&change.path), "action": change.action(), "purpose": change.purpose.name()});
+    let change = |change: &Change| {
+        let mut value = json!({
+            "path": path(&change.path), "action": change.action(), "purpose": change.purpose.name(),
+        });
+        if let Some(place) = &change.leads_to {
+            value["leads_to"] = path(place).into();
+        }
+        value
+    };
     let backups =
         applied.map(|applied| applied.backups.iter().map(|backup| path(backup)).collect::<Vec<_>>());
     json!({

@@ -215,14 +215,12 @@ fn base_of(copy: &Path) -> PathBuf {
 
 /// The text of a regular file; nothing where there is none.
 fn read(path: &Path) -> io::Result<String> {
-    match fs::metadata(path) {
+    let file = match nono_sys::fs::open_regular(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
-        Err(error) => return Err(error),
-        Ok(about) if !about.is_file() => return Err(io::ErrorKind::InvalidData.into()),
-        Ok(_) => {}
-    }
+        other => other?.ok_or(io::ErrorKind::InvalidData)?,
+    };
     let mut text = String::new();
-    if fs::File::open(path)?.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+    if file.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(text)

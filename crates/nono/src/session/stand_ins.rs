@@ -7,8 +7,10 @@
 //! hence the lock; a session killed leaves the record to the next one. A command that replaces nono has nobody to
 //! clean up after it, so what it needs stays.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +19,7 @@ use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, PathKind};
 use nono_policy::{PolicyData, ResolvedPolicy};
 use nono_sandbox::ExecStrategy;
 use nono_sys::{errno, fs};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -194,12 +197,24 @@ fn remove(made: &Made) -> bool {
         Ok(()) => true,
         Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty),
     };
+    // After a session that was killed anything may stand on the way; a link in it leads to somebody else's.
+    let (Some(dir), Some(name)) = (made.path.parent(), made.path.file_name()) else { return true };
+    let Ok(folder) = fs::open_path(dir) else { return true };
+    let unlink = |flags| gone(unlinkat(&folder, name, flags).map_err(io::Error::from));
     match (stand_in(&made.path, &made.agent), kind(&made.path)) {
-        (Some(StandIn::Directory), Ok(PathKind::Directory)) => gone(std::fs::remove_dir(&made.path)),
-        (Some(StandIn::File(text)), Ok(PathKind::File)) => match std::fs::read(&made.path) {
-            Ok(found) if found == text.as_bytes() => gone(std::fs::remove_file(&made.path)),
-            _ => true,
-        },
+        (Some(StandIn::Directory), Ok(PathKind::Directory)) => unlink(AtFlags::REMOVEDIR),
+        (Some(StandIn::File(text)), Ok(PathKind::File)) => {
+            !has_text(&folder, name, text.as_bytes()) || unlink(AtFlags::empty())
+        }
         _ => true,
     }
+}
+
+/// Whether a file has exactly this content. No more of it is read than that takes.
+fn has_text(folder: &OwnedFd, name: &OsStr, text: &[u8]) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(file) = openat(folder, name, flags, Mode::empty()) else { return false };
+    let mut found = Vec::new();
+    let read = File::from(file).take(text.len() as u64 + 1).read_to_end(&mut found);
+    read.is_ok() && found == text
 }

@@ -221,14 +221,10 @@ fn user_file(path: &Path, name: &str) -> Result<Profile, ProfileError> {
 
 fn read_file(path: &Path) -> Result<Profile, ProfileError> {
     let unreadable = |source| ProfileError::Read { path: path.to_path_buf(), source };
-    // Asked before opening: opening a named pipe would wait for a writer.
-    if !fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(ProfileError::NotAFile { path: path.to_path_buf() });
-    }
+    let file = nono_sys::fs::open_regular(path).map_err(unreadable)?;
+    let file = file.ok_or_else(|| ProfileError::NotAFile { path: path.to_path_buf() })?;
     let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(unreadable)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(ProfileError::TooLarge { path: path.to_path_buf(), limit: MAX_BYTES });
     }

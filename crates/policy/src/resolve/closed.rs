@@ -8,6 +8,7 @@ mod agents;
 use std::path::{Path, PathBuf};
 
 use super::Inputs;
+use super::grants::check_links;
 use super::locate::{Place, same, strictly_within};
 use crate::access::{AccessMode, CapabilitySource};
 use crate::data::GroupKind;
@@ -211,12 +212,17 @@ pub(super) fn refusal(closure: &Closure, original: &Path) -> PolicyError {
 fn bypasses(inputs: &Inputs<'_>) -> Result<Vec<Bypass>, PolicyError> {
     let mut out = Vec::new();
     for original in &inputs.request.bypass_protection {
-        let path = inputs.locator.place(&inputs.host.absolute(original)).path;
+        let typed = inputs.host.absolute(original);
+        let path = inputs.locator.place(&typed).path;
+        check_links(inputs, original, &typed, &path, &CapabilitySource::User)?;
         out.push(Bypass { original: original.clone(), path, optional: false });
     }
-    for ProfilePath { path, optional, .. } in &inputs.profile.filesystem.bypass_protection {
-        let resolved = inputs.locator.place(&expand(path, inputs.host)?).path;
-        out.push(Bypass { original: PathBuf::from(path), path: resolved, optional: *optional });
+    for ProfilePath { path, optional, profile, .. } in &inputs.profile.filesystem.bypass_protection {
+        let (original, typed) = (PathBuf::from(path), expand(path, inputs.host)?);
+        let resolved = inputs.locator.place(&typed).path;
+        let source = CapabilitySource::Profile(profile.clone());
+        check_links(inputs, &original, &typed, &resolved, &source)?;
+        out.push(Bypass { original, path: resolved, optional: *optional });
     }
     Ok(out)
 }

@@ -14,10 +14,10 @@ use crate::data::{Group, GroupKind};
 use crate::error::{PolicyError, nearest};
 use crate::expand::expand;
 use crate::facts::{Found, FoundKind};
-use crate::is_within;
 use crate::profile::WorkdirAccess;
 use crate::request::GrantKind;
 use crate::resolved::{FsCapability, Note};
+use crate::{is_within, links};
 
 /// Every grant of the run, not yet merged; the stronger sources come first.
 pub(super) fn collect(
@@ -66,6 +66,7 @@ fn socket(
     if found.kind != FoundKind::Socket {
         return Err(PolicyError::NotASocket { path: original.to_path_buf() });
     }
+    check_links(inputs, original, path, &found.path, &source)?;
     let access = AccessMode::ReadWrite;
     if let Some(closure) = closures.forbids(&found.path, access) {
         return Err(refusal(closure, original));
@@ -92,6 +93,18 @@ fn found(
     })
 }
 
+/// A path that somebody wrote leads out of a folder only by links that a person agreed to.
+pub(super) fn check_links(
+    inputs: &Inputs<'_>,
+    original: &Path,
+    path: &Path,
+    found: &Path,
+    source: &CapabilitySource,
+) -> Result<(), PolicyError> {
+    let asked = (inputs.request, inputs.host);
+    links::check(inputs.locator.facts, asked, (original, path), found, source)
+}
+
 struct Collector<'a, 'b> {
     inputs: &'a Inputs<'b>,
     closures: &'a Closures,
@@ -103,7 +116,8 @@ impl Collector<'_, '_> {
     fn add_request(&mut self) -> Result<(), PolicyError> {
         for grant in &self.inputs.request.grants {
             let path = self.inputs.host.absolute(&grant.path);
-            self.ask(&grant.path, &path, grant.access, grant.kind, CapabilitySource::User)?;
+            let found = self.ask(&grant.path, &path, grant.access, grant.kind, CapabilitySource::User)?;
+            check_links(self.inputs, &grant.path, &path, &found, &CapabilitySource::User)?;
         }
         if self.inputs.request.allow_cwd {
             self.workdir(AccessMode::ReadWrite, CapabilitySource::User)?;
@@ -126,6 +140,7 @@ impl Collector<'_, '_> {
                 if grant.at.exact && found != path {
                     return Err(PolicyError::NotAsAgreed { path, found, from: source });
                 }
+                check_links(self.inputs, Path::new(&grant.at.path), &path, &found, &source)?;
             }
         }
         let workdir = &self.inputs.profile.workdir;

@@ -12,12 +12,12 @@ use crate::data::{GroupKind, PolicyData};
 use crate::error::PolicyError;
 use crate::expand::expand;
 use crate::facts::Facts;
-use crate::is_within;
 use crate::profile::{
     AgreedGrant, Meaning, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath, ProjectProfile,
     WorkdirAccess,
 };
 use crate::request::{GrantKind, HostContext, RunRequest};
+use crate::{is_within, links};
 
 /// Where sockets, devices and the kernel's own files are.
 const NEVER_BELOW: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
@@ -31,7 +31,10 @@ impl ProjectProfile {
         facts: &dyn Facts,
     ) -> Result<Meaning, PolicyError> {
         let host = self.at_root(host);
-        let request = RunRequest::default();
+        // Whoever agrees is shown where each path leads, and agrees to that.
+        let mut request = RunRequest::default();
+        let typed = links::typed(&request, &host, &self.merged, facts);
+        request.links.extend(typed.into_iter().flat_map(|typed| typed.way.departures));
         let policy = super::resolve(&request, &host, &self.merged, data, facts)?;
         let locator = Locator::new(facts);
         let (profile, source) = (&self.merged, CapabilitySource::Profile(self.name().to_owned()));

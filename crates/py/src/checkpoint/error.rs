@@ -132,6 +132,10 @@ pub(super) fn install(error: &InstallError) -> PyErr {
         | InstallError::Section { path, .. }
         | InstallError::NotText { path } => about("malformed", words, path),
         InstallError::Dangling { path } => about("dangling", words, path),
+        InstallError::LeadsOut { path, .. } => about("leads_out", words, path),
+        InstallError::NotAFile { path } | InstallError::TooLarge { path, .. } => {
+            about("wrong_kind", words, path)
+        }
         InstallError::Name { path } => Raise::new("bad_name", words).about(path).value_error(),
         InstallError::NoProject { .. } => Raise::new("no_project_hooks", words).value_error(),
         InstallError::OnlyProject { .. } => Raise::new("only_project_hooks", words).value_error(),

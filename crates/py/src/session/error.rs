@@ -100,6 +100,7 @@ fn policy(error: &Policy) -> PyErr {
         | Policy::IsDevice { path }
         | Policy::IsFifo { path }
         | Policy::NotASocket { path } => raise("wrong_kind", path).value_error(),
+        Policy::LeadsOut { path, .. } => raise("leads_out", path).as_a::<PolicyError>(),
         Policy::Protected { path, .. } => raise("protected", path).as_a::<PolicyError>(),
         Policy::NonoOwned { path, .. } => raise("nono_owned", path).as_a::<PolicyError>(),
         Policy::AgentSettings { path, .. } => raise("agent_settings", path).as_a::<PolicyError>(),

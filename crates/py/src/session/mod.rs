@@ -57,6 +57,8 @@ fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<W
         let overlays = project.map(|project| project.overlays(&host.context)).transpose();
         policy.projects = overlays.map_err(|error| error::project_profile(&error))?.unwrap_or_default();
     }
+    // Nobody is here to be asked: what a person did not agree to before is refused when the policy is resolved.
+    nono::links::recall(&mut policy, &host).map_err(|error| error::session(&error.into()))?;
     let request = SessionRequest {
         diagnostics: keywords.diagnostics.unwrap_or(true),
         rollback: keywords.tracking(&here)?,

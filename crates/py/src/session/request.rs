@@ -153,6 +153,7 @@ impl Keywords {
             projects: Vec::new(),
             limits: self.limits()?,
             allow_cwd: self.allow_cwd,
+            links: Vec::new(),
             program: None,
             name: self.name.clone(),
         })

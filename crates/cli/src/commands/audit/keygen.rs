@@ -4,16 +4,18 @@ use nono::audit::{AuditError, SigningKey};
 use nono::diagnostic::shown;
 use nono::session::SessionError;
 
+use super::super::links;
 use super::Place;
 use crate::args::KeygenArgs;
 use crate::failure::Failure;
+use crate::host::host;
 use crate::message;
 
 const FILE: &str = "signing.key";
 
 pub(super) fn keygen(args: &KeygenArgs, place: &Place) -> Result<u8, Failure> {
     let file = if let Some(file) = &args.output {
-        place.cwd.join(file)
+        links::place(&place.cwd.join(file), host(None).ok().as_ref())?
     } else {
         let dir = place.catalogue.dir();
         nono::state_dir::ensure(&place.state_dir).map_err(SessionError::from)?;

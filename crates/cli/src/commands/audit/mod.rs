@@ -9,17 +9,17 @@ mod show;
 mod timeline;
 mod verify;
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nono::audit::event::Decision;
 use nono::audit::{Catalogue, Filter, PublicKey};
 
+use super::links;
 use super::rollback::{resolved, some};
 use crate::args::{AuditAnswer, AuditCommand, FilterArgs};
 use crate::failure::Failure;
+use crate::host::host;
 
 pub(crate) fn audit(command: &AuditCommand) -> Result<u8, Failure> {
     let place = place()?;
@@ -72,10 +72,8 @@ fn public_key(file: Option<&Path>) -> Result<Option<PublicKey>, Failure> {
 /// Stdout, or a file that only its owner reads: what is recorded is nobody else's business.
 fn output(file: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
     let Some(file) = file else { return Ok(Box::new(io::BufWriter::new(io::stdout().lock()))) };
-    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
-    opened
-        .map(|opened| Box::new(io::BufWriter::new(opened)) as Box<dyn Write>)
-        .map_err(|error| Failure::file(file, &error))
+    let opened = links::create(file, host(None).ok().as_ref(), 0o600)?;
+    Ok(Box::new(io::BufWriter::new(opened)))
 }
 
 /// Whoever stops reading has read enough.

@@ -40,7 +40,9 @@ fn policy(host: &Host, profile: Option<String>) -> Result<ResolvedPolicy, Failur
             Err(Failure::usage("inside a sandbox it is about that sandbox: leave profile out"))
         }
         profile => {
-            let request = RunRequest { profile: profile.map(ProfileRef::Name), ..RunRequest::default() };
+            let mut request = RunRequest { profile: profile.map(ProfileRef::Name), ..RunRequest::default() };
+            // What is left is an error of the resolution.
+            nono::links::recall(&mut request, host)?;
             Ok(nono::session::resolve(&request, host)?.0)
         }
     }

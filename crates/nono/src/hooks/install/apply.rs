@@ -1,16 +1,16 @@
-//! Carrying a plan out: a backup of each file first, then the file as a whole, in the place a link points to and with the
-//! mode and owner it had. What comes to an end half-way leaves whole files, and the same command again does the rest.
+//! Carrying a plan out: a copy of each file into nono's own folder first (beside the file a command could reach it), then
+//! the file as a whole, in the place a link points to and with the mode and owner it had. What comes to an end half-way leaves whole files, and the same command again does the rest.
 
-use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nono_sys::fs::Lock;
 
 use super::record::Record;
-use super::{Change, InstallError, Plan, Purpose, read};
-use crate::replace::{ReplaceError, replace};
+use super::{Change, InstallError, Plan, Purpose};
+
+/// Where copies are kept, in nono's folder.
+const BACKUPS: &str = "backups";
 
 /// What was done.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
     let _held = held.ok_or(InstallError::Busy { path: lock })?;
     // All of them before the first is written.
     for change in &plan.changes {
-        check(change)?;
+        check(plan, change)?;
     }
     let mut record = Record::load(&plan.state_dir)?;
     let stamp = stamp();
@@ -48,13 +48,15 @@ pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
     }
     // Innermost first. One with something of somebody else's in it stays.
     folders.sort_by_key(|folder: &PathBuf| std::cmp::Reverse(folder.components().count()));
-    folders.retain(|folder| fs::remove_dir(folder).is_err());
+    folders.retain(|folder| plan.reach.remove_folder(folder).is_err());
     Ok(applied)
 }
 
-/// The file is still what the plan was made for.
-fn check(change: &Change) -> Result<(), InstallError> {
-    if read(&change.path)? == change.before {
+/// The file is still what the plan was made for, and where that said.
+fn check(plan: &Plan, change: &Change) -> Result<(), InstallError> {
+    let reach = plan.reach.for_change(change);
+    let is_there = change.purpose == Purpose::Config || reach.leads_to(&change.path)? == change.leads_to;
+    if is_there && reach.read(&change.path)? == change.before {
         Ok(())
     } else {
         Err(InstallError::Changed { path: change.path.clone() })
@@ -70,10 +72,13 @@ fn put(
     applied: &mut Applied,
 ) -> Result<(), InstallError> {
     let path = &change.path;
-    let folders = make_folders(path)?;
-    let backup = change.before.as_ref().map(|_| back_up(path, stamp)).transpose()?;
+    let reach = plan.reach.for_change(change);
+    let folders = reach.make_folders(path)?;
+    let backup = change.before.as_ref().map(|before| back_up(plan, path, before, stamp)).transpose()?;
     applied.backups.extend(backup.clone());
-    write(path, after, change.purpose)?;
+    // nono's own file is nobody else's business; the agent's get what the umask says.
+    let mode = if change.purpose == Purpose::Config { 0o600 } else { 0o666 };
+    reach.write(path, after, mode)?;
     applied.written.push(path.clone());
     if !plan.is_install {
         record.forget(path, plan.agent);
@@ -93,9 +98,10 @@ fn delete(
 ) -> Result<Vec<PathBuf>, InstallError> {
     let path = &change.path;
     if !is_only_ours(plan, change, record) {
-        applied.backups.push(back_up(path, stamp)?);
+        let before = change.before.as_deref().unwrap_or_default();
+        applied.backups.push(back_up(plan, path, before, stamp)?);
     }
-    fs::remove_file(path).map_err(InstallError::io(path))?;
+    plan.reach.for_change(change).remove_file(path)?;
     applied.removed.push(path.clone());
     Ok(record.forget(path, plan.agent).map(|file| file.folders()).unwrap_or_default())
 }
@@ -113,49 +119,22 @@ fn stamp() -> String {
     format!("{day}-{time}")
 }
 
-/// Make the folders above a file; those that were made, from the outermost on.
-fn make_folders(path: &Path) -> Result<Vec<PathBuf>, InstallError> {
-    let missing: Vec<PathBuf> = path
-        .ancestors()
-        .skip(1)
-        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
-        .map(Path::to_owned)
-        .collect();
-    let missing: Vec<PathBuf> = missing.into_iter().rev().collect();
-    for folder in &missing {
-        match fs::create_dir(folder) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            result => result.map_err(InstallError::io(folder))?,
-        }
-    }
-    Ok(missing)
-}
-
-/// A copy beside the file, with its mode, under a name that nobody has.
-fn back_up(path: &Path, stamp: &str) -> Result<PathBuf, InstallError> {
-    let bytes = fs::read(path).map_err(InstallError::io(path))?;
-    let mode = fs::metadata(path).map_err(InstallError::io(path))?.permissions().mode() & 0o777;
+/// A copy of what the plan was made for, in nono's own folder, under a name that nothing has.
+fn back_up(plan: &Plan, path: &Path, bytes: &[u8], stamp: &str) -> Result<PathBuf, InstallError> {
+    let folder = plan.state_dir.join(BACKUPS);
+    crate::state_dir::ensure(&folder)?;
     for attempt in 1..1000 {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".nono-backup-{stamp}"));
+        name.push(format!(".backup-{stamp}"));
         if attempt > 1 {
             name.push(format!("-{attempt}"));
         }
-        let backup = path.with_file_name(name);
-        match nono_sys::fs::make_file(&backup, mode, &bytes) {
+        let backup = folder.join(name);
+        match nono_sys::fs::make_file(&backup, 0o600, bytes) {
             Ok(()) => return Ok(backup),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(source) => return Err(InstallError::Io { path: backup, source }),
         }
     }
     Err(InstallError::Io { path: path.to_owned(), source: ErrorKind::AlreadyExists.into() })
-}
-
-/// nono's own file is nobody else's business; the agent's get what the umask says.
-fn write(path: &Path, bytes: &[u8], purpose: Purpose) -> Result<(), InstallError> {
-    let mode = if purpose == Purpose::Config { 0o600 } else { 0o666 };
-    replace(path, bytes, mode).map_err(|error| match error {
-        ReplaceError::Foreign { path } => InstallError::Foreign { path },
-        ReplaceError::Io { path, source } => InstallError::Io { path, source },
-    })
 }

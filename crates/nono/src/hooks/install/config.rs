@@ -40,7 +40,7 @@ pub(super) fn enable(state_dir: &Path) -> Result<Option<Change>, InstallError> {
         }
     }
     let after = Some(document.to_string().into_bytes());
-    Ok(Some(Change { path, purpose: Purpose::Config, before, after }))
+    Ok(Some(Change { path, leads_to: None, purpose: Purpose::Config, before, after }))
 }
 
 #[cfg(test)]

@@ -23,6 +23,12 @@ pub enum InstallError {
     NotText { path: PathBuf },
     #[error("{} is a link to something that is not there; nothing was changed", path.display())]
     Dangling { path: PathBuf },
+    #[error("{} is a link to {}, out of the project; nothing was changed", path.display(), target.display())]
+    LeadsOut { path: PathBuf, target: PathBuf },
+    #[error("{} is not a regular file; nothing was changed", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("{} is larger than {limit} bytes; nothing was changed", path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
     #[error("{} cannot be named in settings: it is not UTF-8", path.display())]
     Name { path: PathBuf },
     #[error("{agent} has no hooks of a project; only --scope user")]
@@ -62,6 +68,9 @@ impl InstallError {
     pub fn hint(&self) -> Option<String> {
         match self {
             InstallError::Malformed { .. } => Some("correct the file, and try again".to_owned()),
+            InstallError::LeadsOut { .. } => {
+                Some("put a file in the link's place, or install the hooks with --scope user".to_owned())
+            }
             InstallError::Yaml { add, .. } => Some(format!("add this by hand:\n{add}")),
             InstallError::Section { .. } => Some("remove the mark that is left".to_owned()),
             InstallError::Record { path, .. } => Some(format!("remove {}", path.display())),

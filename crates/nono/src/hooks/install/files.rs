@@ -6,7 +6,8 @@ use super::super::agents::Agent;
 use super::super::agents::adapter::{Format, HooksFile, Off};
 use super::super::quote;
 use super::json_hooks::{self, Hook};
-use super::{InstallError, Places, Purpose, Request, Scope, read, templates};
+use super::reach::Reach;
+use super::{InstallError, Places, Purpose, Request, Scope, templates};
 
 /// A file, and nono's part in it.
 #[derive(Clone, Debug)]
@@ -122,15 +123,20 @@ pub(super) fn targets(request: &Request) -> Result<Vec<Target>, InstallError> {
 /// What the person has to know besides: settings that keep the hooks from running, and what the agent asks first.
 pub(super) fn notes(request: &Request) -> Result<Vec<String>, InstallError> {
     let folders = folders(request.agent, &request.scope, &request.places);
-    let off = folders.map(|(folder, _)| switched_off(request.agent, &folder)).transpose()?.flatten();
+    let reach = Reach::of(&request.scope)?;
+    let off = folders.map(|(folder, _)| switched_off(request.agent, &folder, &reach)).transpose()?.flatten();
     Ok(off.into_iter().chain(request.agent.adapter().install.notes.iter().cloned()).collect())
 }
 
 /// A setting that turns all hooks of the agent off.
-pub(super) fn switched_off(agent: Agent, folder: &Path) -> Result<Option<String>, InstallError> {
+pub(super) fn switched_off(
+    agent: Agent,
+    folder: &Path,
+    reach: &Reach,
+) -> Result<Option<String>, InstallError> {
     for Off { file, key, value } in &agent.adapter().install.off {
         let file = folder.join(file);
-        let Some(bytes) = read(&file)? else { continue };
+        let Some(bytes) = reach.read(&file)? else { continue };
         let text = String::from_utf8_lossy(&bytes);
         let keys: Vec<&str> = key.split('.').collect();
         // The agent itself says what is wrong with a file that cannot be read.

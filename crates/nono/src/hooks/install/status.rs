@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::super::agents::Agent;
 use super::files::{self, Content, Target};
-use super::{InstallError, Request, Scope, foreign, installed, json_hooks, read, section, templates, yaml};
+use super::reach::Reach;
+use super::{
+    InstallError, Purpose, Request, Scope, foreign, installed, json_hooks, section, templates, yaml,
+};
 
 /// How things are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +73,14 @@ fn examine(request: &Request, targets: &[Target]) -> Result<Found, InstallError>
     let mut commands = Vec::new();
     let mut stale = None;
     let mut parts = 0;
+    let reach = Reach::of(&request.scope)?;
     for target in targets {
-        let Some(bytes) = read(&target.path)? else {
+        let bytes = match reach.read(&target.path) {
+            // nono's part is not behind it.
+            Err(InstallError::LeadsOut { .. }) if target.purpose != Purpose::Hooks => None,
+            bytes => bytes?,
+        };
+        let Some(bytes) = bytes else {
             stale.get_or_insert_with(|| format!("{} is missing", target.path.display()));
             continue;
         };
@@ -108,7 +117,8 @@ fn examine(request: &Request, targets: &[Target]) -> Result<Found, InstallError>
 
 fn switched_off(request: &Request) -> Result<Option<String>, InstallError> {
     let folders = files::folders(request.agent, &request.scope, &request.places);
-    folders.map_or(Ok(None), |(folder, _)| files::switched_off(request.agent, &folder))
+    let reach = Reach::of(&request.scope)?;
+    folders.map_or(Ok(None), |(folder, _)| files::switched_off(request.agent, &folder, &reach))
 }
 
 /// The commands of ours in a file that has hooks.
@@ -125,7 +135,7 @@ fn called(target: &Target, bytes: &[u8], request: &Request) -> Result<Vec<String
         Content::Yaml(hooks) => {
             yaml::found(super::text(path, Some(bytes))?, hooks).map_err(|problem| problem.at(path))?
         }
-        Content::Own(_) if target.purpose == super::Purpose::Hooks => {
+        Content::Own(_) if target.purpose == Purpose::Hooks => {
             return Ok(plugin_command(bytes).into_iter().collect());
         }
         Content::Section(_) | Content::Own(_) => return Ok(Vec::new()),

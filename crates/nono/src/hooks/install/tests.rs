@@ -385,6 +385,7 @@ fn entries_without_groups() {
 
     let copilot = Desk::new(agent("copilot"));
     assert!(matches!(plan_install(&copilot.request), Err(InstallError::OnlyProject { .. })));
+    fs::create_dir(copilot.path("project")).unwrap();
     let project = Request { scope: Scope::Project(copilot.path("project")), ..copilot.request.clone() };
     apply(&plan_install(&project).unwrap()).unwrap();
     let file: Value = serde_json::from_str(&copilot.get("project/.github/hooks/nono.json")).unwrap();

@@ -1,0 +1,109 @@
+//! Links on the way of typed paths: said with their targets, and asked for, before anything is granted by them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use nono::diagnostic::shown;
+use nono::links;
+use nono::session::Host;
+use nono::{RunRequest, TypedLink};
+
+use crate::args::{CommonArgs, here};
+use crate::failure::{Failure, words as words_of};
+use crate::message;
+
+/// Ask about every typed path that a link leads elsewhere, once; without a terminal, refuse.
+pub(super) fn settle(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
+    let mut doubtful = doubtful(request, host, common.policy.workdir.as_deref())?;
+    if let Some(dir) = common.tracking.dest() {
+        doubtful.extend(followed(dir, Some(host))?.1);
+    }
+    let can_ask = message::can_ask() && !common.silent;
+    for typed in doubtful {
+        if !can_ask {
+            return Err(refused(&typed));
+        }
+        message::line(&words(&typed));
+        if !message::confirm(&format!("Follow it to {}, now and later?", shown(&typed.way.end))) {
+            return Err(Failure::new("nothing was run: nobody agreed to the link").hint(instead(&typed)));
+        }
+        if let Err(error) = links::agree(&host.context.state_dir, &typed.way.departures) {
+            message::line(&format!("warning: this will be asked again: {error}"));
+        }
+        request.links.extend(typed.way.departures);
+    }
+    Ok(())
+}
+
+/// What nobody agreed to yet, among grants and the place where the command starts.
+fn doubtful(
+    request: &mut RunRequest,
+    host: &Host,
+    workdir: Option<&Path>,
+) -> Result<Vec<TypedLink>, Failure> {
+    let mut doubtful = links::recall(request, host)?;
+    if let Some(dir) = workdir {
+        let (end, typed) = followed(dir, Some(host))?;
+        // What is asked about is where the command starts.
+        if end != host.context.cwd {
+            return Err(Failure::new(format!("--workdir {}: it was changed at this moment", shown(dir))));
+        }
+        doubtful.extend(typed);
+    }
+    Ok(doubtful)
+}
+
+/// Where a file is to be written: not where a link leads that a command could have made.
+pub(super) fn place(file: &Path, host: Option<&Host>) -> Result<PathBuf, Failure> {
+    let (end, doubtful) = followed(file, host)?;
+    match doubtful {
+        None => Ok(end),
+        Some(typed) => Err(Failure::refused(words(&typed))
+            .hint(format!("give {} itself if that is meant, or remove the link", shown(&typed.way.end)))),
+    }
+}
+
+/// A file to write anew.
+pub(super) fn create(file: &Path, host: Option<&Host>, mode: u32) -> Result<File, Failure> {
+    let place = place(file, host)?;
+    links::create(file, &place, mode).map_err(|error| Failure::file(file, &error))
+}
+
+fn followed(path: &Path, host: Option<&Host>) -> Result<(PathBuf, Option<TypedLink>), Failure> {
+    let path: PathBuf = here()?.join(path).components().collect();
+    links::look(&path, host).map_err(|error| Failure::new(format!("{}: {}", shown(&path), words_of(&error))))
+}
+
+/// For those who only look: as if everything was agreed to. Returned is what a run would ask about.
+pub(super) fn suppose(
+    request: &mut RunRequest,
+    host: &Host,
+    workdir: Option<&Path>,
+) -> Result<Vec<TypedLink>, Failure> {
+    let doubtful = doubtful(request, host, workdir)?;
+    request.links.extend(doubtful.iter().flat_map(|typed| typed.way.departures.clone()));
+    Ok(doubtful)
+}
+
+/// Where a typed path leads, and by which links.
+pub(super) fn words(typed: &TypedLink) -> String {
+    let links: Vec<String> = typed.way.departures.iter().map(|one| shown(&one.link)).collect();
+    let (path, end) = (shown(&typed.path), shown(&typed.way.end));
+    let leads = if links == [path.as_str()] {
+        format!("{path} is a link that leads to {end}")
+    } else {
+        format!("{path} leads to {end} by the link {}", links.join(" and "))
+    };
+    format!("{leads}, out of its folder; a command could have made it (given by {})", typed.source)
+}
+
+fn refused(typed: &TypedLink) -> Failure {
+    Failure::new(words(typed)).hint(instead(typed))
+}
+
+fn instead(typed: &TypedLink) -> String {
+    format!(
+        "type {} instead if that is meant, or agree to the link on a terminal, once",
+        shown(&typed.way.end)
+    )
+}

@@ -1,0 +1,226 @@
+//! Files of a folder that a command could write, as they are used outside of its sandbox: no link leads out of the
+//! folder, nothing is waited for, and nothing is read without end.
+//!
+//! Everything is done relative to the open folder, by `openat2`: what was checked is what is used, whatever is exchanged
+//! meanwhile. A link that stays inside is followed, since what it leads to is as much the command's as the link itself.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nono_sys::errno;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, readlinkat};
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// Larger than any file of settings or instructions.
+pub(crate) const MOST: u64 = 16 << 20;
+
+/// While something is renamed anywhere, the kernel may have to be asked again.
+const ATTEMPTS: usize = 128;
+
+/// Why a file was not used.
+#[derive(Debug, Error)]
+pub(crate) enum BeneathError {
+    #[error("{} is a link to {}, and what lies outside of {} is not changed through it",
+        .path.display(), .target.display(), .root.display())]
+    LeadsOut { path: PathBuf, target: PathBuf, root: PathBuf },
+    #[error("{} is not a regular file", .path.display())]
+    NotAFile { path: PathBuf },
+    #[error("{} is larger than {MOST} bytes", .path.display())]
+    TooLarge { path: PathBuf },
+    #[error("{}: {}", .path.display(), errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// An open folder.
+#[derive(Debug)]
+pub(crate) struct Beneath {
+    /// As it was given; every path begins with it.
+    root: PathBuf,
+    folder: OwnedFd,
+}
+
+impl Beneath {
+    pub(crate) fn open(root: &Path) -> Result<Beneath, BeneathError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(CWD, root, flags, Mode::empty()).map_err(failed(root))?;
+        Ok(Beneath { root: root.to_owned(), folder })
+    }
+
+    fn below<'p>(&self, path: &'p Path) -> &'p Path {
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        if below.as_os_str().is_empty() { Path::new(".") } else { below }
+    }
+
+    fn at(&self, path: &Path, flags: OFlags, how: ResolveFlags) -> Result<OwnedFd, BeneathError> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | how;
+        // The kernel refuses them for a descriptor that only names a place.
+        let waits = OFlags::NOCTTY | OFlags::NONBLOCK;
+        let flags =
+            flags | OFlags::CLOEXEC | if flags.contains(OFlags::PATH) { OFlags::empty() } else { waits };
+        let open = || openat2(&self.folder, self.below(path), flags, Mode::empty(), resolve);
+        let mut opened = open();
+        for _ in 0..ATTEMPTS {
+            if opened.as_ref().err() != Some(&Errno::AGAIN) {
+                break;
+            }
+            opened = open();
+        }
+        opened.map_err(|error| match error {
+            Errno::XDEV | Errno::LOOP => self.leads_out(path),
+            // A socket.
+            Errno::NXIO => BeneathError::NotAFile { path: path.to_owned() },
+            error => failed(path)(error),
+        })
+    }
+
+    /// The error for a path with a link in it that is not followed: names the first such link.
+    fn leads_out(&self, path: &Path) -> BeneathError {
+        let mut place = self.root.clone();
+        for name in self.below(path) {
+            place.push(name);
+            // Only what is named is read here, for a message.
+            if let Ok(target) = std::fs::read_link(&place) {
+                let whole = place.parent().unwrap_or(&place).join(&target);
+                let target = whole.canonicalize().unwrap_or(whole);
+                if !nono_policy::is_within(&target, &self.root) {
+                    return BeneathError::LeadsOut { path: place, target, root: self.root.clone() };
+                }
+            }
+        }
+        let target = std::fs::read_link(path).unwrap_or_default();
+        BeneathError::LeadsOut { path: path.to_owned(), target, root: self.root.clone() }
+    }
+
+    /// Where a path really is; `None`: nothing is there.
+    pub(crate) fn locate(&self, path: &Path) -> Result<Option<PathBuf>, BeneathError> {
+        match self.at(path, OFlags::PATH, ResolveFlags::empty()) {
+            Ok(file) => self.name(&file).map(Some).map_err(failed(path)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The name of something open in the folder, beginning as the folder was given.
+    fn name(&self, file: &OwnedFd) -> Result<PathBuf, Errno> {
+        let (root, place) = (named(&self.folder)?, named(file)?);
+        let below = place.strip_prefix(&root).map_err(|_| Errno::XDEV)?;
+        Ok(self.root.join(below))
+    }
+
+    /// The content of a regular file; `None`: there is none.
+    pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, BeneathError> {
+        match self.at(path, OFlags::RDONLY, ResolveFlags::empty()) {
+            Ok(file) => whole(File::from(file), path).map(Some),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a link stands there that leads to nothing.
+    pub(crate) fn is_dangling(&self, path: &Path) -> bool {
+        let Ok((folder, name)) = self.parent(path, ResolveFlags::empty()) else { return false };
+        readlinkat(&folder, name, Vec::new()).is_ok() && matches!(self.locate(path), Ok(None))
+    }
+
+    /// The open folder of a file, and its name there.
+    fn parent<'p>(
+        &self,
+        path: &'p Path,
+        how: ResolveFlags,
+    ) -> Result<(OwnedFd, &'p std::ffi::OsStr), BeneathError> {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(BeneathError::NotAFile { path: path.to_owned() });
+        };
+        Ok((self.at(dir, OFlags::PATH | OFlags::DIRECTORY, how)?, name))
+    }
+
+    /// The folder of a file as it really is, open, with the file's name there: for whoever writes it.
+    pub(crate) fn place(&self, path: &Path) -> Result<(OwnedFd, PathBuf), BeneathError> {
+        let real = if let Some(real) = self.locate(path)? {
+            real
+        } else {
+            let (folder, name) = self.parent(path, ResolveFlags::empty())?;
+            self.name(&folder).map_err(failed(path))?.join(name)
+        };
+        let (folder, _) = self.parent(&real, ResolveFlags::NO_SYMLINKS)?;
+        Ok((folder, real))
+    }
+
+    /// Makes the folders above a file; returned are those that were made, from the outermost on.
+    pub(crate) fn make_folders(&self, path: &Path) -> Result<Vec<PathBuf>, BeneathError> {
+        let mut made = Vec::new();
+        let folders: Vec<&Path> = path.ancestors().skip(1).take_while(|dir| **dir != self.root).collect();
+        for dir in folders.into_iter().rev() {
+            if self.locate(dir)?.is_some() {
+                continue;
+            }
+            let (above, name) = self.parent(dir, ResolveFlags::empty())?;
+            match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => made.push(dir.to_owned()),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(failed(dir)(error)),
+            }
+        }
+        Ok(made)
+    }
+
+    /// Removes a file, or the link that stands there.
+    pub(crate) fn remove_file(&self, path: &Path) -> Result<(), BeneathError> {
+        let (folder, name) = self.parent(path, ResolveFlags::empty())?;
+        rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(failed(path))
+    }
+
+    /// Removes a folder that is empty.
+    pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), BeneathError> {
+        let (folder, name) = self.parent(path, ResolveFlags::NO_SYMLINKS)?;
+        rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR).map_err(failed(path))
+    }
+}
+
+fn is_absent(error: &BeneathError) -> bool {
+    matches!(error, BeneathError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
+fn failed(path: &Path) -> impl Fn(Errno) -> BeneathError {
+    let path = path.to_owned();
+    move |error| BeneathError::Io { path: path.clone(), source: error.into() }
+}
+
+fn named(file: &OwnedFd) -> Result<PathBuf, Errno> {
+    let link = readlinkat(CWD, format!("/proc/self/fd/{}", file.as_raw_fd()), Vec::new())?;
+    Ok(PathBuf::from(std::ffi::OsStr::from_bytes(link.to_bytes())))
+}
+
+/// The content of a file that is open without waiting.
+fn whole(file: File, path: &Path) -> Result<Vec<u8>, BeneathError> {
+    let io = |source| BeneathError::Io { path: path.to_owned(), source };
+    let about = file.metadata().map_err(io)?;
+    if !about.is_file() {
+        return Err(BeneathError::NotAFile { path: path.to_owned() });
+    }
+    let mut bytes = Vec::new();
+    if about.len() <= MOST {
+        file.take(MOST + 1).read_to_end(&mut bytes).map_err(io)?;
+    }
+    if about.len() > MOST || bytes.len() as u64 > MOST {
+        return Err(BeneathError::TooLarge { path: path.to_owned() });
+    }
+    Ok(bytes)
+}
+
+/// The content of a regular file wherever a person's links lead; `None`: there is none.
+pub(crate) fn read_anywhere(path: &Path) -> Result<Option<Vec<u8>>, BeneathError> {
+    match nono_sys::fs::open_regular(path) {
+        Ok(Some(file)) => whole(file, path).map(Some),
+        Ok(None) => Err(BeneathError::NotAFile { path: path.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(BeneathError::Io { path: path.to_owned(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! How the files of a scope are reached: those of a person wherever their own links lead, those of a project beneath it. A
+//! command that worked in the project may have left any link there.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Change, InstallError, Purpose, Scope};
+use crate::beneath::{self, Beneath, BeneathError};
+use crate::replace::{ReplaceError, replace, replace_in};
+
+#[derive(Clone, Debug)]
+pub(super) enum Reach {
+    Anywhere,
+    Beneath(Arc<Beneath>),
+}
+
+impl Reach {
+    pub(super) fn of(scope: &Scope) -> Result<Reach, InstallError> {
+        match scope {
+            Scope::User => Ok(Reach::Anywhere),
+            Scope::Project(dir) => Ok(Reach::Beneath(Arc::new(Beneath::open(dir)?))),
+        }
+    }
+
+    /// nono's own settings are never in a project.
+    pub(super) fn for_change(&self, change: &Change) -> Reach {
+        if change.purpose == Purpose::Config { Reach::Anywhere } else { self.clone() }
+    }
+
+    /// The content of a file; `None`: there is none.
+    pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
+        let (read, is_dangling) = match self {
+            Reach::Anywhere => (beneath::read_anywhere(path)?, path.is_symlink()),
+            Reach::Beneath(project) => (project.read(path)?, project.is_dangling(path)),
+        };
+        match read {
+            None if is_dangling => Err(InstallError::Dangling { path: path.to_owned() }),
+            read => Ok(read),
+        }
+    }
+
+    /// Where a path leads, if that is elsewhere.
+    pub(super) fn leads_to(&self, path: &Path) -> Result<Option<PathBuf>, InstallError> {
+        let place = match self {
+            Reach::Anywhere => path.canonicalize().ok().or_else(|| {
+                let folder = path.parent()?.canonicalize().ok()?;
+                Some(folder.join(path.file_name()?))
+            }),
+            // Of a file that is not there yet, in a folder that may not be either.
+            Reach::Beneath(project) => match project.locate(path)? {
+                None => project.place(path).ok().map(|(_, place)| place),
+                place => place,
+            },
+        };
+        Ok(place.filter(|place| place != path))
+    }
+
+    /// Makes the folders above a file; returned are those that were made, from the outermost on.
+    pub(super) fn make_folders(&self, path: &Path) -> Result<Vec<PathBuf>, InstallError> {
+        match self {
+            Reach::Anywhere => make_folders(path),
+            Reach::Beneath(project) => Ok(project.make_folders(path)?),
+        }
+    }
+
+    pub(super) fn write(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), InstallError> {
+        let written = match self {
+            Reach::Anywhere => replace(path, bytes, mode),
+            Reach::Beneath(project) => {
+                let (folder, place) = project.place(path)?;
+                replace_in(&folder, &place, bytes, mode)
+            }
+        };
+        written.map_err(|error| match error {
+            ReplaceError::Foreign { path } => InstallError::Foreign { path },
+            ReplaceError::Io { path, source } => InstallError::Io { path, source },
+        })
+    }
+
+    pub(super) fn remove_file(&self, path: &Path) -> Result<(), InstallError> {
+        match self {
+            Reach::Anywhere => fs::remove_file(path).map_err(InstallError::io(path)),
+            Reach::Beneath(project) => Ok(project.remove_file(path)?),
+        }
+    }
+
+    pub(super) fn remove_folder(&self, path: &Path) -> Result<(), InstallError> {
+        match self {
+            Reach::Anywhere => fs::remove_dir(path).map_err(InstallError::io(path)),
+            Reach::Beneath(project) => Ok(project.remove_folder(path)?),
+        }
+    }
+}
+
+fn make_folders(path: &Path) -> Result<Vec<PathBuf>, InstallError> {
+    let missing: Vec<PathBuf> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+        .map(Path::to_owned)
+        .collect();
+    let missing: Vec<PathBuf> = missing.into_iter().rev().collect();
+    for folder in &missing {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            result => result.map_err(InstallError::io(folder))?,
+        }
+    }
+    Ok(missing)
+}
+
+impl From<BeneathError> for InstallError {
+    fn from(error: BeneathError) -> InstallError {
+        match error {
+            BeneathError::LeadsOut { path, target, .. } => InstallError::LeadsOut { path, target },
+            BeneathError::NotAFile { path } => InstallError::NotAFile { path },
+            BeneathError::TooLarge { path } => InstallError::TooLarge { path, limit: beneath::MOST },
+            BeneathError::Io { path, source } => InstallError::Io { path, source },
+        }
+    }
+}

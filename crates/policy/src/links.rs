@@ -1,0 +1,161 @@
+//! Links on the way of a path that a person wrote.
+//!
+//! A command that may write a folder can make a link there, or exchange a folder for one, and wait until somebody grants
+//! that path in a later run. So a link that leads out of the folder it stands in widens nothing by itself: the person
+//! agrees to that link with that target, or writes the target. Links that no command can have made are followed without
+//! a word: those of the system (see [`Facts::is_system_link`]), and those that stand directly in the home folder, where a
+//! grant of the whole home lets nobody make a name (`resolve/carve.rs`).
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::CapabilitySource;
+use crate::error::PolicyError;
+use crate::facts::Facts;
+use crate::is_within;
+use crate::profile::MergedProfile;
+use crate::request::{HostContext, RunRequest};
+
+/// Maximum number of links on one way, as the kernel has it.
+const MOST_LINKS: usize = 40;
+
+/// A link that leads out of the folder it stands in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Departure {
+    /// Where it stands, without other links.
+    #[serde(with = "crate::path_serde")]
+    pub link: PathBuf,
+    /// Where it leads in the end.
+    #[serde(with = "crate::path_serde")]
+    pub target: PathBuf,
+}
+
+/// A path as it was followed, link by link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    pub end: PathBuf,
+    pub departures: Vec<Departure>,
+}
+
+/// A path that a person wrote, in a flag or in a profile, and that a link leads elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedLink {
+    /// As it was written, made absolute.
+    pub path: PathBuf,
+    pub way: Way,
+    pub source: CapabilitySource,
+}
+
+/// Follows an absolute path.
+pub fn follow(facts: &dyn Facts, home: Option<&Path>, path: &Path) -> io::Result<Way> {
+    let home = home.and_then(|home| facts.resolve(home).ok());
+    let is_home = |dir: &Path| home.as_ref().is_some_and(|home| home.path == dir);
+    let mut waiting = names(path);
+    let mut way = Way { end: PathBuf::from("/"), departures: Vec::new() };
+    let mut links = 0;
+    while let Some(name) = waiting.pop_front() {
+        if name == ".." {
+            way.end.pop();
+            continue;
+        }
+        let next = way.end.join(&name);
+        if !facts.is_symlink(&next) {
+            way.end = next;
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(io::Error::other("too many links"));
+        }
+        if !is_home(&way.end) && !facts.is_system_link(&next) {
+            let target = facts.resolve(&next)?.path;
+            if !is_within(&target, &way.end) {
+                way.departures.push(Departure { link: next.clone(), target });
+            }
+        }
+        let written = facts.read_link(&next)?;
+        if written.is_absolute() {
+            way.end = PathBuf::from("/");
+        }
+        let mut rest = names(&written);
+        rest.append(&mut waiting);
+        waiting = rest;
+    }
+    Ok(way)
+}
+
+fn names(path: &Path) -> VecDeque<OsString> {
+    let name = |component: Component<'_>| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().filter_map(name).collect()
+}
+
+/// Refuses a path that leads out by a link nobody agreed to. `found` is where it was resolved to.
+pub(crate) fn check(
+    facts: &dyn Facts,
+    (request, host): (&RunRequest, &HostContext),
+    (original, path): (&Path, &Path),
+    found: &Path,
+    source: &CapabilitySource,
+) -> Result<(), PolicyError> {
+    // What has a link in it resolves to another path; most have none, and cost nothing.
+    if found == path {
+        return Ok(());
+    }
+    let failed = |source| PolicyError::Resolve { path: original.to_path_buf(), source };
+    let way = follow(facts, host.home.as_deref(), path).map_err(failed)?;
+    if way.end != found {
+        return Err(failed(io::Error::other("a link in it was changed at this moment")));
+    }
+    match way.departures.into_iter().find(|departure| !request.links.contains(departure)) {
+        None => Ok(()),
+        Some(Departure { link, .. }) => Err(PolicyError::LeadsOut {
+            path: original.to_path_buf(),
+            link,
+            found: found.to_path_buf(),
+            from: source.clone(),
+        }),
+    }
+}
+
+/// Every path of a request and its profile that leads out by a link, whether somebody agreed to it or not. What cannot be
+/// followed is left out: resolution says why.
+pub fn typed(
+    request: &RunRequest,
+    host: &HostContext,
+    profile: &MergedProfile,
+    facts: &dyn Facts,
+) -> Vec<TypedLink> {
+    let flags = request.grants.iter().map(|grant| &grant.path);
+    let flags = flags.chain(&request.unix_sockets).chain(&request.bypass_protection);
+    let flags = flags.map(|path| (host.absolute(path), CapabilitySource::User));
+    let files = &profile.filesystem;
+    let entries = files.grants.iter().map(|grant| &grant.at);
+    let entries = entries.chain(&files.unix_socket).chain(&files.bypass_protection);
+    // What is exact was agreed to with its target.
+    let entries = entries.filter(|entry| !entry.exact).filter_map(|entry| {
+        let path = crate::expand::expand(&entry.path, host).ok()?;
+        Some((path, CapabilitySource::Profile(entry.profile.clone())))
+    });
+    let mut all: Vec<TypedLink> = Vec::new();
+    for (path, source) in flags.chain(entries) {
+        if all.iter().any(|known| known.path == path) {
+            continue;
+        }
+        let Ok(way) = follow(facts, host.home.as_deref(), &path) else { continue };
+        if !way.departures.is_empty() {
+            all.push(TypedLink { path, way, source });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;
