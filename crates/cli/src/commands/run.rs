@@ -252,6 +252,9 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
     if let Namespaces::Missing { reason } = &session.support.namespaces {
         message::line(&format!("weaker here: {reason}; `nono setup --check-only` lists what that changes"));
     }
+    if let Some(MemoryMethod::Polled(_)) = session.memory_method() {
+        message::line(&unheld_memory(session));
+    }
     if session.nothing_to_track {
         message::line("no snapshots: nothing is granted for writing");
     }
@@ -267,6 +270,15 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
             session::network_word(&policy.network)
         ));
     }
+}
+
+/// What a limit on memory does not count where no cgroup holds it.
+fn unheld_memory(session: &Session) -> String {
+    let own_network = session.has_own_network();
+    let sockets = if own_network { "TCP buffers" } else { "sockets" };
+    format!(
+        "--max-memory is added up, there is no cgroup for it here: pipes and {sockets} are not counted, memfd_create is closed"
+    )
 }
 
 /// What is missing in the log, or was missing in the network, is said whatever else is.
@@ -410,7 +422,7 @@ fn limit_words(limit: LimitHit, method: Option<MemoryMethod>) -> String {
         LimitHit::Memory { limit, seen } => {
             let how = match method {
                 Some(MemoryMethod::Polled(every)) => format!(", added up every {} ms", every.as_millis()),
-                None => String::new(),
+                Some(MemoryMethod::Cgroup) | None => String::new(),
             };
             format!(
                 "the command was ended: its processes used {} MiB, --max-memory allows {} MiB{how}",

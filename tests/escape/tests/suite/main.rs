@@ -13,6 +13,7 @@ mod files;
 mod filtered;
 mod harness;
 mod kernel;
+mod limits;
 mod listened;
 mod mediated;
 mod metadata;
