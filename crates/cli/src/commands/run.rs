@@ -274,10 +274,13 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
 
 /// What a limit on memory does not count where no cgroup holds it.
 fn unheld_memory(session: &Session) -> String {
-    let own_network = session.has_own_network();
-    let sockets = if own_network { "TCP buffers" } else { "sockets" };
+    let sockets = match session.strategy {
+        ExecStrategy::Monitor => "sockets, shared mappings",
+        _ if session.has_own_network() => "TCP buffers",
+        _ => "sockets",
+    };
     format!(
-        "--max-memory is added up, there is no cgroup for it here: pipes and {sockets} are not counted, memfd_create is closed"
+        "--max-memory is added up, there is no cgroup for it here: pipes, {sockets} and open files are not counted, memfd_create is closed"
     )
 }
 

@@ -116,7 +116,12 @@ impl Control {
 
     /// The next notice; `None` when init is gone. Call it when the socket is readable.
     pub fn receive(&self) -> io::Result<Option<Notice>> {
-        let (words, fd) = match receive_words(self.0.as_raw_fd()) {
+        let received = match receive_words(self.0.as_raw_fd()) {
+            // Init ended with an order unread. That is told once, and before what it said last.
+            Err(libc::ECONNRESET) => receive_words(self.0.as_raw_fd()),
+            received => received,
+        };
+        let (words, fd) = match received {
             Ok(Some(message)) => message,
             Ok(None) | Err(libc::ECONNRESET) => return Ok(None),
             Err(errno) => return Err(io_error(errno)),

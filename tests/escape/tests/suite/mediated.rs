@@ -51,7 +51,9 @@ fn datagrams_to_sockets_bound_later() {
     made_later("pause , throw pair msg {prj}/door", || unix_dgram("{prj}/door"));
     made_later("pause , throw raw-pair mmsg {ro}/door", || unix_dgram("{ro}/door"));
     made_later("pause , pair-dial {out}/door", || unix_dgram("{out}/door"));
-    made_later("pause , throw pair to @nono-escape-later-{terces}", || unix_dgram("@nono-escape-later-{terces}"));
+    made_later("pause , throw pair to @nono-escape-later-{terces}", || {
+        unix_dgram("@nono-escape-later-{terces}")
+    });
 }
 
 attacks! {

@@ -14,7 +14,7 @@ use nono_sys::landlock::{fs, net, scope};
 
 use super::filter::{FilterSpec, Mediated, SocketRule};
 use super::memory::{self, MemoryHold};
-use super::mounts::{copies, mounts, refuse_hidden};
+use super::mounts::{copies, mounts, refuse_hidden, refuse_masks};
 use super::support::{Namespaces, Support};
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
@@ -232,7 +232,7 @@ pub fn compile(
         refuse_hidden(policy)?;
         mounts(&mut blueprint, policy, session);
     } else {
-        refuse_masks(policy, support)?;
+        refuse_masks(policy, &no_namespaces(support))?;
         let mediated = strategy == ExecStrategy::Supervised && support.notify.is_ok();
         if !policy.unix_sockets.is_empty() && !mediated {
             return Err(Refusal::CannotOpenSocket { reason: no_namespaces(support) });
@@ -485,18 +485,6 @@ impl Blueprint {
     pub fn mediated(&self) -> Mediated {
         self.filter.mediated
     }
-}
-
-fn refuse_masks(policy: &ResolvedPolicy, support: &Support) -> Result<(), Refusal> {
-    let Some(closed) = policy.closed.iter().find(|closed| closed.how == ClosedHow::Mask) else {
-        return Ok(());
-    };
-    let grant = policy
-        .grants
-        .iter()
-        .find(|grant| is_within(&closed.resolved, &grant.resolved))
-        .map_or_else(PathBuf::new, |grant| grant.resolved.clone());
-    Err(Refusal::CannotMask { path: closed.resolved.clone(), grant, reason: no_namespaces(support) })
 }
 
 #[cfg(test)]
