@@ -50,6 +50,7 @@ static void watch_own(char **a) {
     must(inotify_add_watch(watch, a[0], IN_CREATE), "inotify_add_watch");
     snprintf(path, sizeof path, "%s/%s", a[1], "watched");
     need(close(need(open(path, O_CREAT | O_WRONLY, 0600), "create")), "close");
+    unlink(path);
     must(read(watch, heard, sizeof heard), "read");
     if (strcmp(event->name, "watched")) errno = 0, blocked("heard of another file");
     worked("heard of it");
