@@ -34,7 +34,8 @@ impl Interrupts {
     pub fn requested(&self) -> Option<i32> {
         while let Some(received) = self.signals.next() {
             if received.signal == Signal::TSTP.as_raw() {
-                process::stop_job();
+                // Everybody else of this job got it, too.
+                process::stop(false);
             }
             if received.asks_for_an_end() && self.ignored & bit(received.signal) == 0 {
                 // Only the first one counts; that another came before is no failure.

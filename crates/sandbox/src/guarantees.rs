@@ -89,6 +89,9 @@ const FILTERED_BARE: &str =
     "the supervisor connects itself, to the proxy's address and port alone; no UDP or raw sockets";
 const NO_SUPERVISOR: &str = "--allow-domain needs a supervisor";
 const NO_FILTER: &str = "the run is refused, unless --accept-weaker is given";
+const WATCHES: &str = "the supervisor adds the watches itself, to what may be read";
+const WATCHED: &str = "names and activity can be watched, except below closed paths and /run";
+const NO_WATCHES: &str = "nothing can be watched";
 const NO_PORTS: &str = "ports cannot be opened one by one, unless --accept-weaker is given";
 
 const TABLE: &[Guarantee] = &[
@@ -139,10 +142,10 @@ const TABLE: &[Guarantee] = &[
         "siblings are granted one by one",
     ),
     Guarantee {
-        what: "the network when it is blocked",
+        what: "the network when it is blocked, and what it tells of the host (addresses, interfaces)",
         with_namespaces: By("a network namespace with only its own loopback"),
         direct: By("a network namespace with only its own loopback"),
-        without_namespaces: By("no internet socket at all"),
+        without_namespaces: By("no internet and no netlink socket at all; /proc/net can be read"),
         unanswered: None,
     },
     Guarantee {
@@ -211,7 +214,18 @@ const TABLE: &[Guarantee] = &[
         unanswered: None,
     },
     Guarantee {
-        what: "watching files outside by inotify; reading metadata (stat, readlink) outside",
+        what: "watching files and folders outside the grants (inotify)",
+        with_namespaces: By(WATCHES),
+        direct: Open(WATCHED),
+        without_namespaces: By(WATCHES),
+        unanswered: Some(Unanswered {
+            monitored: Open(WATCHED),
+            bare: Open(WATCHED),
+            no_listener: (By(NO_WATCHES), By(NO_WATCHES)),
+        }),
+    },
+    Guarantee {
+        what: "reading metadata (stat, readlink) outside",
         with_namespaces: Open("names, sizes and times can be seen, except below closed paths and /run"),
         direct: Open("names, sizes and times can be seen, except below closed paths and /run"),
         without_namespaces: Open("names, sizes and times can be seen"),
@@ -262,11 +276,14 @@ mod tests {
     #[test]
     fn what_a_supervisor_answers_for_is_open_without_one() {
         let here = support(true, true);
-        assert_eq!(open(&here, ExecStrategy::Supervised), ["watching"]);
-        assert_eq!(open(&here, ExecStrategy::Monitor), ["watching", "other"]);
+        assert_eq!(open(&here, ExecStrategy::Supervised), ["reading"]);
+        assert_eq!(open(&here, ExecStrategy::Monitor), ["watching", "reading", "other"]);
         let bare = support(false, true);
-        assert_eq!(open(&bare, ExecStrategy::Supervised), ["seeing", "watching"]);
-        assert_eq!(open(&bare, ExecStrategy::Monitor), ["changing", "seeing", "watching", "other"]);
+        assert_eq!(open(&bare, ExecStrategy::Supervised), ["seeing", "reading"]);
+        assert_eq!(
+            open(&bare, ExecStrategy::Monitor),
+            ["changing", "seeing", "watching", "reading", "other"]
+        );
         assert_eq!(open(&bare, ExecStrategy::Direct), open(&bare, ExecStrategy::Monitor));
     }
 

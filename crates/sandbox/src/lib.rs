@@ -11,9 +11,9 @@ mod refusal;
 mod strategy;
 
 pub use backend::{
-    Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MountStep, Namespaces, NotifySupport,
-    PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile, is_supported,
-    probe_plan, support, try_notify,
+    Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MemoryHold, MountStep, Namespaces,
+    NotifySupport, PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile,
+    is_supported, probe_plan, support, try_notify,
 };
 pub use guarantees::{Guarantee, Held, Unanswered, guarantees};
 pub use refusal::Refusal;

@@ -77,9 +77,9 @@ impl Beside {
             let reception = channels.map(|channels| attend(channels, Arc::new(Closed))).transpose()?;
             return Ok(Beside { mediating: None, reception, terminal: None });
         };
-        let HandedOver { listener, root, socket_list, terminal } =
+        let HandedOver { listener, root, socket_list, pairs, terminal } =
             launched.hand_over().map_err(supervising("take over the trapped calls"))?;
-        let handed = Handed { listener, root, socket_list, init: launched.pid };
+        let handed = Handed { listener, root, socket_list, pairs, init: launched.pid };
         let mediator = Mediator::new(mediate, handed, stage).map_err(supervising("answer trapped calls"))?;
         mediator.open_proxy(proxy.and_then(ProxyPlace::address));
         let reception = channels.map(|channels| attend(channels, mediator.office())).transpose()?;

@@ -20,7 +20,7 @@ use crate::beside::{self, Beside, NotStarted};
 use crate::channel::{Channels, Reception};
 use crate::hardened::Hardened;
 use crate::lending::{self, Lending};
-use crate::limits::{self, LimitHit, MemoryMethod, Watch};
+use crate::limits::{LimitHit, MemoryMethod, Watch};
 use crate::mediate::{Mediate, Mediating};
 use crate::options::{CommandSpec, GENTLY, Options};
 use crate::pipes::Pipes;
@@ -127,6 +127,7 @@ pub fn run(
     drop(plan);
     let _hardened =
         signals.fd().map(|_| Hardened::new()).transpose().map_err(supervising("harden this process"))?;
+    let watch = Watch::new(prepared.blueprint(), &launched)?;
     let proxy = prepared.blueprint().proxy;
     let started = beside::serve_proxy(&launched, proxy, mediate.proxy.as_deref())
         .and_then(|()| launched.go().map_err(NotStarted::Launch));
@@ -143,10 +144,6 @@ pub fn run(
     // Dropped before the mediator, which waits for whoever waits for the terminal.
     let lending = lending;
     let limits = &prepared.blueprint().limits;
-    if limits.memory.is_some() && !limits::can_measure(launched.pid) {
-        return Err(RunError::CannotMeasure);
-    }
-    let watch = Watch::new(limits, launched.pid);
     caller.enter().map_err(supervising("set up the terminal"))?;
     let outputs = pipes.into_pumps();
     let mut state = Loop {
@@ -156,6 +153,8 @@ pub fn run(
         stop: reception.as_ref().map(Reception::stop_wanted),
         cancel: options.cancel.as_ref().map(AsFd::as_fd),
         shares_stops: options.streams.is_none(),
+        is_stopped: false,
+        limits,
         master: None,
         outputs,
         input: None,
@@ -176,7 +175,7 @@ pub fn run(
     let mut outcome = result.map_err(supervising("watch the command"))?;
     outcome.mediation = mediation.unwrap_or_default();
     outcome.recorded = recorded.flatten();
-    outcome.memory_method = limits::memory_method(limits);
+    outcome.memory_method = MemoryMethod::of(prepared.blueprint());
     outcome.limit = outcome.limit.or_else(|| file_size_hit(outcome.ended, limits));
     Ok(outcome)
 }
@@ -195,8 +194,11 @@ struct Loop<'a> {
     stop: Option<BorrowedFd<'a>>,
     /// Readable or closed when everything has to end at once; heard once.
     cancel: Option<BorrowedFd<'a>>,
-    /// When the command is stopped, so is this process.
+    /// When the command is stopped, so is this process, if it is a job of a terminal.
     shares_stops: bool,
+    /// The command was stopped, and this process was not.
+    is_stopped: bool,
+    limits: &'a Limits,
     master: Option<OwnedFd>,
     outputs: Vec<Pump>,
     input: Option<Pump>,
@@ -236,15 +238,18 @@ impl Loop<'_> {
                     }
                     Some(Notice::Terminal(fd)) => self.connect(fd)?,
                     Some(Notice::Stopped(signal)) if self.shares_stops => {
-                        self.stopped(signal)?;
+                        self.is_stopped = !self.stopped(signal)?;
                         // What was readable before the stop may be somebody else's now.
                         continue;
                     }
                     // What is handed over comes before the loop.
+                    Some(Notice::Continued) => self.is_stopped = false,
+                    Some(Notice::Counted(pages)) => self.watch.counted(pages),
+                    Some(Notice::TimeOver) => limit = self.limits.time.map(LimitHit::Time),
                     Some(
                         Notice::Stopped(_)
-                        | Notice::Continued
                         | Notice::Root(_)
+                        | Notice::Pairs(_)
                         | Notice::SocketList(_)
                         | Notice::Listener(_)
                         | Notice::Serving(_),
@@ -270,7 +275,7 @@ impl Loop<'_> {
                 self.resume()?;
             }
             if limit.is_none() && ended.is_none() {
-                limit = self.watch.check();
+                limit = self.watch.check(&self.launched, self.mediator)?;
                 match limit {
                     None => {}
                     Some(LimitHit::Memory { .. }) => self.launched.control.kill_all()?,
@@ -284,7 +289,7 @@ impl Loop<'_> {
         let unfinished_line = self.tap.in_line();
         Ok(Outcome {
             ended,
-            limit,
+            limit: limit.or_else(|| self.watch.struck()),
             memory_method: None,
             complaints: self.tap.finish(),
             unfinished_line,
@@ -429,13 +434,14 @@ impl Loop<'_> {
         }
     }
 
-    fn stopped(&mut self, signal: i32) -> io::Result<()> {
+    /// Whether it goes on, or has gone on, since.
+    fn stopped(&mut self, signal: i32) -> io::Result<bool> {
         self.drain()?;
         self.lending.iter().for_each(Lending::set_aside);
-        self.caller.stopped(signal, &self.launched.control)?;
+        let goes_on = self.caller.stopped(signal, &self.launched.control)?;
         self.lending.iter().for_each(Lending::take_up);
         self.resize();
-        Ok(())
+        Ok(goes_on)
     }
 
     /// Continued, or brought to the foreground: the terminal may have another size and other settings by now.
@@ -460,7 +466,12 @@ impl Loop<'_> {
             match (received.signal, &self.master) {
                 (libc::SIGWINCH, Some(_)) => self.resize(),
                 // After a stop of ours both sides were continued already; after somebody's SIGSTOP only this one.
-                (libc::SIGCONT, _) => self.resume()?,
+                (libc::SIGCONT, _) => {
+                    self.resume()?;
+                    if self.is_stopped {
+                        self.pass(libc::SIGCONT)?;
+                    }
+                }
                 // Somebody else of this job wants to read from the terminal that was lent to the command.
                 (libc::SIGTTIN, _) if self.caller.take_back() => process::continue_job(),
                 // As at a real hang-up: a stopped process hears it only when it goes on.

@@ -112,7 +112,7 @@ impl Caller {
 
     /// Take a lent terminal back; whether it was lent. The command asks again when it needs it.
     pub(crate) fn take_back(&self) -> bool {
-        let was_lent = matches!(self, Caller::Shared { lent, .. } if lent.get());
+        let was_lent = self.has_lent();
         self.leave();
         was_lent
     }
@@ -131,20 +131,41 @@ impl Caller {
     }
 
     /// The command was stopped. If it only wanted the terminal and we have it, hand it over; else stop with it, as one
-    /// job, and go on together.
-    pub(crate) fn stopped(&self, signal: i32, control: &launch::Control) -> io::Result<()> {
+    /// job, and go on together. `false`: it stays stopped, and nobody else does.
+    ///
+    /// Only a job of a terminal is stopped: elsewhere nobody sees it, and nobody continues it. What the terminal sends is
+    /// for the whole job, other parts of a pipeline included, unless whoever started this process is in the same group: a
+    /// command must not stop a script that runs it.
+    pub(crate) fn stopped(&self, signal: i32, control: &launch::Control) -> io::Result<bool> {
         let wants_terminal = signal == libc::SIGTTIN || signal == libc::SIGTTOU;
         if wants_terminal && self.lend(control)? {
-            return control.signal(libc::SIGCONT);
+            return control.signal(libc::SIGCONT).map(|()| true);
+        }
+        if !self.is_job(wants_terminal) {
+            return Ok(false);
         }
         let had_terminal = self.take_back();
         control.pause_all()?;
-        process::stop_job();
+        process::stop(signal != libc::SIGSTOP && process::has_own_job());
         self.enter()?;
         if had_terminal {
             self.lend(control)?;
         }
-        control.signal(libc::SIGCONT)
+        control.signal(libc::SIGCONT).map(|()| true)
+    }
+
+    /// Whether this is the job in the foreground of a terminal, or one in its background that has to wait for it.
+    fn is_job(&self, wants_terminal: bool) -> bool {
+        match self {
+            Caller::Raw { tty, .. } | Caller::Shared { tty: Some(tty), .. } => {
+                wants_terminal || self.has_lent() || terminal::in_foreground(tty.as_fd())
+            }
+            Caller::Shared { tty: None, .. } | Caller::None => false,
+        }
+    }
+
+    fn has_lent(&self) -> bool {
+        matches!(self, Caller::Shared { lent, .. } if lent.get())
     }
 
     /// Hand a shared terminal to the command, or let it read from its own, if the person's is ours to give.

@@ -43,6 +43,16 @@ const SHOW_NAME: u32 = 1;
 const SHOW_FILE: u32 = 2;
 const ATTRIBUTE_NAME: u16 = 0;
 const ATTRIBUTE_FILE: u16 = 1;
+const SHOW_PEER: u32 = 4;
+const SHOW_QUEUES: u32 = 0x10;
+const SHOW_MEMORY: u32 = 0x20;
+const ATTRIBUTE_PEER: u16 = 2;
+const ATTRIBUTE_QUEUES: u16 = 4;
+const ATTRIBUTE_MEMORY: u16 = 5;
+/// Which of the numbers about a socket's memory tells what it sent.
+const SENT: usize = 2;
+/// Twice the default of `net.core.wmem_max`, which is what the kernel makes of it.
+const MOST_SENT: u64 = 2 * 212_992;
 /// As much as the kernel puts into one part of a list.
 const PART: usize = 32 * 1024;
 
@@ -59,8 +69,49 @@ pub fn open() -> io::Result<OwnedFd> {
 
 /// All unix sockets that are listened on. One caller at a time for one `list`: the answer comes in parts.
 pub fn listening(list: BorrowedFd<'_>) -> io::Result<Vec<Listening>> {
-    ask(list)?;
     let mut found = Vec::new();
+    dump(list, STATE_LISTEN, SHOW_NAME | SHOW_FILE, |message| {
+        found.push(parse(message)?);
+        Some(())
+    })?;
+    Ok(found)
+}
+
+/// Bytes of everything that waits in unix sockets to be read. One caller at a time for one `list`.
+pub fn waiting_memory(list: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut total = 0;
+    dump(list, u32::MAX, SHOW_PEER | SHOW_QUEUES | SHOW_MEMORY, |message| {
+        total += waiting(message)?;
+        Some(())
+    })?;
+    Ok(total)
+}
+
+/// What a socket sent counts as its own until it is read. Of one that was closed nothing is told any more: there what its
+/// peer has to read stands for as much as a socket may ever have sent.
+fn waiting(message: &[u8]) -> Option<u64> {
+    let (mut peer, mut unread, mut sent) = (0, 0, 0);
+    for_each_attribute(message.get(MESSAGE..)?, |kind, value| {
+        match kind {
+            ATTRIBUTE_PEER => peer = word(value, 0)?,
+            ATTRIBUTE_QUEUES => unread = word(value, 0)?,
+            ATTRIBUTE_MEMORY => sent = word(value, 4 * SENT)?,
+            _ => {}
+        }
+        Some(())
+    })?;
+    let orphaned = peer == 0 && unread > 0;
+    Some(u64::from(sent) + if orphaned { MOST_SENT } else { 0 })
+}
+
+/// The kernel's answer about all sockets in these states, one message at a time.
+fn dump(
+    list: BorrowedFd<'_>,
+    states: u32,
+    show: u32,
+    mut each: impl FnMut(&[u8]) -> Option<()>,
+) -> io::Result<()> {
+    ask(list, states, show)?;
     let mut part = vec![0u8; PART];
     loop {
         // SAFETY: the buffer is valid for its length. The kernel's answer is there as soon as it was asked.
@@ -77,13 +128,13 @@ pub fn listening(list: BorrowedFd<'_>) -> io::Result<Vec<Listening>> {
         }
         let n = n.unsigned_abs();
         let answer = part.get(..n).ok_or_else(|| io_error(libc::EMSGSIZE))?;
-        if take(answer, &mut found)? {
-            return Ok(found);
+        if take(answer, &mut each)? {
+            return Ok(());
         }
     }
 }
 
-fn ask(list: BorrowedFd<'_>) -> io::Result<()> {
+fn ask(list: BorrowedFd<'_>, states: u32, show: u32) -> io::Result<()> {
     const LENGTH: usize = HEADER + 24;
     let mut request = [0u8; LENGTH];
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
@@ -91,15 +142,15 @@ fn ask(list: BorrowedFd<'_>) -> io::Result<()> {
     request[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
     request[6..8].copy_from_slice(&flags.to_ne_bytes());
     request[16] = libc::AF_UNIX as u8;
-    request[20..24].copy_from_slice(&STATE_LISTEN.to_ne_bytes());
-    request[28..32].copy_from_slice(&(SHOW_NAME | SHOW_FILE).to_ne_bytes());
+    request[20..24].copy_from_slice(&states.to_ne_bytes());
+    request[28..32].copy_from_slice(&show.to_ne_bytes());
     // SAFETY: the request is valid for its length; without an address it goes to the kernel.
     let n = unsafe { libc::send(list.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
     if n < 0 { Err(io_error(last_errno())) } else { Ok(()) }
 }
 
 /// One part of the answer; `true` when it was the last.
-fn take(mut part: &[u8], found: &mut Vec<Listening>) -> io::Result<bool> {
+fn take(mut part: &[u8], each: &mut impl FnMut(&[u8]) -> Option<()>) -> io::Result<bool> {
     let malformed = || io_error(libc::EPROTO);
     while !part.is_empty() {
         let length = word(part, 0).ok_or_else(malformed)? as usize;
@@ -110,7 +161,7 @@ fn take(mut part: &[u8], found: &mut Vec<Listening>) -> io::Result<bool> {
                 let errno = word(message, HEADER).ok_or_else(malformed)?.cast_signed().unsigned_abs();
                 return Err(io_error(errno.cast_signed()));
             }
-            BY_FAMILY => found.push(parse(&message[HEADER..]).ok_or_else(malformed)?),
+            BY_FAMILY => each(&message[HEADER..]).ok_or_else(malformed)?,
             _ => {}
         }
         part = part.get(aligned(length)..).unwrap_or_default();
@@ -120,20 +171,26 @@ fn take(mut part: &[u8], found: &mut Vec<Listening>) -> io::Result<bool> {
 
 fn parse(message: &[u8]) -> Option<Listening> {
     let mut found = Listening { socket: word(message, 4)?, name: Vec::new(), file: None };
-    let mut attributes = message.get(MESSAGE..)?;
-    while !attributes.is_empty() {
-        let length = usize::from(half(attributes, 0)?);
-        let value = attributes.get(4..length)?;
-        match half(attributes, 2)? {
+    for_each_attribute(message.get(MESSAGE..)?, |kind, value| {
+        match kind {
             ATTRIBUTE_NAME => found.name = value.to_vec(),
             ATTRIBUTE_FILE => {
                 found.file = Some(BoundFile { inode: word(value, 0)?, device: word(value, 4)? });
             }
             _ => {}
         }
+        Some(())
+    })?;
+    Some(found)
+}
+
+fn for_each_attribute(mut attributes: &[u8], mut each: impl FnMut(u16, &[u8]) -> Option<()>) -> Option<()> {
+    while !attributes.is_empty() {
+        let length = usize::from(half(attributes, 0)?);
+        each(half(attributes, 2)?, attributes.get(4..length)?)?;
         attributes = attributes.get(aligned(length)..).unwrap_or_default();
     }
-    Some(found)
+    Some(())
 }
 
 fn aligned(length: usize) -> usize {
@@ -201,9 +258,29 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_in_sockets_is_counted_whoever_is_left() {
+        use std::io::Write;
+        use std::os::unix::net::UnixStream;
+        let list = open().unwrap();
+        let before = waiting_memory(list.as_fd()).unwrap();
+        let pairs: Vec<_> = (0..64).map(|_| UnixStream::pair().unwrap()).collect();
+        for (sender, _) in &pairs {
+            sender.set_nonblocking(true).unwrap();
+            while (&*sender).write(&[0; 4096]).is_ok() {}
+        }
+        let full = waiting_memory(list.as_fd()).unwrap();
+        assert!(full > before + 64 * 100_000, "{before} {full}");
+        let receivers: Vec<_> = pairs.into_iter().map(|(_, receiver)| receiver).collect();
+        let orphaned = waiting_memory(list.as_fd()).unwrap();
+        assert!(orphaned > before + 64 * 100_000, "{before} {orphaned}");
+        drop(receivers);
+        assert!(waiting_memory(list.as_fd()).unwrap() < before + 64 * 100_000);
+    }
+
+    #[test]
     fn broken_answers_are_errors() {
         for part in [&[1u8, 0, 0, 0][..], &[0; 8], &[200, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] {
-            assert!(take(part, &mut Vec::new()).is_err(), "{part:?}");
+            assert!(take(part, &mut |_: &[u8]| Some(())).is_err(), "{part:?}");
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use crate::raw::{Errno, last_errno};
+use crate::raw::{Errno, check_int, last_errno};
 
 const RECEIVE: u64 = 0xc050_2100;
 const SEND: u64 = 0xc018_2101;
@@ -169,24 +169,36 @@ impl Listener {
         {}
     }
 
+    /// Give the caller a descriptor for `fd`; its number there. The call goes on waiting.
+    pub fn add_fd(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<libc::c_int, Errno> {
+        self.add(id, fd, close_on_exec, 0)
+    }
+
     /// The call returns a new descriptor for `fd`. If it cannot have one (it has too many), the error is the answer's
     /// business.
     pub fn respond_fd(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<(), Errno> {
+        self.add(id, fd, close_on_exec, ADD_FD_SEND).map(drop)
+    }
+
+    fn add(
+        &self,
+        id: u64,
+        fd: BorrowedFd<'_>,
+        close_on_exec: bool,
+        flags: u32,
+    ) -> Result<libc::c_int, Errno> {
         let add = AddFd {
             id,
-            flags: ADD_FD_SEND,
+            flags,
             source: fd.as_raw_fd().unsigned_abs(),
             new: 0,
             new_flags: if close_on_exec { libc::O_CLOEXEC.unsigned_abs() } else { 0 },
         };
         loop {
             // SAFETY: add lives across the call.
-            if unsafe { libc::ioctl(self.fd.as_raw_fd(), ADD_FD as _, &raw const add) } >= 0 {
-                return Ok(());
-            }
-            match last_errno() {
-                libc::EINTR => {}
-                errno => return Err(errno),
+            match check_int(unsafe { libc::ioctl(self.fd.as_raw_fd(), ADD_FD as _, &raw const add) }) {
+                Err(libc::EINTR) => {}
+                added => return added,
             }
         }
     }
@@ -211,6 +223,20 @@ pub fn read_memory(tid: u32, address: u64, buffer: &mut [u8]) -> Result<usize, E
 /// Copy exactly as many bytes as the buffer holds.
 pub fn read_exactly(tid: u32, address: u64, buffer: &mut [u8]) -> Result<(), Errno> {
     if read_memory(tid, address, buffer)? == buffer.len() { Ok(()) } else { Err(libc::EFAULT) }
+}
+
+/// Write into the memory of a waiting thread: all of it, or `EFAULT`.
+pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> Result<(), Errno> {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: the local bytes are only read; the remote address is checked by the kernel.
+    let n =
+        unsafe { libc::process_vm_writev(tid.cast_signed(), &raw const local, 1, &raw const remote, 1, 0) };
+    match usize::try_from(n) {
+        Err(_) => Err(last_errno()),
+        Ok(n) if n == bytes.len() => Ok(()),
+        Ok(_) => Err(libc::EFAULT),
+    }
 }
 
 /// Copy a path, and return its length without the NUL. One read, unless it goes on behind a page.

@@ -138,15 +138,21 @@ pub fn thread_count() -> io::Result<usize> {
     usize::try_from(links.saturating_sub(2)).map_err(io::Error::other)
 }
 
-/// Stop this process's group as Ctrl-Z would; returns when it is continued. Where nobody could continue it (an orphaned
-/// group) the kernel ignores the signal and this returns at once.
-pub fn stop_job() {
+/// Whether this process's group is one that a shell made for this job alone: whoever started it is in another.
+pub fn has_own_job() -> bool {
+    // SAFETY: only numbers. A parent in another pid namespace is 0, which asks about this process itself.
+    unsafe { libc::getpgid(libc::getppid()) != libc::getpgrp() }
+}
+
+/// Stop this process, or all of its group, as Ctrl-Z would; returns when it is continued. Where nobody could continue it
+/// (an orphaned group) the kernel ignores the signal and this returns at once.
+pub fn stop(whole_group: bool) {
     // SAFETY: the set is initialised before use; the former mask comes back before this returns.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGTSTP);
-        libc::kill(0, libc::SIGTSTP);
+        libc::kill(if whole_group { 0 } else { libc::getpid() }, libc::SIGTSTP);
         // Pending until here, where it takes effect.
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());

@@ -35,7 +35,7 @@ struct step {
 
 extern const struct step file_steps[], meta_steps[], handle_steps[], process_steps[], proc_steps[], namespace_steps[],
     kernel_steps[], root_steps[], exec_steps[], entry_steps[], inet_steps[], family_steps[], unix_steps[], tty_steps[],
-    ipc_steps[], survivor_steps[], host_steps[], asking_steps[], exact_steps[], words_steps[];
+    ipc_steps[], survivor_steps[], host_steps[], asking_steps[], exact_steps[], words_steps[], limit_steps[];
 
 _Noreturn void escaped(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void worked(const char *what);

@@ -36,6 +36,25 @@ static void inotify(char **a) {
     must(inotify_add_watch(need(inotify_init1(0), "inotify_init1"), a[0], IN_ALL_EVENTS), "inotify_add_watch");
     escaped("watches");
 }
+/* Through a descriptor that only names it, so that the path says nothing. */
+static void inotify_fd(char **a) {
+    char path[64], *args[] = {path, NULL};
+    snprintf(path, sizeof path, "/proc/self/fd/%ld", must(open(a[0], O_PATH), "open O_PATH"));
+    inotify(args);
+}
+/* Makes a file in a watched folder, and hears of it. */
+static void watch_own(char **a) {
+    char path[4096], heard[4096];
+    struct inotify_event *event = (void *)heard;
+    int watch = need(inotify_init1(IN_NONBLOCK), "inotify_init1");
+    must(inotify_add_watch(watch, a[0], IN_CREATE), "inotify_add_watch");
+    snprintf(path, sizeof path, "%s/%s", a[1], "watched");
+    need(close(need(open(path, O_CREAT | O_WRONLY, 0600), "create")), "close");
+    unlink(path);
+    must(read(watch, heard, sizeof heard), "read");
+    if (strcmp(event->name, "watched")) errno = 0, blocked("heard of another file");
+    worked("heard of it");
+}
 static void stat_path(char **a) {
     struct stat st;
     must(stat(a[0], &st), "stat");
@@ -79,6 +98,8 @@ const struct step handle_steps[] = {
     {"lease", 2, lease},
     {"dnotify", 1, dnotify},
     {"inotify", 1, inotify},
+    {"inotify-fd", 1, inotify_fd},
+    {"watch-own", 2, watch_own},
     {"stat", 1, stat_path},
     {"inherited-read", 0, inherited_read},
     {"inherited-dir", 1, inherited_dir},

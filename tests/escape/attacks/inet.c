@@ -5,6 +5,10 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -178,7 +182,34 @@ static void own_udp(char **a) {
     worked("own loopback");
 }
 
+/* The host's addresses, asked of the kernel by a socket of the routing family, or by any other. */
+static void address_by_netlink(char **a) {
+    struct {
+        struct nlmsghdr head;
+        struct ifaddrmsg body;
+    } ask = {{sizeof ask, RTM_GETADDR, NLM_F_REQUEST | NLM_F_DUMP, 1, 0}, {.ifa_family = AF_INET}};
+    char answer[32768];
+    in_addr_t wanted = inet_addr(a[0]);
+    int fd = must(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), "socket");
+    must(send(fd, &ask, sizeof ask, 0), "send");
+    long got = must(recv(fd, answer, sizeof answer, 0), "recv");
+    if (memmem(answer, got, &wanted, sizeof wanted)) escaped("knows the address");
+    errno = ENODATA, blocked("not among the addresses");
+}
+static void address_by_ioctl(char **a) {
+    struct ifreq list[64];
+    struct ifconf ask = {.ifc_len = sizeof list, .ifc_req = list};
+    in_addr_t wanted = inet_addr(a[0]);
+    int pair[2];
+    need(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
+    must(ioctl(pair[0], SIOCGIFCONF, &ask), "SIOCGIFCONF");
+    if (memmem(list, ask.ifc_len, &wanted, sizeof wanted)) escaped("knows the address");
+    errno = ENODATA, blocked("not among the addresses");
+}
+
 const struct step inet_steps[] = {
+    {"address-netlink", 1, address_by_netlink},
+    {"address-ioctl", 1, address_by_ioctl},
     {"tcp", 2, tcp},
     {"tcp-at", 2, tcp_at},
     {"tcp-race", 3, tcp_race},

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/timex.h>
+#include <time.h>
 #include <linux/userfaultfd.h>
 
 static void *map_ring(int ring, size_t size, off_t part) {
@@ -76,6 +78,21 @@ static void key_control(char **a) {
     escaped("opened the user's keyring");
 }
 
+#ifdef SYS_modify_ldt
+static void ldt(char **a) {
+    char table[8];
+    (void)a;
+    must(syscall(SYS_modify_ldt, 0, table, sizeof table), "modify_ldt");
+    escaped("reads its table of segments");
+}
+#endif
+static void clock_state(char **a) {
+    struct timex state = {0};
+    must(!strcmp(a[0], "adjtimex") ? syscall(SYS_adjtimex, &state) : syscall(SYS_clock_adjtime, CLOCK_REALTIME, &state),
+         a[0]);
+    escaped("knows how the clock is kept");
+}
+
 static void core_limit(char **a) {
     struct rlimit limit;
     (void)a;
@@ -102,6 +119,10 @@ const struct step kernel_steps[] = {
     {"key-add", 0, key_add},
     {"key-request", 0, key_request},
     {"key-control", 0, key_control},
+#ifdef SYS_modify_ldt
+    {"ldt", 0, ldt},
+#endif
+    {"clock-state", 1, clock_state},
     {"core-limit", 0, core_limit},
     {"undumpable", 1, undumpable},
     {0},

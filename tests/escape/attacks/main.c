@@ -10,7 +10,7 @@ static int is_last, lingers;
 static const struct step *const tables[] = {
     file_steps, meta_steps,  handle_steps, process_steps, proc_steps, namespace_steps, kernel_steps,   root_steps,
     exec_steps, entry_steps, inet_steps,   family_steps,  unix_steps, tty_steps,       ipc_steps,      survivor_steps,
-    host_steps, asking_steps, exact_steps, words_steps,
+    host_steps, asking_steps, exact_steps, words_steps, limit_steps,
 };
 
 _Noreturn static void verdict(int code, const char *word, const char *text) {

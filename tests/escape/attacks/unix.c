@@ -26,8 +26,8 @@ static void dial(char **a) {
     escaped("connected to %s", a[1]);
 }
 /* A socket that can send to any name: a pair, or a lone one; the kernel turns `raw` into datagrams. */
+static int pair[2];
 static int sender(const char *kind) {
-    int pair[2];
     long wide = strstr(kind, "wide") ? 1l << 32 : 0, type = strstr(kind, "raw") ? SOCK_RAW : SOCK_DGRAM;
     if (!strcmp(kind, "flags")) type |= SOCK_NONBLOCK | SOCK_CLOEXEC;
     if (!strstr(kind, "pair")) return must(syscall(SYS_socket, wide | AF_UNIX, wide | type, 0), "socket");
@@ -44,7 +44,27 @@ static void throw(char **a) {
          : !strcmp(a[1], "mmsg") ? sendmmsg(fd, &many, 1, 0)
                                  : sendto(fd, "pwned", 5, 0, (void *)&to, size),
          "send");
+    /* To the other end of the pair it may always be sent. */
+    struct pollfd other = {pair[1], POLLIN, 0};
+    if (strstr(a[0], "pair") && poll(&other, 1, 0) == 1) errno = EISCONN, blocked("went to its own other end");
     escaped("sent a datagram to %s", a[2]);
+}
+/* Whether a name is taken, asked by one end of a pair. */
+static void pair_name(char **a) {
+    struct sockaddr_un at;
+    socklen_t size = name(&at, a[0]);
+    if (bind(sender("pair"), (void *)&at, size) == 0) errno = EADDRNOTAVAIL, blocked("nobody has the name");
+    if (errno != EADDRINUSE) blocked("bind");
+    escaped("somebody has %s", a[0]);
+}
+/* The other end of a pair, turned to a server. */
+static void pair_dial(char **a) {
+    struct sockaddr_un to;
+    socklen_t size = name(&to, a[0]);
+    int fd = sender("pair");
+    must(connect(fd, (void *)&to, size), "connect");
+    must(send(fd, "pwned", 5, 0), "send");
+    escaped("connected to %s", a[0]);
 }
 /* The path goes through a descriptor of the directory, so that it does not name the place. */
 static void dial_fd(char **a) {
@@ -164,7 +184,9 @@ static void own_pair(char **a) {
     char got[3] = "";
     must(socketpair(AF_UNIX, socket_type(a[0]), 0, pair), "socketpair");
     must(write(pair[0], "hi", 2), "write");
+    must(write(pair[0], "ho", 2), "write");
     must(read(pair[1], got, 2), "read");
+    if (strcmp(got, "hi")) blocked("read something else");
     worked("own pair");
 }
 
@@ -180,5 +202,7 @@ const struct step unix_steps[] = {
     {"receive-fd", 2, receive_fd},
     {"own-unix", 2, own},
     {"own-pair", 1, own_pair},
+    {"pair-name", 1, pair_name},
+    {"pair-dial", 1, pair_dial},
     {0},
 };

@@ -253,6 +253,9 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
     if let Namespaces::Missing { reason } = &session.support.namespaces {
         message::line(&format!("weaker here: {reason}; `nono setup --check-only` lists what that changes"));
     }
+    if let Some(MemoryMethod::Polled(_)) = session.memory_method() {
+        message::line(&unheld_memory(session));
+    }
     if session.nothing_to_track {
         message::line("no snapshots: nothing is granted for writing");
     }
@@ -268,6 +271,18 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
             session::network_word(&policy.network)
         ));
     }
+}
+
+/// What a limit on memory does not count where no cgroup holds it.
+fn unheld_memory(session: &Session) -> String {
+    let sockets = match session.strategy {
+        ExecStrategy::Monitor => "sockets, shared mappings",
+        _ if session.has_own_network() => "TCP buffers",
+        _ => "sockets",
+    };
+    format!(
+        "--max-memory is added up, there is no cgroup for it here: pipes, {sockets} and open files are not counted, memfd_create is closed"
+    )
 }
 
 /// What is missing in the log, or was missing in the network, is said whatever else is.
@@ -411,7 +426,7 @@ fn limit_words(limit: LimitHit, method: Option<MemoryMethod>) -> String {
         LimitHit::Memory { limit, seen } => {
             let how = match method {
                 Some(MemoryMethod::Polled(every)) => format!(", added up every {} ms", every.as_millis()),
-                None => String::new(),
+                Some(MemoryMethod::Cgroup) | None => String::new(),
             };
             format!(
                 "the command was ended: its processes used {} MiB, --max-memory allows {} MiB{how}",

@@ -237,6 +237,16 @@ impl Session {
     pub fn unlisted(&self) -> Option<&io::Error> {
         self.sockets.as_ref()?.unlisted.as_ref()
     }
+
+    /// How its limit on memory will be held, if it has one.
+    pub fn memory_method(&self) -> Option<MemoryMethod> {
+        MemoryMethod::of(self.prepared.blueprint())
+    }
+
+    /// Whether the command has a network of its own, with nothing of the host's in it.
+    pub fn has_own_network(&self) -> bool {
+        self.prepared.blueprint().layers.net
+    }
 }
 
 /// Who is told what happens around the command.

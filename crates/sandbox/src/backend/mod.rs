@@ -4,9 +4,9 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MountStep, Namespaces, NotifySupport,
-    PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile, is_supported,
-    probe_plan, support, try_notify,
+    Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MemoryHold, MountStep, Namespaces,
+    NotifySupport, PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile,
+    is_supported, probe_plan, support, try_notify,
 };
 
 #[cfg(not(target_os = "linux"))]

@@ -10,7 +10,8 @@
 //! - `respond_continue` gives nothing: the kernel applies the Landlock rules, the mounts and the filter of the start. It
 //!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `record`); for the other
 //!   families nothing behind it would hold (see `others`).
-//! - `respond_fd` is called in one place (`clerk::hand_over`), after `judge`, with an object opened from its own pin.
+//! - `respond_fd` is called in one place (`clerk::hand_over`), after `judge`, with an object opened from its own pin;
+//!   `add_fd` in one (`pairs`), with sockets that were just made and are connected to each other alone.
 //! - A thread that panics aborts the process (the hook of the command line), or in a library that unwinds, drops its end of the
 //!   `alive` socket, and the run loop kills the command. A call that is never answered never returns.
 //! - The supervisor's death closes the listener: waiting calls fail with ENOSYS, and the tree is killed.
@@ -27,6 +28,7 @@ mod drafts;
 mod job;
 mod journal;
 mod others;
+mod pairs;
 mod penalty;
 mod process;
 mod questions;
@@ -38,6 +40,7 @@ mod saves;
 mod shared;
 mod table;
 mod temporary;
+mod watches;
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddrV4;
@@ -54,6 +57,7 @@ use nono_audit::Log;
 use nono_audit::event::Restore;
 use nono_checkpoint::remote::Action;
 use nono_policy::{AccessMode, ResolvedPolicy};
+use nono_sys::launch::Pairs;
 use serde_json::Value;
 
 use crate::approval::{ApprovalBackend, Asker, Subject};
@@ -158,6 +162,7 @@ pub(crate) struct Handed {
     pub(crate) listener: OwnedFd,
     pub(crate) root: OwnedFd,
     pub(crate) socket_list: OwnedFd,
+    pub(crate) pairs: Pairs,
     /// Init's process, as this one sees it.
     pub(crate) init: i32,
 }
@@ -244,6 +249,11 @@ impl Mediating {
     /// Whether that is because nobody is left who could make one.
     pub(crate) fn ended_well(&self) -> bool {
         (&self.alive).read(&mut [0]).is_ok_and(|read| read == 1)
+    }
+
+    /// Bytes that wait in the command's unix sockets; an answer that cannot be read counts as nothing.
+    pub(crate) fn unix_memory(&self) -> u64 {
+        self.shared.scene.unix_memory().unwrap_or(0)
     }
 
     /// The command's processes are gone: end the threads, and say what happened.

@@ -28,6 +28,9 @@ impl Shared {
         if call.nr == libc::SYS_seccomp {
             return self.no_second_listener(call);
         }
+        if call.nr == libc::SYS_socketpair {
+            return self.pair(call);
+        }
         if self.record_call(call) {
             return self.listener.respond_continue(call.id);
         }
@@ -38,7 +41,12 @@ impl Shared {
             return self.listener.respond_continue(call.id);
         }
         let waits = || self.listener.is_valid(call.id);
-        match behalf::handle(&self.scene, Call { notification: call, waits: &waits }) {
+        let trapped = Call { notification: call, waits: &waits };
+        let handled = match call.nr {
+            libc::SYS_inotify_add_watch => self.watch(trapped),
+            _ => behalf::handle(&self.scene, trapped),
+        };
+        match handled {
             Handled::Now(response) => self.respond(call.id, response),
             Handled::Continue => self.listener.respond_continue(call.id),
             Handled::Refused(attempt, because) => {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_policy::ResolvedPolicy;
+use nono_sys::launch::Pairs;
 use nono_sys::notify::Listener;
 
 use super::aliases::Aliases;
@@ -51,6 +52,7 @@ pub(super) struct Shared {
     /// For calls that open nothing.
     pub(super) scene: Arc<Scene>,
     pub(super) crew: Crew,
+    pub(super) pairs: Mutex<Pairs>,
     answers: Mutex<Answers>,
     refusals: Mutex<Refusals>,
     tracked: Mutex<HashSet<PathBuf>>,
@@ -71,6 +73,7 @@ impl Shared {
         Ok(Shared {
             scene: Arc::new(scene),
             crew: Crew::default(),
+            pairs: Mutex::new(handed.pairs),
             listener,
             root: handed.root,
             aliases: Aliases::new(&mediate.policy, &own),

@@ -11,6 +11,7 @@ pub(super) const END_ALL: u8 = 201;
 pub(super) const FOREGROUND: u8 = 202;
 pub(super) const KILL_ALL: u8 = 203;
 pub(super) const PAUSE_ALL: u8 = 204;
+pub(super) const MEASURE: u8 = 205;
 
 /// What init tells the parent.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub enum Notice {
     Root(OwnedFd),
     /// A socket of the command's network namespace that lists others.
     SocketList(OwnedFd),
+    /// Where socket pairs of the command's network namespace can be had.
+    Pairs(OwnedFd),
     /// Where the command's trapped calls arrive.
     Listener(OwnedFd),
     /// A TCP socket that listens in the command's network: [`super::Plan::serve`].
@@ -28,6 +31,10 @@ pub enum Notice {
     /// The command was stopped by this signal.
     Stopped(i32),
     Continued,
+    /// Pages of memory that belong to no process: [`Control::measure`].
+    Counted(i32),
+    /// Its time is over ([`super::Plan::time_ms`]); everything is being ended.
+    TimeOver,
     /// The command ended with this wait status; what it left behind is being ended.
     Ended(i32),
 }
@@ -40,6 +47,9 @@ pub(super) const ROOT: i32 = 5;
 pub(super) const SOCKET_LIST: i32 = 6;
 pub(super) const LISTENER: i32 = 7;
 pub(super) const SERVING: i32 = 8;
+pub(super) const PAIRS: i32 = 9;
+pub(super) const TIME_OVER: i32 = 10;
+pub(super) const COUNTED: i32 = 11;
 
 /// The parent's end of the control socket.
 #[derive(Debug)]
@@ -51,8 +61,18 @@ impl Control {
     }
 
     pub(super) fn send(&self, order: u8) -> io::Result<()> {
+        self.send_with(order, 0)
+    }
+
+    /// Without waiting for an init that does not listen.
+    fn send_now(&self, order: u8) -> io::Result<()> {
+        self.send_with(order, libc::MSG_DONTWAIT)
+    }
+
+    fn send_with(&self, order: u8, flags: libc::c_int) -> io::Result<()> {
+        let flags = flags | libc::MSG_NOSIGNAL;
         // SAFETY: one byte, valid across the call. MSG_NOSIGNAL: a gone init is an error here, not a SIGPIPE.
-        let n = unsafe { libc::send(self.0.as_raw_fd(), (&raw const order).cast(), 1, libc::MSG_NOSIGNAL) };
+        let n = unsafe { libc::send(self.0.as_raw_fd(), (&raw const order).cast(), 1, flags) };
         if n == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -77,6 +97,18 @@ impl Control {
         self.send(PAUSE_ALL)
     }
 
+    /// Have shared memory counted that belongs to no process; whether init was told. It answers with [`Notice::Counted`].
+    pub fn measure(&self) -> io::Result<bool> {
+        match self.send_now(MEASURE) {
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EPIPE | libc::ECONNRESET)) =>
+            {
+                Ok(false)
+            }
+            sent => sent.map(|()| true),
+        }
+    }
+
     /// Make the command's process group the terminal's foreground group again (after a stop).
     pub fn foreground(&self) -> io::Result<()> {
         self.send(FOREGROUND)
@@ -84,7 +116,12 @@ impl Control {
 
     /// The next notice; `None` when init is gone. Call it when the socket is readable.
     pub fn receive(&self) -> io::Result<Option<Notice>> {
-        let (words, fd) = match receive_words(self.0.as_raw_fd()) {
+        let received = match receive_words(self.0.as_raw_fd()) {
+            // Init ended with an order unread. That is told once, and before what it said last.
+            Err(libc::ECONNRESET) => receive_words(self.0.as_raw_fd()),
+            received => received,
+        };
+        let (words, fd) = match received {
             Ok(Some(message)) => message,
             Ok(None) | Err(libc::ECONNRESET) => return Ok(None),
             Err(errno) => return Err(io_error(errno)),
@@ -93,10 +130,13 @@ impl Control {
             (TERMINAL, Some(fd)) => Notice::Terminal(fd),
             (ROOT, Some(fd)) => Notice::Root(fd),
             (SOCKET_LIST, Some(fd)) => Notice::SocketList(fd),
+            (PAIRS, Some(fd)) => Notice::Pairs(fd),
             (LISTENER, Some(fd)) => Notice::Listener(fd),
             (SERVING, Some(fd)) => Notice::Serving(fd),
             (STOPPED, _) => Notice::Stopped(words[1]),
             (CONTINUED, _) => Notice::Continued,
+            (TIME_OVER, _) => Notice::TimeOver,
+            (COUNTED, _) => Notice::Counted(words[1]),
             (ENDED, _) => Notice::Ended(words[1]),
             _ => return Err(io_error(libc::EPROTO)),
         }))
@@ -148,9 +188,9 @@ pub(super) fn send_words(fd: RawFd, words: [i32; 2], pass: Option<RawFd>, flags:
     }
 }
 
-type Received = Option<([i32; 2], Option<OwnedFd>)>;
+pub(super) type Received = Option<([i32; 2], Option<OwnedFd>)>;
 
-fn receive_words(fd: RawFd) -> Result<Received, Errno> {
+pub(super) fn receive_words(fd: RawFd) -> Result<Received, Errno> {
     let mut words = [0i32; 2];
     let mut ancillary = Ancillary([0; 32]);
     let mut iov = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(&words) };

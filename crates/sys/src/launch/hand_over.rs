@@ -6,7 +6,7 @@
 
 use std::os::fd::RawFd;
 
-use super::control::{LISTENER, ROOT, SOCKET_LIST, send_words};
+use super::control::{LISTENER, PAIRS, ROOT, SOCKET_LIST, send_words};
 use crate::raw::{Errno, check_int, last_errno, sys};
 
 /// The two ends of the socket between init and the command.
@@ -40,22 +40,25 @@ pub(super) fn offer(end: RawFd, listener: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// Init's side. Nothing is handed over by a command that failed before; it reports that itself.
-pub(super) fn take(ends: Ends, command: i32, control: RawFd) -> Result<(), Errno> {
+/// Init's side; returns where it will be asked for socket pairs. Nothing is handed over by a command that failed before; it
+/// reports that itself.
+pub(super) fn take(ends: Ends, command: i32, control: RawFd) -> Result<RawFd, Errno> {
     // SAFETY: closing our copy of the command's end, so that its failure shows as an end of file.
     unsafe { libc::close(ends.command) };
     let mut number: RawFd = -1;
     // SAFETY: the buffer is valid for its size.
     let n = unsafe { libc::read(ends.init, (&raw mut number).cast(), size_of::<RawFd>()) };
     if n <= 0 {
-        return Ok(());
+        return Ok(-1);
     }
+    let pairs = self::ends()?;
     pass_on(control, ROOT, open_root()?)?;
     pass_on(control, SOCKET_LIST, socket_list()?)?;
+    pass_on(control, PAIRS, pairs.command)?;
     pass_on(control, LISTENER, listener_of(command, number)?)?;
     // SAFETY: one byte, valid across the call.
     let told = unsafe { libc::write(ends.init, c"!".as_ptr().cast(), 1) };
-    if told == 1 { Ok(()) } else { Err(last_errno()) }
+    if told == 1 { Ok(pairs.init) } else { Err(last_errno()) }
 }
 
 /// Send a descriptor to the parent, and keep no copy of it.

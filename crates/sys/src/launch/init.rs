@@ -10,15 +10,17 @@ use std::ffi::CStr;
 use std::os::fd::RawFd;
 
 use super::control::{
-    CONTINUED, END_ALL, ENDED, FOREGROUND, KILL_ALL, PAUSE_ALL, STOPPED, receive_order, send_words,
+    CONTINUED, COUNTED, END_ALL, ENDED, FOREGROUND, KILL_ALL, MEASURE, PAUSE_ALL, STOPPED, TIME_OVER,
+    receive_order, send_words,
 };
-use super::{Cover, Plan, WatchedMask, setup};
+use super::{Cover, Plan, WatchedMask, pairs, setup, shared_memory};
 use crate::raw::{Errno, check_int, last_errno, sys};
 
 /// Where init keeps what it needs: see `start::close_all_but`.
 pub(super) const CONTROL: RawFd = 0;
 pub(super) const TTY: RawFd = 1;
 pub(super) const WATCH: RawFd = 2;
+pub(super) const PAIRS: RawFd = 3;
 /// How many ended processes are reaped before orders are looked at again.
 const REAP_AT_ONCE: usize = 256;
 
@@ -34,8 +36,10 @@ pub(super) struct Init<'a> {
     pid_one: bool,
     /// Everything was stopped together with the parent, and goes on together with it.
     paused: Cell<bool>,
-    /// The command's end, where the parent could not be told at once.
+    /// The command's end, and that its time is over, where the parent could not be told at once.
     untold: Cell<Option<i32>>,
+    untold_time: Cell<bool>,
+    deadline: Option<i64>,
 }
 
 /// What one turn of reaping found.
@@ -56,18 +60,27 @@ enum End {
 impl Init<'_> {
     /// `command` is the pid of the forked command as this process sees it.
     pub(super) fn new(plan: &Plan, command: i32) -> Init<'_> {
-        Init { plan, command, pid_one: is_pid_one(), paused: Cell::new(false), untold: Cell::new(None) }
+        Init {
+            plan,
+            command,
+            pid_one: is_pid_one(),
+            paused: Cell::new(false),
+            untold: Cell::new(None),
+            untold_time: Cell::new(false),
+            deadline: plan.time_ms.map(|time| now_ms() + i64::from(time)),
+        }
     }
 
     /// Serve until the command's tree is gone; returns the exit code.
     pub(super) fn serve(self) -> i32 {
         let Ok(children) = signal_fd(libc::SIGCHLD) else { return 125 };
         let watch = if self.plan.masks.is_empty() { -1 } else { WATCH };
+        let mut pairs = if self.plan.confine.listen { PAIRS } else { -1 };
         let mut ended = false;
         let mut more = false;
         loop {
-            let mut polls = [poll_in(CONTROL), poll_in(children), poll_in(watch)];
-            let wait = if more { 0 } else { -1 };
+            let mut polls = [poll_in(CONTROL), poll_in(children), poll_in(watch), poll_in(pairs)];
+            let wait = if more { 0 } else { self.remaining() };
             // SAFETY: polls lives across the call.
             let polled = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, wait) };
             if polled < 0 && last_errno() != libc::EINTR {
@@ -77,6 +90,11 @@ impl Init<'_> {
             if polls[2].revents != 0 {
                 drain(watch);
                 remask(&self.plan.masks);
+            }
+            if polls[3].revents & libc::POLLIN != 0 {
+                pairs::serve(PAIRS);
+            } else if polls[3].revents != 0 {
+                pairs = -1;
             }
             if more || polls[1].revents != 0 {
                 drain(children);
@@ -90,10 +108,25 @@ impl Init<'_> {
             if polls[0].revents != 0
                 && let Some(end) = self.obey()
             {
-                let code = self.end_rest(children, end);
-                return code;
+                return self.end_rest(children, end);
+            }
+            if self.remaining() == 0 {
+                self.tell_time();
+                return self.end_rest(children, End::WithGrace);
             }
         }
+    }
+
+    /// How long may be waited until the time is over; -1: for ever.
+    fn remaining(&self) -> libc::c_int {
+        let left =
+            |deadline: i64| libc::c_int::try_from(deadline - now_ms()).unwrap_or(libc::c_int::MAX).max(0);
+        self.deadline.map_or(-1, left)
+    }
+
+    fn tell_time(&self) {
+        let told = send_words(CONTROL, [TIME_OVER, 0], None, libc::MSG_DONTWAIT);
+        self.untold_time.set(told == Err(libc::EAGAIN));
     }
 
     /// One order from the parent; `Some` when the tree has to end.
@@ -108,6 +141,11 @@ impl Init<'_> {
             }
             Ok(Some(signal)) if i32::from(signal) == libc::SIGCONT && self.paused.replace(false) => {
                 self.signal_all(libc::SIGCONT);
+                None
+            }
+            Ok(Some(MEASURE)) => {
+                // A parent that does not listen asks again.
+                let _ = send_words(CONTROL, [COUNTED, shared_memory::pages()], None, libc::MSG_DONTWAIT);
                 None
             }
             Ok(Some(FOREGROUND)) => {
@@ -171,6 +209,9 @@ impl Init<'_> {
         loop {
             let more = self.reap().more;
             if !has_children() {
+                if self.untold_time.take() {
+                    let _ = send_words(CONTROL, [TIME_OVER, 0], None, 0);
+                }
                 if let Some(status) = self.untold.take() {
                     let _ = send_words(CONTROL, [ENDED, status], None, 0);
                 }

@@ -9,7 +9,9 @@ mod confine;
 mod control;
 mod hand_over;
 mod init;
+mod pairs;
 mod setup;
+mod shared_memory;
 mod start;
 mod step;
 
@@ -23,6 +25,7 @@ use crate::process::Signals;
 use crate::raw::{Errno, io_error, sys};
 use crate::seccomp::Instruction;
 pub use control::{Control, Notice};
+pub use pairs::Pairs;
 pub use step::{LaunchError, Step};
 
 /// One operation on the namespaces of the process that performs it.
@@ -167,6 +170,8 @@ pub struct Plan {
     pub terminal: Terminal,
     /// Milliseconds between TERM and KILL for what the command leaves behind.
     pub grace_ms: u32,
+    /// Milliseconds after which everything is ended, stopped or not, whatever the parent does.
+    pub time_ms: Option<u32>,
 }
 
 /// A started command, seen from outside.
@@ -217,6 +222,8 @@ pub struct HandedOver {
     pub root: OwnedFd,
     /// Tells which sockets there are in the command's network namespace.
     pub socket_list: OwnedFd,
+    /// Makes socket pairs there.
+    pub pairs: Pairs,
     /// The master of the command's terminal, where it has one of its own.
     pub terminal: Option<OwnedFd>,
 }
@@ -224,19 +231,26 @@ pub struct HandedOver {
 impl Launched {
     /// Once the command runs: what init handed over for its mediation.
     pub fn hand_over(&self) -> io::Result<HandedOver> {
-        let (mut root, mut socket_list, mut terminal) = (None, None, None);
+        let (mut root, mut socket_list, mut pairs, mut terminal) = (None, None, None, None);
         let missing = || io_error(libc::EPROTO);
         loop {
             match self.control.receive()?.ok_or_else(missing)? {
                 Notice::Root(fd) => root = Some(fd),
                 Notice::SocketList(fd) => socket_list = Some(fd),
+                Notice::Pairs(fd) => pairs = Some(Pairs::new(fd)),
                 Notice::Terminal(fd) => terminal = Some(fd),
                 Notice::Listener(listener) => {
                     let root = root.ok_or_else(missing)?;
                     let socket_list = socket_list.ok_or_else(missing)?;
-                    return Ok(HandedOver { listener, root, socket_list, terminal });
+                    let pairs = pairs.ok_or_else(missing)?;
+                    return Ok(HandedOver { listener, root, socket_list, pairs, terminal });
                 }
-                Notice::Stopped(_) | Notice::Continued | Notice::Ended(_) | Notice::Serving(_) => {
+                Notice::Stopped(_)
+                | Notice::Continued
+                | Notice::TimeOver
+                | Notice::Counted(_)
+                | Notice::Ended(_)
+                | Notice::Serving(_) => {
                     return Err(missing());
                 }
             }

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 use super::control::{GO, SERVING, TERMINAL, receive_order, send_words};
 use super::hand_over::{self, Ends};
-use super::init::{CONTROL, Init, TTY, WATCH, is_pid_one, watch_masks};
+use super::init::{CONTROL, Init, PAIRS, TTY, WATCH, is_pid_one, watch_masks};
 use super::step::{Failure, Step, write_report};
 use super::{Plan, Terminal, confine, setup};
 use crate::raw::{Errno, check_int, sys};
@@ -47,17 +47,16 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
         Err(errno) => Err((Step::ForkCommand, 0, errno)),
         Ok(0) => command(plan, slave, report, ends),
         Ok(pid) => {
-            if let Some(ends) = ends {
-                // Init ends with this failure, and the command with it.
-                hand_over::take(ends, pid as i32, control).map_err(|e| (Step::HandOver, 0, e))?;
-            }
+            // Init ends with this failure, and the command with it.
+            let take = |ends| hand_over::take(ends, pid as i32, control).map_err(|e| (Step::HandOver, 0, e));
+            let pairs = ends.map_or(Ok(-1), take)?;
             // Only where the command may still have to be given it.
             let tty = match plan.terminal {
                 Terminal::Inherit { tty, .. } => tty,
                 Terminal::Pty { foreground: false, .. } => slave,
                 Terminal::Pty { .. } | Terminal::Detached => -1,
             };
-            close_all_but(control, tty, watch);
+            close_all_but(control, tty, watch, pairs);
             Ok(pid as i32)
         }
     }
@@ -194,7 +193,7 @@ fn lead_session(terminal: &Terminal, slave: RawFd) -> Result<(), Errno> {
 
 /// Drop everything inherited, the caller's standard streams included: a reader of the command's output must see its
 /// end when the command ends, not when init does. The control socket moves to descriptor 0, the terminal to 1.
-fn close_all_but(control: RawFd, tty: RawFd, watch: RawFd) {
+fn close_all_but(control: RawFd, tty: RawFd, watch: RawFd, pairs: RawFd) {
     // SAFETY: only descriptor numbers are passed; a failing dup2 leaves nothing worse than a terminal not handed over.
     unsafe {
         let tty = if tty >= 0 { libc::dup(tty) } else { -1 };
@@ -209,6 +208,13 @@ fn close_all_but(control: RawFd, tty: RawFd, watch: RawFd) {
         } else {
             libc::close(WATCH);
         }
-        let _ = sys!(libc::SYS_close_range, 3, u32::MAX, 0);
+        // What is kept may stand in the place of another.
+        let pairs = if pairs >= 0 { libc::fcntl(pairs, libc::F_DUPFD_CLOEXEC, PAIRS + 1) } else { -1 };
+        if pairs >= 0 {
+            libc::dup2(pairs, PAIRS);
+        } else {
+            libc::close(PAIRS);
+        }
+        let _ = sys!(libc::SYS_close_range, PAIRS + 1, u32::MAX, 0);
     }
 }

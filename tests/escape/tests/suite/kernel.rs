@@ -24,6 +24,11 @@ attacks! {
         attack("perf {pid}").against(victim()).lacks(&["EACCES", "EPERM"]);
     userfaultfd: attack("userfaultfd").lacks(&["EPERM"]);
     fanotify: attack("fanotify").lacks(&["EPERM"]);
+    clock_state:
+        attack("clock-state adjtimex"),
+        attack("clock-state clock_adjtime");
+    #[cfg(target_arch = "x86_64")]
+    segments: attack("ldt");
     keyrings:
         attack("key-add"),
         attack("key-request"),

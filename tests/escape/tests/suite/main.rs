@@ -13,6 +13,7 @@ mod files;
 mod filtered;
 mod harness;
 mod kernel;
+mod limits;
 mod links;
 mod listened;
 mod mediated;

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 
 use crate::harness::attack::skip;
 use crate::harness::child::{Outcome, Verdict};
-use crate::harness::fixture::{helper, unix_stream};
+use crate::harness::fixture::{Maker, helper, unix_dgram, unix_stream};
 use crate::harness::world::World;
 use crate::harness::{Attack, Mode, attack, attacks, controls_only};
 
@@ -17,10 +17,14 @@ const PORT: &str = "--allow-connect-port 4711";
 
 /// The command runs, then somebody outside binds `door`, then the steps go on. Says what came out, and who came.
 pub(crate) fn after_binding(steps: &'static str, door: &'static str, mode: Option<Mode>) -> (Outcome, bool) {
+    after_making(steps, unix_stream(door), mode)
+}
+
+fn after_making(steps: &'static str, server: Maker, mode: Option<Mode>) -> (Outcome, bool) {
     let world = World::new("/var/tmp", false);
     let mut child = attack(steps).running(&world, mode);
     child.hear(&["WAITING"]);
-    let mut fixture = unix_stream(door)(&world);
+    let mut fixture = server(&world);
     let before = fixture.state();
     child.say("");
     let outcome = child.finish();
@@ -28,13 +32,45 @@ pub(crate) fn after_binding(steps: &'static str, door: &'static str, mode: Optio
 }
 
 fn bound_later(steps: &'static str, door: &'static str) {
-    let (control, came) = after_binding(steps, door, None);
+    made_later(steps, || unix_stream(door));
+}
+
+fn made_later(steps: &'static str, server: impl Fn() -> Maker) {
+    let (control, came) = after_making(steps, server(), None);
     let worked = came && control.verdict() == Verdict::Escaped;
     assert!(worked, "`{steps}`: control failed: proves nothing: {control}");
     for mode in RUN.iter().filter(|_| !controls_only()) {
-        let (outcome, came) = after_binding(steps, door, Some(*mode));
+        let (outcome, came) = after_making(steps, server(), Some(*mode));
         assert!(!came && outcome.verdict() == Verdict::Blocked, "`{steps}`: {mode:?}: {outcome}");
     }
+}
+
+#[test]
+fn datagrams_to_sockets_bound_later() {
+    made_later("pause , throw pair to {out}/door", || unix_dgram("{out}/door"));
+    made_later("pause , throw pair msg {prj}/door", || unix_dgram("{prj}/door"));
+    made_later("pause , throw raw-pair mmsg {ro}/door", || unix_dgram("{ro}/door"));
+    made_later("pause , pair-dial {out}/door", || unix_dgram("{out}/door"));
+    made_later("pause , throw pair to @nono-escape-later-{terces}", || {
+        unix_dgram("@nono-escape-later-{terces}")
+    });
+}
+
+attacks! {
+    watches_outside:
+        attack("inotify {out}").modes(RUN),
+        attack("inotify {out}/secret").modes(RUN),
+        attack("inotify {home}").modes(RUN),
+        attack("inotify ../outside").modes(RUN),
+        attack("inotify-fd {out}").modes(RUN),
+        attack("inotify-fd {out}/secret").modes(RUN),
+        attack("symlink {out} {prj}/link , inotify {prj}/link").modes(RUN),
+        attack("inotify {out}").bare().modes(RUN),
+        attack("inotify {out}").flags("--allow-net").modes(RUN);
+    /// The folder of what is granted tells the names beside it.
+    watches_above: attack("inotify {w}").modes(RUN);
+    watches_of_what_is_closed:
+        attack("inotify {prj}/no").before("plant {prj}/no/key x").flags("--deny {prj}/no").modes(RUN);
 }
 
 #[test]

@@ -21,6 +21,11 @@ fn even_when_open(steps: &'static str) -> Attack {
     attack(steps).flags("--allow-net")
 }
 
+/// In a network of the attack's own, with an address that nobody else has.
+fn addressed(steps: &'static str) -> Attack {
+    attack(steps).addressed("192.0.2.1 4711").watch(&[])
+}
+
 attacks! {
     tcp_connect: reach("tcp 4 {door}");
     tcp_connect_ipv6: attack("tcp 6 {door}").changes().against(tcp(V6));
@@ -36,6 +41,12 @@ attacks! {
         datagram("udp 4 mmsg {door}");
     udp_datagrams_ipv6: attack("udp 6 to {door}").changes().against(udp(V6));
     host_interfaces: attack("interfaces").lacks(&["ENODEV"]);
+    addresses_of_the_host:
+        addressed("address-netlink 192.0.2.1"),
+        addressed("address-ioctl 192.0.2.1"),
+        addressed("address-netlink 192.0.2.1").bare(),
+        addressed("address-ioctl 192.0.2.1").bare(),
+        addressed("address-netlink 192.0.2.1").flags("--allow-connect-port 4711");
     device_events:
         attack("uevents"),
         even_when_open("uevents");

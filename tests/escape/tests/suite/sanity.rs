@@ -71,9 +71,24 @@ fn own_loopback_works_with_the_network_blocked() {
 }
 
 #[test]
+fn granted_folders_can_be_watched() {
+    attack("watch-own {prj} {prj}").works();
+    attack("watch-own . {prj}").works();
+    attack("symlink {prj}/sub {prj}/link , watch-own {prj}/link {prj}/sub").works();
+    attack("watch-own /dev/shm /dev/shm").works();
+    attack("watch-own {prj} {prj}").bare().works();
+    succeeds(&attack("inotify {ro}"));
+    succeeds(&attack("inotify {ro}/file"));
+    succeeds(&attack("inotify-fd {ro}"));
+}
+
+#[test]
 fn own_unix_sockets_work() {
     attack("own-unix stream {prj}/own.sock").works();
     attack("own-unix seqpacket {prj}/own.sock").works();
     attack("own-unix stream @nono-escape-own-{terces}").works();
     attack("own-pair stream").works();
+    attack("own-pair seqpacket").works();
+    attack("own-pair dgram").works();
+    attack("own-pair dgram").bare().modes(&[Mode::Run]).works();
 }

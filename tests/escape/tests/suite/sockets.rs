@@ -65,7 +65,14 @@ attacks! {
         dgram("throw pair mmsg {door}", "{out}/door"),
         dgram("throw raw-pair to {door}", "{out}/door"),
         dgram("throw wide-pair to {door}", "{out}/door"),
-        dgram("throw pair to {door}", "{ro}/door").also_in_tmp();
+        dgram("throw pair to {door}", "{ro}/door").also_in_tmp(),
+        dgram("throw pair msg {door}", "{out}/door").bare(),
+        dgram("throw pair mmsg {door}", "{ro}/door").bare(),
+        dgram("pair-dial {door}", "{out}/door"),
+        dgram("pair-dial {door}", "{ro}/door").bare();
+    /// An end of a pair that was made outside would be bound to names outside.
+    names_outside_asked_by_a_pair:
+        attack("pair-name {door}").against(unix_dgram(ABSTRACT)).watch(&[]);
 
     abstract_stream:
         stream("dial stream {door}", ABSTRACT),

@@ -13,7 +13,8 @@ use nono_policy::resolved::{
 use nono_sys::landlock::{fs, net, scope};
 
 use super::filter::{FilterSpec, Mediated, SocketRule};
-use super::mounts::{copies, mounts, refuse_hidden};
+use super::memory::{self, MemoryHold};
+use super::mounts::{copies, mounts, refuse_hidden, refuse_masks};
 use super::support::{Namespaces, Support};
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
@@ -162,6 +163,8 @@ pub struct Blueprint {
     pub copies: Vec<(PathBuf, PathBuf)>,
     pub(super) filter: FilterSpec,
     pub limits: Limits,
+    /// Who holds the limit on memory, where there is one.
+    pub memory: Option<MemoryHold>,
     pub workdir: PathBuf,
 }
 
@@ -197,6 +200,7 @@ pub fn compile(
     let handled_fs = handled_fs(abi);
     let (rules, mut late_rules) = rules(policy, layers, handled_fs);
     let (handled_net, ports) = network(policy, abi, layers);
+    let memory = policy.limits.memory.map(|_| memory::hold(strategy));
     let mut blueprint = Blueprint {
         strategy,
         layers,
@@ -211,8 +215,9 @@ pub fn compile(
         watched: Vec::new(),
         run_entries: Vec::new(),
         copies: if layers.user { copies(policy, session) } else { Vec::new() },
-        filter: filter(policy, layers),
+        filter: filter(policy, layers, memory.as_ref()),
         limits: policy.limits.clone(),
+        memory,
         workdir: policy.workdir.clone(),
     };
     let copied =
@@ -227,7 +232,7 @@ pub fn compile(
         refuse_hidden(policy)?;
         mounts(&mut blueprint, policy, session);
     } else {
-        refuse_masks(policy, support)?;
+        refuse_masks(policy, &no_namespaces(support))?;
         let mediated = strategy == ExecStrategy::Supervised && support.notify.is_ok();
         if !policy.unix_sockets.is_empty() && !mediated {
             return Err(Refusal::CannotOpenSocket { reason: no_namespaces(support) });
@@ -384,7 +389,7 @@ fn network(policy: &ResolvedPolicy, abi: u32, layers: Layers) -> (u64, Vec<(u16,
     }
 }
 
-fn filter(policy: &ResolvedPolicy, layers: Layers) -> FilterSpec {
+fn filter(policy: &ResolvedPolicy, layers: Layers, memory: Option<&MemoryHold>) -> FilterSpec {
     let sockets = match policy.network {
         NetworkPolicy::Allowed => SocketRule::Open,
         NetworkPolicy::Blocked | NetworkPolicy::Filtered { .. } if layers.net => SocketRule::OwnNetwork,
@@ -396,6 +401,8 @@ fn filter(policy: &ResolvedPolicy, layers: Layers) -> FilterSpec {
         pid_namespace: layers.pid,
         ipc_namespace: layers.ipc,
         unix_sockets: layers.mount,
+        memfd: memory != Some(&MemoryHold::Polled),
+        watches: true,
         mediated: Mediated::default(),
     }
 }
@@ -423,6 +430,7 @@ impl Blueprint {
             metadata: !self.layers.mount,
             renames: self.mounts.iter().any(|step| matches!(step, MountStep::Copy { .. })),
             changes: wish.record,
+            watches: true,
         };
         let refused = |what| Refusal::CannotMediate { what, reason: support.no_notify() };
         if support.notify.is_ok() {
@@ -449,6 +457,7 @@ impl Blueprint {
             return Err(refused("keeping owners, modes and times outside the write grants"));
         }
         self.filter.unix_sockets = false;
+        self.filter.watches = false;
         Ok(self)
     }
 
@@ -476,18 +485,6 @@ impl Blueprint {
     pub fn mediated(&self) -> Mediated {
         self.filter.mediated
     }
-}
-
-fn refuse_masks(policy: &ResolvedPolicy, support: &Support) -> Result<(), Refusal> {
-    let Some(closed) = policy.closed.iter().find(|closed| closed.how == ClosedHow::Mask) else {
-        return Ok(());
-    };
-    let grant = policy
-        .grants
-        .iter()
-        .find(|grant| is_within(&closed.resolved, &grant.resolved))
-        .map_or_else(PathBuf::new, |grant| grant.resolved.clone());
-    Err(Refusal::CannotMask { path: closed.resolved.clone(), grant, reason: no_namespaces(support) })
 }
 
 #[cfg(test)]

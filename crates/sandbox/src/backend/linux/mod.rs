@@ -4,6 +4,7 @@ mod aliases;
 mod apply;
 mod blueprint;
 mod filter;
+mod memory;
 mod mounts;
 mod plan;
 mod sockets;
@@ -14,5 +15,6 @@ pub use blueprint::{
     Blueprint, KernelRule, Layers, Mediation, MountStep, PROXY_PORT, ProxyPlace, SessionPaths, compile,
 };
 pub use filter::Mediated;
+pub use memory::MemoryHold;
 pub use plan::{Command, PlanError, Prepared, probe_plan};
 pub use support::{Namespaces, NotifySupport, Support, is_supported, support, try_notify};

@@ -100,6 +100,19 @@ pub(super) fn refuse_hidden(policy: &ResolvedPolicy) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Without mounts nothing inside a grant can be hidden; `reason` says why there are none.
+pub(super) fn refuse_masks(policy: &ResolvedPolicy, reason: &str) -> Result<(), Refusal> {
+    let Some(closed) = policy.closed.iter().find(|closed| closed.how == ClosedHow::Mask) else {
+        return Ok(());
+    };
+    let grant = policy
+        .grants
+        .iter()
+        .find(|grant| is_within(&closed.resolved, &grant.resolved))
+        .map_or_else(PathBuf::new, |grant| grant.resolved.clone());
+    Err(Refusal::CannotMask { path: closed.resolved.clone(), grant, reason: reason.to_owned() })
+}
+
 fn private_file_systems(layers: Layers, memory: Option<u64>) -> Vec<MountStep> {
     let mut steps = Vec::new();
     let mut add = |kind, target: &str, options: String| {

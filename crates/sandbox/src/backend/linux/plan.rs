@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nono_sys::landlock::Ruleset;
 use nono_sys::launch::{self, Confine, LaunchError, Plan, Program, SetupOp, Step, Terminal, WatchedMask};
@@ -106,6 +107,7 @@ impl Prepared {
             stdio: command.stdio,
             terminal: command.terminal,
             grace_ms: command.grace_ms,
+            time_ms: self.blueprint.limits.time.map(milliseconds),
         })
     }
 
@@ -232,6 +234,11 @@ fn clone_flags(blueprint: &Blueprint) -> i32 {
     .fold(0, |all, flag| all | flag)
 }
 
+/// Weeks, at most: a time that cannot be counted is as good as none.
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
 fn limits(blueprint: &Blueprint) -> Vec<(u32, u64)> {
     let limits = &blueprint.limits;
     let mut list = vec![(libc::RLIMIT_CORE, 0)];
@@ -348,6 +355,7 @@ fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
         stdio: [-1; 3],
         terminal: Terminal::Inherit { tty: -1, foreground: false },
         grace_ms: 0,
+        time_ms: None,
     })
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub(super) use crew::Crew;
 pub(crate) use scene::RequestDoor;
-pub(super) use scene::{Call, Handled, Response, Scene};
+pub(super) use scene::{Call, Handled, Response, Scene, name_of, through};
 pub(super) use sockets::{Bound, bound, reached};
 
 /// What comes of a call that opens nothing.

@@ -146,9 +146,15 @@ impl Scene {
         self.proxy.get().copied()
     }
 
+    /// Bytes that wait in sockets of the command's network namespace.
+    pub(in crate::mediate) fn unix_memory(&self) -> io::Result<u64> {
+        let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        diag::waiting_memory(lists.command.as_fd())
+    }
+
     /// Name what stands at `path` in the command's view, links followed (the last one only if asked to), without opening
     /// it. Links that only the kernel can make, those of `/proc/…/fd`, lead nowhere: here they would be ours.
-    pub(super) fn pin(&self, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
+    pub(in crate::mediate) fn pin(&self, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
         pin(&self.root, path, follow)
     }
 }
@@ -186,11 +192,11 @@ impl Call<'_> {
 
     /// An argument that the kernel takes for an `int`.
     #[allow(clippy::cast_possible_truncation, reason = "the kernel looks at the low half only")]
-    pub(super) fn int(&self, index: usize) -> i32 {
+    pub(in crate::mediate) fn int(&self, index: usize) -> i32 {
         (self.notification.args[index] as u32).cast_signed()
     }
 
-    pub(super) fn word(&self, index: usize) -> u64 {
+    pub(in crate::mediate) fn word(&self, index: usize) -> u64 {
         self.notification.args[index]
     }
 
@@ -206,19 +212,19 @@ impl Call<'_> {
     }
 
     /// A string at `address`, as long as a path may be.
-    pub(super) fn string(&self, address: u64) -> Result<OsString, i32> {
+    pub(in crate::mediate) fn string(&self, address: u64) -> Result<OsString, i32> {
         let mut buffer = [0; PATH_MAX];
         let length = self.checked(notify::read_path(self.tid(), address, &mut buffer))?;
         Ok(OsString::from_vec(buffer[..length].to_vec()))
     }
 
     /// A descriptor of the calling thread: the same open file.
-    pub(super) fn descriptor(&self, number: i32) -> Result<OwnedFd, i32> {
+    pub(in crate::mediate) fn descriptor(&self, number: i32) -> Result<OwnedFd, i32> {
         self.checked(foreign::take_descriptor(self.tid(), number))
     }
 
     /// `path` made absolute: from the folder that `folder` names, or the working one.
-    pub(super) fn absolute(&self, folder: i32, path: &Path) -> Result<PathBuf, i32> {
+    pub(in crate::mediate) fn absolute(&self, folder: i32, path: &Path) -> Result<PathBuf, i32> {
         if path.is_absolute() {
             return Ok(path.to_path_buf());
         }
@@ -238,12 +244,12 @@ impl Call<'_> {
 }
 
 /// The name of what a descriptor of ours leads to, as the kernel has it now.
-pub(super) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
+pub(in crate::mediate) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
     resolve::path_of(fd.as_fd()).map_err(|error| errno_of(&error))
 }
 
 /// A path that leads to exactly this object.
-pub(super) fn through(fd: &OwnedFd) -> PathBuf {
+pub(in crate::mediate) fn through(fd: &OwnedFd) -> PathBuf {
     resolve::own_link(fd.as_fd())
 }
 

@@ -32,7 +32,7 @@ impl Mode {
 }
 
 /// Everything as it is, except that nobody gets a namespace.
-pub(crate) const BARE: &str = "bwrap --unshare-user --disable-userns --dev-bind / / --";
+pub(crate) const BARE: &str = "/usr/bin/env bwrap --unshare-user --disable-userns --dev-bind / / --";
 
 pub(crate) fn has_bwrap() -> bool {
     std::process::Command::new("bwrap").arg("--version").output().is_ok()

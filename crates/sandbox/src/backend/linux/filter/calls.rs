@@ -59,6 +59,8 @@ pub(super) const REFUSED: &[libc::c_long] = &[
     // the machine
     libc::SYS_reboot,
     libc::SYS_settimeofday,
+    // Reading the clock's state is refused with setting it: which of the two it is stands in memory.
+    libc::SYS_adjtimex,
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_sethostname,
@@ -75,7 +77,16 @@ pub(super) const REFUSED: &[libc::c_long] = &[
 ];
 
 /// Answered as if the kernel were older, so that libraries fall back to a call that can be inspected.
-pub(super) const NOT_THERE: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_fchmodat2];
+pub(super) const NOT_THERE: &[libc::c_long] = &[
+    libc::SYS_clone3,
+    libc::SYS_fchmodat2,
+    // Segments for 16-bit and 32-bit code, which cannot run here; kernels are built without it, too.
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+];
+
+/// Files that are memory alone, and that a process can hide by having them sent and not received.
+pub(super) const MEMFD: &[libc::c_long] = &[libc::SYS_memfd_create, libc::SYS_memfd_secret];
 
 /// System V and POSIX message queues, semaphores and shared memory, which live outside the file system.
 pub(super) const SHARED_IPC: &[libc::c_long] = &[
@@ -212,6 +223,10 @@ pub(super) const CHANGES: &[libc::c_long] = &[
 ];
 /// `AT_FDCWD`, as the filter sees it.
 pub(super) const AT_FDCWD: u32 = 0xffff_ff9c;
+
+/// The first and last ioctl requests about network interfaces, which a socket of any family answers: names, addresses of
+/// the hardware, IPv4 addresses.
+pub(super) const INTERFACES: (u32, u32) = (0x8910, 0x89ff);
 
 /// ioctl requests that type into a terminal, or change a file through a descriptor opened for reading.
 pub(super) const IOCTLS: &[u32] = &[

@@ -39,6 +39,8 @@ pub struct Mediated {
     pub renames: bool,
     /// Starting programs and changing what is in a folder: only to be recorded, the kernel judges them.
     pub changes: bool,
+    /// Watching files and folders by inotify.
+    pub watches: bool,
 }
 
 impl Mediated {
@@ -48,6 +50,7 @@ impl Mediated {
 }
 
 /// What the filter has to close because no namespace does.
+#[allow(clippy::struct_excessive_bools, reason = "one switch for each thing that is closed otherwise or not")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilterSpec {
     pub(super) sockets: SocketRule,
@@ -56,6 +59,10 @@ pub(super) struct FilterSpec {
     pub(super) ipc_namespace: bool,
     /// Path sockets are masked, or connecting is mediated; without that no unix socket may be made at all.
     pub(super) unix_sockets: bool,
+    /// Files without a name or place can be made (memfd): memory that no process shows.
+    pub(super) memfd: bool,
+    /// Files can be watched (inotify), whoever judges that.
+    pub(super) watches: bool,
     pub(super) mediated: Mediated,
 }
 
@@ -100,8 +107,14 @@ fn rules(spec: FilterSpec) -> Rules {
         rules.extend(other_processes());
     }
     rules.extend(namespaces());
-    rules.extend(by_argument());
+    rules.extend(by_argument(spec.sockets));
     rules.extend(sockets(spec));
+    if !spec.memfd {
+        rules.extend(always(calls::MEMFD, ENOSYS));
+    }
+    if !spec.watches {
+        rules.extend(always(&[libc::SYS_inotify_add_watch], Action::Errno(libc::EACCES)));
+    }
     rules.extend(mediated(spec.mediated));
     rules
 }
@@ -121,6 +134,9 @@ fn mediated(families: Mediated) -> Rules {
     }
     if families.connects {
         rules.extend(every(&[libc::SYS_connect]));
+    }
+    if families.watches {
+        rules.extend(every(&[libc::SYS_inotify_add_watch]));
     }
     if families.listens {
         rules.extend(every(&[libc::SYS_listen]));
@@ -205,10 +221,15 @@ fn other_processes() -> Rules {
 }
 
 /// ioctl requests, fcntl commands and prctl options that reach further than their descriptor.
-fn by_argument() -> Rules {
+fn by_argument(sockets: SocketRule) -> Rules {
     let mut ioctl = Block::new().load_arg(1, u32::MAX);
     for request in calls::IOCTLS {
         ioctl = ioctl.when(*request, refuse());
+    }
+    if sockets == SocketRule::NoInternet {
+        // A unix socket would tell of the host's interfaces, too.
+        let (first, last) = calls::INTERFACES;
+        ioctl = ioctl.when_at_least(last + 1, allow()).when_at_least(first, refuse());
     }
     let fcntl = Block::new()
         .load_arg(1, u32::MAX)
@@ -235,10 +256,10 @@ fn sockets(spec: FilterSpec) -> Rules {
         .when(number(libc::AF_UNIX.into()), unix(spec.unix_sockets))
         .when(number(libc::AF_INET.into()), inet.clone())
         .when(number(libc::AF_INET6.into()), inet)
-        .when(number(libc::AF_NETLINK.into()), netlink())
+        .when(number(libc::AF_NETLINK.into()), netlink(spec.sockets))
         .ret(no_family);
     let pair =
-        Block::new().load_arg(0, u32::MAX).unless(number(libc::AF_UNIX.into()), no_family).then(unix(true));
+        Block::new().load_arg(0, u32::MAX).unless(number(libc::AF_UNIX.into()), no_family).then(pair(spec));
     let mut rules = vec![(number(libc::SYS_socket), socket), (number(libc::SYS_socketpair), pair)];
     if spec.sockets == SocketRule::TcpOnly {
         // Fast open connects without the connect call that Landlock judges.
@@ -278,6 +299,23 @@ fn unix(may_exist: bool) -> Block {
         .then(refuse())
 }
 
+/// Pairs of every type. One of datagrams can send to any path, too: where the supervisor connects sockets, it makes a
+/// pair that cannot; where paths are masked, they are closed to it as to a stream.
+fn pair(spec: FilterSpec) -> Block {
+    let datagrams = if spec.mediated.connects {
+        Block::new().ret(Action::Notify)
+    } else if spec.unix_sockets {
+        allow()
+    } else {
+        refuse()
+    };
+    Block::new()
+        .load_arg(1, TYPE_MASK)
+        .when(number(libc::SOCK_DGRAM.into()), datagrams.clone())
+        .when(number(libc::SOCK_RAW.into()), datagrams)
+        .then(unix(true))
+}
+
 fn internet(rule: SocketRule) -> Block {
     let protocols: &[libc::c_int] = match rule {
         SocketRule::NoInternet => return Block::new().ret(Action::Errno(libc::EACCES)),
@@ -304,8 +342,13 @@ fn internet(rule: SocketRule) -> Block {
     block.then(refuse())
 }
 
-/// The routing family, which name lookups and interface lists use; changing anything needs capabilities.
-fn netlink() -> Block {
+/// The routing family, which name lookups and interface lists use; changing anything needs capabilities. Of a network that
+/// is neither the command's own nor open to it, it would tell the addresses. Libraries do without it where it does not
+/// exist.
+fn netlink(rule: SocketRule) -> Block {
+    if !matches!(rule, SocketRule::OwnNetwork | SocketRule::Open) {
+        return Block::new().ret(ENOSYS);
+    }
     Block::new().load_arg(2, u32::MAX).unless(0, Action::Errno(libc::EPROTONOSUPPORT)).then(allow())
 }
 

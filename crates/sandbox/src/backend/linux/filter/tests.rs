@@ -8,14 +8,24 @@ const NOTHING: Mediated = Mediated {
     metadata: false,
     renames: false,
     changes: false,
+    watches: false,
 };
-const EVERYTHING: Mediated =
-    Mediated { opens: true, connects: true, listens: true, metadata: true, renames: true, changes: true };
+const EVERYTHING: Mediated = Mediated {
+    opens: true,
+    connects: true,
+    listens: true,
+    metadata: true,
+    renames: true,
+    changes: true,
+    watches: true,
+};
 const NAMESPACED: FilterSpec = FilterSpec {
     sockets: SocketRule::OwnNetwork,
     pid_namespace: true,
     ipc_namespace: true,
     unix_sockets: true,
+    memfd: true,
+    watches: true,
     mediated: NOTHING,
 };
 const BARE: FilterSpec = FilterSpec {
@@ -23,6 +33,8 @@ const BARE: FilterSpec = FilterSpec {
     pid_namespace: false,
     ipc_namespace: false,
     unix_sockets: false,
+    memfd: false,
+    watches: false,
     mediated: NOTHING,
 };
 
@@ -93,7 +105,63 @@ fn unix_sockets_are_streams() {
     assert_eq!(unix(3, NAMESPACED), errno(libc::EPERM), "SOCK_RAW is turned into a datagram socket");
     assert_eq!(unix(1, BARE), errno(libc::EPERM));
     assert_eq!(ask(BARE, libc::SYS_socketpair, args(&[1, 1, 0])), ALLOW);
-    assert_eq!(ask(NAMESPACED, libc::SYS_socketpair, args(&[1, 2, 0])), errno(libc::EPERM));
+}
+
+#[test]
+fn pairs_of_datagrams_are_closed_where_paths_are_not() {
+    let mediated = FilterSpec { mediated: EVERYTHING, ..BARE };
+    // SOCK_RAW is turned into a datagram socket.
+    for kind in [2, 3, HIGH | 2] {
+        let pair = |spec| ask(spec, libc::SYS_socketpair, args(&[1, kind, 0]));
+        assert_eq!(pair(NAMESPACED), ALLOW, "masked");
+        assert_eq!(pair(BARE), errno(libc::EPERM));
+        assert_eq!(pair(mediated), Action::Notify.code());
+    }
+    assert_eq!(ask(mediated, libc::SYS_socketpair, args(&[1, 1, 0])), ALLOW, "streams need no supervisor");
+    assert_eq!(ask(NAMESPACED, libc::SYS_socketpair, args(&[1, 4, 0])), errno(libc::EPERM));
+}
+
+#[test]
+fn watches_are_judged_or_closed() {
+    let watch = |spec| ask(spec, libc::SYS_inotify_add_watch, [0; 6]);
+    assert_eq!(watch(FilterSpec { mediated: EVERYTHING, ..NAMESPACED }), Action::Notify.code());
+    assert_eq!(watch(NAMESPACED), ALLOW, "nobody there to judge it");
+    assert_eq!(watch(BARE), errno(libc::EACCES));
+}
+
+#[test]
+fn memory_that_nobody_sees_is_closed_where_memory_is_added_up() {
+    for nr in calls::MEMFD {
+        assert_eq!(ask(NAMESPACED, *nr, [0; 6]), ALLOW, "{nr}");
+        assert_eq!(ask(BARE, *nr, [0; 6]), errno(libc::ENOSYS), "{nr}");
+    }
+}
+
+#[test]
+fn the_clock_and_segments_are_closed() {
+    for spec in [NAMESPACED, BARE] {
+        assert_eq!(ask(spec, libc::SYS_adjtimex, [0; 6]), errno(libc::EPERM));
+        assert_eq!(ask(spec, libc::SYS_clock_adjtime, [0; 6]), errno(libc::EPERM));
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(ask(spec, libc::SYS_modify_ldt, [0; 6]), errno(libc::ENOSYS));
+    }
+}
+
+#[test]
+fn interfaces_of_the_host_are_told_only_with_the_network() {
+    let route = |sockets| ask(FilterSpec { sockets, ..NAMESPACED }, libc::SYS_socket, args(&[16, 3, 0]));
+    assert_eq!(route(SocketRule::Open), ALLOW);
+    assert_eq!(route(SocketRule::OwnNetwork), ALLOW);
+    assert_eq!(route(SocketRule::NoInternet), errno(libc::ENOSYS));
+    assert_eq!(route(SocketRule::TcpOnly), errno(libc::ENOSYS));
+    let ioctl = |spec, request| ask(spec, libc::SYS_ioctl, args(&[3, request]));
+    for request in [0x8910, 0x8912, 0x8927, 0x8946, 0x89ff, HIGH | 0x8912] {
+        assert_eq!(ioctl(BARE, request), errno(libc::EPERM), "{request:#x}");
+        assert_eq!(ioctl(NAMESPACED, request), ALLOW, "{request:#x}");
+    }
+    for request in [0x541b, 0x5411, 0x8905, 0x8906, 0x8a00, 0x4004_667f] {
+        assert_eq!(ioctl(BARE, request), ALLOW, "{request:#x}");
+    }
 }
 
 #[test]
@@ -165,6 +233,9 @@ fn every_table_fits_its_jumps() {
                 pid_namespace: bits & 1 != 0,
                 ipc_namespace: bits & 2 != 0,
                 unix_sockets: bits & 4 != 0,
+                memfd: bits & 2 != 0,
+                // A supervisor judges it, or it is closed for want of one.
+                watches: bits & 1 != 0,
                 mediated: if bits & 1 != 0 { EVERYTHING } else { NOTHING },
             };
             assert!(compile(spec).len() < 4096);

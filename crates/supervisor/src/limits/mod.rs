@@ -1,0 +1,109 @@
+//! The limit on memory. (Time is held by init, the size of files and the number of processes by the kernel.)
+
+mod cgroup;
+mod polled;
+
+use std::io;
+use std::time::Duration;
+
+use nono_sandbox::{Blueprint, MemoryHold};
+use nono_sys::launch::Launched;
+
+use cgroup::Cgroup;
+use polled::{POLL, Polled};
+
+use crate::mediate::Mediating;
+use crate::run::{RunError, supervising};
+
+/// Which limit ended the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitHit {
+    Time(Duration),
+    Memory { limit: u64, seen: u64 },
+    FileSize(u64),
+}
+
+/// How the memory limit is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryMethod {
+    /// By the kernel, in a cgroup.
+    Cgroup,
+    /// What can be seen of all processes, added up this often; the kernel holds a far higher one per process.
+    Polled(Duration),
+}
+
+impl MemoryMethod {
+    /// How the limit of a blueprint will be held, if it has one.
+    pub fn of(blueprint: &Blueprint) -> Option<MemoryMethod> {
+        blueprint.memory.as_ref().map(|hold| match hold {
+            MemoryHold::Cgroup { .. } => MemoryMethod::Cgroup,
+            MemoryHold::Polled => MemoryMethod::Polled(POLL),
+        })
+    }
+}
+
+/// Holds the limit while the command runs.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    limit: u64,
+    how: How,
+}
+
+#[derive(Debug)]
+enum How {
+    Unlimited,
+    Held(Cgroup),
+    Polled(Polled),
+}
+
+impl Watch {
+    /// For a command that was not started yet: everything it starts belongs to what is held.
+    pub(crate) fn new(blueprint: &Blueprint, launched: &Launched) -> Result<Watch, RunError> {
+        let (Some(limit), Some(hold)) = (blueprint.limits.memory, &blueprint.memory) else {
+            return Ok(Watch { limit: 0, how: How::Unlimited });
+        };
+        let how = match hold {
+            MemoryHold::Cgroup { parent } => {
+                let made =
+                    Cgroup::new(parent, limit).and_then(|cgroup| cgroup.add(launched.pid).map(|()| cgroup));
+                How::Held(made.map_err(supervising("make a cgroup for --max-memory"))?)
+            }
+            MemoryHold::Polled if !polled::can_measure(launched.pid) => return Err(RunError::CannotMeasure),
+            MemoryHold::Polled => How::Polled(Polled::new(launched.pid, blueprint.layers.net)),
+        };
+        Ok(Watch { limit, how })
+    }
+
+    /// How long the loop may sleep.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        matches!(self.how, How::Polled(_)).then_some(POLL)
+    }
+
+    /// Look, where that is how it is held.
+    pub(crate) fn check(
+        &mut self,
+        launched: &Launched,
+        mediator: Option<&Mediating>,
+    ) -> io::Result<Option<LimitHit>> {
+        let How::Polled(polled) = &mut self.how else { return Ok(None) };
+        let seen = polled.look(launched, mediator)?;
+        Ok((seen > self.limit).then_some(LimitHit::Memory { limit: self.limit, seen }))
+    }
+
+    /// What init counted.
+    pub(crate) fn counted(&mut self, pages: i32) {
+        if let How::Polled(polled) = &mut self.how {
+            polled.counted(pages);
+        }
+    }
+
+    /// Whether the kernel ended the command for it. To be asked when everything is over.
+    pub(crate) fn struck(&self) -> Option<LimitHit> {
+        match &self.how {
+            How::Held(cgroup) => cgroup
+                .struck()
+                .then(|| LimitHit::Memory { limit: self.limit, seen: cgroup.peak().unwrap_or(self.limit) }),
+            How::Polled(_) | How::Unlimited => None,
+        }
+    }
+}
