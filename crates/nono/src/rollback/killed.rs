@@ -11,12 +11,13 @@ use nono_snapshot::{Manifest, SnapshotId};
 use nono_sys::time::now_ms;
 
 use super::catalogue::{Catalogue, RollbackSession, SessionEntry, overlap, read_place};
+use super::ending::Ending;
 use super::error::RollbackError;
 use super::folder;
 use super::live::Live;
 use super::recorder::{self, Closed, Recorder};
 use super::settings::Settings;
-use super::tracking::{Ending, RollbackReport, SharedObserver};
+use super::tracking::{RollbackReport, SharedObserver};
 use crate::audit;
 
 impl Catalogue {

@@ -9,6 +9,7 @@
 pub mod catalogue;
 pub mod changes;
 pub(crate) mod choose;
+pub(crate) mod ending;
 pub mod error;
 mod executing;
 pub(crate) mod folder;

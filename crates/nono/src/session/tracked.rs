@@ -10,8 +10,9 @@ use nono_sys::process::Signals;
 
 use super::capturing::Capturing;
 use super::{RunObserver, SessionError};
+use crate::rollback::ending::Ending;
 use crate::rollback::settings::Settings;
-use crate::rollback::tracking::{Ending, Plan, RollbackRequest, Tracking};
+use crate::rollback::tracking::{Plan, RollbackRequest, Tracking};
 use crate::rollback::watching::Watching;
 use crate::rollback::{RollbackError, folder};
 

@@ -17,10 +17,10 @@ const PORT: &str = "--allow-connect-port 4711";
 
 /// The command runs, then somebody outside binds `door`, then the steps go on. Says what came out, and who came.
 pub(crate) fn after_binding(steps: &'static str, door: &'static str, mode: Option<Mode>) -> (Outcome, bool) {
-    after_making(steps, unix_stream(door), mode)
+    after_making(steps, &unix_stream(door), mode)
 }
 
-fn after_making(steps: &'static str, server: Maker, mode: Option<Mode>) -> (Outcome, bool) {
+fn after_making(steps: &'static str, server: &Maker, mode: Option<Mode>) -> (Outcome, bool) {
     let world = World::new("/var/tmp", false);
     let mut child = attack(steps).running(&world, mode);
     child.hear(&["WAITING"]);
@@ -32,28 +32,29 @@ fn after_making(steps: &'static str, server: Maker, mode: Option<Mode>) -> (Outc
 }
 
 fn bound_later(steps: &'static str, door: &'static str) {
-    made_later(steps, || unix_stream(door));
+    made_later(steps, &unix_stream(door));
 }
 
-fn made_later(steps: &'static str, server: impl Fn() -> Maker) {
-    let (control, came) = after_making(steps, server(), None);
+fn made_later(steps: &'static str, server: &Maker) {
+    let (control, came) = after_making(steps, server, None);
     let worked = came && control.verdict() == Verdict::Escaped;
     assert!(worked, "`{steps}`: control failed: proves nothing: {control}");
     for mode in RUN.iter().filter(|_| !controls_only()) {
-        let (outcome, came) = after_making(steps, server(), Some(*mode));
+        let (outcome, came) = after_making(steps, server, Some(*mode));
         assert!(!came && outcome.verdict() == Verdict::Blocked, "`{steps}`: {mode:?}: {outcome}");
     }
 }
 
 #[test]
 fn datagrams_to_sockets_bound_later() {
-    made_later("pause , throw pair to {out}/door", || unix_dgram("{out}/door"));
-    made_later("pause , throw pair msg {prj}/door", || unix_dgram("{prj}/door"));
-    made_later("pause , throw raw-pair mmsg {ro}/door", || unix_dgram("{ro}/door"));
-    made_later("pause , pair-dial {out}/door", || unix_dgram("{out}/door"));
-    made_later("pause , throw pair to @nono-escape-later-{terces}", || {
-        unix_dgram("@nono-escape-later-{terces}")
-    });
+    made_later("pause , throw pair to {out}/door", &unix_dgram("{out}/door"));
+    made_later("pause , throw pair msg {prj}/door", &unix_dgram("{prj}/door"));
+    made_later("pause , throw raw-pair mmsg {ro}/door", &unix_dgram("{ro}/door"));
+    made_later("pause , pair-dial {out}/door", &unix_dgram("{out}/door"));
+    made_later(
+        "pause , throw pair to @nono-escape-later-{terces}",
+        &unix_dgram("@nono-escape-later-{terces}"),
+    );
 }
 
 attacks! {

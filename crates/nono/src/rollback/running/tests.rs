@@ -10,8 +10,9 @@ use nono_snapshot::session::Session;
 use super::super::catalogue::{RollbackSession, Status};
 use nono_history::lock::Lock;
 
+use super::super::ending::Ending;
 use super::super::restore::Log;
-use super::super::tracking::{Ending, Plan, RollbackReport, RollbackRequest, Tracking};
+use super::super::tracking::{Plan, RollbackReport, RollbackRequest, Tracking};
 use super::super::watching::Watching;
 use super::*;
 

@@ -1,0 +1,243 @@
+//! The end of a tracked run: the last snapshot, the record, the log and the bounds.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nono_snapshot::node::Reason;
+use nono_snapshot::{
+    CaptureError, ChangedByOthers, Example, Gaps, Lost, ManagerOptions, Manifest, Next, SessionMetadata,
+    SnapshotError, SnapshotId, SnapshotManager,
+};
+use nono_sys::errno;
+
+use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
+use super::changes::Changed;
+use super::error::RollbackError;
+use super::live::Live;
+use super::recorder::Recorder;
+use super::room::{self, Room};
+use super::seals;
+use super::settings::Settings;
+use super::tracking::{RollbackReport, Shared, SharedObserver};
+use super::watching::{Watched, Watching};
+
+/// What is left to do when the command has ended.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(super) catalogue: Catalogue,
+    pub(super) session_dir: PathBuf,
+    pub(super) metadata: SessionMetadata,
+    pub(super) settings: Settings,
+    pub(super) baseline: Manifest,
+    pub(super) live: Live,
+    pub(super) room: Room,
+    pub(super) recorder: Arc<dyn Recorder>,
+    pub(super) lost: Vec<Lost>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Ending {
+    /// Remember what others changed meanwhile, of what is tracked.
+    pub(crate) fn with_others(mut self, others: Option<Vec<ChangedByOthers>>) -> Ending {
+        let roots = &self.metadata.tracked_paths;
+        let tracked = |other: &ChangedByOthers| roots.iter().any(|root| other.path.starts_with(root));
+        self.metadata.others = others.map(|others| others.into_iter().filter(tracked).collect());
+        self
+    }
+
+    /// The last snapshot, the record, and the bounds. The record is complete before the session stops to be live: from
+    /// then on others may restore or prune it.
+    pub(crate) fn finish(
+        mut self,
+        watching: Watching,
+        exit_code: Option<i32>,
+        observer: SharedObserver,
+        list: bool,
+    ) -> RollbackReport {
+        self.metadata.end(exit_code);
+        let changes = self.last(Some(watching), observer, list);
+        self.report(changes)
+    }
+
+    /// The same for a session whose supervisor was killed. Where the snapshot is cancelled, everything stays as it was.
+    pub(super) fn finish_killed(
+        mut self,
+        observer: SharedObserver,
+        list: bool,
+    ) -> Result<RollbackReport, RollbackError> {
+        self.metadata.interrupted = true;
+        self.metadata.end(None);
+        match self.last(None, observer, list) {
+            Err(error) if is_cancelled(&error) => Err(error),
+            changes => Ok(self.report(changes)),
+        }
+    }
+
+    /// Where the session came to. Others may restore or prune it from then on.
+    fn report(self, changes: Result<Changed, RollbackError>) -> RollbackReport {
+        let Ending {
+            catalogue,
+            session_dir,
+            metadata,
+            settings,
+            baseline,
+            live,
+            room,
+            lost,
+            mut warnings,
+            ..
+        } = self;
+        // While it is live, this session is not one of those that go.
+        let mut notes = Vec::new();
+        if !room.is_elsewhere() {
+            // One that changed nothing takes nobody's place.
+            let ending = Some(metadata.session_id.as_str()).filter(|_| !metadata.is_empty());
+            match room::prune_by_rule(&catalogue, &settings, ending) {
+                Ok(removed) => notes.extend(removed),
+                Err(error) => warnings.push(error.to_string()),
+            }
+        }
+        if let Err(error) = live.end(&session_dir) {
+            warnings.push(format!("{}: {}", session_dir.display(), errno::describe(&error)));
+        }
+        RollbackReport {
+            id: metadata.session_id,
+            dir: session_dir,
+            coverage: baseline.coverage,
+            made_uncovered: metadata.made_uncovered,
+            lost,
+            snapshots: metadata.snapshot_count,
+            changes,
+            warnings,
+            notes,
+        }
+    }
+
+    fn last(
+        &mut self,
+        watching: Option<Watching>,
+        observer: SharedObserver,
+        list: bool,
+    ) -> Result<Changed, RollbackError> {
+        // What was taken is recorded, and the rules are those of the baseline: somebody else can go on.
+        let mut manager = match watching.map(Watching::stop) {
+            Some(Some(Watched { manager, metadata, problems })) => {
+                self.warnings.extend(problems);
+                self.metadata.checkpoints = metadata.checkpoints;
+                manager
+            }
+            Some(None) => {
+                self.warnings.push("the thread that takes snapshots ended by itself".to_owned());
+                self.resume()?
+            }
+            None => self.resume()?,
+        };
+        manager.observe(Shared(observer));
+        let how = Next { open_closed: true, first_rules: true, if_changed: false };
+        let (room, warnings) = (&self.room, &mut self.warnings);
+        let taken = room.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
+        manager.observe(());
+        let taken = match taken {
+            // A later command can try again.
+            Err(error) if self.metadata.interrupted && is_cancelled(&error) => return Err(error),
+            taken => taken,
+        };
+        if let Ok(Some(manifest)) = &taken
+            && let Some(gaps) = room::gaps(&manifest.coverage)
+        {
+            self.warnings.push(format!("in the last snapshot: {gaps}"));
+        }
+        if let Ok(Some(manifest)) = &taken {
+            self.metadata.final_snapshot = Some(manifest.number);
+            self.recorder.taken(manifest);
+            // Whatever it comes to, the record is closed.
+            let first = manager.load_whole(&SnapshotId::Number(0)).map_err(RollbackError::from);
+            match first.and_then(|first| made_uncovered(&first, manifest)) {
+                Ok(made) => self.metadata.made_uncovered = made,
+                Err(error) => self.warnings.push(error.to_string()),
+            }
+            match manager.losses(&SnapshotId::Number(0), &SnapshotId::Number(manifest.number)) {
+                Ok(lost) => {
+                    self.metadata.lost = lost.len() as u64;
+                    self.lost = lost;
+                }
+                Err(error) => self.warnings.push(error.to_string()),
+            }
+        }
+        self.take_in_log(taken.as_ref().ok().and_then(Option::as_ref));
+        let changes = self.close(manager, list);
+        taken?;
+        changes
+    }
+
+    fn take_in_log(&mut self, last: Option<&Manifest>) {
+        let closed = self.recorder.close(last);
+        self.metadata.audit_event_count = closed.event_count;
+        self.metadata.audit_integrity = closed.integrity;
+        self.metadata.network_events = closed.network_events;
+    }
+
+    fn resume(&self) -> Result<SnapshotManager, RollbackError> {
+        let options = ManagerOptions {
+            store: Some(self.room.store()),
+            quota: Some(self.room.quota()),
+            own: vec![self.catalogue.state_dir.clone()],
+            ..ManagerOptions::default()
+        };
+        Ok(SnapshotManager::resume(&self.session_dir, options)?)
+    }
+
+    /// Write the record: with what changed, if that can be told.
+    fn close(&mut self, manager: SnapshotManager, list: bool) -> Result<Changed, RollbackError> {
+        let record = manager.session().record().map_err(SnapshotError::from)?.unwrap_or_default();
+        let numbered = record.snapshots.iter().filter(|one| matches!(one.snapshot(), SnapshotId::Number(_)));
+        self.metadata.merkle_roots = numbered.map(|one| one.merkle_root).collect();
+        self.metadata.snapshot_count = manager.snapshot_count()?;
+        self.take_in_late_roots(&manager)?;
+        let entry = SessionEntry::running(&self.metadata, &self.session_dir);
+        let catalogue = self.catalogue.clone();
+        let session = RollbackSession { entry, manager, catalogue, recovered: None, running: true };
+        let last = SnapshotId::Number(self.metadata.final_snapshot.unwrap_or(0));
+        let changes = Changed::between(&session.manager, &SnapshotId::Number(0), &last, list);
+        // Without a last snapshot nothing is known of the end, which is not the same as nothing changed.
+        let known = changes.as_ref().ok().filter(|_| self.metadata.final_snapshot.is_some());
+        self.metadata.changes = known.map(|changed| changed.counts);
+        session.manager.save_session_metadata(&self.metadata)?;
+        seals::seal(&self.catalogue, &self.metadata.session_id, &self.session_dir)?;
+        changes
+    }
+}
+
+impl Ending {
+    /// What joined while the command ran is tracked and covered like the rest.
+    fn take_in_late_roots(&mut self, manager: &SnapshotManager) -> Result<(), RollbackError> {
+        if manager.roots() == self.metadata.tracked_paths {
+            return Ok(());
+        }
+        self.metadata.tracked_paths = manager.roots().to_vec();
+        self.baseline.coverage = manager.load_whole(&SnapshotId::Number(0))?.coverage;
+        self.metadata.coverage = Some(self.baseline.coverage.clone());
+        Ok(())
+    }
+}
+
+fn is_cancelled(error: &RollbackError) -> bool {
+    matches!(error, RollbackError::Snapshot(SnapshotError::Capture(CaptureError::Cancelled)))
+}
+
+/// What the last snapshot leaves out and the first did not know of. Looking through both costs something, so it is done
+/// only where something changed at all.
+fn made_uncovered(first: &Manifest, last: &Manifest) -> Result<Vec<Example>, RollbackError> {
+    if first.state == last.state {
+        return Ok(Vec::new());
+    }
+    let known: HashSet<PathBuf> =
+        first.left_out().map_err(SnapshotError::from)?.into_iter().map(|(path, _)| path).collect();
+    let made = last.left_out().map_err(SnapshotError::from)?.into_iter();
+    let made = made.filter(|(path, reason)| !known.contains(path) && *reason != Reason::OwnState);
+    Ok(made.take(MADE).map(|(path, reason)| Example { path, reason: reason.to_string() }).collect())
+}
+
+/// So many are named.
+const MADE: usize = 20;
