@@ -108,8 +108,8 @@ impl CallRecord {
         CallRecord { time: nono_sys::time::now_iso(), turn, tool, reason, at_once, from, to, paths, more }
     }
 
-    /// Whether it goes on exactly where another line of the same turn ended. Of one that does not name all of its paths the
-    /// states are kept, which do.
+    /// Whether it goes on exactly where another line of the same turn ended, so that the state between them can go. Never where
+    /// one of them leaves paths unnamed: only the states know those.
     fn follows(&self, before: &CallRecord) -> bool {
         self.turn == before.turn && self.from == before.to && self.more == 0 && before.more == 0
     }

@@ -124,22 +124,29 @@ impl FileLog<'_> {
     }
 }
 
+/// Metadata and content of the file that stands there now, each none where there is no file; nothing where that cannot be
+/// told: it cannot be read, or is too large.
+fn now(path: &Path) -> Option<(Option<Metadata>, Option<ContentHash>)> {
+    // Whatever somebody put there meanwhile is neither followed nor waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(_) if path.symlink_metadata().is_ok_and(|meta| meta.is_file()) => return None,
+        Err(_) => return Some((None, None)),
+    };
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() {
+        return Some((None, None));
+    }
+    let mut bytes = Vec::new();
+    file.take(COMPARED + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= COMPARED).then(|| (Some(meta), Some(content_hash(&bytes))))
+}
+
 /// What somebody changed after the last version that is known.
 fn since(last: Option<&LoggedVersion>, path: &Path) -> Option<LoggedVersion> {
     let last = last?;
-    // Whatever stands there by now: nothing is followed, and nothing is waited for.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok();
-    let open = file.and_then(|file| Some((file.metadata().ok().filter(Metadata::is_file)?, file)));
-    let (meta, new) = match open {
-        Some((meta, _)) if meta.len() > COMPARED => return None,
-        Some((meta, file)) => {
-            let mut bytes = Vec::new();
-            file.take(COMPARED).read_to_end(&mut bytes).ok()?;
-            (Some(meta), Some(content_hash(&bytes)))
-        }
-        None => (None, None),
-    };
+    let (meta, new) = now(path)?;
     let time = meta.and_then(|meta| meta.modified().ok()).unwrap_or_else(SystemTime::now);
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let time = nono_sys::time::iso(seconds).max(last.time.clone());

@@ -1,6 +1,7 @@
 //! What agents did, turn by turn: `nono turns`, `undo --turn`, `log` and `cat`, with real hooks before.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -153,6 +154,21 @@ fn a_file_has_its_versions_and_their_authors() {
         let said = nono(&world, args);
         assert!(said.code != Some(0) && said.err.contains(why), "{args:?}: {said:?}");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_said_to_be_deleted() {
+    let world = two_turns();
+    fs::set_permissions(world.path("work/a.txt"), fs::Permissions::from_mode(0o000)).unwrap();
+    let log = nono(&world, &["log", "a.txt", "--json"]).ok().json();
+    assert_eq!(log["versions"][0]["by"], "turn", "{log}");
+    fs::remove_file(world.path("work/a.txt")).unwrap();
+    let log = nono(&world, &["log", "a.txt", "--json"]).ok().json();
+    assert_eq!(
+        (&log["versions"][0]["by"], &log["versions"][0]["new"]),
+        (&json!("others"), &json!(null)),
+        "{log}"
+    );
 }
 
 #[test]

@@ -127,7 +127,7 @@ pub(super) const FILES: &[Program] = &[
     with(&["curl"], Values(CURL_FILES), CURL_VALUES),
 ];
 
-/// Options whose value `curl` writes to: the first of those that take one.
+/// Options whose value `curl` writes to: the first of those that take one, up to `--alt-svc`.
 const CURL_FILES: &[&str] = CURL_VALUES.split_at(13).0;
 const CURL_VALUES: &[&str] = &[
     "-o",
@@ -157,3 +157,13 @@ const CURL_VALUES: &[&str] = &[
     "-x",
     "-E",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::CURL_FILES;
+
+    #[test]
+    fn the_files_of_curl_end_where_they_should() {
+        assert_eq!((CURL_FILES.first(), CURL_FILES.last()), (Some(&"-o"), Some(&"--alt-svc")));
+    }
+}
