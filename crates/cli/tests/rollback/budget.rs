@@ -2,6 +2,7 @@
 //! at the same time stay within the limit together.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,8 +27,18 @@ fn age(session: &Path) {
     fs::write(&file, serde_json::to_vec_pretty(&value).unwrap()).unwrap();
 }
 
+/// Bytes taken at one moment, as `du` counts. Files come, go and are renamed while a walk goes on, so only those count
+/// that a second look still finds: all of them existed when the walk ended.
 pub(crate) fn taken(state: &Path) -> u64 {
-    ["store", "rollbacks", "projects"].iter().map(|name| bytes(&state.join(name))).sum()
+    let mut found = Vec::new();
+    for name in ["store", "rollbacks", "projects"] {
+        files(&state.join(name), &mut found);
+    }
+    let still = |path: &Path, inode| path.symlink_metadata().ok().filter(|meta| meta.ino() == inode);
+    found
+        .iter()
+        .filter_map(|(path, inode, bytes)| Some((still(path, *inode)?.blocks() * 512).min(*bytes)))
+        .sum()
 }
 
 #[test]
@@ -126,10 +137,11 @@ fn runs_at_once_stay_within_the_limit_together() {
     assert!(ran >= 1, "one of them fits");
 }
 
-/// As `du` counts; files come and go meanwhile.
-fn bytes(path: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(meta) = path.symlink_metadata() else { return 0 };
-    let inner = fs::read_dir(path).map_or(0, |names| names.flatten().map(|entry| bytes(&entry.path())).sum());
-    meta.blocks() * 512 + inner
+/// Every file beneath a path, with its inode and the bytes it takes.
+fn files(path: &Path, found: &mut Vec<(PathBuf, u64, u64)>) {
+    let Ok(meta) = path.symlink_metadata() else { return };
+    found.push((path.to_owned(), meta.ino(), meta.blocks() * 512));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        files(&entry.path(), found);
+    }
 }
