@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -113,12 +113,20 @@ impl Running {
         kill_process_group(self.pid(), signal).unwrap();
     }
 
-    /// Wait for the command to be stopped.
+    /// Whether the command is stopped now.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(self.pid()), options).unwrap().is_some()
+    }
+
+    /// Whether the command says this line on stdout next, within a moment.
     #[track_caller]
-    pub(crate) fn stopped(&self) {
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let status = waitid(WaitId::Pid(self.pid()), options).unwrap().unwrap();
-        assert!(status.stopped(), "ended instead of stopping: {status:?}");
+    pub(crate) fn says(&self, line: &str) -> bool {
+        match self.lines.recv_timeout(Duration::from_millis(100)) {
+            Ok(said) => said == line,
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => panic!("never said {line:?}"),
+        }
     }
 
     /// Wait for the command to have said this line on stdout.

@@ -1,6 +1,8 @@
 //! Keys that send signals, and job control.
 
-use crate::look::{eventually, running};
+use std::time::Duration;
+
+use crate::look::{eventually, read, running};
 use crate::screen::Screen;
 use crate::world::World;
 use crate::{Way, each, script, settings};
@@ -83,6 +85,33 @@ fn ctrl_z_stops_it_and_fg_brings_it_back() {
         screen.key("C-c");
         assert_eq!(screen.prompt(), INTERRUPTED);
         assert_eq!(settings(world, screen), before);
+    });
+}
+
+/// Whether the file comes to keep its content for a while, or to change.
+fn comes_to(rest: bool, world: &World, file: &str) {
+    let unchanged = || {
+        let before = read(world, file);
+        std::thread::sleep(Duration::from_millis(300));
+        read(world, file) == before
+    };
+    eventually(|| format!("{file} at rest: {}", !rest), || (unchanged() == rest).then_some(()));
+}
+
+/// A nono that is stopped watches nothing: no limit, no replaced file. So nothing may go on without it.
+#[test]
+fn all_of_the_command_stops_with_it() {
+    each(&[Way::Pty, Way::Shared, Way::Monitor], |world, screen, way| {
+        let line = "(while :; do date +%s%N >> tick; done) & until [ -s tick ]; do :; done; kill -STOP $$; echo on; wait";
+        world.file("work/ticking", &format!("#!/bin/sh\n{line}\n"), 0o755);
+        screen.start(&script(world, way, "ticking"));
+        assert_eq!(screen.prompt(), STOPPED);
+        comes_to(true, world, "work/tick");
+        screen.start("fg");
+        screen.wait_line("on");
+        comes_to(false, world, "work/tick");
+        screen.key("C-c");
+        assert_eq!(screen.prompt(), INTERRUPTED);
     });
 }
 
