@@ -1,7 +1,7 @@
 //! The first bytes in a tunnel have to name the host that the tunnel was opened for.
 //!
 //! One address often serves many hosts; which one is said in the TLS greeting or in the Host field. Other protocols have
-//! no such name and pass. What comes after a TLS greeting is the client's and the server's own: names inside are not seen.
+//! no such name and pass, read along for requests that follow (see `opaque`). What comes after a TLS greeting is the client's and the server's own: names inside are not seen.
 //! A plain request has to be one to the letter (see `line`). Not recognised is a request whose method has bytes that are no
 //! visible ASCII, or begins with a bracket: servers that read by the standard refuse it.
 
@@ -84,7 +84,16 @@ pub(crate) fn check(head: &Request, target: &Target) -> Result<(), Refusal> {
     if named.as_ref() == Some(target) && !matches!(head.form, Form::Tunnel(_)) {
         return Ok(());
     }
-    Err(refusal("the Host of a request in the tunnel is not the one the tunnel was opened for"))
+    Err(foreign_host())
+}
+
+pub(crate) fn foreign_host() -> Refusal {
+    refusal("the Host of a request in the tunnel is not the one the tunnel was opened for")
+}
+
+/// Whether what passed is TLS: names inside are not seen.
+pub(crate) fn is_tls(bytes: &[u8]) -> bool {
+    matches!(sni::opening(bytes), Opening::Handshake)
 }
 
 /// Whether what passed is a plain request.

@@ -20,6 +20,7 @@ mod greeting;
 mod handle;
 pub mod head;
 mod judge;
+mod opaque;
 mod plain;
 mod pump;
 mod record;

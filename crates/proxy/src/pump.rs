@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::buffered::with_scratch;
+use crate::opaque::{Foreign, Opaque};
 
 /// Which side broke.
 #[derive(Debug, Error)]
@@ -21,6 +22,8 @@ pub(crate) enum Broken {
     Write(io::Error),
     #[error("nothing moved for too long")]
     Idle,
+    #[error("a request in the tunnel names another host than the one it was opened for")]
+    Foreign,
 }
 
 /// One direction.
@@ -33,12 +36,20 @@ pub(crate) struct Pump {
     /// Written, but perhaps not sent yet.
     dirty: bool,
     ended: bool,
+    /// Reads along.
+    opaque: Option<Opaque>,
 }
 
 impl Pump {
     /// At most `left` bytes, after those in `held`.
     pub(crate) fn new(left: u64, held: Vec<u8>) -> Pump {
-        Pump { held, at: 0, left, dirty: false, ended: false }
+        Pump { held, at: 0, left, dirty: false, ended: false, opaque: None }
+    }
+
+    /// Everything, after the bytes in `held`, as long as no request names another host.
+    pub(crate) fn reading_along(mut opaque: Opaque, held: Vec<u8>) -> Result<Pump, Broken> {
+        opaque.push(&held).map_err(|Foreign| Broken::Foreign)?;
+        Ok(Pump { opaque: Some(opaque), ..Pump::new(u64::MAX, held) })
     }
 
     /// How many bytes of the limit were not read.
@@ -90,6 +101,9 @@ impl Pump {
         let mut buffer = ReadBuf::new(&mut scratch[..room]);
         ready!(Pin::new(from).poll_read(cx, &mut buffer)).map_err(Broken::Read)?;
         let bytes = buffer.filled();
+        if let Some(opaque) = &mut self.opaque {
+            opaque.push(bytes).map_err(|Foreign| Broken::Foreign)?;
+        }
         self.ended = bytes.is_empty();
         self.left -= bytes.len() as u64;
         let mut at = 0;

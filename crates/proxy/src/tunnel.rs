@@ -14,6 +14,7 @@ use crate::dial;
 use crate::event::Category;
 use crate::forward::After;
 use crate::greeting::{self, Verdict, judge};
+use crate::opaque::Opaque;
 use crate::plain;
 use crate::pump::{Broken, Idle, Pump, join};
 use crate::record::Record;
@@ -47,9 +48,16 @@ pub(crate) async fn run<C: Stream>(
             return Ok(plain::run(client, reached, target, shared).await);
         }
         Ok(down) => {
-            let up = Pump::new(u64::MAX, client.take());
+            let first = client.take();
+            let up = match greeting::is_tls(&first) {
+                true => Ok(Pump::new(u64::MAX, first)),
+                false => Pump::reading_along(Opaque::new(target), first),
+            };
             let counts = (&mut record.event.bytes_sent, &mut record.event.bytes_received);
-            let ended = join((&mut client.stream, up), (&mut reached.stream, down), idle, counts).await;
+            let ended = match up {
+                Ok(up) => join((&mut client.stream, up), (&mut reached.stream, down), idle, counts).await,
+                Err(broken) => Err(broken),
+            };
             finish(record, ended);
         }
         Err(Greeted::Refused(refusal)) => record.refuse(&refusal),
@@ -65,6 +73,7 @@ pub(crate) fn finish(record: &mut Record<'_>, ended: Result<(), Broken>) {
         Err(broken @ Broken::Idle) => {
             record.fail(&Refusal::upstream(Category::Timeout, broken.to_string()));
         }
+        Err(Broken::Foreign) => record.refuse(&greeting::foreign_host()),
         Err(Broken::Read(error)) if is_leak(&error) => {
             record.fail(&Refusal::upstream(Category::UpstreamFailed, error.to_string()));
         }

@@ -64,6 +64,26 @@ fn it_is_told_when_it_opens_and_when_it_ends() {
     assert_eq!(world.any_event().phase, None);
 }
 
+/// A server that skips what it does not understand would read a request there.
+#[test]
+fn a_request_after_something_else_has_to_name_the_host_too() {
+    let world = World::open(&["127.0.0.1"]);
+    for (host, answer) in
+        [("127.0.0.1", "HELO X\r\nGET / HTTP/1.1\r\nHOST: 127.0.0.1\r\n"), ("b.test", "HELO X\r\n")]
+    {
+        let port = loud();
+        let mut client = connect(&world, &format!("127.0.0.1:{port}"));
+        client.send("helo x\r\n");
+        assert_eq!(client.exactly(8), b"HELO X\r\n");
+        client.send(format!("get / http/1.1\r\nhost: {host}\r\n"));
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.rest(), &answer.as_bytes()[8..]);
+        let event = world.event();
+        let expected = (host == "b.test").then_some(Category::SniMismatch);
+        assert_eq!(event.category, expected, "{event:?}");
+    }
+}
+
 #[test]
 fn a_server_may_speak_first() {
     let port = server(|mut peer| {
