@@ -60,10 +60,10 @@ impl Opaque {
         self.in_head = !line.is_empty();
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return Ok(()) };
         let (name, value) = line.split_at(colon);
-        match name.trim_ascii().eq_ignore_ascii_case(b"host") {
-            true => self.names(value[1..].trim_ascii()),
-            false => Ok(()),
+        if name.trim_ascii().eq_ignore_ascii_case(b"host") {
+            return self.names(value[1..].trim_ascii());
         }
+        Ok(())
     }
 
     /// `METHOD TARGET VERSION`: a target may name the host, and then that name counts.

@@ -49,9 +49,10 @@ pub(crate) async fn run<C: Stream>(
         }
         Ok(down) => {
             let first = client.take();
-            let up = match greeting::is_tls(&first) {
-                true => Ok(Pump::new(u64::MAX, first)),
-                false => Pump::reading_along(Opaque::new(target), first),
+            let up = if greeting::is_tls(&first) {
+                Ok(Pump::new(u64::MAX, first))
+            } else {
+                Pump::reading_along(Opaque::new(target), first)
             };
             let counts = (&mut record.event.bytes_sent, &mut record.event.bytes_received);
             let ended = match up {

@@ -35,6 +35,23 @@ fn the_child_cannot_change_it() {
     }
 }
 
+/// Sessions with another `TMPDIR` have their folders, and what they hide things with, in the usual temporary folder. A
+/// command that makes that folder before they do would own it.
+#[test]
+fn the_child_cannot_change_those_of_sessions_with_another_temporary_folder() {
+    let world = World::new();
+    for temp in ["/tmp", "/var/tmp"] {
+        let probe = format!("nono-{}/probe-{}", uid(), std::process::id());
+        for way in ["run", "run --monitor"] {
+            let outcome = world.sh(&format!("nono {way} -s --allow {temp} -- touch {temp}/{probe} 2>&1"));
+            assert!(outcome.out().contains("Read-only file system"), "{way} {temp}: {outcome:?}");
+            let base = fs::metadata(format!("{temp}/nono-{}", uid())).unwrap();
+            assert_eq!(base.permissions().mode() & 0o777, 0o700);
+            world.sh(&format!("touch {temp}/{probe} && rm {temp}/{probe}")).quiet(0);
+        }
+    }
+}
+
 #[test]
 fn it_is_gone_afterwards() {
     let world = World::new();

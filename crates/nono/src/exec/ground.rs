@@ -70,7 +70,7 @@ impl Ground {
             return Err(ExecError::NoProxy.into());
         }
         let failed = |source| ExecError::Folder { base: host.session_base.clone(), source };
-        let (support, folder) = match support(host)? {
+        let (support, mut folder) = match support(host)? {
             support if matches!(support.namespaces, Namespaces::Available { .. }) => {
                 (support, Some(SessionFolder::create(&host.session_base).map_err(failed)?))
             }
@@ -78,6 +78,9 @@ impl Ground {
         };
         if let Some(state) = host.state_dir.as_ref().and_then(|path| path.canonicalize().ok()) {
             close(&mut policy, &state)?;
+        }
+        if let Some(folder) = &mut folder {
+            folder.close_usual_bases(&policy);
         }
         let paths = folder.as_ref().map_or_else(SessionPaths::none, SessionFolder::paths);
         let blueprint = compile(&policy, &support, ExecStrategy::Supervised, &paths)?;

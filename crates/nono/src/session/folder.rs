@@ -25,6 +25,8 @@ pub struct SessionFolder {
     pub id: String,
     pub dir: PathBuf,
     base: PathBuf,
+    /// Bases of sessions with another `TMPDIR` that the command may not change either.
+    others: Vec<PathBuf>,
     keep: bool,
 }
 
@@ -57,7 +59,8 @@ impl SessionFolder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,
                 Err(error) => return Err(error),
                 Ok(()) => {
-                    let folder = SessionFolder { id, dir, base: base.to_owned(), keep: false };
+                    let folder =
+                        SessionFolder { id, dir, base: base.to_owned(), others: Vec::new(), keep: false };
                     fs::make_dir(&folder.tmp(), 0o700)?;
                     return Ok(folder);
                 }
@@ -82,7 +85,20 @@ impl SessionFolder {
             mask_file: self.base.join(CLOSED_FILE),
             empty_dir: self.base.join(EMPTY_DIR),
             run_dir: self.dir.join("run"),
+            others: self.others.clone(),
         }
+    }
+
+    /// Keep the bases in the usual temporary folders from a command that may write there. They are made where they are
+    /// missing: a command that makes one itself would have the folders of later sessions in its hands.
+    pub fn close_usual_bases(&mut self, policy: &ResolvedPolicy) {
+        let writable = |dir: &Path| {
+            policy.grants.iter().any(|grant| grant.access.writes() && dir.starts_with(&grant.resolved))
+        };
+        let usual = USUAL_TEMP.iter().filter_map(|temp| Path::new(temp).canonicalize().ok());
+        let bases = usual.map(|temp| base_in(&temp)).filter(|base| *base != self.base && writable(base));
+        // One that belongs to somebody else, or cannot be made, is no base of this user's.
+        self.others.extend(bases.filter(|base| make_base(base).is_ok()));
     }
 
     /// Write down the policy for the child.
@@ -112,6 +128,14 @@ impl Drop for SessionFolder {
             let _ = fs::remove_tree(&self.dir);
         }
     }
+}
+
+/// Where temporary files go unless `TMPDIR` says otherwise.
+const USUAL_TEMP: &[&str] = &["/tmp", "/var/tmp"];
+
+/// The user's own folder for sessions in a temporary folder.
+pub(super) fn base_in(temp: &Path) -> PathBuf {
+    temp.join(format!("nono-{}", process::uid()))
 }
 
 const CLOSED_DIR: &str = "closed";

@@ -8,7 +8,8 @@ use nono_policy::HostContext;
 use nono_sys::errno;
 use thiserror::Error;
 
-use super::{Host, is_confined, user_id};
+use super::folder::base_in;
+use super::{Host, is_confined};
 
 /// What the edge knows of itself.
 #[derive(Clone, Debug)]
@@ -69,7 +70,7 @@ impl Surroundings {
         Ok(Host {
             context,
             env: self.env,
-            session_base: temp.join(format!("nono-{}", user_id())),
+            session_base: base_in(&temp),
             profile_dir: Some(config.join("profiles")),
             nested,
         })

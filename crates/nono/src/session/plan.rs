@@ -70,7 +70,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     policy.program = Some(file.clone());
     let strategy = if host.nested { ExecStrategy::Direct } else { strategy };
     let supervised = strategy == ExecStrategy::Supervised;
-    let Ground { folder, support, inside } = ground(host)?;
+    let Ground { mut folder, support, inside } = ground(host)?;
     let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
     let watched = learning.map(|learning| Watched::new(&policy, &inside, learning)).transpose()?;
     if let Some(learning) = learning {
@@ -104,7 +104,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let secrets = network.files().into_iter().chain(auditing.file());
     let wish =
         Mediation { opens: asks.opens, record: watched.is_some(), accept_weaker: asking.accept_weaker };
-    let blueprint = blueprint(&resolved, &support, strategy, &folder, wish)?;
+    let blueprint = blueprint(&resolved, &support, strategy, &mut folder, wish)?;
     let (connection, blueprint) = Connection::new(network, &resolved, host, blueprint)?;
     if connection.is_some() && !supervised {
         return Err(SessionError::FilterNeedsSupervisor { strategy });
@@ -201,9 +201,10 @@ fn blueprint(
     policy: &ResolvedPolicy,
     support: &Support,
     strategy: ExecStrategy,
-    folder: &SessionFolder,
+    folder: &mut SessionFolder,
     wish: Mediation,
 ) -> Result<Blueprint, SessionError> {
+    folder.close_usual_bases(policy);
     let blueprint = compile(policy, support, strategy, &folder.paths())?;
     if strategy != ExecStrategy::Supervised {
         return Ok(blueprint);

@@ -63,6 +63,7 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
         empty_dir: dir.join("empty"),
         run_dir: dir.join("run"),
         dir: dir.clone(),
+        others: Vec::new(),
     };
     for dir in [&paths.dir, &paths.mask_dir, &paths.empty_dir, &paths.run_dir, &paths.tmp_dir()] {
         fs::create_dir(dir).unwrap();

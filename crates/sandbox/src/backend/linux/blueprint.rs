@@ -31,6 +31,8 @@ pub struct SessionPaths {
     pub empty_dir: PathBuf,
     /// A stand-in for `/run`, made when granted entries have to be mounted into it.
     pub run_dir: PathBuf,
+    /// Folders of sessions with another temporary folder that a writable grant contains.
+    pub others: Vec<PathBuf>,
 }
 
 impl SessionPaths {
@@ -55,6 +57,7 @@ impl SessionPaths {
             mask_file: nowhere(),
             empty_dir: nowhere(),
             run_dir: nowhere(),
+            others: Vec::new(),
         }
     }
 }

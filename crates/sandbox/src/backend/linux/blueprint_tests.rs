@@ -25,6 +25,7 @@ fn session() -> SessionPaths {
         mask_file: at("closed-file"),
         empty_dir: at("empty"),
         run_dir: at("one/run"),
+        others: Vec::new(),
     }
 }
 

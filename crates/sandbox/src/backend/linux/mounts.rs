@@ -62,9 +62,13 @@ fn inside_grant<'a>(writable: &[PathBuf], session: &'a SessionPaths) -> Option<&
 
 /// Masks and descriptions of this and of other sessions cannot be changed from inside, only this one's own `tmp`.
 fn close_sessions(writable: &[PathBuf], session: &SessionPaths) -> Vec<MountStep> {
-    let Some(sessions) = inside_grant(writable, session) else { return Vec::new() };
-    let read_only = MountStep::Mask { source: sessions.to_owned(), target: sessions.to_owned(), must: true };
-    vec![read_only, MountStep::PutBack { path: session.tmp_dir() }]
+    let read_only =
+        |dir: &Path| MountStep::Mask { source: dir.to_owned(), target: dir.to_owned(), must: true };
+    let mut steps: Vec<MountStep> = session.others.iter().map(|dir| read_only(dir)).collect();
+    if let Some(sessions) = inside_grant(writable, session) {
+        steps.extend([read_only(sessions), MountStep::PutBack { path: session.tmp_dir() }]);
+    }
+    steps
 }
 
 /// Folders whose files a program accepts only from root or from the user. In a user namespace root's files seem to
