@@ -1,5 +1,7 @@
-//! Text in the documents that comes from the code: the table of guarantees in SECURITY.md.
+//! Text in the documents that comes from elsewhere: in SECURITY.md the table of guarantees, from the code, and the table of
+//! attacks, from the verdicts of the escape suite.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -7,39 +9,56 @@ use std::path::Path;
 use nono::{Guarantee, Held, guarantees};
 
 const FILE: &str = "SECURITY.md";
-const BEGIN: &str = "<!-- begin generated: guarantees; written by `cargo xtask docs` -->";
-const END: &str = "<!-- end generated: guarantees -->";
+const SUITE: &str = "tests/escape";
 
 /// Bring the file up to date.
 pub(crate) fn write(root: &Path) -> io::Result<Vec<String>> {
     let path = root.join(FILE);
     let text = fs::read_to_string(&path)?;
-    match replaced(&text, &table()) {
-        None => Ok(vec![no_markers()]),
-        Some(new) if new == text => Ok(Vec::new()),
-        Some(new) => fs::write(&path, new).map(|()| Vec::new()),
+    match current(root, &text)? {
+        Err(missing) => Ok(vec![missing]),
+        Ok(new) if new == text => Ok(Vec::new()),
+        Ok(new) => fs::write(&path, new).map(|()| Vec::new()),
     }
 }
 
 /// Say what is out of date, and change nothing.
 pub(crate) fn check(root: &Path) -> io::Result<Vec<String>> {
     let text = fs::read_to_string(root.join(FILE))?;
-    Ok(match replaced(&text, &table()) {
-        None => vec![no_markers()],
-        Some(new) if new == text => Vec::new(),
-        Some(_) => vec![format!("{FILE} does not agree with the code: run `cargo xtask docs`")],
+    Ok(match current(root, &text)? {
+        Err(missing) => vec![missing],
+        Ok(new) if new == text => Vec::new(),
+        Ok(_) => vec![format!("{FILE} does not agree with the code: run `cargo xtask docs`")],
     })
 }
 
-fn no_markers() -> String {
-    format!("{FILE} has no place for the table: it needs the lines {BEGIN} and {END}")
+/// The file as it should be; `Err` names a marker that it lacks.
+fn current(root: &Path, text: &str) -> io::Result<Result<String, String>> {
+    let parts = [("guarantees", guarantees_table()), ("attacks", attacks_table(root)?)];
+    let put = |text: String, (name, table): (&str, String)| {
+        replaced(&text, name, &table).ok_or_else(|| no_marker(name))
+    };
+    Ok(parts.into_iter().try_fold(text.to_owned(), put))
 }
 
-/// `text` with `table` between the markers.
-fn replaced(text: &str, table: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+fn begin(name: &str) -> String {
+    format!("<!-- begin generated: {name}; written by `cargo xtask docs` -->")
+}
+
+fn end(name: &str) -> String {
+    format!("<!-- end generated: {name} -->")
+}
+
+fn no_marker(name: &str) -> String {
+    format!("{FILE} has no place for a table: it needs the lines {} and {}", begin(name), end(name))
+}
+
+/// `text` with `table` between the markers of this name.
+fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
+    let (begin, end) = (begin(name), end(name));
+    let (before, rest) = text.split_once(&begin)?;
+    let (_, after) = rest.split_once(&end)?;
+    Some(format!("{before}{begin}\n\n{table}\n{end}{after}"))
 }
 
 const HEAD: &str =
@@ -47,7 +66,7 @@ const HEAD: &str =
 |---|---|---|---|
 ";
 
-fn table() -> String {
+fn guarantees_table() -> String {
     let rows: Vec<String> = guarantees().iter().map(row).collect();
     format!("{HEAD}{}\n", rows.join("\n"))
 }
@@ -73,22 +92,79 @@ fn escaped(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
+const ATTACKS_HEAD: &str =
+    "| theme | attacks | `run` | `wrap` | `run --monitor` | `run --ask` | `run` without user namespaces |
+|---|---|---|---|---|---|---|
+";
+
+/// Modes of the suite, in the order of the columns of its verdicts.
+const MODES: usize = 5;
+
+/// Verdicts of one theme: in each mode, how often each word stands there.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Theme {
+    attacks: usize,
+    words: [BTreeMap<String, usize>; MODES],
+}
+
+fn attacks_table(root: &Path) -> io::Result<String> {
+    let themes = themes(&fs::read_to_string(root.join(SUITE).join("verdicts.txt"))?);
+    let rows = themes.iter().map(|(name, theme)| {
+        let cells: Vec<String> = theme.words.iter().map(counted).collect();
+        format!("| {name} | {} | {} |", theme.attacks, cells.join(" | "))
+    });
+    Ok(format!("{ATTACKS_HEAD}{}\n", rows.collect::<Vec<_>>().join("\n")))
+}
+
+fn themes(text: &str) -> BTreeMap<String, Theme> {
+    let mut themes: BTreeMap<String, Theme> = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().take(MODES + 1).collect();
+        let Some(name) = words.get(MODES).and_then(|name| name.strip_suffix(':')) else { continue };
+        let theme = themes.entry(name.to_owned()).or_default();
+        theme.attacks += 1;
+        for (counts, word) in theme.words.iter_mut().zip(&words) {
+            *counts.entry((*word).to_owned()).or_default() += 1;
+        }
+    }
+    themes
+}
+
+/// `12 held, 3 open`; what was not tried is left out.
+fn counted(words: &BTreeMap<String, usize>) -> String {
+    let order = ["held", "refused", "either", "open"];
+    let shown = order.iter().filter_map(|word| words.get(*word).map(|count| format!("{count} {word}")));
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { "–".to_owned() } else { shown.join(", ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_what_is_between_the_markers_changes() {
-        let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let new = replaced(&text, "new\n").unwrap();
-        assert_eq!(new, format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n"));
-        assert_eq!(replaced(&new, "new\n").unwrap(), new);
-        assert!(replaced("no markers", "new").is_none());
+        let text = format!("a\n{}\nold\n{}\nb\n", begin("x"), end("x"));
+        let new = replaced(&text, "x", "new\n").unwrap();
+        assert_eq!(new, format!("a\n{}\n\nnew\n\n{}\nb\n", begin("x"), end("x")));
+        assert_eq!(replaced(&new, "x", "new\n").unwrap(), new);
+        assert!(replaced("no markers", "x", "new").is_none());
     }
 
     #[test]
     fn every_guarantee_has_a_row() {
-        assert_eq!(table().lines().count(), guarantees().len() + 2);
+        assert_eq!(guarantees_table().lines().count(), guarantees().len() + 2);
+    }
+
+    #[test]
+    fn verdicts_are_counted_by_theme() {
+        let text =
+            "# a comment\nheld open held held -  files: read x\nheld held held held held  files: write y\n";
+        let themes = themes(text);
+        let theme = &themes["files"];
+        assert_eq!((themes.len(), theme.attacks), (1, 2));
+        let cells: Vec<String> = theme.words.iter().map(counted).collect();
+        assert_eq!(cells, ["2 held", "1 held, 1 open", "2 held", "2 held", "1 held"]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn absent(steps: &'static str) -> Attack {
             "{home}/.claude/settings.local.json",
             "{home}/.claude/commands",
         ])
-        .modes(&[Mode::Run])
+        .judged_in(&[Mode::Run, Mode::Ask, Mode::Bare])
         .changes()
         .has_copy()
 }

@@ -2,13 +2,14 @@
 //! It runs first without nono, where it must succeed (the positive control), then in every mode, where it must
 //! not.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::binaries::controls_only;
 use super::child::{Child, Outcome, Verdict};
 use super::fixture::{Maker, Nothing};
+use super::verdicts::{self, Cell, Row};
 use super::world::{World, is_root};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,17 +17,24 @@ pub(crate) enum Mode {
     Run,
     Wrap,
     Monitor,
+    /// `run --ask`, where every question is answered with no.
+    Ask,
+    /// `run` on a machine that gives no namespaces to anybody.
+    Bare,
 }
 
 impl Mode {
     pub(crate) const ALL: &[Self] = &[Self::Run, Self::Wrap, Self::Monitor];
+    /// All of them, in the order of the columns of `verdicts.txt`.
+    pub(crate) const EVERY: [Self; 5] = [Self::Run, Self::Wrap, Self::Monitor, Self::Ask, Self::Bare];
     pub(crate) const WITH_PARENT: &[Self] = &[Self::Run, Self::Monitor];
 
     fn words(self) -> &'static [&'static str] {
         match self {
-            Self::Run => &["run"],
+            Self::Run | Self::Bare => &["run"],
             Self::Wrap => &["wrap"],
             Self::Monitor => &["run", "--monitor"],
+            Self::Ask => &["run", "--ask", "--approve", "policy:{w}/no.json"],
         }
     }
 }
@@ -72,6 +80,7 @@ pub(crate) struct Attack {
     /// Under `run` it may write a copy: what counts is that nothing outside changed.
     has_copy: bool,
     lacks: &'static [&'static str],
+    judged_in: &'static [Mode],
 }
 
 /// `steps` is a chain as in `attack.h`, with names in braces.
@@ -98,6 +107,7 @@ pub(crate) fn attack(steps: &'static str) -> Attack {
         may_refuse: false,
         has_copy: false,
         lacks: &[],
+        judged_in: &Mode::EVERY,
     }
 }
 
@@ -151,6 +161,8 @@ impl Attack {
         has_copy() has_copy = true;
         /// Errnos that mean, in the control, that this machine does not have the thing.
         lacks(errnos: &'static [&'static str]) lacks = errnos;
+        /// Elsewhere what the watched trees show would say nothing.
+        judged_in(modes: &'static [Mode]) judged_in = modes;
     }
 
     /// The command of a mode, or of the control when there is none.
@@ -162,7 +174,7 @@ impl Attack {
         }
         if let Some(mode) = mode {
             words.push(world.expand(self.nono));
-            words.extend(mode.words().iter().map(ToString::to_string));
+            words.extend(mode.words().iter().map(|word| world.expand(word)));
             words.extend(world.expand(GRANTS).split_whitespace().map(str::to_owned));
             words.extend(world.expand(self.flags).split_whitespace().map(str::to_owned));
             words.push("--".to_owned());
@@ -173,7 +185,7 @@ impl Attack {
             let shell = ["/bin/sh", "-c", "exec \"$@\" 7<\"$0\""].map(str::to_owned);
             words.splice(0..0, shell.into_iter().chain([world.expand(path)]));
         }
-        if self.bare {
+        if self.bare || mode == Some(Mode::Bare) {
             words.splice(0..0, BARE.split(' ').map(str::to_owned));
         }
         let mut command = match self.begun {
@@ -200,6 +212,11 @@ impl Attack {
     fn run(&self, base: &str, mode: Option<Mode>) -> Run {
         let world = World::new(base, self.of_root);
         self.prepare(&world);
+        if mode == Some(Mode::Ask) {
+            let rules = world.path("no.json");
+            fs::write(&rules, r#"{"rules": [{"path": "/**", "action": "deny"}]}"#).expect("rules");
+            world.own(&rules, 0o600);
+        }
         let mut fixture = (self.fixture)(&world);
         let chain = fixture.expand(&world.expand(self.chain));
         let before = (world.state(self.watch), fixture.state());
@@ -233,42 +250,114 @@ impl Attack {
         }
     }
 
-    fn confined(&self, base: &str, mode: Mode) -> Result<(), String> {
-        let run = self.run(base, Some(mode));
-        let held = match run.outcome.verdict() {
-            Verdict::Blocked | Verdict::Tried => true,
-            Verdict::Refused => self.may_refuse,
-            Verdict::Escaped => self.has_copy && mode == Mode::Run,
-            _ => false,
+    /// What becomes of it in a mode, wherever the world is: the worst of it counts.
+    fn judged(&self, mode: Mode) -> Result<(Cell, String), String> {
+        let mut worst = (Cell::Absent, String::new());
+        for base in self.bases {
+            let run = self.run(base, Some(mode));
+            let supervised = matches!(mode, Mode::Run | Mode::Ask | Mode::Bare);
+            let cell = match run.outcome.verdict() {
+                _ if run.leaked || run.changed => Cell::Open,
+                Verdict::Blocked | Verdict::Tried => Cell::Held,
+                Verdict::Refused => Cell::Refused,
+                Verdict::Escaped if self.has_copy && supervised => Cell::Held,
+                Verdict::Escaped => Cell::Open,
+                Verdict::Worked | Verdict::Broken => {
+                    return Err(format!("`{}`: {mode:?} in {base}: no verdict: {}", self.chain, run.outcome));
+                }
+            };
+            if cell > worst.0 {
+                let what = match (run.leaked, run.changed) {
+                    (true, _) => "the secret came out",
+                    (_, true) => "something outside changed",
+                    _ => "",
+                };
+                worst = (cell, format!("in {base}: {what}: {}", run.outcome));
+            }
+        }
+        Ok(worst)
+    }
+
+    /// Whether it can be tried in a mode: one with answers of its own is about one mode alone.
+    fn is_for(&self, mode: Mode) -> bool {
+        match mode {
+            _ if !self.judged_in.contains(&mode) => false,
+            _ if self.flags.contains("--ask") => mode == Mode::Run,
+            Mode::Bare => !self.bare,
+            _ => true,
+        }
+    }
+
+    /// What names this attack in `verdicts.txt`.
+    fn name(&self) -> String {
+        let cwd = if self.cwd == "{prj}" { String::new() } else { format!("[in {}]", self.cwd) };
+        let bare = if self.bare { "[bare]" } else { "" };
+        let before = if self.before.is_empty() { String::new() } else { format!("[after {}]", self.before) };
+        let words = [self.chain, self.flags, &cwd, bare, &before];
+        words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Another program or another copy of nono: it holds in its modes, and is no mode of its own.
+    fn held(&self) -> Vec<String> {
+        let judge = |mode: &Mode| match self.judged(*mode) {
+            Ok((Cell::Held, _)) => None,
+            Ok((Cell::Refused, _)) if self.may_refuse => None,
+            Ok((seen, how)) => Some(format!("`{}`: {mode:?}: {seen:?}: {how}", self.chain)),
+            Err(failure) => Some(failure),
         };
-        let problem = match (run.leaked, run.changed, held) {
-            (true, ..) => "the secret came out",
-            (_, true, _) => "something outside changed",
-            (.., false) => "not blocked",
-            _ => return Ok(()),
-        };
-        Err(format!("`{}`: {mode:?} in {base}: {problem}: {}", self.chain, run.outcome))
+        self.modes.iter().filter_map(judge).collect()
+    }
+
+    /// Compares with what is written down.
+    fn compared(&self, theme: &str) -> Vec<String> {
+        let name = self.name();
+        let expected = verdicts::expected(theme, &name);
+        let (mut failures, mut row): (_, Row) = (Vec::new(), [Cell::Absent; Mode::EVERY.len()]);
+        for (at, mode) in Mode::EVERY.into_iter().enumerate().filter(|(_, mode)| self.is_for(*mode)) {
+            let (seen, how) = match self.judged(mode) {
+                Ok(judged) => judged,
+                Err(failure) => {
+                    failures.push(failure);
+                    continue;
+                }
+            };
+            row[at] = seen;
+            match expected.map(|row| row[at]) {
+                Some(cell) if cell.admits(seen) => {}
+                _ if verdicts::recording() => {}
+                Some(cell) => {
+                    failures.push(format!("`{name}`: {mode:?}: {seen:?}, expected {cell:?}: {how}"));
+                }
+                None => {
+                    failures.push(format!("`{name}`: {mode:?}: {seen:?}, and verdicts.txt has no such line"));
+                }
+            }
+        }
+        if verdicts::recording() && failures.is_empty() {
+            verdicts::record(theme, &name, row);
+        }
+        failures
     }
 
     /// The failures of this attack.
-    fn failures(&self) -> Vec<String> {
+    fn failures(&self, theme: &str) -> Vec<String> {
         if (self.of_root || self.needs_root || self.begun.is_some()) && !is_root() {
             return skip(self.chain, "needs a harness that root started");
         }
         if self.bare && !has_bwrap() {
             return skip(self.chain, "bwrap is not installed");
         }
-        let mut failures = Vec::new();
         for base in self.bases {
             match self.control(base) {
                 Ok(None) => {}
                 Ok(Some(why)) => return absent(self.chain, &why),
                 Err(failure) => return vec![failure],
             }
-            let modes = if controls_only() { &[] } else { self.modes };
-            failures.extend(modes.iter().filter_map(|mode| self.confined(base, *mode).err()));
         }
-        failures
+        if controls_only() {
+            return Vec::new();
+        }
+        if self.nono == "{bin}/nono" { self.compared(theme) } else { self.held() }
     }
 
     /// In every mode the steps must do their work: the sandbox leaves it alone.
@@ -311,9 +400,12 @@ fn absent(chain: &str, why: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// Runs every attack and reports all failures at once.
+/// Runs every attack and reports all failures at once. The theme is the file that calls this.
+#[track_caller]
 pub(crate) fn check(attacks: &[Attack]) {
-    let failures: Vec<_> = attacks.iter().flat_map(Attack::failures).collect();
+    let file = Path::new(std::panic::Location::caller().file());
+    let theme = file.file_stem().and_then(|name| name.to_str()).expect("a file's name");
+    let failures: Vec<_> = attacks.iter().flat_map(|attack| attack.failures(theme)).collect();
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 

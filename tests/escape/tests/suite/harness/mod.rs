@@ -4,6 +4,7 @@ pub(crate) mod attack;
 mod binaries;
 pub(crate) mod child;
 pub(crate) mod fixture;
+mod verdicts;
 pub(crate) mod world;
 
 pub(crate) use attack::{Attack, Mode, attack, check};
