@@ -146,6 +146,23 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        /// Whatever is read, and whenever: as many keys as there are reads of one plain byte that stood alone, no more.
+        #[test]
+        fn only_a_byte_that_stood_alone_is_a_key(
+            reads in proptest::collection::vec((0u64..400, proptest::collection::vec(proptest::num::u8::ANY, 0..4)), 0..40)
+        ) {
+            let reads: Vec<(u64, &[u8])> = reads.iter().map(|(after, bytes)| (*after, bytes.as_slice())).collect();
+            let alone = |at: usize| {
+                let quiet = reads.get(at + 1).is_none_or(|(after, _)| Duration::from_millis(*after) >= ALONE);
+                single(reads[at].1).filter(|_| quiet)
+            };
+            let found = pressed(&reads);
+            let mut candidates = (0..reads.len()).filter_map(alone);
+            proptest::prop_assert!(found.iter().all(|key| candidates.any(|other| other == *key)), "{found:?}");
+        }
+    }
+
     #[test]
     fn somebody_who_types_after_a_report_is_heard() {
         assert_eq!(pressed(&[(0, b"\x1b[I"), (100, b"y")]), []);
