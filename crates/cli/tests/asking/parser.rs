@@ -1,7 +1,8 @@
 //! Output that the parser of the command's screen does not bear.
 
 use crate::raw::Raw;
-use crate::{secret, world};
+use crate::screen::Screen;
+use crate::{answer, secret, settings, start, world};
 
 /// Makes vt100 0.18 panic, on 24 by 80.
 const FATAL: &str = r"\033[24;80H8\357\270\217\033[23;80Hx";
@@ -36,6 +37,24 @@ fn output_that_the_parser_dies_of_ends_nothing() {
         assert!(shown.contains("made"), "{shown}");
         assert!(world.command("nono").args(["undo", "--yes"]).status().unwrap().success());
     }
+}
+
+/// The same in tmux, at the size at which it is fatal.
+#[test]
+fn output_that_the_parser_dies_of_leaves_tmux_usable() {
+    let world = world();
+    let path = secret(&world, "secret");
+    world.file("work/fatal", &format!("printf '{FATAL}'\nsleep 0.1\ncat $1\necho after"), 0o755);
+    let screen = Screen::new(&world);
+    screen.tmux(&["resize-window", "-x", "80", "-y", "24"]);
+    let before = settings(&world, &screen);
+    assert!(before.contains("rows 24; columns 80"), "{before}");
+    start(&screen, &format!("sh fatal {path}"));
+    answer(&screen, &path, "y");
+    screen.wait_for("it says hello");
+    assert_eq!(screen.prompt(), 0);
+    assert_eq!(settings(&world, &screen), before);
+    assert!(!screen.text().contains("panicked"), "{}", screen.text());
 }
 
 #[test]

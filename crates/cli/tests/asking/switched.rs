@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::look::eventually;
 use crate::raw::Raw;
+use crate::screen::Screen;
 use crate::world::World;
-use crate::{PROMPT, secret, world};
+use crate::{PROMPT, answer, secret, start, wait_for_question, world};
 
 /// Milliseconds after the switch.
 const KEYS: [u64; 7] = [0, 100, 200, 300, 400, 500, 600];
@@ -16,8 +17,8 @@ fn kill(world: &World, line: &str) {
     assert!(world.command("pkill").args(["-KILL", "-xf", line]).status().unwrap().success());
 }
 
-/// A question about the harmless one stands, another about the secret waits behind it.
-fn baited(world: &World, before: &str) -> Raw {
+/// A script whose first question is about the harmless file, and whose second, about the secret, comes when it is told.
+fn bait(world: &World, before: &str) {
     let (bait, prize) = (secret(world, "second"), secret(world, "secret"));
     world.file(
         "work/both",
@@ -26,11 +27,20 @@ fn baited(world: &World, before: &str) -> Raw {
     );
     let made = world.command("sh").args(["-c", "rm -f go went; mkfifo go"]).status();
     assert!(made.unwrap().success());
+}
+
+fn let_the_other_ask(world: &World) {
+    std::fs::write(world.path("work/go"), "\n").unwrap();
+    eventually(|| "nobody behind it".to_owned(), || world.path("work/went").exists().then_some(()));
+}
+
+/// A question about the harmless one stands, another about the secret waits behind it.
+fn baited(world: &World, before: &str) -> Raw {
+    bait(world, before);
     let mut raw = Raw::start(world, &[], &["sh", "both"]);
     raw.wait_for("second");
     raw.wait_for("? details)");
-    std::fs::write(world.path("work/go"), "\n").unwrap();
-    eventually(|| "nobody behind it".to_owned(), || world.path("work/went").exists().then_some(()));
+    let_the_other_ask(world);
     raw
 }
 
@@ -88,4 +98,26 @@ fn a_yes_while_a_question_is_withdrawn_answers_nothing() {
     raw.send(b"y");
     raw.wait_for("it says hello");
     raw.end();
+}
+
+/// The same in tmux.
+#[test]
+fn a_yes_for_one_question_does_not_answer_the_next_in_tmux() {
+    let world = world();
+    bait(&world, "");
+    let screen = Screen::new(&world);
+    start(&screen, "sh both");
+    wait_for_question(&screen, &secret(&world, "second"));
+    let_the_other_ask(&world);
+    kill(&world, &format!("cat {}", secret(&world, "second")));
+    let switched = Instant::now();
+    while switched.elapsed() < Duration::from_millis(300) {
+        screen.key("y");
+    }
+    wait_for_question(&screen, &secret(&world, "secret"));
+    assert!(screen.text().contains("withdrawn: the program ended"), "{}", screen.text());
+    assert!(!screen.text().contains("it says hello"), "{}", screen.text());
+    answer(&screen, &secret(&world, "secret"), "n");
+    screen.wait_line("after");
+    assert!(!screen.text().contains("it says hello"), "{}", screen.text());
 }
