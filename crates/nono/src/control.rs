@@ -13,6 +13,7 @@ use nono_sys::errno;
 use thiserror::Error;
 
 use crate::pick::{self, Pickable};
+use crate::rollback::catalogue::overlap;
 pub(crate) use place::Place;
 
 /// Why a running session could not be found or spoken to.
@@ -77,6 +78,26 @@ fn read(dir: &Path) -> Result<Running, ControlError> {
     let info = serde_json::from_slice(&text)
         .map_err(|error| ControlError::Damaged { path, what: error.to_string() })?;
     Ok(Running { info, dir: dir.to_owned() })
+}
+
+/// A session that tracked nothing, and whose supervisor was killed.
+#[derive(Clone, Debug)]
+pub struct Killed {
+    pub info: SessionInfo,
+    /// Whether it had a log that is closed now; an error says why it is not.
+    pub closed: Result<bool, String>,
+}
+
+/// Close the logs of killed sessions that tracked nothing and worked around or below `cwd`. Those that tracked something are
+/// ended with their last snapshot ([`crate::rollback::Catalogue::end_killed`]).
+pub fn end_killed(state_dir: &Path, cwd: &Path) -> Vec<Killed> {
+    // What cannot be listed is told by `list`.
+    let dead = place::dead(&place::base(state_dir)).into_iter();
+    let untracked = dead.filter_map(|dir| Some((read(&dir).ok()?.info, dir)));
+    untracked
+        .filter(|(info, _)| info.rollback.is_none() && overlap(&info.workdir, cwd))
+        .map(|(info, dir)| Killed { closed: place::clear(state_dir, &dir, &info), info })
+        .collect()
 }
 
 /// By its full id, a unique beginning of one, its name, or `last`.

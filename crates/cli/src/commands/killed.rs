@@ -1,5 +1,6 @@
 //! Sessions whose supervisor was killed: whatever command comes next in the same place ends them first, and says what they did.
 
+use nono::control::{Killed, end_killed};
 use nono::diagnostic::{escape, quote_all, shown};
 use nono::rollback::{Catalogue, ChangeSet, RollbackReport, SessionEntry};
 use nono::snapshot::ChangeCounts;
@@ -27,6 +28,17 @@ pub(super) fn end_here() -> Result<(), Failure> {
     let Some(host) = host(None).ok().filter(|host| !host.nested) else { return Ok(()) };
     let catalogue = Catalogue::new(&host.context.state_dir);
     let cwd = host.context.cwd.canonicalize().unwrap_or(host.context.cwd);
+    for Killed { info, closed } in end_killed(&host.context.state_dir, &cwd) {
+        let (id, command) = (escape(&info.id), escape(&quote_all(&info.command)));
+        message::line(&format!("session {id} ({command}, {}) was killed with nono", ago(&info.started)));
+        match closed {
+            Ok(true) => message::line("its audit log is closed now, as interrupted"),
+            Ok(false) => {}
+            Err(why) => {
+                message::line(&format!("warning: its audit log could not be closed: {}", escape(&why)));
+            }
+        }
+    }
     // What cannot be listed is told by the commands that list.
     for entry in catalogue.killed(&[cwd]).unwrap_or_default() {
         end(&catalogue, entry)?;

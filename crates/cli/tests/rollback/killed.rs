@@ -109,3 +109,42 @@ fn a_session_elsewhere_is_ended_too() {
     kit.nono(&["undo", "--yes"]).ok();
     same(&before, &kit.look());
 }
+
+/// One that tracks nothing has no review to lose, but a log to close.
+#[test]
+fn the_log_of_a_session_that_tracked_nothing_is_closed() {
+    for elsewhere in [false, true] {
+        let kit = Kit::with_tree();
+        let script = "echo > started; sleep 1000";
+        let mut run = kit.command(&["run", "--allow", ".", "--", "sh", "-c", script]);
+        let run = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for("the command", || kit.tree().join("started").exists().then_some(()));
+        kill_process(Pid::from_child(&run), Signal::KILL).unwrap();
+        end(run);
+        if elsewhere {
+            // The next run anywhere closes it, too, and has nothing to say about it.
+            let (home, nothing) = (kit.world.path("home"), Stdio::null());
+            let other = kit
+                .world
+                .command("nono")
+                .args(["run", "--", "true"])
+                .current_dir(&home)
+                .stdin(nothing)
+                .output();
+            let other = other.unwrap();
+            assert!(other.status.success() && other.stderr.is_empty(), "{other:?}");
+        } else {
+            let said = kit.nono(&["status"]).ok();
+            assert!(said.err.contains("was killed with nono"), "{said:?}");
+            assert!(said.err.contains("its audit log is closed now, as interrupted"), "{said:?}");
+        }
+        let said = kit.nono(&["status"]).ok();
+        assert!(!said.err.contains("killed"), "once is enough: {said:?}");
+        let logs = json(&kit, &["audit", "list", "--json"]);
+        let killed = logs.as_array().unwrap().iter().find(|log| log["command"][0] == "sh").unwrap();
+        let id = killed["session_id"].as_str().unwrap_or_else(|| panic!("{logs}"));
+        let verified = kit.nono(&["audit", "verify", id]).ok();
+        assert!(verified.out.contains("sealed"), "{verified:?}");
+        assert!(kit.nono(&["audit", "show", id]).ok().out.contains("interrupted"));
+    }
+}

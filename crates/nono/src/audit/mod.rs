@@ -8,6 +8,7 @@ mod check;
 mod cleanup;
 mod error;
 mod filter;
+pub(crate) mod killed;
 mod moment;
 mod restores;
 mod settings;

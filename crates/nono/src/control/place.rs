@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use nono_supervisor::channel::{CONTROL_SOCKET, Listening, SessionInfo};
 use nono_sys::{fs, process};
 
+use crate::audit;
 use crate::rollback::live::{Live, is_live};
 use crate::session::folder::is_orphan;
 
@@ -30,7 +31,7 @@ impl Place {
     pub(crate) fn make(state_dir: &Path, info: &SessionInfo, own: &str) -> io::Result<(Place, Listening)> {
         let base = base(state_dir);
         make_base(&base)?;
-        sweep(&base);
+        sweep(state_dir, &base);
         // Nobody takes it for dead before the lock is held, nor for a session before everything is there.
         let unfinished = base.join(format!(".{own}"));
         fs::make_dir(&unfinished, 0o700)?;
@@ -72,17 +73,37 @@ fn make_base(base: &Path) -> io::Result<()> {
     }
 }
 
-/// Remove what dead sessions left. Best effort: a folder in the way of nothing can wait.
-fn sweep(base: &Path) {
-    let Ok(entries) = std::fs::read_dir(base) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let dead =
-            match path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix('.')) {
-                Some(own) => is_orphan(Path::new(own)),
-                None => !is_live(&path),
-            };
-        if dead {
-            let _ = fs::remove_tree(&path);
+/// The places of sessions whose supervisor was killed, and what is left of those that never were whole.
+pub(super) fn dead(base: &Path) -> Vec<PathBuf> {
+    let is_dead = |path: &PathBuf| match path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(|name| name.strip_prefix('.'))
+    {
+        Some(own) => is_orphan(Path::new(own)),
+        None => !is_live(path),
+    };
+    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(is_dead).collect()
+}
+
+/// Close the log of a dead session, unless that waits for its last snapshot, and remove its place; whether there was a log to close.
+pub(super) fn clear(state_dir: &Path, dir: &Path, info: &SessionInfo) -> Result<bool, String> {
+    let closed = match info.rollback {
+        Some(_) => Ok(false),
+        None => audit::killed::close(state_dir, &info.id),
+    };
+    // Best effort: a folder in the way of nothing can wait.
+    let _ = fs::remove_tree(dir);
+    closed
+}
+
+/// Clear what dead sessions left. A log that cannot be closed is told by `nono audit verify`.
+fn sweep(state_dir: &Path, base: &Path) {
+    for dir in dead(base) {
+        match super::read(&dir) {
+            Ok(session) => drop(clear(state_dir, &dir, &session.info)),
+            Err(_) => drop(fs::remove_tree(&dir)),
         }
     }
 }

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nono_audit::Log;
-use nono_audit::event::{Event, Restore, SessionEnded, Warning};
-use nono_audit::log::Options;
+use nono_audit::event::{Event, Restore, SessionEnded};
 use nono_snapshot::{Manifest, SnapshotId};
 use nono_sys::time::now_ms;
 
@@ -97,13 +96,7 @@ struct LateLog {
 
 impl LateLog {
     fn open(state_dir: &Path, id: &str) -> LateLog {
-        let audit = audit::dir(state_dir);
-        if !audit.join(id).is_dir() {
-            return LateLog { log: None, trouble: Mutex::default() };
-        }
-        // The key that was to sign it is not at hand. Whether it was to be sealed is not known, and a seal harms nobody.
-        let options = Options { integrity: true, key: None };
-        match Log::resume(&audit, id, options) {
+        match audit::killed::resume(state_dir, id) {
             Ok(log) => LateLog { log, trouble: Mutex::default() },
             Err(error) => LateLog { log: None, trouble: Mutex::new(Some(error.to_string())) },
         }
@@ -123,8 +116,9 @@ impl LateLog {
 
 impl Recorder for LateLog {
     fn taken(&self, manifest: &Manifest) {
-        let message = "nono was killed; the last snapshot was taken, and this log closed, by a later command";
-        self.note(&Event::Warning(Warning { time_ms: now_ms(), message: message.to_owned() }));
+        if let Some(log) = &self.log {
+            audit::killed::note(log, "the last snapshot was taken, and this log closed");
+        }
         self.note(&recorder::snapshot(manifest));
     }
 
