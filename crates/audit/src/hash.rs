@@ -1,6 +1,7 @@
 //! Digests, each under a name of its own, so that no digest of one kind can pass for one of another.
 
 use std::fmt;
+use std::io::{self, BufWriter, Write};
 
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -26,6 +27,20 @@ pub const ALGORITHM: &str = "sha256";
 #[serde(try_from = "String")]
 pub struct Digest([u8; 32]);
 
+/// What is written is hashed.
+struct Hashing(Sha256);
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Digest {
     /// Before the first record.
     pub const ZERO: Digest = Digest([0; 32]);
@@ -46,6 +61,16 @@ impl Digest {
             hasher.update(part);
         }
         Digest(hasher.finalize().into())
+    }
+
+    /// Of a value as compact JSON, which is never held as a whole.
+    pub fn of_json(value: &impl Serialize) -> Result<Digest, serde_json::Error> {
+        let mut hasher = BufWriter::new(Hashing(Sha256::new()));
+        serde_json::to_writer(&mut hasher, value)?;
+        // A hasher takes everything.
+        let Hashing(hasher) =
+            hasher.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
+        Ok(Digest(hasher.finalize().into()))
     }
 
     pub fn hex(&self) -> String {
@@ -98,5 +123,17 @@ impl TryFrom<String> for Digest {
             *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| WRONG)?;
         }
         Ok(Digest(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_of_json_is_that_of_its_bytes() {
+        let value: Vec<String> = (0..5000).map(|number| format!("\"{number}\n")).collect();
+        let bytes = serde_json::to_vec(&value).unwrap();
+        assert_eq!(Digest::of_json(&value).unwrap(), Digest::of(b"", &[&bytes]));
     }
 }

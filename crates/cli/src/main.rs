@@ -18,8 +18,6 @@ mod units;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 // A parser of what the command draws may panic, and must not take the run with it.
 const _: () = assert!(cfg!(panic = "unwind"), "nono has to be built with panic = \"unwind\"");
 
@@ -44,11 +42,11 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == nono::session::OPEN_URL) {
         return conclude(commands::open_url::shim(std::env::args_os().skip(2)));
     }
-    let cli = match args::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return args::usage(&error),
-    };
-    conclude(commands::dispatch(cli.command))
+    let words: Vec<_> = std::env::args_os().collect();
+    match args::parse(&words) {
+        Ok(command) => conclude(commands::dispatch(command)),
+        Err(error) => args::usage(&error),
+    }
 }
 
 fn conclude(result: Result<u8, failure::Failure>) -> ExitCode {

@@ -4,14 +4,16 @@
 //! denies, or the resolved policy of a run is kept, but for notes on absent paths, so that `why --self` answers exactly as the kernel does.
 //! Unknown keys are ignored. Access words are checked only when a set is rebuilt.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::{AccessMode, CapabilitySource};
 use crate::capability_set::CapabilitySet;
 use crate::error::StateError;
-use crate::resolved::{FsCapability, Limits, NetworkPolicy, Note, ResolvedPolicy};
+use crate::resolved::{
+    ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note, ResolvedPolicy, Rule,
+};
 
 /// One grant of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +37,10 @@ pub struct StateDenied {
     pub resolved: PathBuf,
 }
 
-/// A sandbox as data.
+/// A sandbox as data, with its policy, or what stands for that while it is written down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SandboxState {
+#[serde(bound(deserialize = "P: Deserialize<'de>"))]
+pub struct SandboxState<P = ResolvedPolicy> {
     pub fs: Vec<StateGrant>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unix_sockets: Vec<StateGrant>,
@@ -51,8 +54,8 @@ pub struct SandboxState {
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy: Option<ResolvedPolicy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<P>,
     /// The words behind `nono` that a person typed to make it, up to its command, and the command. Secrets are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<Typed>,
@@ -71,18 +74,7 @@ impl SandboxState {
         name: Option<String>,
         session_id: Option<String>,
     ) -> SandboxState {
-        SandboxState {
-            fs: policy.grants.iter().map(StateGrant::from).collect(),
-            unix_sockets: policy.unix_sockets.iter().map(StateGrant::from).collect(),
-            net_blocked: policy.network != NetworkPolicy::Allowed,
-            // The policy itself says it, and how.
-            denied: Vec::new(),
-            resource_limits: set_limits(&policy.limits),
-            name,
-            session_id,
-            policy: Some(without_skipped(policy)),
-            typed: None,
-        }
+        around(policy, without_skipped(policy), name, session_id)
     }
 
     pub fn from_caps(caps: &CapabilitySet) -> SandboxState {
@@ -137,6 +129,90 @@ impl SandboxState {
     }
 }
 
+impl<'a> SandboxState<ToldPolicy<'a>> {
+    /// What [`SandboxState::from_policy`] is, to be written down: a policy has a thousand strings, which are not copied.
+    pub fn told(
+        policy: &'a ResolvedPolicy,
+        name: Option<String>,
+        session_id: Option<String>,
+    ) -> SandboxState<ToldPolicy<'a>> {
+        around(policy, ToldPolicy::new(policy), name, session_id)
+    }
+}
+
+/// The state of a policy, which is in it as `kept`.
+fn around<P>(
+    policy: &ResolvedPolicy,
+    kept: P,
+    name: Option<String>,
+    session_id: Option<String>,
+) -> SandboxState<P> {
+    SandboxState {
+        fs: policy.grants.iter().map(StateGrant::from).collect(),
+        unix_sockets: policy.unix_sockets.iter().map(StateGrant::from).collect(),
+        net_blocked: policy.network != NetworkPolicy::Allowed,
+        // The policy itself says it, and how.
+        denied: Vec::new(),
+        resource_limits: set_limits(&policy.limits),
+        name,
+        session_id,
+        policy: Some(kept),
+        typed: None,
+    }
+}
+
+/// A policy as a child is told it, field by field.
+#[derive(Debug, Serialize)]
+pub struct ToldPolicy<'a> {
+    profiles: &'a [String],
+    grants: &'a [FsCapability],
+    rules: &'a [Rule],
+    closed: &'a [ClosedPath],
+    unix_sockets: &'a [FsCapability],
+    network: &'a NetworkPolicy,
+    hosts: &'a [HostGrant],
+    environment: &'a EnvironmentRules,
+    #[serde(with = "crate::path_serde")]
+    workdir: &'a Path,
+    limits: &'a Limits,
+    interactive: bool,
+    notes: Vec<&'a Note>,
+}
+
+impl<'a> ToldPolicy<'a> {
+    fn new(policy: &'a ResolvedPolicy) -> ToldPolicy<'a> {
+        // Every field by name: a new one is told, too, or does not compile.
+        let ResolvedPolicy {
+            profiles,
+            grants,
+            rules,
+            closed,
+            unix_sockets,
+            network,
+            hosts,
+            environment,
+            workdir,
+            limits,
+            interactive,
+            notes,
+        } = policy;
+        ToldPolicy {
+            profiles,
+            grants,
+            rules,
+            closed,
+            unix_sockets,
+            network,
+            hosts,
+            environment,
+            workdir,
+            limits,
+            interactive: *interactive,
+            notes: notes.iter().filter(|note| is_of_use(note)).collect(),
+        }
+    }
+}
+
 impl From<&FsCapability> for StateGrant {
     fn from(grant: &FsCapability) -> StateGrant {
         StateGrant {
@@ -172,11 +248,15 @@ impl StateGrant {
     }
 }
 
-/// What a host does not have is of no use to the child, and there is a lot of it.
 fn without_skipped(policy: &ResolvedPolicy) -> ResolvedPolicy {
     let mut policy = policy.clone();
-    policy.notes.retain(|note| !matches!(note, Note::Skipped { .. }));
+    policy.notes.retain(is_of_use);
     policy
+}
+
+/// What a host does not have is of no use to the child, and there is a lot of it.
+fn is_of_use(note: &Note) -> bool {
+    !matches!(note, Note::Skipped { .. })
 }
 
 fn set_limits(limits: &Limits) -> Option<Limits> {
@@ -227,6 +307,15 @@ mod tests {
             (&kept.rules, &kept.closed, &kept.grants),
             (&policy.rules, &policy.closed, &policy.grants)
         );
+    }
+
+    #[test]
+    fn what_a_child_is_told_is_the_state_of_the_policy() {
+        let request = RunRequest { deny: vec![".env".into()], ..dir("/h", AccessMode::ReadWrite) };
+        let policy = resolved(&request);
+        let state = SandboxState::from_policy(&policy, Some("n".into()), Some("id".into()));
+        let told = SandboxState::told(&policy, Some("n".into()), Some("id".into()));
+        assert_eq!(serde_json::to_string(&told).unwrap(), serde_json::to_string(&state).unwrap());
     }
 
     #[test]

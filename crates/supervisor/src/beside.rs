@@ -1,14 +1,15 @@
 //! Who stands beside the loop: the filtering proxy, those who answer trapped calls, those who take requests in words.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use nono_sandbox::ProxyPlace;
+use nono_sandbox::{Blueprint, ExecStrategy, ProxyPlace};
 use nono_sys::launch::{HandedOver, LaunchError, Launched};
 
 use crate::channel::{Channels, Closed, Reception};
 use crate::mediate::behalf::RequestDoor;
-use crate::mediate::{Handed, Mediate, Mediating, Mediator};
+use crate::mediate::{Handed, Mediate, Mediating, Mediator, Workers};
 use crate::report::Office;
 use crate::run::{RunError, supervising};
 use crate::stage::Stage;
@@ -36,11 +37,28 @@ impl std::fmt::Debug for dyn TakesListener {
 pub(crate) enum NotStarted {
     Launch(LaunchError),
     Proxy(String),
+    Workers(io::Error),
+}
+
+/// Lets the command be started, and waits until it was. Meanwhile the threads are started that will answer its trapped calls,
+/// but for a process that confines itself, whose threads are to be confined, too.
+pub(crate) fn begin(
+    launched: &Launched,
+    blueprint: &Blueprint,
+    mediate: &Mediate,
+) -> Result<Option<Workers>, NotStarted> {
+    serve_proxy(launched, blueprint.proxy, mediate.proxy.as_deref())?;
+    launched.begin().map_err(NotStarted::Launch)?;
+    let ahead = blueprint.mediated().any() && blueprint.strategy != ExecStrategy::Monitor;
+    let workers = ahead.then(|| Workers::start(&mediate.workers()));
+    let workers = workers.transpose().map_err(NotStarted::Workers)?;
+    launched.begun().map_err(NotStarted::Launch)?;
+    Ok(workers)
 }
 
 /// Where the command has a network of its own, its proxy has to serve before it starts. On the host's network it does
 /// already.
-pub(crate) fn serve_proxy(
+fn serve_proxy(
     launched: &Launched,
     proxy: Option<ProxyPlace>,
     server: Option<&dyn TakesListener>,
@@ -61,10 +79,10 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// `mediate` where calls are trapped.
+    /// `mediate` where calls are trapped, with the threads that were started for it, if they were.
     pub(crate) fn new(
         launched: &Launched,
-        mediate: Option<Mediate>,
+        mediate: Option<(Mediate, Option<Workers>)>,
         proxy: Option<ProxyPlace>,
         stage: Option<Stage>,
         channels: Option<Channels>,
@@ -73,18 +91,20 @@ impl Beside {
         let attend = |channels, office: Arc<dyn Office>| {
             Reception::open(channels, office, init).map_err(supervising("serve the session's sockets"))
         };
-        let Some(mediate) = mediate else {
+        let Some((mediate, workers)) = mediate else {
             let reception = channels.map(|channels| attend(channels, Arc::new(Closed))).transpose()?;
             return Ok(Beside { mediating: None, reception, terminal: None });
         };
         let HandedOver { listener, root, socket_list, pairs, terminal } =
             launched.hand_over().map_err(supervising("take over the trapped calls"))?;
         let handed = Handed { listener, root, socket_list, pairs, init: launched.pid };
-        let mediator = Mediator::new(mediate, handed, stage).map_err(supervising("answer trapped calls"))?;
+        let failed = || supervising("answer trapped calls");
+        let workers = workers.map_or_else(|| Workers::start(&mediate.workers()), Ok).map_err(failed())?;
+        let mediator = Mediator::new(mediate, handed, stage).map_err(failed())?;
         mediator.open_proxy(proxy.and_then(ProxyPlace::address));
         let reception = channels.map(|channels| attend(channels, mediator.office())).transpose()?;
         let door = reception.as_ref().map(|reception| Arc::new(reception.door()) as Arc<dyn RequestDoor>);
-        let mediating = mediator.start(door).map_err(supervising("answer trapped calls"))?;
+        let mediating = mediator.start(door, workers).map_err(failed())?;
         Ok(Beside { mediating: Some(mediating), reception, terminal })
     }
 }

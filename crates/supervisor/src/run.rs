@@ -129,18 +129,18 @@ pub fn run(
         signals.fd().map(|_| Hardened::new()).transpose().map_err(supervising("harden this process"))?;
     let watch = Watch::new(prepared.blueprint(), &launched)?;
     let proxy = prepared.blueprint().proxy;
-    let started = beside::serve_proxy(&launched, proxy, mediate.proxy.as_deref())
-        .and_then(|()| launched.go().map_err(NotStarted::Launch));
-    started.map_err(|why| match why {
+    let mediated = prepared.blueprint().mediated().any();
+    let workers = beside::begin(&launched, prepared.blueprint(), &mediate).map_err(|why| match why {
         NotStarted::Launch(error) => failed(error),
         NotStarted::Proxy(why) => RunError::Proxy { why },
+        NotStarted::Workers(source) => supervising("answer trapped calls")(source),
     })?;
     if prepared.blueprint().strategy == ExecStrategy::Monitor {
         prepared.confine_self()?;
     }
-    let mediated = prepared.blueprint().mediated().any();
+    let mediate = mediated.then_some((mediate, workers));
     let Beside { mediating, reception, terminal } =
-        Beside::new(&launched, mediated.then_some(mediate), proxy, options.asking.clone(), channels)?;
+        Beside::new(&launched, mediate, proxy, options.asking.clone(), channels)?;
     // Dropped before the mediator, which waits for whoever waits for the terminal.
     let lending = lending;
     let limits = &prepared.blueprint().limits;

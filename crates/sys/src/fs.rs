@@ -1,10 +1,13 @@
 //! File operations with guarantees std does not give: path descriptors, private folders, atomic writes.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// Bytes collected before they are written.
+const PIECE: usize = 16 << 10;
 
 /// A descriptor that names a place without opening it; a link anywhere in the path is an error (`ELOOP`).
 #[cfg(target_os = "linux")]
@@ -87,8 +90,19 @@ pub fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
 
 /// Make one new file with exactly this mode and content; an existing one is an error.
 pub fn make_file(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(content)?;
+    make_file_by(path, mode, |file| file.write_all(content))
+}
+
+/// The same with content that is written piece by piece.
+pub fn make_file_by(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    let mut file = BufWriter::with_capacity(PIECE, file);
+    write(&mut file)?;
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 

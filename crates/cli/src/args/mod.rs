@@ -11,6 +11,7 @@ mod hook;
 mod hooks;
 mod learn;
 mod network;
+mod parse;
 mod rollback;
 mod run;
 mod tracking;
@@ -38,6 +39,7 @@ pub(crate) use here::{CatArgs, DiffHereArgs, LogArgs, StatusHereArgs, TurnsArgs}
 pub(crate) use hook::HookArgs;
 pub(crate) use hooks::{HooksArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
 pub(crate) use learn::LearnArgs;
+pub(crate) use parse::parse;
 pub(crate) use rollback::{
     ChoiceArgs, CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, LookArgs, RecoverArgs, RedoArgs,
     RepairArgs, RestoreArgs, RollbackArgs, RollbackCommand, SessionArg, ShowArgs, TakeBackArgs, UndoArgs,

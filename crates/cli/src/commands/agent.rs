@@ -6,7 +6,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
 use nono::ResolvedPolicy;
 use nono::agents::{self, Agent, Service, Start};
 use nono::diagnostic::{escape, shown};
@@ -16,7 +15,7 @@ use nono::session::{self, Host, SessionError};
 
 use super::project_profile::Asks;
 use super::{hooks, links, run};
-use crate::args::{AgentArgs, Cli, Command, here};
+use crate::args::{AgentArgs, Command, here, parse};
 use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
@@ -37,7 +36,7 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
     if args.no_project_profile {
         words.insert(RUN, "--no-project-profile".into());
     }
-    let Ok(Cli { command: Command::Run(run_args) }) = Cli::try_parse_from(&words) else {
+    let Ok(Command::Run(run_args)) = parse(&words) else {
         return Err(Failure::new(format!("nono cannot start {}: this is a bug", agent.title)));
     };
     let mut asks = Asks::Now;

@@ -89,7 +89,8 @@ impl Ground {
         let prepared = Prepared::new(blueprint, paths)?;
         let served = proxy.map(|proxy| Arc::new(Served { proxy, guard: Mutex::new(None) }));
         let server = served.clone().map(|served| served as Arc<dyn TakesListener>);
-        let mediate = Mediate { proxy: server, ..mediate(&policy, &prepared, host.own(), None, None) };
+        let mediate =
+            Mediate { proxy: server, ..mediate(Arc::new(policy), &prepared, host.own(), None, None) };
         Ok(Ground { prepared, mediate, _served: served, _folder: folder })
     }
 

@@ -57,7 +57,7 @@ pub(super) fn stage(wanted: bool) -> Result<Option<Stage>, RunError> {
 
 /// What the supervisor needs for its mediation.
 pub(crate) fn mediate(
-    policy: &ResolvedPolicy,
+    policy: Arc<ResolvedPolicy>,
     prepared: &Prepared,
     own: Vec<PathBuf>,
     backend: Option<Arc<dyn ApprovalBackend>>,
@@ -65,7 +65,7 @@ pub(crate) fn mediate(
 ) -> Mediate {
     let late = prepared.blueprint().late_rules.iter().map(|rule| rule.path.clone());
     Mediate {
-        policy: Arc::new(policy.clone()),
+        policy,
         private: late.filter(|path| !path.starts_with("/proc")).collect(),
         own,
         own_network: prepared.blueprint().layers.net,

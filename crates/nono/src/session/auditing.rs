@@ -176,7 +176,7 @@ impl Trail {
             command: start.command.to_vec(),
             workdir: start.policy.workdir.clone(),
             executable: Some(executable),
-            policy_digest: Digest::of(b"", &[&serde_json::to_vec(start.policy)?]),
+            policy_digest: Digest::of_json(start.policy)?,
             tracked_paths: start.tracked.unwrap_or_default().to_vec(),
             network: network_word(&start.policy.network),
             project_profiles: projects,

@@ -108,11 +108,10 @@ impl SessionFolder {
         name: Option<&str>,
         typed: Option<Typed>,
     ) -> io::Result<()> {
-        let state = SandboxState::from_policy(policy, name.map(str::to_owned), Some(self.id.clone()));
+        let state = SandboxState::told(policy, name.map(str::to_owned), Some(self.id.clone()));
         let state = SandboxState { typed, ..state };
         // Compact: it is written at every start and read by programs.
-        let json = serde_json::to_vec(&state)?;
-        fs::make_file(&self.cap_file(), 0o400, &json)
+        fs::make_file_by(&self.cap_file(), 0o400, |file| Ok(serde_json::to_writer(file, &state)?))
     }
 
     /// Leave the folder to the next run: this process is about to become the command.

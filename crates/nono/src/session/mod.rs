@@ -318,8 +318,16 @@ impl SessionReport {
 /// Resolve only: what `--dry-run` and `why` show. Touches nothing.
 pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, MergedProfile), SessionError> {
     let profile = profile(request, host)?;
-    let policy = nono_policy::resolve(request, &host.context, &profile, PolicyData::embedded(), &HostFacts)?;
-    Ok((policy, profile))
+    Ok((resolve_with(&profile, request, host)?, profile))
+}
+
+/// The same with the request's profile, where that is known already.
+fn resolve_with(
+    profile: &MergedProfile,
+    request: &RunRequest,
+    host: &Host,
+) -> Result<ResolvedPolicy, PolicyError> {
+    nono_policy::resolve(request, &host.context, profile, PolicyData::embedded(), &HostFacts)
 }
 
 /// The profile of a request, and everything it extends.

@@ -20,7 +20,7 @@ use super::folder::SessionFolder;
 use super::learning::Watched;
 use super::{
     Asking, Checkpointing, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser,
-    channels, check, is_confined, made, profile, resolve, stand_ins, tracked,
+    channels, check, is_confined, made, profile, resolve_with, stand_ins, tracked,
 };
 use crate::program::{self, ProgramError};
 use crate::rollback::scope;
@@ -76,10 +76,11 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     if let Some(learning) = learning {
         policy = learning.applied(policy);
     }
-    let made = made::make(&profile(&policy, host)?, &host.context);
+    let profile = profile(&policy, host)?;
+    let made = made::make(&profile, &host.context);
     let rollback = rollback.placed(&host.context);
-    let Tracked { policy: mut resolved, profile, wanted } =
-        tracked_policy(&mut policy, &inside, &rollback, strategy, learning.is_some())?;
+    let Tracked { policy: mut resolved, wanted } =
+        tracked_policy(&mut policy, &inside, &profile, &rollback, strategy, learning.is_some())?;
     let asks = Asks::new(&asking, &profile, strategy, resolved.interactive, learning.is_some())?;
     let book = (supervised && auditing.wanted)
         .then(|| Book::open(&auditing, &policy.projects, &host.context.state_dir))
@@ -120,9 +121,8 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let prepared = prepare(blueprint, &folder)?;
     let sockets = supervised.then(|| channels::bind(&folder, &host.context.state_dir, info));
     let sockets = sockets.transpose().map_err(failed)?;
-    let options = options(resolved.interactive, stage, diagnostics, learning);
     Ok(Session {
-        options,
+        options: options(resolved.interactive, stage, diagnostics, learning),
         command: CommandSpec { program: file, argv: command, env },
         name: policy.name,
         shown,
@@ -260,7 +260,6 @@ fn ground(host: &Host) -> Result<Ground, SessionError> {
 /// The policy, and whether what it opens is tracked.
 struct Tracked {
     policy: ResolvedPolicy,
-    profile: MergedProfile,
     wanted: Option<RollbackRequest>,
 }
 
@@ -268,22 +267,22 @@ struct Tracked {
 fn tracked_policy(
     request: &mut RunRequest,
     host: &Host,
+    profile: &MergedProfile,
     rollback: &Rollback,
     strategy: ExecStrategy,
     learning: bool,
 ) -> Result<Tracked, SessionError> {
-    let (policy, profile) = resolve(request, host)?;
+    let policy = resolve_with(profile, request, host)?;
     let supervised = strategy == ExecStrategy::Supervised;
-    let wanted = rollback.tracked(&policy, &profile, &host.context.state_dir, supervised && !learning)?;
+    let wanted = rollback.tracked(&policy, profile, &host.context.state_dir, supervised && !learning)?;
     if wanted.is_some() && !supervised {
         return Err(SessionError::NeedsSupervisor { strategy });
     }
     let Some(dest) = wanted.as_ref().and_then(|wanted| tracked::readable_dest(wanted, &policy)) else {
-        return Ok(Tracked { policy, profile, wanted });
+        return Ok(Tracked { policy, wanted });
     };
     request.deny.push(tracked::make_dest(dest)?);
-    let (policy, profile) = resolve(request, host)?;
-    Ok(Tracked { policy, profile, wanted })
+    Ok(Tracked { policy: resolve_with(profile, request, host)?, wanted })
 }
 
 /// What the person may be asked about while the command runs.

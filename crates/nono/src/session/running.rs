@@ -43,6 +43,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         guest,
         ..
     } = session;
+    let policy = Arc::new(policy);
     let start = Start {
         id: &folder.id,
         name: name.as_deref(),
@@ -69,6 +70,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     for backend in backend.iter().chain(urls.iter().map(|(_, backend)| backend)).chain(asked) {
         backend.begin(&folder.id);
     }
+    let live = tracked.as_ref().map(|(watching, _)| watching.live());
     let mediate = Mediate {
         record: watched.is_some(),
         log: trail.as_ref().map(|trail| trail.log()),
@@ -76,13 +78,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         urls: urls.map(|(opener, backend)| Urls { opener, backend }),
         history: protecting.as_ref().map(|protecting| protecting.history(approver)),
         proxy: network.clone().map(|network| network as Arc<dyn TakesListener>),
-        ..asking::mediate(
-            &policy,
-            &prepared,
-            own,
-            backend,
-            tracked.as_ref().map(|(watching, _)| watching.live()),
-        )
+        ..asking::mediate(policy.clone(), &prepared, own, backend, live)
     };
     let (captured, outcome) = guest::run(guest, &**observer, &options, |options| {
         nono_supervisor::run(&prepared, &command, options, &signals, mediate, channels)
@@ -107,7 +103,8 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     Ok(SessionReport {
         mediation: outcome.mediation,
         session_id: folder.id.clone(),
-        policy,
+        // Whoever shared it is gone by now.
+        policy: Arc::unwrap_or_clone(policy),
         ended: outcome.ended,
         limit: outcome.limit,
         memory_method: outcome.memory_method,

@@ -32,21 +32,18 @@ fn schema_once() -> &'static Value {
 
 /// Parses the text of a file.
 pub(super) fn parse(text: &str, file: &Path) -> Result<Profile, ProfileError> {
-    read(text, file, true)
+    let source = Source::new(text, file, "the profile", schema_once());
+    let root = source.parse()?;
+    source.check_all(&root)?;
+    source.value(root)
 }
 
 /// Parses a text that is known to fit the schema.
 pub(super) fn parse_built_in(text: &str, name: &str) -> Result<Profile, ProfileError> {
-    read(text, Path::new(&format!("<built-in {name}>")), false)
-}
-
-fn read(text: &str, file: &Path, check: bool) -> Result<Profile, ProfileError> {
-    let source = Source::new(text, file, "the profile", schema_once());
-    let root = source.parse()?;
-    if check {
-        source.check_all(&root)?;
-    }
-    source.value(root)
+    let file = format!("<built-in {name}>");
+    // Nothing is held against the schema, and to work it out takes longer than reading the profile.
+    let source = Source::new(text, Path::new(&file), "the profile", &Value::Null);
+    source.value(source.parse()?)
 }
 
 /// Reads the text of another kind of file with the same care: JSON with comments, held against the schema of `T`.

@@ -41,6 +41,7 @@ mod shared;
 mod table;
 mod temporary;
 mod watches;
+mod workers;
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddrV4;
@@ -73,6 +74,7 @@ use receiver::Receiver;
 use record::Recorder;
 use shared::Shared;
 use table::Table;
+pub(crate) use workers::Workers;
 
 /// The snapshots of the session, where it has any.
 pub trait Snapshots: Send + Sync {
@@ -171,6 +173,28 @@ pub(crate) struct Handed {
 const MOST_JOBS: usize = 1024;
 const CLERKS: usize = 3;
 
+/// Names of the threads.
+const CLERK: &str = "nono-clerk";
+const ASK: &str = "nono-ask";
+const PENALTY: &str = "nono-penalty";
+const RECEIVE: &str = "nono-receive";
+
+/// Where nothing is asked, there is little to look at: a thread that waits for nothing costs every start.
+fn clerks(asks: bool) -> usize {
+    if asks { CLERKS } else { 1 }
+}
+
+impl Mediate {
+    /// Names of the threads that will answer.
+    pub(crate) fn workers(&self) -> Vec<&'static str> {
+        let asks = self.backend.is_some() || self.record;
+        let mut names = vec![CLERK; clerks(asks)];
+        names.extend(asks.then_some(ASK));
+        names.extend([PENALTY, RECEIVE]);
+        names
+    }
+}
+
 /// Everything but the threads, which start once there is somebody to take requests in words.
 pub(crate) struct Mediator {
     shared: Arc<Shared>,
@@ -208,34 +232,36 @@ impl Mediator {
         Arc::new(Desk { shared: self.shared.clone(), jobs: self.jobs.clone() })
     }
 
-    /// Begin to answer. `door` is where requests in words are made.
-    pub(crate) fn start(self, door: Option<Arc<dyn RequestDoor>>) -> io::Result<Mediating> {
+    /// Begin to answer, by the threads that [`Mediate::workers`] names. `door` is where requests in words are made.
+    pub(crate) fn start(
+        self,
+        door: Option<Arc<dyn RequestDoor>>,
+        mut workers: Workers,
+    ) -> io::Result<Mediating> {
         let Mediator { shared, table, jobs, inbox } = self;
         shared.scene.set_door(door);
         let inbox = Arc::new(Mutex::new(inbox));
         let (alive, receiving) = UnixStream::pair()?;
-        let mut starting = Starting::default();
-        // Where nothing is asked, there is little to look at: a thread that waits for nothing costs every start.
         let asks = shared.backend.is_some() || shared.recorder.is_some();
-        let clerks = if asks { CLERKS } else { 1 };
+        let clerks = clerks(asks);
         for _ in 0..clerks {
             let (shared, inbox) = (shared.clone(), inbox.clone());
-            starting.spawn("nono-clerk", move || clerk_turns(&shared, &inbox))?;
+            workers.give(CLERK, move || clerk_turns(&shared, &inbox))?;
         }
         if asks {
             let asker = shared.clone();
-            starting.spawn("nono-ask", move || asker.ask_in_turn())?;
+            workers.give(ASK, move || asker.ask_in_turn())?;
         }
         let penal = shared.clone();
-        starting.spawn("nono-penalty", move || penal.penalty.serve(&penal.listener))?;
+        workers.give(PENALTY, move || penal.penalty.serve(&penal.listener))?;
         let receiver = Receiver::new(shared.clone(), table, jobs.clone());
-        starting.spawn("nono-receive", move || {
+        workers.give(RECEIVE, move || {
             if receiver.serve() {
                 // Only a word of farewell: without it, whoever is left is ended.
                 let _ = (&receiving).write_all(b".");
             }
         })?;
-        let threads = starting.wait()?;
+        let threads = workers.wait()?;
         Ok(Mediating { shared, jobs, threads, clerks, alive })
     }
 }
@@ -274,39 +300,6 @@ impl Mediating {
             let _ = thread.join();
         }
         (report, self.shared.recorder.as_ref().map(Recorder::recorded))
-    }
-}
-
-/// Threads that act as the command would: without capabilities, and with a umask of their own.
-#[derive(Default)]
-struct Starting {
-    threads: Vec<JoinHandle<()>>,
-    prepared: Vec<Inbox<io::Result<()>>>,
-}
-
-impl Starting {
-    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let (ready, prepared) = sync_channel(1);
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let done = nono_sys::launch::drop_capabilities().and_then(|()| nono_sys::process::own_umask());
-            let fine = done.is_ok();
-            // The starter waits for it.
-            let _ = ready.send(done);
-            if fine {
-                work();
-            }
-        })?;
-        self.threads.push(thread);
-        self.prepared.push(prepared);
-        Ok(())
-    }
-
-    /// Until all of them are at work.
-    fn wait(self) -> io::Result<Vec<JoinHandle<()>>> {
-        for prepared in self.prepared {
-            prepared.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
-        }
-        Ok(self.threads)
     }
 }
 

@@ -275,7 +275,17 @@ impl Launched {
 
     /// Let the child go on, and wait until the command was executed or a step failed.
     pub fn go(&self) -> Result<(), LaunchError> {
-        self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
+        self.begin()?;
+        self.begun()
+    }
+
+    /// Let the child go on.
+    pub fn begin(&self) -> Result<(), LaunchError> {
+        self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))
+    }
+
+    /// Wait until the command was executed or a step failed.
+    pub fn begun(&self) -> Result<(), LaunchError> {
         step::read_report(self.report.as_raw_fd())
     }
 
