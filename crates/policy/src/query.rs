@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::access::{AccessMode, CapabilitySource};
+use crate::data::PolicyData;
 use crate::error::grant_flag;
 use crate::facts::Facts;
 use crate::is_within;
@@ -83,6 +84,9 @@ impl DeniedReason {
             DeniedReason::NotGranted => "not granted".to_owned(),
             DeniedReason::InsufficientAccess { granted, requested } => {
                 format!("granted for {granted}, not for {requested}")
+            }
+            DeniedReason::Protected { group } if PolicyData::embedded().runs_later(group) => {
+                format!("runs later ({group})")
             }
             DeniedReason::Protected { group } => format!("protected ({group})"),
             DeniedReason::DenyRule { source } => format!("denied ({source})"),

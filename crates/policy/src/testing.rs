@@ -156,6 +156,7 @@ pub(crate) fn data() -> PolicyData {
         allow: vec![],
         create: vec![],
         closed: closed.iter().map(ToString::to_string).collect(),
+        held: vec![],
     };
     PolicyData {
         groups: vec![

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use nono::diagnostic::{quote_all, shown, words};
 use nono::{
-    AccessMode, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy,
-    SandboxState, TypedLink, query_network, query_path_on,
+    AccessMode, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason, PolicyData, QueryResult,
+    ResolvedPolicy, SandboxState, TypedLink, query_network, query_path_on,
 };
 use serde_json::{Value, json};
 
@@ -148,7 +148,10 @@ fn is_missing(path: &std::path::Path) -> bool {
 
 fn rule_source(reason: &DeniedReason) -> Option<String> {
     match reason {
-        DeniedReason::Protected { group } => Some(format!("protected group {group}")),
+        DeniedReason::Protected { group } => Some(match PolicyData::embedded().group(group) {
+            Some(known) => format!("protected group {group}: {}", known.description),
+            None => format!("protected group {group}"),
+        }),
         DeniedReason::DenyRule { source } => Some(format!("deny [{source}]")),
         DeniedReason::NonoState => Some("built in".to_owned()),
         DeniedReason::AgentSettings { agent } => Some(format!("settings of {agent}, built in")),

@@ -120,11 +120,9 @@ impl Carver<'_, '_> {
         if at.clone().any(|closure| !closure.keep_read) {
             return at.try_for_each(|closure| self.open_through(grant, closure, access));
         }
-        if at.next().is_some() {
-            if access.reads() {
-                self.emit(grant, path, RuleAccess::Mode(AccessMode::Read), kind != EntryKind::Directory);
-            }
-            return Ok(());
+        if at.clone().next().is_some() {
+            self.held(grant, path, kind, access, closures)?;
+            return at.try_for_each(|closure| self.open_through(grant, closure, access));
         }
         match kind {
             EntryKind::Directory => {
@@ -142,6 +140,28 @@ impl Carver<'_, '_> {
             EntryKind::Other | EntryKind::Symlink => {}
         }
         Ok(())
+    }
+
+    /// What is held is read where the grant says so, as far as nothing in it is closed.
+    fn held(
+        &mut self,
+        grant: usize,
+        path: &Path,
+        kind: EntryKind,
+        access: AccessMode,
+        closures: &[&Closure],
+    ) -> Result<(), PolicyError> {
+        if !access.reads() {
+            return Ok(());
+        }
+        if kind != EntryKind::Directory {
+            self.emit(grant, path, RuleAccess::Mode(AccessMode::Read), true);
+            return Ok(());
+        }
+        let inside = closures.iter().copied();
+        let inside: Vec<_> =
+            inside.filter(|c| c.restricts(AccessMode::Read) && strictly_within(&c.point, path)).collect();
+        self.cover(grant, path, AccessMode::Read, &inside)
     }
 
     /// Pipes and devices were part of the grant; sockets are opened by their own flag only.

@@ -4,6 +4,7 @@
 //! through which a grant may pass. Neither touches a denied path, nono's own files, or what agents are told by.
 
 mod agents;
+mod groups;
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +12,9 @@ use super::Inputs;
 use super::grants::check_links;
 use super::locate::{Place, same, strictly_within};
 use crate::access::{AccessMode, CapabilitySource};
-use crate::data::GroupKind;
 use crate::error::PolicyError;
-use crate::expand::{expand, expand_everywhere};
-use crate::facts::FoundKind;
+use crate::expand::expand;
+use crate::facts::{EntryKind, FoundKind};
 use crate::is_within;
 use crate::profile::{MergedProfile, ProfilePath};
 use crate::resolved::{ClosedBy, FsCapability, PathKind};
@@ -89,10 +89,10 @@ pub(super) struct Bypass {
 
 impl Closures {
     pub(super) fn collect(inputs: &Inputs<'_>) -> Result<Closures, PolicyError> {
-        let mut closures = Closures(Vec::with_capacity(128));
+        let mut closures = Closures(Vec::with_capacity(1024));
         closures.add_own(inputs);
         closures.add_denied(inputs)?;
-        closures.add_protected(inputs);
+        groups::add(&mut closures, inputs);
         agents::add(&mut closures, inputs);
         Ok(closures)
     }
@@ -127,16 +127,6 @@ impl Closures {
         Ok(())
     }
 
-    fn add_protected(&mut self, inputs: &Inputs<'_>) {
-        for group in inputs.data.of_kind(GroupKind::Protected) {
-            for text in &group.closed {
-                for path in expand_everywhere(text, inputs.host) {
-                    self.add(inputs, &path, &path, ClosedBy::Protected(group.name.clone()));
-                }
-            }
-        }
-    }
-
     fn add(&mut self, inputs: &Inputs<'_>, path: &Path, original: &Path, by: ClosedBy) -> &mut Closure {
         self.put(Closure::new(original, inputs.locator.place(path), by))
     }
@@ -149,6 +139,24 @@ impl Closures {
             self.0.len() - 1
         });
         &mut self.0[index]
+    }
+
+    /// The link itself, where the last component of a path is one: what is held is held by way of it, too.
+    fn add_link(&mut self, inputs: &Inputs<'_>, path: &Path, by: ClosedBy) -> Option<&mut Closure> {
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        let parent = inputs.locator.place(parent);
+        if parent.kind != Some(FoundKind::Directory) {
+            return None;
+        }
+        let entries = inputs.locator.list(&parent.path).ok()?;
+        let index = entries.binary_search_by(|(known, _)| known.as_os_str().cmp(name)).ok()?;
+        if entries[index].1 != EntryKind::Symlink {
+            return None;
+        }
+        let own = parent.path.join(name);
+        let place = Place { path: own.clone(), point: own, kind: Some(FoundKind::Other) };
+        let link = Closure::new(path, place, by);
+        Some(self.put(Closure { kind: PathKind::Link, keep_read: true, ..link }))
     }
 
     /// Lifts or opens what the bypasses name; each has to concern a protected path.
@@ -178,7 +186,7 @@ impl Closures {
         self.0.retain(|closure| !lifted(closure));
         for closure in self.0.iter_mut().filter(|closure| matches!(closure.by, ClosedBy::Protected(_))) {
             let inside = bypasses.iter().filter(|bypass| strictly_within(&bypass.path, &closure.path));
-            closure.openings = inside.map(|bypass| bypass.path.clone()).collect();
+            closure.openings.extend(inside.map(|bypass| bypass.path.clone()));
         }
         Ok(bypasses)
     }

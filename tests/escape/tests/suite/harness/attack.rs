@@ -22,7 +22,7 @@ impl Mode {
     pub(crate) const ALL: &[Self] = &[Self::Run, Self::Wrap, Self::Monitor];
     pub(crate) const WITH_PARENT: &[Self] = &[Self::Run, Self::Monitor];
 
-    fn words(self) -> &'static [&'static str] {
+    pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
             Self::Run => &["run"],
             Self::Wrap => &["wrap"],
