@@ -44,6 +44,10 @@ pub struct Group {
     /// What a protected group keeps from being written, because it runs later.
     #[serde(default)]
     pub held: Vec<String>,
+    /// Directories among what is closed that a program makes at its first start: made where one is granted for writing
+    /// and missing.
+    #[serde(default)]
+    pub made: Vec<String>,
 }
 
 /// A coding agent: how it is started, and the files that decide what it runs. Where a grant covers those they can be read
@@ -285,6 +289,7 @@ mod tests {
                 assert!(seen.insert(path), "{path}");
                 assert!(!path.contains('*'), "{path}");
             }
+            assert!(group.made.iter().all(|path| group.closed.contains(path)), "{}", group.name);
         }
     }
 

@@ -8,6 +8,7 @@
 mod locate;
 mod network;
 mod set;
+mod wide;
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, FsCapability, ResolvedPol
 use locate::{Target, locate};
 pub use network::{NetworkQuery, NetworkReason, query_network};
 pub use set::{SetAnswer, SetQuery};
+pub use wide::is_system_folder;
 
 /// The answer for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -249,6 +251,9 @@ fn suggestion(
         return None;
     }
     let kind = if target.exists && !target.is_dir { GrantKind::File } else { GrantKind::Directory };
+    if kind == GrantKind::Directory && is_wide(policy, target) {
+        return None;
+    }
     let place = target.grantable.to_string_lossy().into_owned();
     let grant = [grant_flag(want, kind).to_owned(), place.clone()];
     let flags = match reason {
@@ -259,6 +264,22 @@ fn suggestion(
         _ => return None,
     };
     Some(Suggestion { flags })
+}
+
+/// Whether a grant of the folder would open far more than was asked for; or nothing new, where it is taken apart around
+/// what is closed in it.
+fn is_wide(policy: &ResolvedPolicy, target: &Target) -> bool {
+    let inside = |closed: &ClosedPath| {
+        closed.resolved != target.grantable && is_within(&closed.resolved, &target.grantable)
+    };
+    let telling = |closed: &ClosedPath| match closed.by {
+        // It lies in the home folder.
+        ClosedBy::Nono => !closed.keep_read,
+        ClosedBy::Protected(_) => !target.exists,
+        ClosedBy::Deny(_) | ClosedBy::Agent(_) => false,
+    };
+    is_system_folder(&target.grantable)
+        || policy.closed.iter().any(|closed| inside(closed) && telling(closed))
 }
 
 /// A bypass has to name something that is there and lies in the protected path.
@@ -324,6 +345,31 @@ mod tests {
         );
         assert_eq!(reason(&policy, "/h/.nono/store", Read), DeniedReason::NonoState);
         assert!(flags(&policy, "/h/.nono/store", Read).is_empty());
+    }
+
+    /// A folder is proposed where it is what was refused, or where something is to be made in it; never one that holds
+    /// a home or a part of the system.
+    #[test]
+    fn suggestions_never_open_more_than_was_refused() {
+        let policy = resolved(&dir(".", Read));
+        assert_eq!(flags(&policy, "/h/notes", Read), ["--read-file", "/h/notes"]);
+        assert_eq!(flags(&policy, "/h/notes", Write), ["--write-file", "/h/notes"]);
+        assert_eq!(flags(&policy, "/h/.config/other", Read), ["--read", "/h/.config/other"]);
+        for (path, want) in [
+            ("/h", Read),
+            ("/h", Write),
+            ("/h/new", Write),
+            ("/h/new/deeper", Write),
+            ("/h/.config", Read),
+            ("/h/.config/new", Write),
+            ("/", Read),
+            ("/new", Write),
+            ("/etc", Read),
+            ("/etc/new", Write),
+        ] {
+            assert!(!ask(&policy, path, want).is_allowed(), "{path}");
+            assert!(flags(&policy, path, want).is_empty(), "{path}: {:?}", flags(&policy, path, want));
+        }
     }
 
     #[test]

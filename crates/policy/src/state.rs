@@ -1,17 +1,21 @@
 //! A sandbox described as JSON: what a child is told about itself, and what a set can be rebuilt from.
 //!
 //! `fs`, `unix_sockets`, `net_blocked` and `resource_limits` are the keys other programs know. Beside them what a set
-//! denies, or the resolved policy of a run is kept, but for notes on absent paths, so that `why --self` answers exactly as the kernel does.
+//! denies, or the resolved policy of a run is kept, but for notes on absent paths and protected names that are neither there
+//! nor granted, so that `why --self` answers exactly as the kernel does.
 //! Unknown keys are ignored. Access words are checked only when a set is rebuilt.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::{AccessMode, CapabilitySource};
 use crate::capability_set::CapabilitySet;
 use crate::error::StateError;
-use crate::resolved::{FsCapability, Limits, NetworkPolicy, Note, ResolvedPolicy};
+use crate::is_within;
+use crate::resolved::{
+    ClosedBy, ClosedPath, FsCapability, Limits, NetworkPolicy, Note, PathKind, ResolvedPolicy,
+};
 
 /// One grant of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,6 +180,15 @@ impl StateGrant {
 fn without_skipped(policy: &ResolvedPolicy) -> ResolvedPolicy {
     let mut policy = policy.clone();
     policy.notes.retain(|note| !matches!(note, Note::Skipped { .. }));
+    let granted = |path: &Path| policy.grants.iter().any(|grant| is_within(path, &grant.resolved));
+    let only_a_name = |closed: &ClosedPath| {
+        closed.kind == PathKind::Absent
+            && matches!(closed.by, ClosedBy::Protected(_))
+            && !granted(&closed.resolved)
+    };
+    let keep: Vec<bool> = policy.closed.iter().map(|closed| !only_a_name(closed)).collect();
+    let mut keep = keep.into_iter();
+    policy.closed.retain(|_| keep.next().unwrap_or(true));
     policy
 }
 

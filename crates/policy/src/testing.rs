@@ -157,6 +157,7 @@ pub(crate) fn data() -> PolicyData {
         create: vec![],
         closed: closed.iter().map(ToString::to_string).collect(),
         held: vec![],
+        made: vec![],
     };
     PolicyData {
         groups: vec![

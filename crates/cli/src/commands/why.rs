@@ -135,11 +135,19 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
             lines.push(match suggestion {
                 Some(suggestion) => format!("to open it: {}", quote_all(&suggestion.flags)),
                 None if is_missing(path) => "note: it does not exist".to_owned(),
+                None if is_open_to_grants(reason) => {
+                    "to open it: grant what is needed of it; all of it is more than this".to_owned()
+                }
                 None => "to open it: no flag opens this".to_owned(),
             });
         }
     }
     lines.join("\n")
+}
+
+/// Not granted as yet, and not closed by name.
+fn is_open_to_grants(reason: &DeniedReason) -> bool {
+    matches!(reason, DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. })
 }
 
 fn is_missing(path: &std::path::Path) -> bool {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nono_policy::data::{Group, GroupKind};
-use nono_policy::{HostContext, MergedProfile, PolicyData};
+use nono_policy::{GrantKind, HostContext, MergedProfile, PolicyData, RunRequest};
 
 use crate::state_dir;
 
@@ -30,9 +30,18 @@ pub fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
     groups.flat_map(|group| &group.create).filter_map(|text| host.expand(text).ok()).collect()
 }
 
+/// The directories that somebody grants for writing by a name that the policy knows: such a name is no mistake.
+fn granted_dirs(request: &RunRequest, host: &HostContext) -> Vec<PathBuf> {
+    let known = PolicyData::embedded().groups.iter().flat_map(|group| &group.made);
+    let known: Vec<PathBuf> = known.filter_map(|text| host.expand(text).ok()).collect();
+    let grants = request.grants.iter();
+    let written = grants.filter(|grant| grant.access.writes() && grant.kind == GrantKind::Directory);
+    written.map(|grant| host.absolute(&grant.path)).filter(|path| known.contains(path)).collect()
+}
+
 /// Make those that are missing. What cannot be made is not granted, as if nobody had tried.
-pub(super) fn make(profile: &MergedProfile, host: &HostContext) -> Made {
-    let dirs = state_dirs(profile, host);
+pub(super) fn make(request: &RunRequest, profile: &MergedProfile, host: &HostContext) -> Made {
+    let dirs = [state_dirs(profile, host), granted_dirs(request, host)].concat();
     if dirs.is_empty() {
         return Made::default();
     }
@@ -103,7 +112,7 @@ mod tests {
         let mut profile = MergedProfile::default();
         profile.groups.include.push("opencode".to_owned());
         std::fs::create_dir(home.path().join(".config")).unwrap();
-        let made = make(&profile, &host);
+        let made = make(&RunRequest::default(), &profile, &host);
         for dir in [".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"] {
             assert!(home.path().join(dir).is_dir(), "{dir}");
         }
@@ -112,9 +121,10 @@ mod tests {
         let left = |dir: &str| home.path().join(dir).exists();
         assert!(left(".config") && left(".local/share/opencode/db"));
         assert!(!left(".config/opencode") && !left(".local/state") && !left(".cache"));
-        assert!(make(&MergedProfile::default(), &host).dirs.is_empty());
+        assert!(make(&RunRequest::default(), &MergedProfile::default(), &host).dirs.is_empty());
         // One that another session counts on stays.
-        let (first, second) = (make(&profile, &host), make(&profile, &host));
+        let (first, second) =
+            (make(&RunRequest::default(), &profile, &host), make(&RunRequest::default(), &profile, &host));
         drop(first);
         assert!(left(".config/opencode") && left(".local/state/opencode"));
         drop(second);

@@ -76,7 +76,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     if let Some(learning) = learning {
         policy = learning.applied(policy);
     }
-    let made = made::make(&profile(&policy, host)?, &host.context);
+    let made = made::make(&policy, &profile(&policy, host)?, &host.context);
     let rollback = rollback.placed(&host.context);
     let Tracked { policy: mut resolved, profile, wanted } =
         tracked_policy(&mut policy, &inside, &rollback, strategy, learning.is_some())?;

@@ -3,24 +3,82 @@
 //! Two things are spared, both because a tool group of the run opens them for writing by name: what lies in such a folder
 //! (an agent's own login in its own state), and such a folder inside something that is held (a cache beside programs).
 
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::{Closure, Closures};
 use crate::data::{Group, GroupKind};
 use crate::expand::{expand, expand_everywhere};
+use crate::facts::FoundKind;
 use crate::is_within;
 use crate::resolve::Inputs;
-use crate::resolve::locate::{same, strictly_within};
+use crate::resolve::locate::{Entries, Place, same, strictly_within};
 use crate::resolved::ClosedBy;
 
 pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
-    let tools = written_by_tools(inputs);
+    let (tools, mut bases) = (written_by_tools(inputs), Bases { inputs, known: HashMap::new() });
     for group in inputs.data.of_kind(GroupKind::Protected) {
         for (list, held) in [(&group.closed, false), (&group.held, true)] {
-            for path in list.iter().flat_map(|text| expand_everywhere(text, inputs.host)) {
-                add_path(closures, inputs, group, path, held, &tools);
+            for (path, place) in list.iter().flat_map(|text| bases.places(text)) {
+                add_path(closures, inputs, group, (path, place), held, &tools);
             }
         }
+    }
+}
+
+/// Where the names of the policy begin: the home folder and those that variables name, each looked at once. Of the
+/// hundreds of names few are there, and a name that is not in its folder's listing needs no further look.
+struct Bases<'a, 'b> {
+    inputs: &'a Inputs<'b>,
+    known: HashMap<String, Vec<Base>>,
+}
+
+struct Base {
+    /// As it is written.
+    dir: PathBuf,
+    place: Rc<Place>,
+    /// `None`: it cannot be listed.
+    entries: Option<Entries>,
+}
+
+impl Bases<'_, '_> {
+    /// Each path that the text may mean, and where it is.
+    fn places(&mut self, text: &str) -> Vec<(PathBuf, Place)> {
+        let inputs = self.inputs;
+        let (start, rest) = text.split_once('/').unwrap_or((text, ""));
+        if !self.known.contains_key(start) {
+            let bases = expand_everywhere(start, inputs.host).into_iter().map(|dir| Base::new(inputs, dir));
+            self.known.insert(start.to_owned(), bases.collect());
+        }
+        let bases = self.known.get(start).map_or(&[][..], Vec::as_slice);
+        bases.iter().map(|base| base.below(inputs, rest)).collect()
+    }
+}
+
+impl Base {
+    fn new(inputs: &Inputs<'_>, dir: PathBuf) -> Base {
+        let place = inputs.locator.parent(&dir);
+        let is_dir = place.kind == Some(FoundKind::Directory);
+        let entries = if is_dir { inputs.locator.list(&place.path).ok() } else { None };
+        Base { dir, place, entries }
+    }
+
+    fn below(&self, inputs: &Inputs<'_>, rest: &str) -> (PathBuf, Place) {
+        let path = self.dir.join(rest);
+        let first = OsStr::new(rest.split_once('/').map_or(rest, |(first, _)| first));
+        let lacks =
+            |entries: &Entries| entries.binary_search_by(|(known, _)| known.as_os_str().cmp(first)).is_err();
+        let point = match &self.entries {
+            Some(entries) if lacks(entries) => self.place.path.join(first),
+            None if self.place.kind.is_none() => self.place.point.clone(),
+            _ => {
+                let place = inputs.locator.place(&path);
+                return (path, place);
+            }
+        };
+        (path, Place { path: self.place.path.join(rest), kind: None, point })
     }
 }
 
@@ -28,11 +86,10 @@ fn add_path(
     closures: &mut Closures,
     inputs: &Inputs<'_>,
     group: &Group,
-    path: PathBuf,
+    (path, place): (PathBuf, Place),
     held: bool,
     tools: &[PathBuf],
 ) {
-    let place = inputs.locator.place(&path);
     if tools.iter().any(|tool| is_within(&place.path, tool)) {
         return;
     }
@@ -51,7 +108,7 @@ fn add_path(
     if through_links {
         closures.put(closure);
     } else {
-        closures.0.push(closure);
+        closures.push(closure);
     }
 }
 
@@ -99,6 +156,7 @@ mod tests {
             create: vec![],
             closed: closed.iter().map(ToString::to_string).collect(),
             held: held.iter().map(ToString::to_string).collect(),
+            made: vec![],
         };
         data.groups.push(more("later", &[], &["~/.edit", "~/bin", "~/.tool"]));
         data.groups.push(more("logins", &["~/.edit/login", "~/.tool/cache/login"], &[]));
