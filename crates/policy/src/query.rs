@@ -250,11 +250,15 @@ fn suggestion(
     if !target.exists && !makeable && !target.hidden {
         return None;
     }
-    let kind = if target.exists && !target.is_dir { GrantKind::File } else { GrantKind::Directory };
+    // Of what cannot be looked at nobody can tell what it is: it is named, and not the folder around it.
+    let by_name = target.hidden && !target.exists;
+    let is_file = by_name || (target.exists && !target.is_dir);
+    let kind = if is_file { GrantKind::File } else { GrantKind::Directory };
     if kind == GrantKind::Directory && is_wide(policy, target) {
         return None;
     }
-    let place = target.grantable.to_string_lossy().into_owned();
+    let place = if by_name { &target.path } else { &target.grantable };
+    let place = place.to_string_lossy().into_owned();
     let grant = [grant_flag(want, kind).to_owned(), place.clone()];
     let flags = match reason {
         DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. } => grant.to_vec(),

@@ -25,7 +25,8 @@ fn everywhere(name: &str, needs: &[&str], flags: &[&str], script: &str, check: i
 /// The logs are the first thing npm writes, the packed cache the next.
 #[test]
 fn npm_makes_its_cache() {
-    let script = "npm init -y > init && npm cache add ./ && npm ls && ls ~/.npm";
+    let script = "mkdir lib && (cd lib && npm init -y > ../init && npm pack --silent) && \
+                  npm cache add ./lib/lib-1.0.0.tgz && npm ls && ls ~/.npm";
     everywhere("npm", &["npm", "node"], &["-p", "node-dev"], script, |world, said| {
         assert!(said.output.lines().any(|line| line == "_cacache"), "{said}");
         assert!(said.output.lines().any(|line| line == "_logs"), "{said}");

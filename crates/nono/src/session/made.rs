@@ -19,8 +19,14 @@ pub(super) struct Made {
     lock: Option<File>,
 }
 
-/// The directories of state that the groups of a profile have.
-pub fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
+/// The directories of an agent's own state; its group is called as it is.
+pub fn agent_state(agent: &str, host: &HostContext) -> Vec<PathBuf> {
+    let group = PolicyData::embedded().group(&agent.replace('-', "_"));
+    group.into_iter().flat_map(|group| &group.create).filter_map(|text| host.expand(text).ok()).collect()
+}
+
+/// The directories of state and caches that the groups of a profile have.
+fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
     let chosen = |group: &&Group| {
         group.kind == GroupKind::Tool
             && profile.groups.include.contains(&group.name)
@@ -100,6 +106,36 @@ impl Drop for Made {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nono_policy::{AccessMode, GrantRequest};
+
+    #[test]
+    fn every_agent_has_state_of_its_own() {
+        let host = HostContext { home: Some("/h".into()), ..HostContext::default() };
+        for agent in &PolicyData::embedded().agents {
+            assert!(!agent_state(&agent.name, &host).is_empty(), "{}", agent.name);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_known_by_name_is_made_where_it_is_granted_for_writing() {
+        let home = tempfile::tempdir().unwrap();
+        let host = HostContext {
+            home: Some(home.path().to_owned()),
+            state_dir: home.path().join(".nono"),
+            ..HostContext::default()
+        };
+        let request = |name: &str, access| {
+            let grant = GrantRequest { path: home.path().join(name), access, kind: GrantKind::Directory };
+            RunRequest { grants: vec![grant], ..RunRequest::default() }
+        };
+        let made = |request: &RunRequest| make(request, &MergedProfile::default(), &host);
+        assert!(made(&request(".gnupg", AccessMode::Read)).dirs.is_empty());
+        assert!(made(&request(".gnupgg", AccessMode::ReadWrite)).dirs.is_empty());
+        let keyring = made(&request(".gnupg", AccessMode::ReadWrite));
+        assert!(home.path().join(".gnupg").is_dir());
+        drop(keyring);
+        assert!(!home.path().join(".gnupg").exists());
+    }
 
     #[test]
     fn what_is_missing_is_made_and_goes_again_if_nobody_needed_it() {
