@@ -1,7 +1,8 @@
 //! What protected groups keep: secrets from being read, what runs later from being written.
 //!
-//! Two things are spared, both because a tool group of the run opens them for writing by name: what lies in such a folder
-//! (an agent's own login in its own state), and such a folder inside something that is held (a cache beside programs).
+//! Two things are spared, both because a tool group of the run, or a person, opens a tool's folder for writing by its name:
+//! what lies in such a folder (an agent's own login in its own state), and such a folder inside something that is held (a
+//! cache beside programs).
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -9,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::{Closure, Closures};
+use crate::access::AccessMode;
 use crate::data::{Group, GroupKind};
 use crate::expand::{expand, expand_everywhere};
 use crate::facts::FoundKind;
 use crate::is_within;
+use crate::request::GrantKind;
 use crate::resolve::Inputs;
 use crate::resolve::locate::{Entries, Place, same, strictly_within};
 use crate::resolved::ClosedBy;
@@ -120,20 +123,40 @@ fn hold_links(closures: &mut Closures, inputs: &Inputs<'_>, path: &Path, by: &dy
     }
 }
 
-/// Where the tool groups of this run may write, without links.
+/// Where the tool groups of this run may write, without links; and the folders of other tool groups that a person grants
+/// for writing by exactly that name.
 fn written_by_tools(inputs: &Inputs<'_>) -> Vec<PathBuf> {
-    let chosen = |group: &&Group| inputs.profile.groups.include.contains(&group.name);
-    let lists = inputs.data.of_kind(GroupKind::Tool).filter(chosen);
-    let texts = lists.flat_map(|group| group.write.iter().chain(&group.allow).chain(&group.create));
-    let plain = texts.filter(|text| !text.ends_with('*'));
-    let paths = plain.filter_map(|text| expand(text, inputs.host).ok());
-    paths.map(|path| inputs.locator.place(&path).path).collect()
+    let granted = granted_by_name(inputs);
+    let mut written = Vec::new();
+    for group in inputs.data.of_kind(GroupKind::Tool) {
+        let chosen = inputs.profile.groups.include.contains(&group.name);
+        if !chosen && granted.is_empty() {
+            continue;
+        }
+        let texts = group.write.iter().chain(&group.allow).chain(&group.create);
+        let paths =
+            texts.filter(|text| !text.ends_with('*')).filter_map(|text| expand(text, inputs.host).ok());
+        written.extend(paths.filter(|path| chosen || granted.contains(path)));
+    }
+    written.into_iter().map(|path| inputs.locator.place(&path).path).collect()
+}
+
+/// The folders below the home that flags and the person's own profiles grant for writing; a project's profile does not count.
+fn granted_by_name(inputs: &Inputs<'_>) -> Vec<PathBuf> {
+    let Some(home) = inputs.host.home.as_deref() else { return Vec::new() };
+    let wanted = |access: AccessMode, kind| access.writes() && kind == GrantKind::Directory;
+    let flags = inputs.request.grants.iter().filter(|grant| wanted(grant.access, grant.kind));
+    let flags = flags.map(|grant| inputs.host.absolute(&grant.path));
+    let profile = inputs.profile.filesystem.grants.iter();
+    let profile = profile.filter(|grant| wanted(grant.access, grant.kind) && !grant.at.exact);
+    let profile = profile.filter_map(|grant| expand(&grant.at.path, inputs.host).ok());
+    flags.chain(profile).filter(|path| strictly_within(path, home)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::AccessMode::{self, Read, ReadWrite, Write};
+    use crate::access::AccessMode::{Read, ReadWrite, Write};
     use crate::error::PolicyError;
     use crate::facts::HostFacts;
     use crate::profile::{MergedProfile, ProfileStore};
@@ -225,11 +248,16 @@ mod tests {
         let tree = tree(&[]);
         let without = resolved(&tree, &dir("/h", ReadWrite), &[]).unwrap();
         assert!(!allows(&without, "/h/.tool/cache/new", false, Write));
-        for request in [dir("/h", ReadWrite), RunRequest::default()] {
-            let with = resolved(&tree, &request, &["tool"]).unwrap();
+        let by_name = dir("/h/.tool/cache", ReadWrite);
+        let reading = resolved(&tree, &dir("/h/.tool/cache", Read), &[]).unwrap();
+        assert!(!allows(&reading, "/h/.tool/cache/login", true, Read));
+        for (request, groups) in
+            [(dir("/h", ReadWrite), &["tool"][..]), (RunRequest::default(), &["tool"]), (by_name, &[])]
+        {
+            let with = resolved(&tree, &request, groups).unwrap();
             assert!(allows(&with, "/h/.tool/cache/new", false, Write));
             assert!(allows(&with, "/h/.tool/cache/login", true, ReadWrite));
-            assert!(allows(&with, "/h/.tool/run", true, Read) && !allows(&with, "/h/.tool/run", true, Write));
+            assert!(!allows(&with, "/h/.tool/run", true, Write));
         }
     }
 
