@@ -26,8 +26,11 @@ pub fn executes_later(path: &Path, mode: u32, new_content: &dyn Fn() -> Option<V
         If::Executable => mode & 0o111 != 0,
         If::Holds(dangerous) => new_content().is_none_or(|content| dangerous(&content)),
     };
-    let rows = INDEX.rows(&names).into_iter().map(|row| TABLE.get(row).unwrap_or(&HELD_IN_HOME));
-    let row = rows.into_iter().find(|row| fits(row))?;
+    let rows = INDEX.rows(&names);
+    // What the table has a condition for is judged by that alone.
+    let in_table = rows.first().is_some_and(|first| *first < TABLE.len());
+    let rows = rows.into_iter().filter(|row| *row < TABLE.len() || !in_table);
+    let row = rows.map(|row| TABLE.get(row).unwrap_or(&HELD_IN_HOME)).find(|row| fits(row))?;
     Some(Later { what: row.what, why: row.why })
 }
 
