@@ -1,7 +1,7 @@
 //! The embedded policy: one readable file of groups and environment lists, parsed into types.
 //!
 //! Three kinds of groups. *Base* groups are what any program needs to start and always apply unless a profile
-//! leaves one out; *protected* groups are closed whatever is granted above them; *tool* groups apply when a profile
+//! leaves one out; *protected* groups are kept whatever is granted above them; *tool* groups apply when a profile
 //! includes them. Every path of a group is optional: what a host does not have is skipped.
 
 use std::collections::BTreeMap;
@@ -41,6 +41,13 @@ pub struct Group {
     /// What a protected group closes.
     #[serde(default)]
     pub closed: Vec<String>,
+    /// What a protected group keeps from being written, because it runs later.
+    #[serde(default)]
+    pub held: Vec<String>,
+    /// Directories among what is closed that a program makes at its first start: made where one is granted for writing
+    /// and missing.
+    #[serde(default)]
+    pub made: Vec<String>,
 }
 
 /// A coding agent: how it is started, and the files that decide what it runs. Where a grant covers those they can be read
@@ -214,6 +221,11 @@ impl PolicyData {
         agent.saves.get(name.to_str()?)
     }
 
+    /// Whether the group protects what runs later, and not what is secret.
+    pub fn runs_later(&self, group: &str) -> bool {
+        self.group(group).is_some_and(|group| !group.held.is_empty())
+    }
+
     /// The groups of one kind, in the order of the file.
     pub fn of_kind(&self, kind: GroupKind) -> impl Iterator<Item = &Group> {
         self.groups.iter().filter(move |group| group.kind == kind)
@@ -235,9 +247,16 @@ mod tests {
             assert!(!group.description.is_empty(), "{} says nothing", group.name);
             let grants = group.read.len() + group.write.len() + group.allow.len() + group.create.len();
             match group.kind {
-                GroupKind::Protected => assert!(grants == 0 && !group.closed.is_empty(), "{}", group.name),
+                // Which of the two it is is said with the group's name alone.
+                GroupKind::Protected => {
+                    assert!(
+                        grants == 0 && group.closed.is_empty() != group.held.is_empty(),
+                        "{}",
+                        group.name
+                    );
+                }
                 GroupKind::Base | GroupKind::Tool => {
-                    assert!(grants > 0 && group.closed.is_empty(), "{}", group.name);
+                    assert!(grants > 0 && group.closed.is_empty() && group.held.is_empty(), "{}", group.name);
                 }
             }
         }
@@ -255,10 +274,22 @@ mod tests {
     fn every_path_is_anchored_and_plain() {
         for group in &PolicyData::embedded().groups {
             let granted = group.read.iter().chain(&group.write).chain(&group.allow).chain(&group.create);
-            for path in granted.chain(&group.closed) {
+            for path in granted.chain(&group.closed).chain(&group.held) {
                 assert!(path.starts_with('/') || path.starts_with('~') || path.starts_with('$'), "{path}");
                 assert!(!path.contains("..") && !path.ends_with('/'), "{path}");
             }
+        }
+    }
+
+    #[test]
+    fn no_path_is_protected_twice() {
+        let mut seen = HashSet::new();
+        for group in PolicyData::embedded().of_kind(GroupKind::Protected) {
+            for path in group.closed.iter().chain(&group.held) {
+                assert!(seen.insert(path), "{path}");
+                assert!(!path.contains('*'), "{path}");
+            }
+            assert!(group.made.iter().all(|path| group.closed.contains(path)), "{}", group.name);
         }
     }
 

@@ -38,8 +38,8 @@ pub use profile::{
     ProfileStore, ProjectEntry, ProjectOverlay, ProjectProfile, WorkdirAccess, diff, schema, template,
 };
 pub use query::{
-    DeniedReason, NetworkQuery, NetworkReason, QueryResult, SetAnswer, SetQuery, Suggestion, query_network,
-    query_path, query_path_on,
+    DeniedReason, NetworkQuery, NetworkReason, QueryResult, SetAnswer, SetQuery, Suggestion,
+    is_system_folder, query_network, query_path, query_path_on,
 };
 pub use request::{EnvRequest, GrantKind, GrantRequest, HostContext, ProfileRef, RunRequest};
 pub use resolve::resolve;

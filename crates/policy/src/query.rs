@@ -8,12 +8,14 @@
 mod locate;
 mod network;
 mod set;
+mod wide;
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::{AccessMode, CapabilitySource};
+use crate::data::PolicyData;
 use crate::error::grant_flag;
 use crate::facts::Facts;
 use crate::is_within;
@@ -23,6 +25,7 @@ use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, FsCapability, ResolvedPol
 use locate::{Target, locate};
 pub use network::{NetworkQuery, NetworkReason, query_network};
 pub use set::{SetAnswer, SetQuery};
+pub use wide::is_system_folder;
 
 /// The answer for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +86,9 @@ impl DeniedReason {
             DeniedReason::NotGranted => "not granted".to_owned(),
             DeniedReason::InsufficientAccess { granted, requested } => {
                 format!("granted for {granted}, not for {requested}")
+            }
+            DeniedReason::Protected { group } if PolicyData::embedded().runs_later(group) => {
+                format!("runs later ({group})")
             }
             DeniedReason::Protected { group } => format!("protected ({group})"),
             DeniedReason::DenyRule { source } => format!("denied ({source})"),
@@ -244,8 +250,15 @@ fn suggestion(
     if !target.exists && !makeable && !target.hidden {
         return None;
     }
-    let kind = if target.exists && !target.is_dir { GrantKind::File } else { GrantKind::Directory };
-    let place = target.grantable.to_string_lossy().into_owned();
+    // Of what cannot be looked at nobody can tell what it is: it is named, and not the folder around it.
+    let by_name = target.hidden && !target.exists;
+    let is_file = by_name || (target.exists && !target.is_dir);
+    let kind = if is_file { GrantKind::File } else { GrantKind::Directory };
+    if kind == GrantKind::Directory && is_wide(policy, target) {
+        return None;
+    }
+    let place = if by_name { &target.path } else { &target.grantable };
+    let place = place.to_string_lossy().into_owned();
     let grant = [grant_flag(want, kind).to_owned(), place.clone()];
     let flags = match reason {
         DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. } => grant.to_vec(),
@@ -255,6 +268,22 @@ fn suggestion(
         _ => return None,
     };
     Some(Suggestion { flags })
+}
+
+/// Whether a grant of the folder would open far more than was asked for; or nothing new, where it is taken apart around
+/// what is closed in it.
+fn is_wide(policy: &ResolvedPolicy, target: &Target) -> bool {
+    let inside = |closed: &ClosedPath| {
+        closed.resolved != target.grantable && is_within(&closed.resolved, &target.grantable)
+    };
+    let telling = |closed: &ClosedPath| match closed.by {
+        // It lies in the home folder.
+        ClosedBy::Nono => !closed.keep_read,
+        ClosedBy::Protected(_) => !target.exists,
+        ClosedBy::Deny(_) | ClosedBy::Agent(_) => false,
+    };
+    is_system_folder(&target.grantable)
+        || policy.closed.iter().any(|closed| inside(closed) && telling(closed))
 }
 
 /// A bypass has to name something that is there and lies in the protected path.
@@ -320,6 +349,31 @@ mod tests {
         );
         assert_eq!(reason(&policy, "/h/.nono/store", Read), DeniedReason::NonoState);
         assert!(flags(&policy, "/h/.nono/store", Read).is_empty());
+    }
+
+    /// A folder is proposed where it is what was refused, or where something is to be made in it; never one that holds
+    /// a home or a part of the system.
+    #[test]
+    fn suggestions_never_open_more_than_was_refused() {
+        let policy = resolved(&dir(".", Read));
+        assert_eq!(flags(&policy, "/h/notes", Read), ["--read-file", "/h/notes"]);
+        assert_eq!(flags(&policy, "/h/notes", Write), ["--write-file", "/h/notes"]);
+        assert_eq!(flags(&policy, "/h/.config/other", Read), ["--read", "/h/.config/other"]);
+        for (path, want) in [
+            ("/h", Read),
+            ("/h", Write),
+            ("/h/new", Write),
+            ("/h/new/deeper", Write),
+            ("/h/.config", Read),
+            ("/h/.config/new", Write),
+            ("/", Read),
+            ("/new", Write),
+            ("/etc", Read),
+            ("/etc/new", Write),
+        ] {
+            assert!(!ask(&policy, path, want).is_allowed(), "{path}");
+            assert!(flags(&policy, path, want).is_empty(), "{path}: {:?}", flags(&policy, path, want));
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub fn resolve(
 
     let home = host.home.as_ref().map(|home| inputs.locator.place(home).path);
     let rules = carve::rules(&inputs.locator, &grants, &closures, home.as_deref(), &mut notes)?;
-    let closed = carve::closed_paths(&closures, &grants, &rules, &mut notes)?;
+    let closed = carve::closed_paths(closures, &grants, &rules, &mut notes)?;
     notes.extend(closed.iter().filter_map(|closed| hard_links(facts, closed)));
 
     Ok(ResolvedPolicy {

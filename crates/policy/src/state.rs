@@ -1,7 +1,8 @@
 //! A sandbox described as JSON: what a child is told about itself, and what a set can be rebuilt from.
 //!
 //! `fs`, `unix_sockets`, `net_blocked` and `resource_limits` are the keys other programs know. Beside them what a set
-//! denies, or the resolved policy of a run is kept, but for notes on absent paths, so that `why --self` answers exactly as the kernel does.
+//! denies, or the resolved policy of a run is kept, but for notes on absent paths and protected names that are neither there
+//! nor granted, so that `why --self` answers exactly as the kernel does.
 //! Unknown keys are ignored. Access words are checked only when a set is rebuilt.
 
 use std::path::{Path, PathBuf};
@@ -11,8 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::access::{AccessMode, CapabilitySource};
 use crate::capability_set::CapabilitySet;
 use crate::error::StateError;
+use crate::is_within;
 use crate::resolved::{
-    ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note, ResolvedPolicy, Rule,
+    ClosedBy, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note, PathKind,
+    ResolvedPolicy, Rule,
 };
 
 /// One grant of a state.
@@ -167,7 +170,7 @@ pub struct ToldPolicy<'a> {
     profiles: &'a [String],
     grants: &'a [FsCapability],
     rules: &'a [Rule],
-    closed: &'a [ClosedPath],
+    closed: Vec<&'a ClosedPath>,
     unix_sockets: &'a [FsCapability],
     network: &'a NetworkPolicy,
     hosts: &'a [HostGrant],
@@ -200,7 +203,7 @@ impl<'a> ToldPolicy<'a> {
             profiles,
             grants,
             rules,
-            closed,
+            closed: closed.iter().filter(|closed| is_in_reach(grants, closed)).collect(),
             unix_sockets,
             network,
             hosts,
@@ -251,12 +254,21 @@ impl StateGrant {
 fn without_skipped(policy: &ResolvedPolicy) -> ResolvedPolicy {
     let mut policy = policy.clone();
     policy.notes.retain(is_of_use);
+    let (grants, closed) = (&policy.grants, std::mem::take(&mut policy.closed));
+    policy.closed = closed.into_iter().filter(|closed| is_in_reach(grants, closed)).collect();
     policy
 }
 
 /// What a host does not have is of no use to the child, and there is a lot of it.
 fn is_of_use(note: &Note) -> bool {
     !matches!(note, Note::Skipped { .. })
+}
+
+/// Whether a closed path says anything to the child: a protected name that does not exist and lies in no grant does not, and
+/// there are hundreds.
+fn is_in_reach(grants: &[FsCapability], closed: &ClosedPath) -> bool {
+    let only_a_name = closed.kind == PathKind::Absent && matches!(closed.by, ClosedBy::Protected(_));
+    !only_a_name || grants.iter().any(|grant| is_within(&closed.resolved, &grant.resolved))
 }
 
 fn set_limits(limits: &Limits) -> Option<Limits> {

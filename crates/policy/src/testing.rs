@@ -156,6 +156,8 @@ pub(crate) fn data() -> PolicyData {
         allow: vec![],
         create: vec![],
         closed: closed.iter().map(ToString::to_string).collect(),
+        held: vec![],
+        made: vec![],
     };
     PolicyData {
         groups: vec![

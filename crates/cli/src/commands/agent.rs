@@ -46,7 +46,7 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
         let (policy, profile) = session::resolve(&request, &host)?;
         let terms = agents::terms(agent, &profile);
         if args.reset || !agents::is_agreed(&host.context.state_dir, agent, &terms) {
-            let state = session::state_dirs(&profile, &host.context);
+            let state = session::agent_state(&agent.name, &host.context);
             agree(agent, lines(agent, &start, &policy, &state, &host), &host, args.yes)?;
             let kept = agents::agree(&host.context.state_dir, agent, &terms);
             kept.map_err(|error| Failure::new(error.to_string()))?;

@@ -71,12 +71,18 @@ fn closed(policy: &ResolvedPolicy) -> Vec<String> {
     let inside = |closed: &&ClosedPath| {
         policy.grants.iter().any(|grant| nono::is_within(&closed.resolved, &grant.resolved))
     };
-    let lines: Vec<String> = policy.closed.iter().filter(inside).map(closed_line).collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        std::iter::once("closed inside the grants:".to_owned()).chain(lines).collect()
+    // Of the hundreds of names that are protected few are there.
+    let only_a_name =
+        |closed: &&ClosedPath| closed.kind == PathKind::Absent && matches!(closed.by, ClosedBy::Protected(_));
+    let (names, there): (Vec<_>, Vec<_>) = policy.closed.iter().filter(inside).partition(only_a_name);
+    let mut lines: Vec<String> = there.into_iter().map(closed_line).collect();
+    if !names.is_empty() {
+        lines.push(format!("  and {} protected names that are not there now", names.len()));
     }
+    if !lines.is_empty() {
+        lines.insert(0, "closed inside the grants:".to_owned());
+    }
+    lines
 }
 
 fn closed_line(closed: &ClosedPath) -> String {
@@ -87,7 +93,7 @@ fn closed_line(closed: &ClosedPath) -> String {
         ClosedBy::Agent(agent) => format!("settings of {agent}"),
     };
     let how = match closed.how {
-        ClosedHow::Mask if closed.keep_read => "read-only",
+        ClosedHow::Mask | ClosedHow::NotGranted if closed.keep_read => "read-only",
         ClosedHow::Mask => "masked",
         ClosedHow::Copy => "a copy",
         ClosedHow::NotGranted => "not granted",

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use nono::diagnostic::{quote_all, shown, words};
 use nono::{
-    AccessMode, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason, QueryResult, ResolvedPolicy,
-    SandboxState, TypedLink, query_network, query_path_on,
+    AccessMode, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason, PolicyData, QueryResult,
+    ResolvedPolicy, SandboxState, TypedLink, query_network, query_path_on,
 };
 use serde_json::{Value, json};
 
@@ -135,11 +135,19 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
             lines.push(match suggestion {
                 Some(suggestion) => format!("to open it: {}", quote_all(&suggestion.flags)),
                 None if is_missing(path) => "note: it does not exist".to_owned(),
+                None if is_open_to_grants(reason) => {
+                    "to open it: grant what is needed of it; all of it is more than this".to_owned()
+                }
                 None => "to open it: no flag opens this".to_owned(),
             });
         }
     }
     lines.join("\n")
+}
+
+/// Not granted as yet, and not closed by name.
+fn is_open_to_grants(reason: &DeniedReason) -> bool {
+    matches!(reason, DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. })
 }
 
 fn is_missing(path: &std::path::Path) -> bool {
@@ -148,7 +156,10 @@ fn is_missing(path: &std::path::Path) -> bool {
 
 fn rule_source(reason: &DeniedReason) -> Option<String> {
     match reason {
-        DeniedReason::Protected { group } => Some(format!("protected group {group}")),
+        DeniedReason::Protected { group } => Some(match PolicyData::embedded().group(group) {
+            Some(known) => format!("protected group {group}: {}", known.description),
+            None => format!("protected group {group}"),
+        }),
         DeniedReason::DenyRule { source } => Some(format!("deny [{source}]")),
         DeniedReason::NonoState => Some("built in".to_owned()),
         DeniedReason::AgentSettings { agent } => Some(format!("settings of {agent}, built in")),

@@ -78,7 +78,7 @@ asked: no rule of [TMP]/home/rules.json fits, so whoever comes next is asked
 $ nono why --approve policy:../home/rules.json --path ~/.ssh/id
 DENIED: read [TMP]/home/.ssh/id
 reason: protected (ssh)
-rule: protected group ssh
+rule: protected group ssh: SSH keys and configuration
 to open it: --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
 asked: nobody, since this is closed whatever anybody answers
 $ nono why --approve policy:../home/rules.json --path /usr/bin/env

@@ -66,6 +66,7 @@ grants:
 closed inside the grants:
   [TMP]/home/.config/nono [nono's own] (not granted)
   [TMP]/home/.ssh [protected: ssh] (not granted)
+  and [N] protected names that are not there now
 network: blocked
 note: nothing new can be made directly in [TMP]/home, because of [TMP]/home/.config/nono
 note: nothing new can be made directly in [TMP]/home/.config, because of [TMP]/home/.config/nono

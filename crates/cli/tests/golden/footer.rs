@@ -123,7 +123,6 @@ $ nono run -- cat '../home/a file'
 $ nono run -- ls ../home
 ! [nono] Denied:
 ! [nono]   read [TMP]/home: not granted
-! [nono]     open it with: --read [TMP]/home
 $ nono run -- cat here
 ! [nono] Denied:
 ! [nono]   read [TMP]/work/here: not granted

@@ -83,7 +83,6 @@ $ nono run --ask --approve deny -- sh -c 'echo x > ../home/new; exit 1'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
 ! [nono]   write [TMP]/home/new by sh: refused by deny
-! [nono]     open it with: --write [TMP]/home
 $ nono run --ask --approve policy:../home/rules.json --approve deny -- sh -c 'cat ../home/data/a ../home/data/secret/key ../home/other'
 ! [nono] granted while it ran: read [TMP]/home/data/a
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.

@@ -36,10 +36,7 @@ fn the_footer_as_json() {
       "reason": {
         "kind": "not_granted"
       },
-      "flags": [
-        "--read",
-        "[TMP]/home"
-      ],
+      "flags": [],
       "means": null,
       "exact": false,
       "program": null,

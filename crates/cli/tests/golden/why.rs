@@ -82,13 +82,13 @@ to open it: no flag opens this
 $ nono why --allow .. --path ~/.ssh/id
 DENIED: read [TMP]/home/.ssh/id
 reason: protected (ssh)
-rule: protected group ssh
+rule: protected group ssh: SSH keys and configuration
 closest grant: [TMP] (read+write) [user]
 to open it: --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
 $ nono why --path ~/.ssh/id
 DENIED: read [TMP]/home/.ssh/id
 reason: protected (ssh)
-rule: protected group ssh
+rule: protected group ssh: SSH keys and configuration
 to open it: --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
 $ nono why --read .. --path ../state
 DENIED: read ../state
@@ -205,9 +205,9 @@ to open it: --write-file [TMP]/work/data/file
 $ nono run --read .. -- nono why --self --path ~/.ssh/id --exit-code || true
 DENIED: read [TMP]/home/.ssh/id
 reason: protected (ssh)
-rule: protected group ssh
+rule: protected group ssh: SSH keys and configuration
 closest grant: [TMP] (read) [user]
-to open it: --bypass-protection [TMP]/home/.ssh --read [TMP]/home/.ssh
+to open it: --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Sandbox policy:
 ! [nono]   [TMP] (read)

@@ -13,6 +13,7 @@
 )]
 
 mod finish;
+mod first;
 mod own;
 #[path = "../world/mod.rs"]
 mod world;
@@ -38,12 +39,15 @@ scripts! {
     bash_jobs;
     bash_syntax;
     debuggers;
+    dpkg;
     files;
     gcc;
+    gdb_starts;
     git;
     limits;
     make;
     node;
+    node_watches;
     npm;
     perl;
     python;
@@ -51,6 +55,7 @@ scripts! {
     ripgrep;
     rsync;
     shared_memory;
+    socat;
     tmux;
     venv;
     watching;

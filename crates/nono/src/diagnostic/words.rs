@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nono_policy::{AccessMode, DeniedReason};
+use nono_policy::{AccessMode, DeniedReason, PolicyData};
 use nono_supervisor::report::{Attempt, Because};
 
 /// Why it is closed, as the end of a sentence.
@@ -14,6 +14,9 @@ pub fn words(reason: &DeniedReason) -> String {
             AccessMode::Write => "granted for writing only".to_owned(),
             AccessMode::ReadWrite => "granted".to_owned(),
         },
+        DeniedReason::Protected { group } if PolicyData::embedded().runs_later(group) => {
+            format!("it runs later, and is not to be written ({group})")
+        }
         DeniedReason::Protected { group } => format!("protected ({group})"),
         DeniedReason::DenyRule { source } => format!("denied by {source}"),
         DeniedReason::NonoState => "nono's own files are never open".to_owned(),

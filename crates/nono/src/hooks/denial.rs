@@ -161,7 +161,7 @@ fn remedy(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
         lines.push(format!("  {}", command_line(sandbox, &flags)));
     }
     if closed_for_good {
-        lines.push("For some of it there is no flag: it is never open.".to_owned());
+        lines.push("For some of it there is no flag that opens it alone.".to_owned());
     }
     lines
 }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use nono_policy::profile::{DetailedPath, FilesystemSection, NetworkSection, OneOrMany, PathEntry, Profile};
 use nono_policy::{
-    AccessMode, DeniedReason, Facts, FoundKind, NetworkPolicy, QueryResult, ResolvedPolicy, is_within,
-    query_path,
+    AccessMode, DeniedReason, Facts, FoundKind, NetworkPolicy, QueryResult, ResolvedPolicy, is_system_folder,
+    is_within, query_path,
 };
 use nono_supervisor::recorded::{Reached, Recorded, Stands, Touched, Use};
 
@@ -147,38 +147,6 @@ fn is_kernels(path: &Path) -> bool {
 /// A new name stands for every other.
 const SOME_NAME: &str = ".nono-asks-about-this-folder";
 
-/// Folders that are never opened as a whole because of what was done in them.
-const TOO_WIDE: &[&str] = &[
-    "/",
-    "/bin",
-    "/boot",
-    "/dev",
-    "/etc",
-    "/home",
-    "/lib",
-    "/lib64",
-    "/media",
-    "/mnt",
-    "/opt",
-    "/proc",
-    "/root",
-    "/run",
-    "/sbin",
-    "/srv",
-    "/sys",
-    "/tmp",
-    "/usr",
-    "/usr/bin",
-    "/usr/lib",
-    "/usr/local",
-    "/usr/share",
-    "/var",
-    "/var/cache",
-    "/var/lib",
-    "/var/log",
-    "/var/tmp",
-];
-
 /// What the command needs beyond the base policy.
 struct Needs<'a> {
     base: &'a ResolvedPolicy,
@@ -284,7 +252,7 @@ impl<'a> Needs<'a> {
     fn is_wide(&self, folder: &Path, access: AccessMode) -> bool {
         let holds = |path: &Path| is_within(path, folder);
         let closed = self.base.closed.iter().chain(&self.run.closed);
-        TOO_WIDE.iter().any(|wide| folder == Path::new(wide))
+        is_system_folder(folder)
             || self.places.home.as_deref().is_some_and(holds)
             || closed
                 .filter(|closed| !closed.keep_read || access.writes())

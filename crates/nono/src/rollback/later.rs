@@ -11,7 +11,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use table::{If, TABLE};
+use nono_policy::PolicyData;
+use table::{If, Row, TABLE};
 
 pub use nono_history::Later;
 
@@ -25,9 +26,38 @@ pub fn executes_later(path: &Path, mode: u32, new_content: &dyn Fn() -> Option<V
         If::Executable => mode & 0o111 != 0,
         If::Holds(dangerous) => new_content().is_none_or(|content| dangerous(&content)),
     };
-    let row = INDEX.rows(&names).into_iter().filter_map(|row| TABLE.get(row)).find(|row| fits(row))?;
+    let rows = INDEX.rows(&names);
+    // What the table has a condition for is judged by that alone.
+    let in_table = rows.first().is_some_and(|first| *first < TABLE.len());
+    let rows = rows.into_iter().filter(|row| *row < TABLE.len() || !in_table);
+    let row = rows.map(|row| TABLE.get(row).unwrap_or(&HELD_IN_HOME)).find(|row| fits(row))?;
     Some(Later { what: row.what, why: row.why })
 }
+
+/// What the policy holds in the home folder runs later, too, wherever a copy of it lies: the last row.
+const HELD_IN_HOME: Row = Row {
+    paths: "",
+    only: If::Always,
+    what: "startup",
+    why: "a program of the home folder runs or obeys it when it starts",
+};
+
+/// The globs of that row. Programs are left out: in a project their folders are ordinary ones, and a row of the table has
+/// those that can be executed.
+static HELD: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let groups = PolicyData::embedded().groups.iter().filter(|group| group.name != "own_programs");
+    let below_home = groups.flat_map(|group| &group.held).filter_map(|text| {
+        let (start, rest) = text.split_once('/')?;
+        let start = match start {
+            "~" => "",
+            "$XDG_CONFIG_HOME" => ".config/",
+            "$XDG_DATA_HOME" => ".local/share/",
+            _ => return None,
+        };
+        Some(format!("{start}{rest}").to_ascii_lowercase())
+    });
+    below_home.flat_map(|name| [format!("{name}/**"), name]).collect()
+});
 
 /// The globs of the table by a name that a path must have to fit them: there are hundreds of them, and changes by the ten
 /// thousand.
@@ -43,15 +73,17 @@ impl Index {
     fn new() -> Index {
         let mut index = Index { by_name: HashMap::new(), others: Vec::new() };
         for (at, row) in TABLE.iter().enumerate() {
-            for glob in row.paths.split_ascii_whitespace() {
-                let plain = glob.rsplit('/').find(|name| !name.contains('*'));
-                match plain {
-                    Some(name) => index.by_name.entry(name.as_bytes()).or_default().push((at, glob)),
-                    None => index.others.push((at, glob)),
-                }
-            }
+            row.paths.split_ascii_whitespace().for_each(|glob| index.add(at, glob));
         }
+        HELD.iter().for_each(|glob| index.add(TABLE.len(), glob));
         index
+    }
+
+    fn add(&mut self, row: usize, glob: &'static str) {
+        match glob.rsplit('/').find(|name| !name.contains('*')) {
+            Some(name) => self.by_name.entry(name.as_bytes()).or_default().push((row, glob)),
+            None => self.others.push((row, glob)),
+        }
     }
 
     /// The rows with a glob that fits, in the order of the table.

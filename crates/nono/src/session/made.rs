@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nono_policy::data::{Group, GroupKind};
-use nono_policy::{HostContext, MergedProfile, PolicyData};
+use nono_policy::{GrantKind, HostContext, MergedProfile, PolicyData, RunRequest};
 
 use crate::state_dir;
 
@@ -19,8 +19,14 @@ pub(super) struct Made {
     lock: Option<File>,
 }
 
-/// The directories of state that the groups of a profile have.
-pub fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
+/// The directories of an agent's own state; its group is called as it is.
+pub fn agent_state(agent: &str, host: &HostContext) -> Vec<PathBuf> {
+    let group = PolicyData::embedded().group(&agent.replace('-', "_"));
+    group.into_iter().flat_map(|group| &group.create).filter_map(|text| host.expand(text).ok()).collect()
+}
+
+/// The directories of state and caches that the groups of a profile have.
+fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
     let chosen = |group: &&Group| {
         group.kind == GroupKind::Tool
             && profile.groups.include.contains(&group.name)
@@ -30,9 +36,18 @@ pub fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
     groups.flat_map(|group| &group.create).filter_map(|text| host.expand(text).ok()).collect()
 }
 
+/// The directories that somebody grants for writing by a name that the policy knows: such a name is no mistake.
+fn granted_dirs(request: &RunRequest, host: &HostContext) -> Vec<PathBuf> {
+    let known = PolicyData::embedded().groups.iter().flat_map(|group| &group.made);
+    let known: Vec<PathBuf> = known.filter_map(|text| host.expand(text).ok()).collect();
+    let grants = request.grants.iter();
+    let written = grants.filter(|grant| grant.access.writes() && grant.kind == GrantKind::Directory);
+    written.map(|grant| host.absolute(&grant.path)).filter(|path| known.contains(path)).collect()
+}
+
 /// Make those that are missing. What cannot be made is not granted, as if nobody had tried.
-pub(super) fn make(profile: &MergedProfile, host: &HostContext) -> Made {
-    let dirs = state_dirs(profile, host);
+pub(super) fn make(request: &RunRequest, profile: &MergedProfile, host: &HostContext) -> Made {
+    let dirs = [state_dirs(profile, host), granted_dirs(request, host)].concat();
     if dirs.is_empty() {
         return Made::default();
     }
@@ -91,6 +106,36 @@ impl Drop for Made {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nono_policy::{AccessMode, GrantRequest};
+
+    #[test]
+    fn every_agent_has_state_of_its_own() {
+        let host = HostContext { home: Some("/h".into()), ..HostContext::default() };
+        for agent in &PolicyData::embedded().agents {
+            assert!(!agent_state(&agent.name, &host).is_empty(), "{}", agent.name);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_known_by_name_is_made_where_it_is_granted_for_writing() {
+        let home = tempfile::tempdir().unwrap();
+        let host = HostContext {
+            home: Some(home.path().to_owned()),
+            state_dir: home.path().join(".nono"),
+            ..HostContext::default()
+        };
+        let request = |name: &str, access| {
+            let grant = GrantRequest { path: home.path().join(name), access, kind: GrantKind::Directory };
+            RunRequest { grants: vec![grant], ..RunRequest::default() }
+        };
+        let made = |request: &RunRequest| make(request, &MergedProfile::default(), &host);
+        assert!(made(&request(".gnupg", AccessMode::Read)).dirs.is_empty());
+        assert!(made(&request(".gnupgg", AccessMode::ReadWrite)).dirs.is_empty());
+        let keyring = made(&request(".gnupg", AccessMode::ReadWrite));
+        assert!(home.path().join(".gnupg").is_dir());
+        drop(keyring);
+        assert!(!home.path().join(".gnupg").exists());
+    }
 
     #[test]
     fn what_is_missing_is_made_and_goes_again_if_nobody_needed_it() {
@@ -103,7 +148,7 @@ mod tests {
         let mut profile = MergedProfile::default();
         profile.groups.include.push("opencode".to_owned());
         std::fs::create_dir(home.path().join(".config")).unwrap();
-        let made = make(&profile, &host);
+        let made = make(&RunRequest::default(), &profile, &host);
         for dir in [".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"] {
             assert!(home.path().join(dir).is_dir(), "{dir}");
         }
@@ -112,9 +157,10 @@ mod tests {
         let left = |dir: &str| home.path().join(dir).exists();
         assert!(left(".config") && left(".local/share/opencode/db"));
         assert!(!left(".config/opencode") && !left(".local/state") && !left(".cache"));
-        assert!(make(&MergedProfile::default(), &host).dirs.is_empty());
+        assert!(make(&RunRequest::default(), &MergedProfile::default(), &host).dirs.is_empty());
         // One that another session counts on stays.
-        let (first, second) = (make(&profile, &host), make(&profile, &host));
+        let (first, second) =
+            (make(&RunRequest::default(), &profile, &host), make(&RunRequest::default(), &profile, &host));
         drop(first);
         assert!(left(".config/opencode") && left(".local/state/opencode"));
         drop(second);

@@ -68,7 +68,7 @@ pub use guest::{Captured, Guest};
 pub use host::{HostError, Surroundings};
 use learning::Watched;
 pub use learning::{Learned, Learning};
-pub use made::state_dirs;
+pub use made::agent_state;
 pub use plan::{find_program, plan};
 pub use running::{replace, run};
 pub use stand_ins::{HoldError, on_record as placeholders};

@@ -77,7 +77,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
         policy = learning.applied(policy);
     }
     let profile = profile(&policy, host)?;
-    let made = made::make(&profile, &host.context);
+    let made = made::make(&policy, &profile, &host.context);
     let rollback = rollback.placed(&host.context);
     let Tracked { policy: mut resolved, wanted } =
         tracked_policy(&mut policy, &inside, &profile, &rollback, strategy, learning.is_some())?;

@@ -2,8 +2,8 @@
 //!
 //! Made from [`PolicyData`] when it is asked for, so that there is one place where paths are listed. A document knows
 //! neither `$XDG_*` nor patterns, so the former are written out for this host, a denied folder in both places it may
-//! have; and what a group allows by a pattern (`/etc/python*`) is left out. Groups that are protected are called
-//! `deny_` and their name, and are required. `deny_credentials` is all of them that hold keys, tokens and passwords.
+//! have; and what a group allows by a pattern (`/etc/python*`) is left out. Groups that are closed are called
+//! `deny_` and their name, and are required; a document cannot deny writing alone, so what is held is not in it. `deny_credentials` is all of them that hold keys, tokens and passwords.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,13 +14,21 @@ use crate::expand::{expand, expand_everywhere};
 use crate::request::HostContext;
 
 /// The protected groups that hold what lets somebody in.
-const CREDENTIALS: [&str; 5] = ["ssh", "gnupg", "cloud_credentials", "tool_credentials", "password_stores"];
+const CREDENTIALS: [&str; 7] = [
+    "ssh",
+    "gnupg",
+    "cloud_credentials",
+    "tool_credentials",
+    "agent_credentials",
+    "wallets",
+    "password_stores",
+];
 
 /// The embedded policy for this host.
 pub fn embedded(host: &HostContext) -> PolicyDocument {
     let data = PolicyData::embedded();
     let mut groups: BTreeMap<String, DocumentGroup> =
-        data.groups.iter().map(|group| (name_of(group), as_document(group, host))).collect();
+        said(data).map(|group| (name_of(group), as_document(group, host))).collect();
     let credentials = CREDENTIALS.iter().filter_map(|name| data.group(name));
     let access = credentials.flat_map(|group| denied(group, host)).collect();
     groups.insert(
@@ -29,6 +37,10 @@ pub fn embedded(host: &HostContext) -> PolicyDocument {
     );
     let meta = Meta { version: Some(1), schema_version: Some("3.0".to_owned()) };
     PolicyDocument { meta: Some(meta), groups, profiles: None }
+}
+
+fn said(data: &PolicyData) -> impl Iterator<Item = &Group> {
+    data.groups.iter().filter(|group| group.held.is_empty())
 }
 
 fn name_of(group: &Group) -> String {

@@ -7,7 +7,7 @@
 //! A denied path deep inside a project is not worth that; the grant stays whole and the sandbox masks the path.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::closed::{Closure, Closures};
@@ -34,11 +34,17 @@ pub(super) fn rules(
         noted: HashSet::new(),
         rules: Vec::with_capacity(grants.len()),
     };
+    let all: Vec<&Closure> = closures.list.iter().collect();
+    // Nearly all of them are in the home folder, and hardly a grant has to do with that.
+    let outside = |closure: &&&Closure| !home.is_some_and(|home| is_within(&closure.point, home));
+    let elsewhere: Vec<&Closure> = all.iter().filter(outside).copied().collect();
     for (index, grant) in grants.iter().enumerate() {
         if grant.is_file {
             carver.emit(index, &grant.resolved, RuleAccess::Mode(grant.access), true);
         } else {
-            let inside = to_carve(&closures.0, grant, home);
+            let near =
+                home.is_none_or(|home| is_within(home, &grant.resolved) || is_within(&grant.resolved, home));
+            let inside = to_carve(if near { &all } else { &elsewhere }, grant, home);
             carver.cover(index, &grant.resolved, grant.access, &inside)?;
         }
     }
@@ -47,9 +53,10 @@ pub(super) fn rules(
 }
 
 /// The closed paths that have to be carved out of this grant; denied paths only where that costs nothing extra.
-fn to_carve<'a>(closures: &'a [Closure], grant: &FsCapability, home: Option<&Path>) -> Vec<&'a Closure> {
+fn to_carve<'a>(closures: &[&'a Closure], grant: &FsCapability, home: Option<&Path>) -> Vec<&'a Closure> {
     let inside = closures
         .iter()
+        .copied()
         .filter(|c| c.restricts(grant.access) && strictly_within(&c.point, &grant.resolved) && !c.mask);
     let (denied, mut carve): (Vec<_>, Vec<_>) = inside.partition(|closure| closure.is_deny());
     if denied.is_empty() {
@@ -120,11 +127,9 @@ impl Carver<'_, '_> {
         if at.clone().any(|closure| !closure.keep_read) {
             return at.try_for_each(|closure| self.open_through(grant, closure, access));
         }
-        if at.next().is_some() {
-            if access.reads() {
-                self.emit(grant, path, RuleAccess::Mode(AccessMode::Read), kind != EntryKind::Directory);
-            }
-            return Ok(());
+        if at.clone().next().is_some() {
+            self.held(grant, path, kind, access, closures)?;
+            return at.try_for_each(|closure| self.open_through(grant, closure, access));
         }
         match kind {
             EntryKind::Directory => {
@@ -142,6 +147,28 @@ impl Carver<'_, '_> {
             EntryKind::Other | EntryKind::Symlink => {}
         }
         Ok(())
+    }
+
+    /// What is held is read where the grant says so, as far as nothing in it is closed.
+    fn held(
+        &mut self,
+        grant: usize,
+        path: &Path,
+        kind: EntryKind,
+        access: AccessMode,
+        closures: &[&Closure],
+    ) -> Result<(), PolicyError> {
+        if !access.reads() {
+            return Ok(());
+        }
+        if kind != EntryKind::Directory {
+            self.emit(grant, path, RuleAccess::Mode(AccessMode::Read), true);
+            return Ok(());
+        }
+        let inside = closures.iter().copied();
+        let inside: Vec<_> =
+            inside.filter(|c| c.restricts(AccessMode::Read) && strictly_within(&c.point, path)).collect();
+        self.cover(grant, path, AccessMode::Read, &inside)
     }
 
     /// Pipes and devices were part of the grant; sockets are opened by their own flag only.
@@ -166,7 +193,7 @@ impl Carver<'_, '_> {
             }
             match self.locator.place(opening).kind {
                 Some(FoundKind::Directory) => {
-                    let inside = self.closures.0.iter();
+                    let inside = self.closures.list.iter();
                     let inside: Vec<_> = inside
                         .filter(|c| c.restricts(access) && strictly_within(&c.point, opening) && !c.is_deny())
                         .collect();
@@ -223,15 +250,15 @@ fn without_redundant(rules: Vec<Rule>, grants: &[FsCapability]) -> Vec<Rule> {
 /// The closed paths as the sandbox gets them. Whatever a rule still reaches has to be masked, and can be only if it
 /// exists.
 pub(super) fn closed_paths(
-    closures: &Closures,
+    closures: Closures,
     grants: &[FsCapability],
     rules: &[Rule],
     notes: &mut Vec<Note>,
 ) -> Result<Vec<ClosedPath>, PolicyError> {
-    let reach = Reach::new(rules);
-    let mut closed = Vec::with_capacity(closures.0.len());
-    for closure in &closures.0 {
-        let reached = reach.at(closure);
+    let mut reach = Reach::new(rules);
+    let mut closed = Vec::with_capacity(closures.list.len());
+    for closure in closures.list {
+        let reached = reach.at(&closure);
         if let (Some(rule), PathKind::Absent) = (reached, closure.kind) {
             match (&closure.by, closure.optional) {
                 // Something stands there before the command is started; the sandbox refuses to be made without it.
@@ -240,14 +267,14 @@ pub(super) fn closed_paths(
                     notes.push(Note::Skipped { path: closure.path.clone(), source: source.clone() });
                     continue;
                 }
-                _ => return Err(absent(closure, rule, grants)),
+                _ => return Err(absent(&closure, rule, grants)),
             }
         }
         let how = if reached.is_some() { ClosedHow::Mask } else { ClosedHow::NotGranted };
         closed.push(ClosedPath {
-            original: closure.original.clone(),
-            resolved: closure.path.clone(),
-            by: closure.by.clone(),
+            original: closure.original,
+            resolved: closure.path,
+            by: closure.by,
             kind: closure.kind,
             how,
             keep_read: closure.keep_read,
@@ -265,6 +292,9 @@ fn absent(closure: &Closure, rule: &Rule, grants: &[FsCapability]) -> PolicyErro
 /// The rules by path, to find the ones above a path without looking at all of them.
 struct Reach<'a> {
     by_path: HashMap<&'a OsStr, Vec<&'a Rule>>,
+    /// What was found at a folder and above it, for those who take reading away and those who do not: the same few
+    /// folders hold nearly everything that is closed.
+    above: [HashMap<OsString, Option<&'a Rule>>; 2],
 }
 
 impl<'a> Reach<'a> {
@@ -273,23 +303,25 @@ impl<'a> Reach<'a> {
         for rule in rules {
             by_path.entry(rule.path.as_os_str()).or_default().push(rule);
         }
-        Reach { by_path }
+        Reach { by_path, above: Default::default() }
     }
 
     /// A rule that gives something on the closed path which the closure takes away.
-    fn at(&self, closure: &Closure) -> Option<&'a Rule> {
-        let gives = |rule: &&&Rule| match rule.access {
-            RuleAccess::Mode(access) => {
-                closure.restricts(access) && (!rule.is_file || rule.path == closure.path)
-            }
-            RuleAccess::List => false,
-        };
-        closure
-            .path
-            .ancestors()
-            .filter_map(|dir| self.by_path.get(dir.as_os_str()))
-            .flatten()
-            .find(gives)
-            .copied()
+    fn at(&mut self, closure: &Closure) -> Option<&'a Rule> {
+        let gives =
+            |rule: &&'a Rule| matches!(rule.access, RuleAccess::Mode(access) if closure.restricts(access));
+        let own = self.by_path.get(closure.path.as_os_str()).into_iter().flatten().copied().find(gives);
+        if own.is_some() {
+            return own;
+        }
+        let parent = closure.path.parent()?;
+        let above = &mut self.above[usize::from(closure.keep_read)];
+        if let Some(known) = above.get(parent.as_os_str()) {
+            return *known;
+        }
+        let rules = parent.ancestors().filter_map(|dir| self.by_path.get(dir.as_os_str())).flatten();
+        let found = rules.copied().filter(|rule| !rule.is_file).find(gives);
+        above.insert(parent.into(), found);
+        found
     }
 }

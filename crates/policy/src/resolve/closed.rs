@@ -4,17 +4,19 @@
 //! through which a grant may pass. Neither touches a denied path, nono's own files, or what agents are told by.
 
 mod agents;
+mod groups;
 
+use std::cell::OnceCell;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use super::Inputs;
 use super::grants::check_links;
 use super::locate::{Place, same, strictly_within};
 use crate::access::{AccessMode, CapabilitySource};
-use crate::data::GroupKind;
 use crate::error::PolicyError;
-use crate::expand::{expand, expand_everywhere};
-use crate::facts::FoundKind;
+use crate::expand::expand;
+use crate::facts::{EntryKind, FoundKind};
 use crate::is_within;
 use crate::profile::{MergedProfile, ProfilePath};
 use crate::resolved::{ClosedBy, FsCapability, PathKind};
@@ -76,8 +78,36 @@ impl Closure {
 }
 
 /// Everything that must stay closed: nono's own first, then denied, then protected paths.
+#[derive(Debug, Default)]
+pub(super) struct Closures {
+    pub(super) list: Vec<Closure>,
+    by_path: OnceCell<ByPath>,
+}
+
+/// Where in the list a path stands, by a hash of it: hundreds of grants are held against hundreds of closures.
 #[derive(Debug)]
-pub(super) struct Closures(pub(super) Vec<Closure>);
+struct ByPath {
+    hasher: RandomState,
+    sorted: Vec<(u64, usize)>,
+}
+
+impl ByPath {
+    fn new(list: &[Closure]) -> ByPath {
+        let hasher = RandomState::new();
+        let hashed =
+            list.iter().enumerate().map(|(at, closure)| (hasher.hash_one(closure.path.as_os_str()), at));
+        let mut sorted: Vec<_> = hashed.collect();
+        sorted.sort_unstable();
+        ByPath { hasher, sorted }
+    }
+
+    /// Those that may stand at `path`.
+    fn at(&self, path: &Path) -> impl Iterator<Item = usize> {
+        let hash = self.hasher.hash_one(path.as_os_str());
+        let first = self.sorted.partition_point(|(known, _)| *known < hash);
+        self.sorted[first..].iter().take_while(move |(known, _)| *known == hash).map(|(_, at)| *at)
+    }
+}
 
 /// One `--bypass-protection`, resolved.
 #[derive(Debug)]
@@ -89,10 +119,10 @@ pub(super) struct Bypass {
 
 impl Closures {
     pub(super) fn collect(inputs: &Inputs<'_>) -> Result<Closures, PolicyError> {
-        let mut closures = Closures(Vec::with_capacity(128));
+        let mut closures = Closures::default();
         closures.add_own(inputs);
         closures.add_denied(inputs)?;
-        closures.add_protected(inputs);
+        groups::add(&mut closures, inputs);
         agents::add(&mut closures, inputs);
         Ok(closures)
     }
@@ -110,7 +140,8 @@ impl Closures {
             closure.mask = host.can_mask;
             // A binary that was replaced while it ran has no place to protect.
             if closure.kind == PathKind::Absent {
-                self.0.pop();
+                self.by_path.take();
+                self.list.pop();
             }
         }
     }
@@ -127,28 +158,41 @@ impl Closures {
         Ok(())
     }
 
-    fn add_protected(&mut self, inputs: &Inputs<'_>) {
-        for group in inputs.data.of_kind(GroupKind::Protected) {
-            for text in &group.closed {
-                for path in expand_everywhere(text, inputs.host) {
-                    self.add(inputs, &path, &path, ClosedBy::Protected(group.name.clone()));
-                }
-            }
-        }
-    }
-
     fn add(&mut self, inputs: &Inputs<'_>, path: &Path, original: &Path, by: ClosedBy) -> &mut Closure {
         self.put(Closure::new(original, inputs.locator.place(path), by))
     }
 
+    fn push(&mut self, closure: Closure) {
+        self.by_path.take();
+        self.list.push(closure);
+    }
+
     fn put(&mut self, closure: Closure) -> &mut Closure {
         let known =
-            self.0.iter().position(|known| same(&known.path, &closure.path) && known.by == closure.by);
+            self.list.iter().position(|known| same(&known.path, &closure.path) && known.by == closure.by);
         let index = known.unwrap_or_else(|| {
-            self.0.push(closure);
-            self.0.len() - 1
+            self.push(closure);
+            self.list.len() - 1
         });
-        &mut self.0[index]
+        &mut self.list[index]
+    }
+
+    /// The link itself, where the last component of a path is one: what is held is held by way of it, too.
+    fn add_link(&mut self, inputs: &Inputs<'_>, path: &Path, by: ClosedBy) -> Option<&mut Closure> {
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        let parent = inputs.locator.place(parent);
+        if parent.kind != Some(FoundKind::Directory) {
+            return None;
+        }
+        let entries = inputs.locator.list(&parent.path).ok()?;
+        let index = entries.binary_search_by(|(known, _)| known.as_os_str().cmp(name)).ok()?;
+        if entries[index].1 != EntryKind::Symlink {
+            return None;
+        }
+        let own = parent.path.join(name);
+        let place = Place { path: own.clone(), point: own, kind: Some(FoundKind::Other) };
+        let link = Closure::new(path, place, by);
+        Some(self.put(Closure { kind: PathKind::Link, keep_read: true, ..link }))
     }
 
     /// Lifts or opens what the bypasses name; each has to concern a protected path.
@@ -156,7 +200,7 @@ impl Closures {
         let bypasses = bypasses(inputs)?;
         for bypass in &bypasses {
             let own =
-                self.0.iter().find(|own| own.by == ClosedBy::Nono && is_within(&bypass.path, &own.path));
+                self.list.iter().find(|own| own.by == ClosedBy::Nono && is_within(&bypass.path, &own.path));
             if let Some(own) = own.filter(|own| !own.keep_read) {
                 return Err(PolicyError::NonoOwned { path: bypass.original.clone(), own: own.path.clone() });
             }
@@ -175,16 +219,17 @@ impl Closures {
             matches!(closure.by, ClosedBy::Protected(_))
                 && bypasses.iter().any(|b| is_within(&closure.path, &b.path))
         };
-        self.0.retain(|closure| !lifted(closure));
-        for closure in self.0.iter_mut().filter(|closure| matches!(closure.by, ClosedBy::Protected(_))) {
+        self.by_path.take();
+        self.list.retain(|closure| !lifted(closure));
+        for closure in self.list.iter_mut().filter(|closure| matches!(closure.by, ClosedBy::Protected(_))) {
             let inside = bypasses.iter().filter(|bypass| strictly_within(&bypass.path, &closure.path));
-            closure.openings = inside.map(|bypass| bypass.path.clone()).collect();
+            closure.openings.extend(inside.map(|bypass| bypass.path.clone()));
         }
         Ok(bypasses)
     }
 
     fn concerns_protected(&self, path: &Path) -> bool {
-        self.0.iter().any(|closure| {
+        self.list.iter().any(|closure| {
             matches!(closure.by, ClosedBy::Protected(_))
                 && (is_within(path, &closure.path) || is_within(&closure.path, path))
         })
@@ -192,7 +237,10 @@ impl Closures {
 
     /// The closure that forbids a grant on this very path, if any.
     pub(super) fn forbids(&self, path: &Path, access: AccessMode) -> Option<&Closure> {
-        self.0.iter().find(|closure| closure.closes(path, access))
+        let by_path = self.by_path.get_or_init(|| ByPath::new(&self.list));
+        let above = path.ancestors().flat_map(|dir| by_path.at(dir));
+        let closing = above.filter(|at| self.list[*at].closes(path, access));
+        closing.min().map(|at| &self.list[at])
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Place {
     pub(super) point: PathBuf,
 }
 
-type Entries = Rc<Vec<(OsString, EntryKind)>>;
+pub(super) type Entries = Rc<Vec<(OsString, EntryKind)>>;
 
 /// From this many questions on, one listing is cheaper than asking name by name.
 const WORTH_LISTING: u32 = 3;
@@ -89,7 +89,7 @@ impl<'a> Locator<'a> {
     }
 
     /// The place of a path that others lie in, remembered.
-    fn parent(&self, path: &Path) -> Rc<Place> {
+    pub(super) fn parent(&self, path: &Path) -> Rc<Place> {
         if let Some(known) = self.parents.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
         }

@@ -202,7 +202,7 @@ fn policy_words(reason: &DeniedReason) -> String {
     match reason {
         DeniedReason::NonoState => "nono's own files are never open".to_owned(),
         DeniedReason::AgentSettings { agent } => format!("settings of {agent} are never writable"),
-        DeniedReason::Protected { group } => format!("protected ({group})"),
+        DeniedReason::Protected { .. } => reason.words(),
         DeniedReason::DenyRule { source } => format!("denied by {source}"),
         DeniedReason::NotGranted
         | DeniedReason::InsufficientAccess { .. }

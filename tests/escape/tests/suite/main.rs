@@ -12,6 +12,7 @@ mod environment;
 mod files;
 mod filtered;
 mod harness;
+mod home;
 mod kernel;
 mod limits;
 mod links;

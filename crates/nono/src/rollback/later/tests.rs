@@ -138,3 +138,23 @@ fn settings_of_git_that_run_commands() {
     assert_eq!(mark("/p/.gitattributes", 0o644, Some("*.c filter=evil\n")), Some("git attributes"));
     assert_eq!(mark("/p/.gitattributes", 0o644, Some("# *.c filter=evil\n*.sh text eol=lf\n")), None);
 }
+
+/// The policy's own list of what is not to be written in a home is marked in a review as well.
+#[test]
+fn what_the_policy_holds_in_the_home() {
+    for path in [
+        "/h/.config/nvim/init.lua",
+        "/h/.local/share/applications/a.desktop",
+        "/dots/.config/starship.toml",
+        "/h/.config/Code - Insiders/User/tasks.json",
+        "/h/.pydistutils.cfg",
+        "/h/.gradle/init.d/a.gradle",
+        "/h/.docker/cli-plugins/docker-a",
+    ] {
+        assert!(mark(path, 0o644, None).is_some(), "{path}");
+    }
+    assert_eq!(mark("/h/.config/i3/config", 0o644, None), Some("startup"));
+    for path in ["/p/bin/notes.txt", "/p/R/model.R", "/h/.config/other/x", "/p/node_modules/a/index.js"] {
+        assert_eq!(mark(path, 0o644, None), None, "{path}");
+    }
+}

@@ -8,14 +8,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Closure, Closures};
+use super::Closures;
 use crate::data::Agent;
 use crate::expand::{expand, expand_everywhere};
-use crate::facts::{EntryKind, FoundKind};
+use crate::facts::FoundKind;
 use crate::request::GrantKind;
 use crate::resolve::Inputs;
-use crate::resolve::locate::Place;
-use crate::resolved::{ClosedBy, PathKind};
+use crate::resolved::ClosedBy;
 
 /// The folder in which a project has its profile.
 const PROJECT_DIR: &str = ".nono";
@@ -105,24 +104,11 @@ impl Holder<'_, '_> {
         closure.mask = can_mask;
     }
 
-    /// The link itself, where the last component of a path is one.
     fn hold_link(&mut self, path: &Path) {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let parent = self.inputs.locator.place(parent);
-        if parent.kind != Some(FoundKind::Directory) {
-            return;
+        let by = ClosedBy::Agent(self.agent.name.clone());
+        if let Some(link) = self.closures.add_link(self.inputs, path, by) {
+            link.mask = self.inputs.host.can_mask;
         }
-        let is_link = self.inputs.locator.list(&parent.path).is_ok_and(|entries| {
-            entries.iter().any(|(known, kind)| known == name && *kind == EntryKind::Symlink)
-        });
-        if !is_link {
-            return;
-        }
-        let own = parent.path.join(name);
-        let place = Place { path: own.clone(), point: own, kind: Some(FoundKind::Other) };
-        let link = Closure::new(path, place, ClosedBy::Agent(self.agent.name.clone()));
-        let (keep_read, mask) = (true, self.inputs.host.can_mask);
-        self.closures.put(Closure { kind: PathKind::Link, keep_read, mask, ..link });
     }
 }
 
@@ -133,7 +119,7 @@ mod tests {
     use crate::error::PolicyError;
     use crate::profile::MergedProfile;
     use crate::request::{HostContext, RunRequest};
-    use crate::resolved::{ClosedHow, ResolvedPolicy};
+    use crate::resolved::{ClosedHow, PathKind, ResolvedPolicy};
     use crate::testing::{Tree, data, dir, grant, host};
     use crate::{PolicyData, QueryResult, query_path};
 

@@ -45,7 +45,7 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     steps.extend(back.into_iter().map(|path| MountStep::PutBack { path: path.clone() }));
     steps.extend(close_sessions(&writable, session));
     steps.extend(pins(policy, &writable));
-    steps.extend(policy.closed.iter().filter_map(|closed| mask(closed, session)));
+    steps.extend(policy.closed.iter().filter_map(|closed| mask(closed, &writable, session)));
     let copy = |(target, source): (&Path, PathBuf)| MountStep::Copy { source, target: target.to_owned() };
     steps.extend(session.copies(policy).map(copy));
     steps.extend(socket_masks(policy, session));
@@ -185,9 +185,14 @@ fn run_entries(exposed: &[PathBuf], writable: &[PathBuf]) -> Vec<(PathBuf, bool)
         .collect()
 }
 
-/// A closed path that exists is hidden, also where no rule reaches it: a rule cannot keep its metadata closed.
-fn mask(closed: &ClosedPath, session: &SessionPaths) -> Option<MountStep> {
+/// A closed path that exists is hidden, also where no rule reaches it: a rule cannot keep its metadata closed. What may be
+/// read is read-only anyway outside the writable grants.
+fn mask(closed: &ClosedPath, writable: &[PathBuf], session: &SessionPaths) -> Option<MountStep> {
     if closed.has_openings || closed.how == ClosedHow::Copy {
+        return None;
+    }
+    let spared = closed.keep_read && closed.how == ClosedHow::NotGranted;
+    if spared && !writable.iter().any(|grant| is_within(&closed.resolved, grant)) {
         return None;
     }
     if is_held(closed) {

@@ -29,7 +29,7 @@ impl Mode {
     pub(crate) const EVERY: [Self; 5] = [Self::Run, Self::Wrap, Self::Monitor, Self::Ask, Self::Bare];
     pub(crate) const WITH_PARENT: &[Self] = &[Self::Run, Self::Monitor];
 
-    fn words(self) -> &'static [&'static str] {
+    pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
             Self::Run | Self::Bare => &["run"],
             Self::Wrap => &["wrap"],

@@ -1,0 +1,3 @@
+# needs: gdb / gdb
+set -e
+gdb -batch -ex 'print 40 + 2' 2>&1
