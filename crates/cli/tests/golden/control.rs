@@ -201,8 +201,10 @@ fn what_the_killed_leave_is_not_listed_and_swept_by_the_next_run() {
     running.end();
     assert_eq!(places(&world).len(), 1, "nobody was left to remove it");
     assert_eq!(world.sh("nono ps").out(), "no session is running\n");
-    world.sh("nono run -- true").quiet(0);
+    let next = world.sh("nono run -- true");
+    assert!(next.code() == Some(0) && next.err().contains("was killed with nono"), "{next:?}");
     assert_eq!(places(&world), Vec::<PathBuf>::new());
+    world.sh("nono run -- true").quiet(0);
 }
 
 /// A socket's path has 107 bytes; a state folder may be deeper.

@@ -216,7 +216,7 @@ before
 "#]]);
     let outcome = sessions.sh("nono rollback verify");
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
-    assert!(outcome.out().contains("good (") && outcome.out().contains(", interrupted)"), "{outcome:?}");
+    assert!(outcome.out().contains("good (") && outcome.out().contains(", sealed)"), "{outcome:?}");
 }
 
 #[test]

@@ -82,7 +82,8 @@ fn what_wrap_and_the_killed_leave_is_swept_by_the_next_run() {
     assert_eq!(world.sessions().len(), 1, "a live one stays");
     running.signal(Signal::KILL);
     running.end();
-    world.sh("nono run -- true").quiet(0);
+    let next = world.sh("nono run -- true");
+    assert!(next.code() == Some(0) && next.err().contains("was killed with nono"), "{next:?}");
     world.left_nothing();
 }
 
