@@ -94,7 +94,7 @@ fn a_name_that_was_the_sandboxs_own() {
 }
 
 fn apart(steps: &'static str, server: &'static str) -> Attack {
-    attack(steps).changes().against(helper(server)).watch(&[]).modes(RUN)
+    attack(steps).changes().against(helper(server)).watch(&[]).modes(RUN).label(server)
 }
 fn port(steps: &'static str) -> Attack {
     attack(steps).addressed(PLACE).flags(PORT).modes(RUN)
@@ -108,9 +108,9 @@ attacks! {
         apart("dial stream {door}", "listener apart {prj} door").flags("--allow-net");
     sockets_with_the_network_open:
         attack("dial stream {door}").changes().watch(&[]).modes(RUN).flags("--allow-net")
-            .against(unix_stream("{prj}/door")),
+            .against(unix_stream("{prj}/door")).label("by path"),
         attack("dial stream {door}").changes().watch(&[]).modes(RUN).flags("--allow-net")
-            .against(unix_stream("@nono-escape-open-{terces}"));
+            .against(unix_stream("@nono-escape-open-{terces}")).label("by name");
     races_of_addresses:
         attack("dial-race {prj}/own.sock {door}").changes().watch(&[]).modes(RUN).against(unix_stream("{prj}/door")),
         attack("dial-race {prj}/own.sock {door}").changes().watch(&[]).modes(RUN).flags("--allow-net")

@@ -81,6 +81,7 @@ pub(crate) struct Attack {
     has_copy: bool,
     lacks: &'static [&'static str],
     judged_in: &'static [Mode],
+    label: &'static str,
 }
 
 /// `steps` is a chain as in `attack.h`, with names in braces.
@@ -108,6 +109,7 @@ pub(crate) fn attack(steps: &'static str) -> Attack {
         has_copy: false,
         lacks: &[],
         judged_in: &Mode::EVERY,
+        label: "",
     }
 }
 
@@ -163,6 +165,8 @@ impl Attack {
         lacks(errnos: &'static [&'static str]) lacks = errnos;
         /// Elsewhere what the watched trees show would say nothing.
         judged_in(modes: &'static [Mode]) judged_in = modes;
+        /// Tells it from another one with the same steps and flags.
+        label(text: &'static str) label = text;
     }
 
     /// The command of a mode, or of the control when there is none.
@@ -293,7 +297,8 @@ impl Attack {
         let cwd = if self.cwd == "{prj}" { String::new() } else { format!("[in {}]", self.cwd) };
         let bare = if self.bare { "[bare]" } else { "" };
         let before = if self.before.is_empty() { String::new() } else { format!("[after {}]", self.before) };
-        let words = [self.chain, self.flags, &cwd, bare, &before];
+        let label = if self.label.is_empty() { String::new() } else { format!("[{}]", self.label) };
+        let words = [self.chain, self.flags, &cwd, bare, &before, &label];
         words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ")
     }
 

@@ -96,8 +96,12 @@ pub(crate) fn expected(theme: &str, steps: &str) -> Option<Row> {
 
 /// Write down what was seen. A race stays one.
 pub(crate) fn record(theme: &str, steps: &str, seen: Row) {
+    static SEEN: LazyLock<Mutex<Rows>> = LazyLock::new(Mutex::default);
+    let key = (theme.to_owned(), steps.to_owned());
+    let before = SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), seen);
+    assert!(before.is_none_or(|before| before == seen), "two attacks are called `{steps}`: label them");
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let row = known.entry((theme.to_owned(), steps.to_owned())).or_insert(seen);
+    let row = known.entry(key).or_insert(seen);
     for (cell, seen) in row.iter_mut().zip(seen) {
         *cell = if cell.admits(seen) { *cell } else { seen };
     }
