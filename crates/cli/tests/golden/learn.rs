@@ -93,6 +93,26 @@ fn what_was_learned_is_enough() {
     world.left_nothing();
 }
 
+/// Files that run later outside, there or not, are marked instead of proposed.
+#[test]
+fn what_runs_later_is_not_proposed() {
+    let world = furnished();
+    world.file("home/.gitconfig", "[user]\n");
+    world.dir("home/.local/bin", 0o755);
+    let written = [".gitconfig", ".vimrc", ".local/bin/tool"];
+    let job: String = written.iter().map(|name| format!("echo x >> ~/{name}; ")).collect();
+    let learned = world.sh(&format!("nono learn --allow-all -- sh -c '{job}echo x > ~/out/new; true'"));
+    assert_eq!(learned.code(), Some(0), "{learned:?}");
+    let proposed: Value = serde_json::from_str(&learned.out()).unwrap();
+    assert_eq!(proposed["filesystem"], json!({ "write": ["$HOME/out"] }), "{learned:?}");
+    let said = learned.err();
+    let (_, marked) = said.split_once("not proposed:").unwrap_or_else(|| panic!("{said}"));
+    for name in [".gitconfig", ".vimrc", ".local/bin"] {
+        let line = marked.lines().find(|line| line.contains(&format!("$HOME/{name}")));
+        assert!(line.is_some_and(|line| line.contains("runs later")), "{name}: {said}");
+    }
+}
+
 #[test]
 fn it_proposes_and_tells() {
     let world = furnished();
