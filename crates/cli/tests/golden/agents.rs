@@ -58,11 +58,11 @@ $ nono claude --yes -c 'echo at work' 2>&1 | grep -v snapshot | sed 's/session [
 [nono]   undo     `nono undo` takes back what it did here; its own state stays
 [nono]   hooks    nono's, in its settings: a checkpoint before a turn changes something
 [nono] the hooks of Claude Code are installed
-[nono] not part of an undo: [TMP]/home/.cache/claude, [TMP]/home/.cache/claude-cli-nodejs, [TMP]/home/.cache/node-gyp and 6 more (state of tools; --rollback-all includes it)
+[nono] not part of an undo: [TMP]/home/.claude, [TMP]/home/.local/share/pnpm/store, [TMP]/home/.local/state/claude and 6 more (state of tools; --rollback-all includes it)
 at work
 [nono] session ID: nothing changed
 $ nono claude -c 'echo again' 2>&1 | grep -v snapshot | sed 's/session [-0-9]*/session ID/'
-[nono] not part of an undo: [TMP]/home/.cache/claude, [TMP]/home/.cache/claude-cli-nodejs, [TMP]/home/.cache/node-gyp and 6 more (state of tools; --rollback-all includes it)
+[nono] not part of an undo: [TMP]/home/.claude, [TMP]/home/.local/share/pnpm/store, [TMP]/home/.local/state/claude and 6 more (state of tools; --rollback-all includes it)
 again
 [nono] session ID: nothing changed
 $ nono claude --reset -c true

@@ -55,7 +55,10 @@ pub(crate) fn roots(policy: &ResolvedPolicy, session_dir: &Path, request: Option
 
 /// What to say about paths that the command may write and that no undo brings back.
 pub(super) fn not_part_of_an_undo(of_tools: &[PathBuf]) -> Option<String> {
-    let names: Vec<String> = of_tools.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    let mut paths: Vec<&PathBuf> = of_tools.iter().collect();
+    // Nobody misses a cache: what is named first is what somebody might.
+    paths.sort_by_key(|path| path.iter().any(|name| name == ".cache"));
+    let names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
     let more = of_tools.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!names.is_empty()).then(|| {
