@@ -1,7 +1,7 @@
 //! Log of one file: every version that sessions and checkpoints know of, and whose doing it was.
 
 use std::fs::{Metadata, OpenOptions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -129,10 +129,8 @@ impl FileLog<'_> {
 fn now(path: &Path) -> Option<(Option<Metadata>, Option<ContentHash>)> {
     // Whatever somebody put there meanwhile is neither followed nor waited for.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(_) if path.symlink_metadata().is_ok_and(|meta| meta.is_file()) => return None,
-        Err(_) => return Some((None, None)),
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else {
+        return is_absent(path).then_some((None, None));
     };
     let meta = file.metadata().ok()?;
     if !meta.is_file() {
@@ -141,6 +139,14 @@ fn now(path: &Path) -> Option<(Option<Metadata>, Option<ContentHash>)> {
     let mut bytes = Vec::new();
     file.take(COMPARED + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= COMPARED).then(|| (Some(meta), Some(content_hash(&bytes))))
+}
+
+/// Whether no file stands there for sure: a folder that cannot be searched does not tell.
+fn is_absent(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(meta) => !meta.is_file(),
+        Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
 }
 
 /// What somebody changed after the last version that is known.

@@ -162,6 +162,10 @@ fn a_file_that_cannot_be_read_is_not_said_to_be_deleted() {
     fs::set_permissions(world.path("work/a.txt"), fs::Permissions::from_mode(0o000)).unwrap();
     let log = nono(&world, &["log", "a.txt", "--json"]).ok().json();
     assert_eq!(log["versions"][0]["by"], "turn", "{log}");
+    // Nor one in a folder that cannot be looked into.
+    fs::set_permissions(world.path("work/made"), fs::Permissions::from_mode(0o000)).unwrap();
+    let log = nono(&world, &["log", "made/new", "--json"]).ok().json();
+    assert_eq!(log["versions"][0]["by"], "turn", "{log}");
     fs::remove_file(world.path("work/a.txt")).unwrap();
     let log = nono(&world, &["log", "a.txt", "--json"]).ok().json();
     assert_eq!(

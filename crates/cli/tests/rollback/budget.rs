@@ -32,7 +32,7 @@ fn age(session: &Path) {
 pub(crate) fn taken(state: &Path) -> u64 {
     let mut found = Vec::new();
     for name in ["store", "rollbacks", "projects"] {
-        files(&state.join(name), &mut found);
+        entries(&state.join(name), &mut found);
     }
     let still = |path: &Path, inode| path.symlink_metadata().ok().filter(|meta| meta.ino() == inode);
     found
@@ -137,11 +137,11 @@ fn runs_at_once_stay_within_the_limit_together() {
     assert!(ran >= 1, "one of them fits");
 }
 
-/// Every file beneath a path, with its inode and the bytes it takes.
-fn files(path: &Path, found: &mut Vec<(PathBuf, u64, u64)>) {
+/// A path and everything below it, each with its inode and the bytes it takes.
+fn entries(path: &Path, found: &mut Vec<(PathBuf, u64, u64)>) {
     let Ok(meta) = path.symlink_metadata() else { return };
     found.push((path.to_owned(), meta.ino(), meta.blocks() * 512));
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        files(&entry.path(), found);
+        entries(&entry.path(), found);
     }
 }
