@@ -19,7 +19,7 @@ use crate::error::{CapabilityError, PolicyError};
 use crate::facts::{Facts, Found, FoundKind, HostFacts};
 use crate::resolved::{
     ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy,
-    PathKind, ResolvedPolicy, Rule, RuleAccess,
+    PathKind, ProtectedNames, ResolvedPolicy, Rule, RuleAccess,
 };
 
 pub(crate) use merge::merge_grants;
@@ -278,6 +278,7 @@ impl CapabilitySet {
             profiles: vec![],
             rules: rules.collect(),
             closed,
+            names: ProtectedNames::default(),
             unix_sockets: self.unix_sockets.clone(),
             network: self.network.clone(),
             hosts: hosts_of(&self.network),

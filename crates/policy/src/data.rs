@@ -199,7 +199,8 @@ impl PolicyData {
     /// the faster parser.
     fn parse(text: &str) -> Result<PolicyData, serde_json::Error> {
         let is_comment = |line: &&str| line.trim_start().starts_with("//");
-        let json: String = text.lines().filter(|line| !is_comment(line)).collect();
+        let mut json = String::with_capacity(text.len());
+        json.extend(text.lines().filter(|line| !is_comment(line)));
         serde_json::from_str(&json)
     }
 

@@ -45,7 +45,7 @@ pub use request::{EnvRequest, GrantKind, GrantRequest, HostContext, ProfileRef, 
 pub use resolve::resolve;
 pub use resolved::{
     ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note,
-    PathKind, ResolvedPolicy, Rule, RuleAccess,
+    PathKind, ProtectedNames, ResolvedPolicy, Rule, RuleAccess,
 };
 pub use state::{SandboxState, Typed};
 pub use within::is_within;

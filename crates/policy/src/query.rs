@@ -141,7 +141,8 @@ fn answer(policy: &ResolvedPolicy, target: &Target, want: AccessMode) -> QueryRe
         return QueryResult::Allowed { granted_path: resolved, access, source };
     }
     let closed = policy.closed.iter().filter(|closed| is_within(&target.path, &closed.resolved));
-    let closed = closed.max_by_key(|closed| closed.resolved.as_os_str().len());
+    let named = policy.names.over(&target.path);
+    let closed = closed.chain(&named).max_by_key(|closed| closed.resolved.as_os_str().len());
     if let Some(masked) = closed.filter(|closed| closed.how == ClosedHow::Mask && !spared(closed, want)) {
         return denied(policy, target, want, closed_reason(masked));
     }
@@ -284,11 +285,13 @@ fn is_wide(policy: &ResolvedPolicy, target: &Target) -> bool {
     };
     is_system_folder(&target.grantable)
         || policy.closed.iter().any(|closed| inside(closed) && telling(closed))
+        || !target.exists && policy.names.is_any_in(&target.grantable)
 }
 
 /// A bypass has to name something that is there and lies in the protected path.
 fn bypassable(policy: &ResolvedPolicy, target: &Target) -> bool {
-    policy.closed.iter().any(|closed| {
+    let named = policy.names.over(&target.grantable);
+    policy.closed.iter().chain(&named).any(|closed| {
         matches!(closed.by, ClosedBy::Protected(_)) && is_within(&target.grantable, &closed.resolved)
     })
 }

@@ -57,9 +57,12 @@ pub fn resolve(
     let unix_sockets = grants::sockets(&inputs, &closures, &mut notes)?;
     let grants = merge_grants(grants::collect(&inputs, &closures, &mut notes)?);
     closed::check_bypasses_are_used(&bypasses, &grants, &unix_sockets)?;
+    let granted: Vec<_> = grants.iter().map(|grant| grant.resolved.as_path()).collect();
+    closures.close_names(&inputs, &granted);
 
     let home = host.home.as_ref().map(|home| inputs.locator.place(home).path);
     let rules = carve::rules(&inputs.locator, &grants, &closures, home.as_deref(), &mut notes)?;
+    let names = std::mem::take(&mut closures.names);
     let closed = carve::closed_paths(closures, &grants, &rules, &mut notes)?;
     notes.extend(closed.iter().filter_map(|closed| hard_links(facts, closed)));
 
@@ -68,6 +71,7 @@ pub fn resolve(
         grants,
         rules,
         closed,
+        names,
         unix_sockets,
         network,
         hosts,

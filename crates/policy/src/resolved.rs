@@ -4,13 +4,16 @@
 //! `rules` is what the kernel is told after protected and denied paths were carved out of the grants.
 //! Nothing here touches the file system.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::{AccessMode, CapabilitySource};
 use crate::hosts::HostRule;
+use crate::is_within;
 
 /// One granted path: as it was written, and as it was resolved, once, when it was granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +100,95 @@ pub struct ClosedPath {
     pub has_openings: bool,
 }
 
+/// Protected names that are not there and that no grant reaches: this run has nothing to close for them, and they say why a
+/// path is refused. There are hundreds, so each is kept as a name and not as a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProtectedNames {
+    folders: Vec<NamesIn>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamesIn {
+    dir: PathBuf,
+    names: Vec<ProtectedName>,
+}
+
+/// A path below a folder, and the group that protects it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProtectedName {
+    pub(crate) below: String,
+    pub(crate) group: Arc<str>,
+    /// Kept from being written, and not from being read.
+    pub(crate) held: bool,
+}
+
+impl ProtectedNames {
+    pub(crate) fn add(&mut self, dir: &Path, name: ProtectedName) {
+        let known = self.folders.iter().position(|folder| folder.dir.as_os_str() == dir.as_os_str());
+        let at = known.unwrap_or_else(|| {
+            self.folders.push(NamesIn { dir: dir.to_path_buf(), names: Vec::with_capacity(64) });
+            self.folders.len() - 1
+        });
+        self.folders[at].names.push(name);
+    }
+
+    /// Those that lie in one of these paths, or one of these paths in them, with the folder of each.
+    pub(crate) fn take_met(&mut self, paths: &[&Path]) -> Vec<(PathBuf, ProtectedName)> {
+        let mut taken = Vec::new();
+        for folder in &mut self.folders {
+            let all = paths.iter().any(|path| is_within(&folder.dir, path));
+            let inside: Vec<&[u8]> = paths.iter().filter_map(|path| below(path, &folder.dir)).collect();
+            let meets = |name: &mut ProtectedName| {
+                let name = name.below.as_bytes();
+                all || inside.iter().any(|path| is_prefix(path, name) || is_prefix(name, path))
+            };
+            if all || !inside.is_empty() {
+                taken.extend(folder.names.extract_if(.., meets).map(|name| (folder.dir.clone(), name)));
+            }
+        }
+        self.folders.retain(|folder| !folder.names.is_empty());
+        taken
+    }
+
+    /// The name that `path` is, or would lie in.
+    pub fn over(&self, path: &Path) -> Option<ClosedPath> {
+        self.folders.iter().find_map(|folder| {
+            let rest = below(path, &folder.dir)?;
+            let name = folder.names.iter().find(|name| is_prefix(name.below.as_bytes(), rest))?;
+            let resolved = folder.dir.join(&name.below);
+            Some(ClosedPath {
+                original: resolved.clone(),
+                resolved,
+                by: ClosedBy::Protected(name.group.as_ref().to_owned()),
+                kind: PathKind::Absent,
+                how: ClosedHow::NotGranted,
+                keep_read: name.held,
+                has_openings: false,
+            })
+        })
+    }
+
+    /// Whether any of them would lie in `folder`, or be it.
+    pub fn is_any_in(&self, folder: &Path) -> bool {
+        self.folders.iter().any(|names| {
+            let within = |rest| names.names.iter().any(|name| is_prefix(rest, name.below.as_bytes()));
+            is_within(&names.dir, folder) || below(folder, &names.dir).is_some_and(within)
+        })
+    }
+}
+
+/// The rest of a path that lies in a folder, by bytes: every grant is held against every folder.
+fn below<'a>(path: &'a Path, dir: &Path) -> Option<&'a [u8]> {
+    let dir = dir.as_os_str().as_bytes();
+    let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+    path.as_os_str().as_bytes().strip_prefix(dir)?.strip_prefix(b"/").filter(|rest| !rest.is_empty())
+}
+
+/// Whether the one is the beginning of the other, by whole components.
+fn is_prefix(start: &[u8], whole: &[u8]) -> bool {
+    whole.strip_prefix(start).is_some_and(|rest| rest.first().is_none_or(|next| *next == b'/'))
+}
+
 /// What the child may do on the network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -179,6 +271,8 @@ pub struct ResolvedPolicy {
     pub grants: Vec<FsCapability>,
     pub rules: Vec<Rule>,
     pub closed: Vec<ClosedPath>,
+    #[serde(skip)]
+    pub names: ProtectedNames,
     /// Unix sockets the child may connect to.
     pub unix_sockets: Vec<FsCapability>,
     pub network: NetworkPolicy,
@@ -192,4 +286,67 @@ pub struct ResolvedPolicy {
     /// Keep the caller's terminal instead of giving the child its own.
     pub interactive: bool,
     pub notes: Vec<Note>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> ProtectedNames {
+        let mut names = ProtectedNames::default();
+        for (dir, below, held) in
+            [("/h", ".ssh", false), ("/h", ".aws/login", false), ("/h/.config", "edit", true)]
+        {
+            names.add(Path::new(dir), ProtectedName { below: below.into(), group: "kept".into(), held });
+        }
+        names
+    }
+
+    fn over(path: &str) -> Option<(String, bool)> {
+        let closed = names().over(Path::new(path))?;
+        assert_eq!(
+            (closed.by, closed.kind, closed.how),
+            (ClosedBy::Protected("kept".into()), PathKind::Absent, ClosedHow::NotGranted)
+        );
+        Some((closed.resolved.to_str().unwrap().to_owned(), closed.keep_read))
+    }
+
+    #[test]
+    fn a_name_closes_what_would_lie_in_it() {
+        assert_eq!(over("/h/.ssh"), Some(("/h/.ssh".into(), false)));
+        assert_eq!(over("/h/.ssh/id/x"), Some(("/h/.ssh".into(), false)));
+        assert_eq!(over("/h/.config/edit/rc"), Some(("/h/.config/edit".into(), true)));
+        for other in ["/h", "/", "/h/.ss", "/h/.sshd", "/h/.aws", "/h/.aws/log", "/hh/.ssh", "/other/.ssh"] {
+            assert_eq!(over(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_known_by_the_names_in_it() {
+        for folder in ["/", "/h", "/h/.aws", "/h/.config", "/h/.ssh"] {
+            assert!(names().is_any_in(Path::new(folder)), "{folder}");
+        }
+        for folder in ["/h/.ssh/id", "/h/.aw", "/h/work", "/other", "/h/.configs"] {
+            assert!(!names().is_any_in(Path::new(folder)), "{folder}");
+        }
+    }
+
+    #[test]
+    fn those_that_a_path_meets_are_taken_and_the_others_stay() {
+        let took = |paths: &[&str]| {
+            let mut names = names();
+            let met = names.take_met(&paths.iter().map(Path::new).collect::<Vec<_>>());
+            let met: Vec<_> = met.iter().map(|(dir, name)| dir.join(&name.below)).collect();
+            for path in &met {
+                assert_eq!(names.over(path), None, "{}", path.display());
+            }
+            met.iter().map(|path| path.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(took(&["/h/work", "/usr"]), [""; 0]);
+        assert_eq!(took(&["/h/.ssh/id"]), ["/h/.ssh"]);
+        assert_eq!(took(&["/h/.aws"]), ["/h/.aws/login"]);
+        assert_eq!(took(&["/h/.config"]), ["/h/.config/edit"]);
+        assert_eq!(took(&["/"]), ["/h/.ssh", "/h/.aws/login", "/h/.config/edit"]);
+        assert_eq!(took(&["/h/work", "/h"]), took(&["/"]));
+    }
 }

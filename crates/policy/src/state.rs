@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::access::{AccessMode, CapabilitySource};
 use crate::capability_set::CapabilitySet;
 use crate::error::StateError;
-use crate::is_within;
 use crate::resolved::{
-    ClosedBy, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note, PathKind,
+    ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note, ProtectedNames,
     ResolvedPolicy, Rule,
 };
 
@@ -170,7 +169,7 @@ pub struct ToldPolicy<'a> {
     profiles: &'a [String],
     grants: &'a [FsCapability],
     rules: &'a [Rule],
-    closed: Vec<&'a ClosedPath>,
+    closed: &'a [ClosedPath],
     unix_sockets: &'a [FsCapability],
     network: &'a NetworkPolicy,
     hosts: &'a [HostGrant],
@@ -190,6 +189,8 @@ impl<'a> ToldPolicy<'a> {
             grants,
             rules,
             closed,
+            // A protected name that does not exist and lies in no grant says nothing to the child.
+            names: _,
             unix_sockets,
             network,
             hosts,
@@ -203,7 +204,7 @@ impl<'a> ToldPolicy<'a> {
             profiles,
             grants,
             rules,
-            closed: closed.iter().filter(|closed| is_in_reach(grants, closed)).collect(),
+            closed,
             unix_sockets,
             network,
             hosts,
@@ -254,21 +255,13 @@ impl StateGrant {
 fn without_skipped(policy: &ResolvedPolicy) -> ResolvedPolicy {
     let mut policy = policy.clone();
     policy.notes.retain(is_of_use);
-    let (grants, closed) = (&policy.grants, std::mem::take(&mut policy.closed));
-    policy.closed = closed.into_iter().filter(|closed| is_in_reach(grants, closed)).collect();
+    policy.names = ProtectedNames::default();
     policy
 }
 
 /// What a host does not have is of no use to the child, and there is a lot of it.
 fn is_of_use(note: &Note) -> bool {
     !matches!(note, Note::Skipped { .. })
-}
-
-/// Whether a closed path says anything to the child: a protected name that does not exist and lies in no grant does not, and
-/// there are hundreds.
-fn is_in_reach(grants: &[FsCapability], closed: &ClosedPath) -> bool {
-    let only_a_name = closed.kind == PathKind::Absent && matches!(closed.by, ClosedBy::Protected(_));
-    !only_a_name || grants.iter().any(|grant| is_within(&closed.resolved, &grant.resolved))
 }
 
 fn set_limits(limits: &Limits) -> Option<Limits> {

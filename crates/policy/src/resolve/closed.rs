@@ -6,6 +6,7 @@
 mod agents;
 mod groups;
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::expand::expand;
 use crate::facts::{EntryKind, FoundKind};
 use crate::is_within;
 use crate::profile::{MergedProfile, ProfilePath};
-use crate::resolved::{ClosedBy, FsCapability, PathKind};
+use crate::resolved::{ClosedBy, ClosedPath, FsCapability, PathKind, ProtectedNames};
 
 /// One path that must stay closed.
 #[derive(Clone, Debug)]
@@ -77,11 +78,20 @@ impl Closure {
     }
 }
 
+impl From<ClosedPath> for Closure {
+    fn from(closed: ClosedPath) -> Closure {
+        let place = Place { path: closed.resolved.clone(), kind: None, point: closed.resolved };
+        Closure { keep_read: closed.keep_read, ..Closure::new(&closed.original, place, closed.by) }
+    }
+}
+
 /// Everything that must stay closed: nono's own first, then denied, then protected paths.
 #[derive(Debug, Default)]
 pub(super) struct Closures {
     pub(super) list: Vec<Closure>,
     by_path: OnceCell<ByPath>,
+    /// Protected names that are not there. Only where a grant reaches them have they to be closed.
+    pub(super) names: ProtectedNames,
 }
 
 /// Where in the list a path stands, by a hash of it: hundreds of grants are held against hundreds of closures.
@@ -198,14 +208,15 @@ impl Closures {
     /// Lifts or opens what the bypasses name; each has to concern a protected path.
     pub(super) fn apply_bypasses(&mut self, inputs: &Inputs<'_>) -> Result<Vec<Bypass>, PolicyError> {
         let bypasses = bypasses(inputs)?;
+        self.close_names(inputs, &bypasses.iter().map(|bypass| bypass.path.as_path()).collect::<Vec<_>>());
         for bypass in &bypasses {
             let own =
                 self.list.iter().find(|own| own.by == ClosedBy::Nono && is_within(&bypass.path, &own.path));
             if let Some(own) = own.filter(|own| !own.keep_read) {
                 return Err(PolicyError::NonoOwned { path: bypass.original.clone(), own: own.path.clone() });
             }
-            if let Some((held, ClosedBy::Agent(agent))) =
-                self.forbids(&bypass.path, AccessMode::Write).map(|held| (held, &held.by))
+            if let Some(held) = self.forbids(&bypass.path, AccessMode::Write)
+                && let ClosedBy::Agent(agent) = &held.by
                 && held.keep_read
             {
                 let (path, agent) = (bypass.original.clone(), agent.clone());
@@ -228,6 +239,12 @@ impl Closures {
         Ok(bypasses)
     }
 
+    /// Closes the protected names that are not there and that one of these paths has to do with.
+    pub(super) fn close_names(&mut self, inputs: &Inputs<'_>, paths: &[&Path]) {
+        let met = self.names.take_met(paths);
+        groups::close(self, inputs, &met);
+    }
+
     fn concerns_protected(&self, path: &Path) -> bool {
         self.list.iter().any(|closure| {
             matches!(closure.by, ClosedBy::Protected(_))
@@ -236,11 +253,14 @@ impl Closures {
     }
 
     /// The closure that forbids a grant on this very path, if any.
-    pub(super) fn forbids(&self, path: &Path, access: AccessMode) -> Option<&Closure> {
+    pub(super) fn forbids(&self, path: &Path, access: AccessMode) -> Option<Cow<'_, Closure>> {
         let by_path = self.by_path.get_or_init(|| ByPath::new(&self.list));
         let above = path.ancestors().flat_map(|dir| by_path.at(dir));
         let closing = above.filter(|at| self.list[*at].closes(path, access));
-        closing.min().map(|at| &self.list[at])
+        let listed = closing.min().map(|at| Cow::Borrowed(&self.list[at]));
+        // A name that appeared since its folder was listed is as closed as the others.
+        let named = || self.names.over(path).map(Closure::from).filter(|named| named.closes(path, access));
+        listed.or_else(|| named().map(Cow::Owned))
     }
 }
 

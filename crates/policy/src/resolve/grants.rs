@@ -69,7 +69,7 @@ fn socket(
     check_links(inputs, original, path, &found.path, &source)?;
     let access = AccessMode::ReadWrite;
     if let Some(closure) = closures.forbids(&found.path, access) {
-        return Err(refusal(closure, original));
+        return Err(refusal(&closure, original));
     }
     Ok(FsCapability { original: original.to_path_buf(), resolved: found.path, access, is_file: true, source })
 }
@@ -170,7 +170,7 @@ impl Collector<'_, '_> {
         let found = found(self.inputs, original, path, &source)?;
         check_kind(found.kind, kind, access, original)?;
         if let Some(closure) = self.closures.forbids(&found.path, access) {
-            return Err(refusal(closure, original));
+            return Err(refusal(&closure, original));
         }
         let resolved = found.path.clone();
         self.push(original, found, access, source);

@@ -212,6 +212,7 @@ impl Shared {
         let holds = |path: &Path| is_within(path, folder);
         folder.parent().is_some()
             && !self.policy.closed.iter().any(|closed| holds(&closed.resolved))
+            && !self.policy.names.is_any_in(folder)
             && !self.own.iter().any(|own| holds(own))
     }
 

@@ -4,30 +4,49 @@
 //! what lies in such a folder (an agent's own login in its own state), and such a folder inside something that is held (a
 //! cache beside programs).
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{Closure, Closures};
 use crate::access::AccessMode;
-use crate::data::{Group, GroupKind};
+use crate::data::GroupKind;
 use crate::expand::{expand, expand_everywhere};
 use crate::facts::FoundKind;
 use crate::is_within;
 use crate::request::GrantKind;
 use crate::resolve::Inputs;
-use crate::resolve::locate::{Entries, Place, same, strictly_within};
-use crate::resolved::ClosedBy;
+use crate::resolve::locate::{Entries, same, strictly_within};
+use crate::resolved::{ClosedBy, ProtectedName};
 
 pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
-    let (tools, mut bases) = (written_by_tools(inputs), Bases { inputs, known: HashMap::new() });
+    let mut bases = Bases { inputs, known: HashMap::new() };
+    let tools = LazyCell::new(|| written_by_tools(inputs));
     for group in inputs.data.of_kind(GroupKind::Protected) {
+        let name: Arc<str> = group.name.as_str().into();
         for (list, held) in [(&group.closed, false), (&group.held, true)] {
-            for (path, place) in list.iter().flat_map(|text| bases.places(text)) {
-                add_path(closures, inputs, group, (path, place), held, &tools);
+            for text in list {
+                let (start, below) = text.split_once('/').unwrap_or((text, ""));
+                for base in bases.of(start) {
+                    let protected = ProtectedName { below: below.to_owned(), group: name.clone(), held };
+                    if base.lacks(below) {
+                        closures.names.add(&base.dir, protected);
+                    } else {
+                        add_path(closures, inputs, &base.dir, &protected, &tools);
+                    }
+                }
             }
         }
+    }
+}
+
+/// Closes names that are not there.
+pub(super) fn close(closures: &mut Closures, inputs: &Inputs<'_>, names: &[(PathBuf, ProtectedName)]) {
+    let tools = LazyCell::new(|| written_by_tools(inputs));
+    for (dir, name) in names {
+        add_path(closures, inputs, dir, name, &tools);
     }
 }
 
@@ -39,70 +58,77 @@ struct Bases<'a, 'b> {
 }
 
 struct Base {
-    /// As it is written.
     dir: PathBuf,
-    place: Rc<Place>,
-    /// `None`: it cannot be listed.
+    /// What is in it; `None` where a name has to be looked for: it cannot be listed, or a link below the home folder leads
+    /// to it, which may have to be held.
     entries: Option<Entries>,
 }
 
 impl Bases<'_, '_> {
-    /// Each path that the text may mean, and where it is.
-    fn places(&mut self, text: &str) -> Vec<(PathBuf, Place)> {
+    /// Each folder that the beginning of a text may mean.
+    fn of(&mut self, start: &str) -> &[Base] {
         let inputs = self.inputs;
-        let (start, rest) = text.split_once('/').unwrap_or((text, ""));
         if !self.known.contains_key(start) {
             let bases = expand_everywhere(start, inputs.host).into_iter().map(|dir| Base::new(inputs, dir));
             self.known.insert(start.to_owned(), bases.collect());
         }
-        let bases = self.known.get(start).map_or(&[][..], Vec::as_slice);
-        bases.iter().map(|base| base.below(inputs, rest)).collect()
+        self.known.get(start).map_or(&[], Vec::as_slice)
     }
 }
 
 impl Base {
     fn new(inputs: &Inputs<'_>, dir: PathBuf) -> Base {
         let place = inputs.locator.parent(&dir);
-        let is_dir = place.kind == Some(FoundKind::Directory);
-        let entries = if is_dir { inputs.locator.list(&place.path).ok() } else { None };
-        Base { dir, place, entries }
+        let entries = match place.kind {
+            _ if !is_plain(inputs, &dir, &place.path) => None,
+            Some(FoundKind::Directory) => inputs.locator.list(&place.path).ok(),
+            Some(_) => None,
+            None => Some(Entries::default()),
+        };
+        let dir = if entries.is_some() { place.path.clone() } else { dir };
+        Base { dir, entries }
     }
 
-    fn below(&self, inputs: &Inputs<'_>, rest: &str) -> (PathBuf, Place) {
-        let path = self.dir.join(rest);
+    /// Whether nothing is there by the first name of a path.
+    fn lacks(&self, rest: &str) -> bool {
         let first = OsStr::new(rest.split_once('/').map_or(rest, |(first, _)| first));
-        let lacks =
-            |entries: &Entries| entries.binary_search_by(|(known, _)| known.as_os_str().cmp(first)).is_err();
-        let point = match &self.entries {
-            Some(entries) if lacks(entries) => self.place.path.join(first),
-            None if self.place.kind.is_none() => self.place.point.clone(),
-            _ => {
-                let place = inputs.locator.place(&path);
-                return (path, place);
-            }
-        };
-        (path, Place { path: self.place.path.join(rest), kind: None, point })
+        self.entries.as_ref().is_some_and(|entries| {
+            entries.binary_search_by(|(known, _)| known.as_os_str().cmp(first)).is_err()
+        })
+    }
+}
+
+/// Whether links lead to a folder no further than to the home folder, which nobody inside can exchange.
+fn is_plain(inputs: &Inputs<'_>, dir: &Path, found: &Path) -> bool {
+    let home = inputs.host.home.as_deref();
+    match home.and_then(|home| Some((home, dir.strip_prefix(home).ok()?))) {
+        Some((home, below)) => {
+            let home = inputs.locator.parent(home);
+            found.strip_prefix(&home.path).is_ok_and(|found| same(found, below))
+        }
+        None => same(found, dir),
     }
 }
 
 fn add_path(
     closures: &mut Closures,
     inputs: &Inputs<'_>,
-    group: &Group,
-    (path, place): (PathBuf, Place),
-    held: bool,
+    dir: &Path,
+    name: &ProtectedName,
     tools: &[PathBuf],
 ) {
+    let path = dir.join(&name.below);
+    let place = inputs.locator.place(&path);
     if tools.iter().any(|tool| is_within(&place.path, tool)) {
         return;
     }
-    let by = || ClosedBy::Protected(group.name.clone());
+    let by = || ClosedBy::Protected(name.group.as_ref().to_owned());
     let through_links = !same(&place.path, &path);
-    if through_links && held {
+    if through_links && name.held {
         hold_links(closures, inputs, &path, &by);
     }
     let mut closure = Closure::new(&path, place, by());
-    if held {
+    if name.held {
         closure.keep_read = true;
         let inside = tools.iter().filter(|tool| strictly_within(tool, &closure.path));
         closure.openings = inside.cloned().collect();
@@ -157,6 +183,7 @@ fn granted_by_name(inputs: &Inputs<'_>) -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use crate::access::AccessMode::{Read, ReadWrite, Write};
+    use crate::data::Group;
     use crate::error::PolicyError;
     use crate::facts::HostFacts;
     use crate::profile::{MergedProfile, ProfileStore};
@@ -268,6 +295,36 @@ mod tests {
         assert!(!allows(&policy, "/h/w/dots/a", true, Write) && allows(&policy, "/h/w/dots/a", true, Read));
         assert!(allows(&policy, "/h/w/a", true, Write));
         assert!(policy.rules.iter().all(|rule| rule.path != Path::new("/h/bin")));
+    }
+
+    #[test]
+    fn a_name_that_is_not_there_is_closed_where_a_grant_reaches_it_and_explained_elsewhere() {
+        let is_bin = |closed: &crate::ClosedPath| closed.resolved == Path::new("/h/bin");
+        let small = resolved(&tree(&[]), &dir("/h/w", ReadWrite), &[]).unwrap();
+        assert!(!small.closed.iter().any(is_bin));
+        let wide = resolved(&tree(&[]), &dir("/h", ReadWrite), &[]).unwrap();
+        assert!(wide.closed.iter().any(is_bin));
+        for policy in [small, wide] {
+            let QueryResult::Denied { reason, .. } =
+                query_path(&policy, Path::new("/h/bin/new"), false, Write)
+            else {
+                panic!("allowed")
+            };
+            assert_eq!(reason, DeniedReason::Protected { group: "later".into() });
+        }
+    }
+
+    #[test]
+    fn a_home_behind_a_link_is_protected_as_any() {
+        let tree = Tree::of(&["/usr/bin/nono", "/real/.edit/rc", "/real/w/a", "/h -> /real"]);
+        for (granted, is_closed) in [("/real/w", false), ("/real", true)] {
+            let policy = resolved(&tree, &dir(granted, ReadWrite), &[]).unwrap();
+            let is_bin = |closed: &crate::ClosedPath| closed.resolved == Path::new("/real/bin");
+            assert_eq!(policy.closed.iter().any(is_bin), is_closed, "{granted}");
+            assert!(!allows(&policy, "/real/bin/new", false, Write), "{granted}");
+            let reason = query_path(&policy, Path::new("/real/bin/new"), false, Write);
+            assert!(matches!(reason, QueryResult::Denied { reason: DeniedReason::Protected { .. }, .. }));
+        }
     }
 
     /// A home that has everything the policy names.
