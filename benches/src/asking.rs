@@ -145,7 +145,8 @@ impl Bench<'_> {
         let mut times = Vec::new();
         for _ in 0..self.options.rounds() {
             let mut terminal = self.terminal(&inside, &line);
-            terminal.until(b"Allow?");
+            // The keys are named below it later, when they count.
+            terminal.until(b" wants to ");
             let now = monotonic_ms();
             let stamp: f64 =
                 fs::read_to_string(inside.join("stamp")).expect("a note").parse().expect("a time");

@@ -29,9 +29,9 @@ fn starts(world: &World, rounds: usize) -> Vec<Row> {
     let times = median_ms(world, &commands, rounds);
     let row = |index: usize, what: &str, goal| Row::time(what, times[0], times[index], goal);
     vec![
-        row(1, "`nono wrap -- true`, to `bwrap --dev-bind / / true`", "1.0"),
-        row(2, "`nono run -- true`, to the same", "2.0"),
-        row(3, "`nono run --monitor -- true`, to the same", "2.0"),
+        row(1, "`nono wrap -- true`, to `bwrap --dev-bind / / true`", "1.5"),
+        row(2, "`nono run -- true`, to the same", "2.5"),
+        row(3, "`nono run --monitor -- true`, to the same", "2.5"),
     ]
 }
 
