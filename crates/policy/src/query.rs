@@ -141,7 +141,7 @@ fn answer(policy: &ResolvedPolicy, target: &Target, want: AccessMode) -> QueryRe
         return QueryResult::Allowed { granted_path: resolved, access, source };
     }
     let closed = policy.closed.iter().filter(|closed| is_within(&target.path, &closed.resolved));
-    let named = policy.names.over(&target.path);
+    let named: Vec<_> = policy.names.over(&target.path).collect();
     let closed = closed.chain(&named).max_by_key(|closed| closed.resolved.as_os_str().len());
     if let Some(masked) = closed.filter(|closed| closed.how == ClosedHow::Mask && !spared(closed, want)) {
         return denied(policy, target, want, closed_reason(masked));
@@ -290,10 +290,10 @@ fn is_wide(policy: &ResolvedPolicy, target: &Target) -> bool {
 
 /// A bypass has to name something that is there and lies in the protected path.
 fn bypassable(policy: &ResolvedPolicy, target: &Target) -> bool {
-    let named = policy.names.over(&target.grantable);
-    policy.closed.iter().chain(&named).any(|closed| {
+    let protects = |closed: &ClosedPath| {
         matches!(closed.by, ClosedBy::Protected(_)) && is_within(&target.grantable, &closed.resolved)
-    })
+    };
+    policy.closed.iter().any(protects) || policy.names.over(&target.grantable).next().is_some()
 }
 
 #[cfg(test)]

@@ -150,20 +150,22 @@ impl ProtectedNames {
         taken
     }
 
-    /// The name that `path` is, or would lie in.
-    pub fn over(&self, path: &Path) -> Option<ClosedPath> {
-        self.folders.iter().find_map(|folder| {
-            let rest = below(path, &folder.dir)?;
-            let name = folder.names.iter().find(|name| is_prefix(name.below.as_bytes(), rest))?;
-            let resolved = folder.dir.join(&name.below);
-            Some(ClosedPath {
-                original: resolved.clone(),
-                resolved,
-                by: ClosedBy::Protected(name.group.as_ref().to_owned()),
-                kind: PathKind::Absent,
-                how: ClosedHow::NotGranted,
-                keep_read: name.held,
-                has_openings: false,
+    /// The names that `path` is, or would lie in.
+    pub fn over(&self, path: &Path) -> impl Iterator<Item = ClosedPath> {
+        let folders = self.folders.iter().filter_map(move |folder| Some((folder, below(path, &folder.dir)?)));
+        folders.flat_map(|(folder, rest)| {
+            let over = folder.names.iter().filter(move |name| is_prefix(name.below.as_bytes(), rest));
+            over.map(|name| {
+                let resolved = folder.dir.join(&name.below);
+                ClosedPath {
+                    original: resolved.clone(),
+                    resolved,
+                    by: ClosedBy::Protected(name.group.as_ref().to_owned()),
+                    kind: PathKind::Absent,
+                    how: ClosedHow::NotGranted,
+                    keep_read: name.held,
+                    has_openings: false,
+                }
             })
         })
     }
@@ -303,7 +305,7 @@ mod tests {
     }
 
     fn over(path: &str) -> Option<(String, bool)> {
-        let closed = names().over(Path::new(path))?;
+        let closed = names().over(Path::new(path)).next()?;
         assert_eq!(
             (closed.by, closed.kind, closed.how),
             (ClosedBy::Protected("kept".into()), PathKind::Absent, ClosedHow::NotGranted)
@@ -319,6 +321,18 @@ mod tests {
         for other in ["/h", "/", "/h/.ss", "/h/.sshd", "/h/.aws", "/h/.aws/log", "/hh/.ssh", "/other/.ssh"] {
             assert_eq!(over(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_secret_in_what_runs_later_is_both() {
+        let mut names = ProtectedNames::default();
+        for (dir, below, held) in
+            [("/h", ".edit", true), ("/h", ".edit/login", false), ("/h/.edit", "login/a", true)]
+        {
+            names.add(Path::new(dir), ProtectedName { below: below.into(), group: "kept".into(), held });
+        }
+        let over: Vec<_> = names.over(Path::new("/h/.edit/login/a")).map(|closed| closed.keep_read).collect();
+        assert_eq!(over, [true, false, true]);
     }
 
     #[test]
@@ -338,7 +352,7 @@ mod tests {
             let met = names.take_met(&paths.iter().map(Path::new).collect::<Vec<_>>());
             let met: Vec<_> = met.iter().map(|(dir, name)| dir.join(&name.below)).collect();
             for path in &met {
-                assert_eq!(names.over(path), None, "{}", path.display());
+                assert_eq!(names.over(path).next(), None, "{}", path.display());
             }
             met.iter().map(|path| path.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };

@@ -259,7 +259,7 @@ impl Closures {
         let closing = above.filter(|at| self.list[*at].closes(path, access));
         let listed = closing.min().map(|at| Cow::Borrowed(&self.list[at]));
         // A name that appeared since its folder was listed is as closed as the others.
-        let named = || self.names.over(path).map(Closure::from).filter(|named| named.closes(path, access));
+        let named = || self.names.over(path).map(Closure::from).find(|named| named.closes(path, access));
         listed.or_else(|| named().map(Cow::Owned))
     }
 }

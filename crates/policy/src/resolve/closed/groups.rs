@@ -315,6 +315,19 @@ mod tests {
     }
 
     #[test]
+    fn of_names_that_are_not_there_the_deepest_explains() {
+        let bare = Tree::of(&["/usr/bin/nono", "/h/.nono/store", "/h/w/a"]);
+        let policy = resolved(&bare, &dir("/h/w", ReadWrite), &[]).unwrap();
+        for (path, group) in [("/h/.edit/login", "logins"), ("/h/.edit/rc", "later")] {
+            let QueryResult::Denied { reason, .. } = query_path(&policy, Path::new(path), false, Write)
+            else {
+                panic!("allowed")
+            };
+            assert_eq!(reason, DeniedReason::Protected { group: group.into() });
+        }
+    }
+
+    #[test]
     fn a_home_behind_a_link_is_protected_as_any() {
         let tree = Tree::of(&["/usr/bin/nono", "/real/.edit/rc", "/real/w/a", "/h -> /real"]);
         for (granted, is_closed) in [("/real/w", false), ("/real", true)] {
