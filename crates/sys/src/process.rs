@@ -275,6 +275,19 @@ impl Signals {
         self.former
     }
 
+    /// Take one signal out of those that are pending; whether it was among them.
+    pub fn take(&self, signal: i32) -> bool {
+        // SAFETY: the set and the time are initialised before use and live across the call.
+        self.fd.is_some()
+            && unsafe {
+                let mut set: libc::sigset_t = std::mem::zeroed();
+                libc::sigemptyset(&raw mut set);
+                libc::sigaddset(&raw mut set, signal);
+                let at_once: libc::timespec = std::mem::zeroed();
+                libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const at_once) == signal
+            }
+    }
+
     /// The next pending signal, if any.
     pub fn next(&self) -> Option<Received> {
         let fd = self.fd.as_ref()?;

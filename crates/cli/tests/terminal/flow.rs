@@ -193,3 +193,20 @@ fn a_pager_on_the_right_has_the_keys() {
         assert_eq!(settings(world, screen), before);
     });
 }
+
+/// Keeps the parent half a second between the command's end and its own next step, as a loaded machine does.
+const SLOW_END: &str = "strace -o /dev/null -e trace=waitid -e inject=waitid:delay_enter=500000 ";
+
+#[test]
+fn who_reads_as_the_command_ends_is_not_left_stopped() {
+    each(&[Way::Shared], |world, screen, way| {
+        let before = settings(world, screen);
+        let left = format!("{SLOW_END}{}sh -c 'read x; echo $x'", way.prefix());
+        screen.start(&format!("{left} | sh -c 'read x; sleep 0.2; read y < /dev/tty; echo $x-$y'"));
+        screen.enter("left");
+        screen.enter("right");
+        assert_eq!(screen.prompt(), 0, "{}", screen.text());
+        screen.wait_line("left-right");
+        assert_eq!(settings(world, screen), before);
+    });
+}
