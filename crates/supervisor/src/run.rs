@@ -167,11 +167,7 @@ pub fn run(
         state.connect(terminal).map_err(supervising("connect the terminal"))?;
     }
     let result = state.turn();
-    // While `signals` blocks SIGTTOU: taking the terminal back is a background group's call. And while it blocks SIGTTIN:
-    // a pager that began to read as the command ended stopped the whole job, and now has the terminal.
-    if caller.take_back() && signals.take(libc::SIGTTIN) {
-        process::continue_job();
-    }
+    caller.end(signals);
     // Requests in words end before those who answer them.
     drop(reception);
     let (mediation, recorded) = mediating.map(Mediating::finish).unzip();

@@ -117,6 +117,15 @@ impl Caller {
         was_lent
     }
 
+    /// Give the terminal back after the command's end, while `signals` blocks SIGTTOU (taking it back is a background
+    /// group's call) and SIGTTIN: a pager that began to read as the command ended stopped the whole job, and has the
+    /// terminal now.
+    pub(crate) fn end(&self, signals: &process::Signals) {
+        if self.take_back() && signals.take(libc::SIGTTIN) {
+            process::continue_job();
+        }
+    }
+
     /// Whether the command has a pty while this job is in the background: nobody tells when that changes.
     pub(crate) fn waits_for_foreground(&self) -> bool {
         matches!(self, Caller::Raw { raw, reads, .. } if reads.get() && !raw.get())
