@@ -224,7 +224,7 @@ pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Resu
         return Err(CheckpointError::TooBroad { path, why: "it is nono's own state" });
     }
     let home = host.home.canonicalize().unwrap_or_else(|_| host.home.clone());
-    let all = || path.ancestors().take_while(|dir| too_broad(dir, &home).is_none());
+    let all = || nameable(&path).take_while(|dir| too_broad(dir, &home).is_none());
     let narrow = || all().take_while(|dir| inside(dir));
     let registered = narrow().find(|dir| is_registered(host, dir));
     let marked = narrow().find_map(|dir| Some((dir, marker(dir)?)));
@@ -267,7 +267,7 @@ pub(crate) fn ensure_narrow(host: &Host, dir: &Path) -> Result<(), CheckpointErr
 
 /// The directory of the path itself; the nearest one that is there.
 fn itself(path: &Path, home: &Path) -> Result<Root, CheckpointError> {
-    let dir = path.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+    let dir = nameable(path).find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     match too_broad(dir, home).or_else(|| of_the_system(dir)) {
         Some(why) => Err(CheckpointError::TooBroad { path: dir.to_owned(), why }),
         None => Ok(Root { dir: dir.to_owned(), why: Why::Itself }),
@@ -341,13 +341,30 @@ fn resolve(path: &Path) -> Result<PathBuf, CheckpointError> {
 /// The place that a path names: the directories on the way without links, its last name as it is.
 pub fn place(path: &Path) -> Result<PathBuf, CheckpointError> {
     let path = plain(&std::path::absolute(path).map_err(CheckpointError::io(path))?);
-    for above in path.ancestors().skip(1) {
-        if let (Ok(resolved), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
-            return Ok(resolved.join(rest));
-        }
-    }
-    Ok(path)
+    let resolved = path.parent().and_then(|parent| existing(nameable(parent), &path));
+    Ok(resolved.unwrap_or(path))
 }
+
+/// Where a path leads, as far as it is there: links are followed up to the deepest directory that exists.
+pub fn leads_to(path: &Path) -> Option<PathBuf> {
+    existing(nameable(path), path)
+}
+
+fn existing<'p>(mut ancestors: impl Iterator<Item = &'p Path>, path: &Path) -> Option<PathBuf> {
+    ancestors.find_map(|above| {
+        let resolved = above.canonicalize().ok()?;
+        Some(resolved.join(path.strip_prefix(above).ok()?))
+    })
+}
+
+/// The path and its ancestors, as far as a system call takes their names. An agent may name a path of any length, and
+/// asking for each of its thousands of ancestors would take minutes.
+fn nameable(path: &Path) -> impl Iterator<Item = &Path> {
+    path.ancestors().skip_while(|dir| dir.as_os_str().len() >= LONGEST_PATH)
+}
+
+/// Bytes of a path that the kernel takes, with its end (`PATH_MAX`).
+const LONGEST_PATH: usize = 4096;
 
 /// Without `.` and `..`. A `..` after a link is taken as it is written, unless what is before it is there.
 fn plain(path: &Path) -> PathBuf {

@@ -172,7 +172,7 @@ fn lines(world: &World) -> Vec<(String, bool)> {
         here("make # \u{1b}]52;c;ZXZpbA==\u{7}\u{1b}]0;title\u{7}\u{1b}[2J\u{1b}[1;1H"),
         here("make # \u{202e}gnihton\u{2066}\u{200f}"),
         ("rm ../../../../../../x /proc/self/root/x ~root/x".to_owned(), false),
-        here(&format!("rm {}", "a/".repeat(10_000))),
+        here(&format!("rm {}", "a/".repeat(30_000))),
         here(&format!("make {}", "$((".repeat(50_000))),
         here("'unclosed"),
         here("\u{feff}make\r\nmake\u{2028}make"),
@@ -201,7 +201,7 @@ fn before_any_file_or_unknown_tool_there_is_a_checkpoint() {
     for agent in agents() {
         let world = enabled();
         let state = world.path("state/config.toml").display().to_string();
-        let long = "a/".repeat(10_000);
+        let long = "a/".repeat(30_000);
         let mut calls: Vec<(Value, Value)> = vec![
             (json!("no_such_tool"), json!({"x": 1})),
             (json!(7), json!({"command": "ls"})),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nono_checkpoint::Origin;
 use nono_checkpoint::manager::Note;
+use nono_checkpoint::project::leads_to;
 use nono_checkpoint::trigger::{self, Call, Judgement};
 use serde_json::json;
 
@@ -132,13 +133,7 @@ fn before(
 fn removes_history(call: &Call, targets: &[PathBuf], cwd: &Path, context: &Context) -> Option<String> {
     let state = context.state_dir.as_ref()?;
     let state = state.canonicalize().unwrap_or_else(|_| state.clone());
-    let is_own = |target: &PathBuf| {
-        let known = target.ancestors().find_map(|dir| {
-            let rest = target.strip_prefix(dir).ok()?;
-            Some(dir.canonicalize().ok()?.join(rest))
-        });
-        known.unwrap_or_else(|| target.clone()).starts_with(&state)
-    };
+    let is_own = |target: &PathBuf| leads_to(target).unwrap_or_else(|| target.clone()).starts_with(&state);
     (targets.iter().any(is_own) || trigger::forgets(call, cwd, &context.home)).then(|| {
         "nono: this would remove checkpoints, sessions or hooks of nono, and nothing brings them back"
             .to_owned()
