@@ -1,8 +1,10 @@
 //! `nono checkpoints forget`: a path out of checkpoints and sessions, and sessions that still verify.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nono::snapshot::hash::content_hash;
 use nono::snapshot::store::{Key, Store};
@@ -20,26 +22,38 @@ fn secret() -> Vec<u8> {
     bytes
 }
 
-fn files_with(dir: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+/// The files that hold these bytes. What a command left to be settled goes on beside this: a file that is there may be
+/// gone when it is looked at.
+fn files_with(dir: &Path, bytes: &[u8]) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.symlink_metadata().unwrap().is_dir() {
-            found.extend(files_with(&path, bytes));
-        } else if path.is_file() && fs::read(&path).unwrap().windows(bytes.len()).any(|part| part == bytes) {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let kind = path.symlink_metadata()?.file_type();
+        if kind.is_dir() {
+            found.extend(files_with(&path, bytes)?);
+        } else if kind.is_file() && fs::read(&path)?.windows(bytes.len()).any(|part| part == bytes) {
             found.push(path);
         }
     }
-    found
+    Ok(found)
 }
 
-/// Whether a store has this content, by the engine's own reading and by its bytes.
+/// Whether a store has this content, by the engine's own reading and by its bytes: the two agree as soon as nobody moves
+/// them.
 fn has(store: &Path, content: &[u8]) -> bool {
-    let read = Store::open(store).unwrap().contains(Key::from(content_hash(content))).unwrap();
-    let bytes = !files_with(store.parent().unwrap(), &content[..64]).is_empty();
-    assert_eq!(read, bytes, "the engine and the bytes");
-    read
+    let begin = Instant::now();
+    loop {
+        let read = Store::open(store).unwrap().contains(Key::from(content_hash(content))).unwrap();
+        let bytes = files_with(store.parent().unwrap(), &content[..64]);
+        if matches!(&bytes, Ok(files) if read != files.is_empty()) {
+            return read;
+        }
+        assert!(begin.elapsed() < PATIENCE, "the engine says {read}, the bytes are in {bytes:?}");
+    }
 }
+
+/// Nothing takes that long to be settled.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn transcript(sessions: &Sessions, lines: &[&str]) -> String {
     ids(&sessions.transcript(lines).lines().map(|line| moments(line) + "\n").collect::<String>())
