@@ -84,7 +84,7 @@ fn a_state_folder_that_cannot_be_written() {
         &["nono run -- echo ran", "nono run --no-audit -- echo ran", "nono setup --check-only > /dev/null"],
         str![[r#"
 $ nono run -- echo ran
-! [nono] error: what happens cannot be written down, so nothing was run: [TMP]/state/audit cannot be used for nono's state: Permission denied
+! [nono] error: cannot write the audit log, so nothing was run: [TMP]/state/audit cannot be used for nono's state: Permission denied
 ! [nono] hint: make room, or set NONO_HOME to a folder you can write; --no-audit runs it without a log
 = exit 125
 $ nono run --no-audit -- echo ran
@@ -120,23 +120,23 @@ fn a_temporary_folder_that_cannot_be_used() {
         ],
         str![[r#"
 $ TMPDIR=$HOME/shut nono run -- true
-! [nono] error: the session folder cannot be made in [TMP]/home/shut/nono-[UID]: Permission denied
+! [nono] error: cannot create the session folder in [TMP]/home/shut/nono-[UID]: Permission denied
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 $ TMPDIR=$HOME/no-such nono run -- true
-! [nono] error: the session folder cannot be made in [TMP]/home/no-such/nono-[UID]: No such file or directory
+! [nono] error: cannot create the session folder in [TMP]/home/no-such/nono-[UID]: No such file or directory
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 $ TMPDIR=$HOME/taken nono run -- true
-! [nono] error: the session folder cannot be made in [TMP]/home/taken/nono-[UID]: somebody else's folder has that name
+! [nono] error: cannot create the session folder in [TMP]/home/taken/nono-[UID]: it exists and is not private to you
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 $ TMPDIR=$HOME/open nono run -- true
-! [nono] error: the session folder cannot be made in [TMP]/home/open/nono-[UID]: somebody else's folder has that name
+! [nono] error: cannot create the session folder in [TMP]/home/open/nono-[UID]: it exists and is not private to you
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 $ TMPDIR=$HOME/linked nono run -- true
-! [nono] error: the session folder cannot be made in [TMP]/home/linked/nono-[UID]: somebody else's folder has that name
+! [nono] error: cannot create the session folder in [TMP]/home/linked/nono-[UID]: it exists and is not private to you
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 

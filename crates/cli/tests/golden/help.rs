@@ -450,7 +450,7 @@ fn what_needs_a_supervisor_is_said() {
         ],
         str![[r#"
 $ nono run --checkpoints -- true
-! [nono] warning: [TMP]/work is not protected by a checkpoint: nothing that the command may write is a project
+! [nono] warning: [TMP]/work is not protected by a checkpoint: no project is writable for the command
 $ nono run --no-checkpoints -- true
 $ nono wrap --no-audit -- true
 ! [nono] error: --no-audit needs a supervisor, and wrap becomes the command

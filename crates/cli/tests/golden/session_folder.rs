@@ -178,5 +178,5 @@ fn a_mask_that_somebody_changed_is_not_used() {
     std::os::unix::fs::symlink(world.file("home/letter", "private"), &mask).unwrap();
     let outcome = world.sh("nono run --allow . --deny denied -- cat denied");
     assert!(outcome.code() == Some(125) && outcome.out().is_empty(), "{}", outcome.err());
-    assert!(outcome.err().contains("somebody changed"), "{}", outcome.err());
+    assert!(outcome.err().contains("was changed; remove it"), "{}", outcome.err());
 }

@@ -1,5 +1,5 @@
-//! What of agents' files is made for a session, and what becomes of it afterwards: directories of state that were missing,
-//! something where a file that they act by is absent, copies of files that they save.
+//! Files of agents that are prepared for a session and cleaned up after it: missing state directories, placeholders for
+//! absent settings files, and private copies of the files that agents save to.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(super) struct AgentFiles {
 }
 
 impl AgentFiles {
-    /// Put them in place. Returns the variables that agents have to be told by, too.
+    /// Create all of them. Returns the environment variables that point agents to their copies.
     pub(super) fn place(
         policy: &mut ResolvedPolicy,
         made: Made,
@@ -32,7 +32,7 @@ impl AgentFiles {
     ) -> Result<(AgentFiles, Vec<(OsString, OsString)>), SessionError> {
         let stand_ins = stand_ins::place(policy, &host.context.state_dir, strategy)?;
         let files = AgentFiles { made, stand_ins, session_dir: folder.dir.clone() };
-        // Without somebody outside nobody would look at the copies.
+        // Only a supervisor carries the copies back after the run.
         let told = if strategy == ExecStrategy::Supervised {
             let keys = network.replaced_keys(&host.env, &host.context.state_dir);
             let keys = keys.map_err(SessionError::Saved)?;
@@ -43,8 +43,8 @@ impl AgentFiles {
         Ok((files, told))
     }
 
-    /// The command has ended: save what agents saved, and remove what only stood there. The directories that were made
-    /// are the caller's to drop, after the last snapshot: the first has them too, so they are no change.
+    /// After the command's end: carry agents' saved settings back and remove the placeholders. The caller drops the
+    /// directories after the last snapshot: the baseline has them too, so they must not show up as a change.
     pub(super) fn finish(self) -> (Vec<SavedReport>, Made) {
         let AgentFiles { made, stand_ins, session_dir } = self;
         let saved = saved::carry_out(&session_dir);
@@ -52,7 +52,7 @@ impl AgentFiles {
         (saved, made)
     }
 
-    /// This process is about to become the command, which goes on using them.
+    /// Leave everything in place: this process is about to become the command, which goes on using them.
     pub(super) fn leave(self) {
         self.made.leave();
     }

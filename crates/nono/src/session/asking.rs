@@ -1,4 +1,5 @@
-//! The part of a session that has to do with asking for more while the command runs.
+//! Approval settings of a session: whether requests at run time are put to an approver, and what the mediator needs for
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,19 +15,19 @@ use nono_supervisor::urls::UrlOpener;
 use crate::rollback::recorded::sentence;
 use crate::rollback::running::Live;
 
-/// Whether somebody is asked, and who.
+/// Settings for approvals at run time.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    /// `None`: as the profile says.
+    /// `None`: the profile decides.
     pub wanted: Option<bool>,
     pub backend: Arc<dyn ApprovalBackend>,
-    /// Go on where calls cannot be mediated, with what that leaves open.
+    /// Run with weaker protection where system calls cannot be mediated.
     pub accept_weaker: bool,
-    /// Files that decide, or that are secret: no answer opens them.
+    /// Files that hold rules or secrets; no approval opens them.
     pub own: Vec<PathBuf>,
-    /// Whoever answers needs no terminal, and none is kept from the command.
+    /// The approver needs no terminal, so the command may keep it.
     pub off_terminal: bool,
-    /// Who opens web addresses outside, where the command may have any opened.
+    /// Opener of web addresses outside the sandbox, where the command may request that.
     pub urls: Option<Arc<dyn UrlOpener>>,
 }
 
@@ -49,13 +50,13 @@ impl Asking {
     }
 }
 
-/// Where questions are put to the person, if there may be any.
+/// The terminal for prompts, if any prompt is possible.
 pub(super) fn stage(wanted: bool) -> Result<Option<Stage>, RunError> {
-    let failed = |source| RunError::Supervise { what: "prepare for questions", source };
+    let failed = |source| RunError::Supervise { what: "prepare the terminal for prompts", source };
     wanted.then(Stage::new).transpose().map_err(failed)
 }
 
-/// What the supervisor needs for its mediation.
+/// The supervisor's mediation settings for this run.
 pub(crate) fn mediate(
     policy: Arc<ResolvedPolicy>,
     prepared: &Prepared,
@@ -81,12 +82,12 @@ pub(crate) fn mediate(
     }
 }
 
-/// The snapshots of the session, for whoever mediates.
+/// The session's snapshots, as the mediator uses them.
 struct Running(Live);
 
 impl Snapshots for Running {
     fn before_write(&self, path: &Path) -> Result<(), String> {
-        self.0.add_root(path).map_err(|error| format!("it could not be stored first: {error}"))
+        self.0.add_root(path).map_err(|error| format!("cannot store it before the write: {error}"))
     }
 
     fn checkpoint(&self, reason: &str) -> Result<u64, String> {

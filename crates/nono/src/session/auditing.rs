@@ -1,4 +1,4 @@
-//! The part of a session that is written down: what the log of a run says at its beginning and at its end.
+//! The audit log of a session: its settings, its first and last entries, and the report about it.
 
 use std::ffi::OsString;
 use std::io;
@@ -29,11 +29,11 @@ use crate::audit;
 use crate::network::{NetworkObserver, NetworkReport};
 use crate::rollback::recorder::{self, Closed, Recorder};
 
-/// Whether what happens is written down, and how.
+/// Settings of the audit log.
 #[derive(Clone, Debug)]
 pub struct Auditing {
     pub wanted: bool,
-    /// Sealed and entered in the ledger; `None`: with snapshots.
+    /// Seal the log and enter it in the ledger. `None`: when snapshots are taken.
     pub integrity: Option<bool>,
     /// Sign the seal with the key in this file.
     pub sign_key: Option<PathBuf>,
@@ -46,19 +46,19 @@ impl Default for Auditing {
 }
 
 impl Auditing {
-    /// The signing key: closed to the command, and no answer opens it.
+    /// The signing key's file, which is denied to the command and cannot be approved.
     pub fn file(&self) -> Option<PathBuf> {
         let real = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_| file.clone());
         self.sign_key.as_ref().map(real)
     }
 
-    /// Close it in the request, wherever it lies. A file that does not exist is an error when it is read.
+    /// Deny the signing key in the request. A file that does not exist fails later, when it is read.
     pub fn close(&self, request: &mut RunRequest) {
         request.deny.extend(self.file().filter(|file| file.exists()));
     }
 }
 
-/// Why nothing can be written down. The command is not run then.
+/// Reasons why the audit log cannot be written. The command is not run then.
 #[derive(Debug, Error)]
 pub enum LogError {
     #[error(transparent)]
@@ -67,39 +67,39 @@ pub enum LogError {
     Key(#[from] KeyError),
     #[error(transparent)]
     Create(#[from] CreateError),
-    #[error("{} cannot be read: {}", .path.display(), errno::describe(.source))]
+    #[error("cannot read {}: {}", .path.display(), errno::describe(.source))]
     Executable { path: PathBuf, source: io::Error },
-    #[error("the policy cannot be put in words: {0}")]
+    #[error("cannot serialise the policy: {0}")]
     Policy(#[from] serde_json::Error),
 }
 
-/// Where the log of a run came to.
+/// Location and state of the audit log after a run.
 #[derive(Clone, Debug)]
 pub struct AuditReport {
     pub dir: PathBuf,
-    /// As it stands in `session.json`; none where that could not be written.
+    /// Content of `session.json`; `None` if it could not be written.
     pub record: Option<SessionRecord>,
-    /// What could not be written, and what else is not as it should be.
+    /// Entries that could not be written, and other faults.
     pub problems: Vec<String>,
-    /// What should be known of it: the log is complete all the same.
+    /// Notices that do not make the log incomplete.
     pub notices: Vec<String>,
 }
 
-/// What is needed to write a log, before there is one.
+/// Everything needed to create the log.
 #[derive(Debug)]
 pub(super) struct Book {
     dir: PathBuf,
     pub(super) redactor: Arc<Redactor>,
     integrity: Option<bool>,
     key: Option<SigningKey>,
-    /// To be said once, at the end.
+    /// Notice to report once, at the end.
     notice: Option<String>,
-    /// Profiles that the project carries.
+    /// Project profiles in use.
     projects: Vec<ProjectProfile>,
 }
 
 impl Book {
-    /// Everything that can be wrong is known when this returns, and nothing has been started.
+    /// Load the redaction rules and the key. Every error in them shows here, before anything is started.
     pub(super) fn open(
         wish: &Auditing,
         projects: &[ProjectOverlay],
@@ -114,13 +114,13 @@ impl Book {
     }
 }
 
-/// What the log says of a profile that the project carries.
+/// The log entry for a project profile.
 fn on_record(project: &ProjectOverlay) -> ProjectProfile {
     let ProjectOverlay { file, digest, agreed, .. } = project;
     ProjectProfile { file: file.clone(), sha256: digest.clone(), agreed: *agreed }
 }
 
-/// The command as it stands in nono's files, whether there is a log or not.
+/// The command with secrets redacted, whether the run is audited or not.
 pub(super) fn without_secrets(
     command: &[OsString],
     book: Option<&Book>,
@@ -132,7 +132,7 @@ pub(super) fn without_secrets(
     }
 }
 
-/// What a log begins with.
+/// Data for the first entry of the log.
 pub(super) struct Start<'a> {
     pub(super) id: &'a str,
     pub(super) name: Option<&'a str>,
@@ -142,12 +142,12 @@ pub(super) struct Start<'a> {
     pub(super) tracked: Option<&'a [PathBuf]>,
 }
 
-/// The log of a run, from its first record to its last.
+/// The open audit log of a run.
 #[derive(Debug)]
 pub(super) struct Trail {
     log: Arc<Log>,
     redactor: Arc<Redactor>,
-    /// Number of prompts and calls that agents' hooks told.
+    /// Number of prompts and calls reported by agents' hooks.
     told: AtomicU64,
     state: Mutex<State>,
 }
@@ -180,7 +180,7 @@ impl Trail {
             tracked_paths: start.tracked.unwrap_or_default().to_vec(),
             network: network_word(&start.policy.network),
             project_profiles: projects,
-            // The log knows it.
+            // Filled in by the log.
             ledger_head: None,
         };
         let options = Options { integrity: integrity.unwrap_or(start.tracked.is_some()), key };
@@ -201,13 +201,13 @@ impl Trail {
         self.redactor.clone()
     }
 
-    /// The supervisor's own word.
+    /// Record a warning of the supervisor.
     pub(super) fn warn(&self, message: String) {
-        // What cannot be written is the log's own trouble, and part of the report.
+        // A failed write is kept by the log and shows in the report.
         let _ = self.log.note(&Event::Warning(Warning { time_ms: now_ms(), message }));
     }
 
-    /// The command is over, or could not be run.
+    /// Record the end of the command, or that it could not be run.
     pub(super) fn ended(&self, outcome: &Result<Outcome, RunError>) {
         self.count_told();
         let ended = match outcome {
@@ -230,14 +230,14 @@ impl Trail {
         self.state().ended = Some(ended);
     }
 
-    /// What the network filter could not tell of.
+    /// Record events that the network filter could not report.
     pub(super) fn network_ended(&self, report: &NetworkReport) {
         if let Some(lost) = report.missing() {
             self.warn(lost);
         }
     }
 
-    /// Closes the log, where nothing else has.
+    /// Close the log, if it is still open, and report on it.
     pub(super) fn report(&self) -> AuditReport {
         if !self.state().closed {
             self.close(None);
@@ -254,7 +254,7 @@ impl Trail {
     }
 }
 
-/// What is written for a command that never ran.
+/// The last entry for a command that never ran.
 fn not_run() -> SessionEnded {
     SessionEnded {
         time_ms: now_ms(),
@@ -276,24 +276,24 @@ fn limit_word(limit: LimitHit) -> String {
 }
 
 impl Trail {
-    /// A checkpoint was taken, or could not be.
+    /// Record a checkpoint, or the failure to take one.
     pub(super) fn checkpoint(&self, event: Checkpoint) {
         // As in `warn`.
         let _ = self.log.note(&Event::Checkpoint(event));
     }
 }
 
-/// Maximum number of prompts and calls of agents that have a record each: a command may tell of as many as it likes.
+/// Maximum number of agents' prompts and calls that are recorded one by one: the command can send any number.
 const MOST_TOLD: u64 = 10_000;
 
-/// What the hooks of an agent told.
+/// An event reported by an agent's hooks.
 pub(super) enum AgentEvent {
     Prompt(AgentPrompt),
     Call(AgentCall),
 }
 
 impl Trail {
-    /// An agent's hooks told something. Beyond a bound it is counted.
+    /// Record an event of an agent's hooks. Above [`MOST_TOLD`] events are only counted.
     pub(super) fn told(&self, event: AgentEvent) {
         let before = self.told.fetch_add(1, Ordering::Relaxed);
         if before >= MOST_TOLD {
@@ -307,7 +307,7 @@ impl Trail {
         let _ = self.log.note(&event);
     }
 
-    /// Say how many of these have no record.
+    /// Record how many events were left out.
     pub(super) fn count_told(&self) {
         let beyond = self.told.load(Ordering::Relaxed).saturating_sub(MOST_TOLD);
         if beyond > 0 {
@@ -383,11 +383,11 @@ impl NetworkObserver for Trail {
     }
 }
 
-/// As it is called in JSON.
+/// The name of an enum value in JSON.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
-        // Nothing but words is asked for.
+        // Only unit variants are passed here.
         _ => String::new(),
     }
 }

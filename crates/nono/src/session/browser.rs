@@ -1,4 +1,4 @@
-//! `BROWSER` inside the sandbox: a script that has an address opened outside, once the person agreed.
+//! `BROWSER` inside the sandbox: a script that requests opening an address outside, which the user has to approve.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::folder::SessionFolder;
 
-/// How nono's own binary is called by the script: with the addresses after it.
+/// Hidden subcommand of nono that the script calls with the addresses as arguments.
 pub const OPEN_URL: &str = "__open-url";
 
-/// Programs take `BROWSER` for a file, some for a command line; a file without spaces in its name is both.
+/// Write the script. Some programs take `BROWSER` for a file, some for a command line; a path without spaces is both.
 pub(super) fn shim(folder: &SessionFolder, binary: &Path) -> io::Result<(OsString, OsString)> {
     let path: PathBuf = folder.dir.join("open-url");
     nono_sys::fs::make_file(&path, 0o500, &script(binary))?;

@@ -1,4 +1,4 @@
-//! What a capture of a run is watched by: somebody who shows how far it is, and the signals that end it.
+//! Observer of a run's captures: shows progress, and cancels on a signal or on the caller's request.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::interrupt::Interrupts;
 pub(super) struct Capturing {
     interrupts: Interrupts,
     observer: Arc<dyn RunObserver>,
-    /// The observer can end it, too.
+    /// Whether the observer can cancel, too.
     heeds_observer: bool,
 }
 
@@ -20,7 +20,7 @@ impl Capturing {
         Capturing { interrupts: Interrupts::over(signals), observer, heeds_observer: true }
     }
 
-    /// For the capture after the command's end: whoever wanted that wants to know what it did all the same.
+    /// For the capture after the command's end: cancelling the command does not cancel the record of what it did.
     pub(super) fn last(signals: Arc<Signals>, observer: Arc<dyn RunObserver>) -> Capturing {
         Capturing { heeds_observer: false, ..Capturing::new(signals, observer) }
     }

@@ -1,4 +1,5 @@
-//! The sockets of a supervised session: the child's, and the one for whoever started it.
+//! The two sockets of a supervised session: the request socket of the child, and the control socket for commands like
+//! `nono ps`.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,17 +9,18 @@ use nono_supervisor::channel::{Bounds, Channels, Listening, REQUEST_SOCKET, Sess
 use super::folder::SessionFolder;
 use crate::control::Place;
 
-/// Bound, and waiting for somebody to serve them.
+/// Sockets that are bound and not served yet.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) channels: Channels,
-    /// Where the session is found from outside; removed when it has ended.
+    /// The session's entry in the state folder, removed when it ends.
     pub(super) place: Option<Place>,
-    /// Why it is not.
+    /// Reason why the session has no such entry.
     pub(super) unlisted: Option<io::Error>,
 }
 
-/// The child's socket must be there, or the run has failed. A state folder that cannot be written costs only `nono ps`.
+/// Bind both sockets. Without the request socket the run fails; without the control socket only `nono ps` misses the
+/// session.
 pub(super) fn bind(
     folder: &SessionFolder,
     state_dir: &std::path::Path,
@@ -34,7 +36,7 @@ pub(super) fn bind(
     Ok(Sockets { channels, place, unlisted })
 }
 
-/// Where the child finds its socket.
+/// Path of the child's request socket.
 pub(super) fn request_socket(folder: &SessionFolder) -> PathBuf {
     folder.dir.join(REQUEST_SOCKET)
 }

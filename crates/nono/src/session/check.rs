@@ -1,4 +1,4 @@
-//! "Enforced" is something that was seen: once per boot, kernel and binary, a canary tries to get out.
+//! Proof that the sandbox holds: once per boot, kernel and binary, a confined canary process tries to escape.
 
 use std::path::Path;
 
@@ -17,15 +17,15 @@ const FILE: &str = "kernel-check.json";
 pub enum CheckError {
     #[error("the sandbox does not hold on this machine: a confined process {0}")]
     Escaped(&'static str),
-    #[error("the sandbox could not be tried: {0}")]
+    #[error("cannot test the sandbox: {0}")]
     Run(#[from] RunError),
-    #[error("the sandbox could not be tried: {0}")]
+    #[error("cannot test the sandbox: {0}")]
     Policy(#[from] PolicyError),
-    #[error("the sandbox could not be tried: {0}")]
+    #[error("cannot test the sandbox: {0}")]
     Capability(#[from] nono_policy::CapabilityError),
-    #[error("the sandbox could not be tried: {0}")]
+    #[error("cannot test the sandbox: {0}")]
     Refused(#[from] nono_sandbox::Refusal),
-    #[error("the sandbox could not be tried: {path} cannot be written: {}", nono_sys::errno::describe(.source), path = .path.display())]
+    #[error("cannot test the sandbox: cannot write {path}: {}", nono_sys::errno::describe(.source), path = .path.display())]
     Folder { path: std::path::PathBuf, source: std::io::Error },
 }
 
@@ -35,21 +35,21 @@ struct Record {
     support: Support,
 }
 
-/// What this machine can do, from the record of this boot or, failing that, tried now. Says whether it was recorded.
+/// Support of this machine as recorded for this boot, kernel and binary; `None` without a valid record.
 pub fn known_support(state_dir: &Path, binary: Option<&Path>) -> Option<Support> {
     let text = std::fs::read(state_dir.join(FILE)).ok()?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     (record.key == key(binary)).then_some(record.support)
 }
 
-/// Remember a good outcome. Failing to costs the next run a few milliseconds, nothing else.
+/// Record a successful check. If that fails, the next run repeats the check, which takes a few milliseconds.
 pub fn remember(state_dir: &Path, binary: Option<&Path>, support: &Support) -> std::io::Result<()> {
     let record = Record { key: key(binary), support: support.clone() };
     let json = serde_json::to_vec(&record).map_err(std::io::Error::other)?;
     fs::write_atomic(&state_dir.join(FILE), &json)
 }
 
-/// Everything a result depends on: this boot, this kernel, this binary, and the namespaces and user we are in.
+/// Everything a result depends on: boot, kernel, binary, namespaces and user.
 fn key(binary: Option<&Path>) -> String {
     use std::os::unix::fs::MetadataExt;
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
@@ -69,7 +69,7 @@ fn key(binary: Option<&Path>) -> String {
     .join(" ")
 }
 
-/// Confine a child to one folder and let it try to read and to write beside it.
+/// Confine a child to one folder and let it try to read and write beside it.
 pub fn try_canary(support: &Support, folder: &SessionFolder) -> Result<Canary, CheckError> {
     let secret = folder.dir.join("canary");
     if !secret.exists() {
@@ -84,7 +84,7 @@ pub fn try_canary(support: &Support, folder: &SessionFolder) -> Result<Canary, C
     Ok(canary(&prepared, &secret, &folder.dir.join("canary-wrote"))?)
 }
 
-/// The canary's outcome as an error, if it is one.
+/// The canary's outcome as an error, if it escaped.
 pub fn verdict(canary: Canary) -> Result<(), CheckError> {
     if canary.read {
         Err(CheckError::Escaped("could read a file that was not granted"))

@@ -1,9 +1,8 @@
-//! The part of a session that has to do with checkpoints of projects: whether there are any, the one before the command
-//! starts, and what is said about them at the end.
+//! Checkpoints of projects in a session: whether they are taken, the one before the command starts, and the report.
 //!
-//! A project that can be written is checkpointed before the command starts, whether or not an agent in there has hooks
-//! that ask for more. That costs a look at every file where nothing changed. One that cannot be taken stops no run: it is
-//! in the report, in the log, and in the project's status.
+//! A writable project is checkpointed before the command starts, whether or not the agent has hooks that request more.
+//! Where nothing changed, that costs one stat per file. A failed checkpoint does not stop the run: it is in the report,
+//! in the audit log and in the project's status.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -27,15 +26,15 @@ use crate::audit::Author;
 use crate::checkpoints::settings;
 use crate::rollback::recorder::Recorder;
 
-/// Whether checkpoints are taken while the command runs.
+/// Settings for checkpoints during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpointing {
-    /// `None`: as the settings say.
+    /// `None`: the configuration decides.
     pub wanted: Option<bool>,
 }
 
 impl Checkpointing {
-    /// How they are taken, if they are; and who sweeps at the end, which does not depend on that.
+    /// The plan for checkpoints, if they are taken; and the pruning at the end, which happens either way.
     pub(super) fn planned(
         &self,
         state_dir: &Path,
@@ -46,7 +45,7 @@ impl Checkpointing {
             return Ok((None, None));
         }
         let config = settings::load(&state_dir.join("config.toml"))?;
-        // Without a home folder there is none to be spared.
+        // Without a home folder there is no home to exclude from being a project.
         let home = home.map_or_else(|| state_dir.to_owned(), Path::to_owned);
         let host = Host { state_dir: state_dir.to_owned(), home };
         let sweeper = Sweeper(CheckpointManager::new(host.clone(), config.clone()));
@@ -60,18 +59,18 @@ impl Checkpointing {
     }
 }
 
-/// The folders that the command may write, each with everything below it.
+/// Granted directories that the command may write.
 fn writable(policy: &ResolvedPolicy) -> Vec<PathBuf> {
     let grants = policy.grants.iter().filter(|grant| grant.access.writes() && !grant.is_file);
     grants.map(|grant| grant.resolved.clone()).collect()
 }
 
-/// Removes what is too old, now and then, whether or not this run took any.
+/// Occasional pruning of old checkpoints, whether or not this run takes any.
 #[derive(Debug)]
 pub(super) struct Sweeper(CheckpointManager);
 
 impl Sweeper {
-    /// What went wrong stands in the log; the next run tries again.
+    /// Prune. Problems go to the audit log; the next run tries again.
     pub(super) fn sweep(&self, trail: Option<&Trail>) {
         let swept = self.0.auto_prune();
         let problems: Vec<String> = match swept {
@@ -82,38 +81,38 @@ impl Sweeper {
         };
         for problem in problems {
             if let Some(trail) = trail {
-                trail.warn(format!("old checkpoints could not be removed: {problem}"));
+                trail.warn(format!("cannot remove old checkpoints: {problem}"));
             }
         }
     }
 }
 
-/// Checkpoints will be taken.
+/// Settings for the checkpoints of a run.
 #[derive(Debug)]
 pub(super) struct Planned {
     host: Host,
     config: Config,
     writable: Vec<PathBuf>,
-    /// Somebody asked for them for this run.
+    /// Requested for this run by flag.
     by_name: bool,
 }
 
-/// What became of the checkpoints of a run.
+/// Checkpoints taken in a run, and the failures.
 #[derive(Clone, Debug, Default)]
 pub struct CheckpointsReport {
-    /// Those that were taken, oldest first: project and id.
+    /// Checkpoints taken, oldest first: project and id.
     pub taken: Vec<(PathBuf, String)>,
-    /// What asked for protection and did not get it, with the reason; nothing was saved there since.
+    /// Directories without a checkpoint, with the reason.
     pub unprotected: Vec<(PathBuf, String)>,
-    /// Why old ones were not removed.
+    /// Problems while removing old checkpoints.
     pub problems: Vec<String>,
-    /// Paths that others changed between the calls of the agent; none where no hooks told of calls.
+    /// Paths changed by other processes between the agent's calls; `None` where no hook reported calls.
     pub others: Option<Vec<ChangedByOthers>>,
-    /// A hook of an agent inside spoke.
+    /// Whether an agent's hook inside the sandbox called.
     pub heard: bool,
 }
 
-/// Checkpoints are being taken.
+/// State of checkpoints while the command runs.
 #[derive(Debug)]
 pub(super) struct Protecting {
     pub(super) host: Host,
@@ -121,17 +120,17 @@ pub(super) struct Protecting {
     pub(super) run: String,
     pub(super) writable: Vec<PathBuf>,
     pub(super) policy: Arc<ResolvedPolicy>,
-    /// What runs, without what may be secret in it.
+    /// The command with secrets redacted.
     command: Vec<String>,
     by_name: bool,
     trail: Option<Arc<Trail>>,
     report: Mutex<CheckpointsReport>,
-    /// Projects that hooks inside told of.
+    /// Projects reported by hooks inside the sandbox.
     hooked: Mutex<HashSet<PathBuf>>,
 }
 
 impl Planned {
-    /// With one of every project before the command starts.
+    /// Take a checkpoint of every project before the command starts.
     pub(super) fn begin(
         self,
         run: &str,
@@ -157,7 +156,7 @@ impl Planned {
 }
 
 impl Protecting {
-    /// For requests from inside.
+    /// Service for checkpoint requests from inside the sandbox.
     pub(super) fn history(self: &Arc<Protecting>, backend: Arc<dyn ApprovalBackend>) -> History {
         History { histories: Arc::new(Inside::new(self.clone())), backend }
     }
@@ -171,7 +170,7 @@ impl Protecting {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every project that the command was let into by name, before it starts.
+    /// Checkpoint every project that was granted by name, before the command starts.
     fn before(&self) {
         let reason = format!("before run: {}", self.command.join(" "));
         let origin = self.origin();
@@ -180,7 +179,7 @@ impl Protecting {
             let cwd = &self.policy.workdir;
             let why = match self.manager().root_of(cwd) {
                 Err(error) if self.is_writable(cwd) => error.to_string(),
-                _ => "nothing that the command may write is a project".to_owned(),
+                _ => "no project is writable for the command".to_owned(),
             };
             self.missed(cwd, &why, &reason);
         }
@@ -191,18 +190,18 @@ impl Protecting {
         }
     }
 
-    /// A hook inside spoke.
+    /// Note that a hook inside the sandbox called.
     pub(super) fn hear(&self) {
         self.report().heard = true;
     }
 
-    /// Hooks inside tell of each call from now on: the run itself is none any more.
+    /// Note that hooks report each call in `project` from now on; the run as a whole no longer counts as one call.
     pub(super) fn hooks_speak(&self, project: &Path, manager: &mut CheckpointManager) {
         let mut hooked = self.hooked.lock().unwrap_or_else(PoisonError::into_inner);
         if !hooked.contains(project) && hooked.len() < MOST_TAKEN {
             hooked.insert(project.to_owned());
             drop(hooked);
-            // What cannot be told apart then is the command's.
+            // On failure, changes that cannot be attributed count as the command's.
             let _ = manager.agent_stopped(project, &self.origin());
         }
     }
@@ -211,8 +210,8 @@ impl Protecting {
         Origin { run: Some(self.run.clone()), ..Origin::default() }
     }
 
-    /// The working directory's, and folders that were granted by name and are projects themselves. What a group opens
-    /// (caches, an agent's own state) is none.
+    /// The working directory's project, and directories granted by name that are projects themselves. Those that a
+    /// group opens (caches, an agent's own state) do not count.
     fn projects(&self) -> Vec<PathBuf> {
         let by_name = |source: &CapabilitySource| {
             matches!(source, CapabilitySource::User | CapabilitySource::Profile(_))
@@ -240,14 +239,14 @@ impl Protecting {
         projects
     }
 
-    /// Whether the command may write there: granted, and not closed inside the grant.
+    /// Whether the command may write there: granted, and not denied inside the grant.
     pub(super) fn is_writable(&self, path: &Path) -> bool {
         let granted = self.writable.iter().any(|grant| is_within(path, grant));
         let answer = || query_path(&self.policy, path, true, AccessMode::Write);
         granted && matches!(answer(), QueryResult::Allowed { .. })
     }
 
-    /// Who restores on behalf of the command.
+    /// Author of restores made for the command.
     pub(super) fn author(&self) -> Author {
         Author {
             command: self.command.iter().map(OsString::from).collect(),
@@ -255,7 +254,7 @@ impl Protecting {
         }
     }
 
-    /// What came of wanting one, for the report and the log.
+    /// Record the outcome of a checkpoint in the report and the log.
     pub(super) fn note(&self, ensured: &Ensured, reason: &str) {
         match ensured {
             Ensured::Taken { project, checkpoint, .. } => {
@@ -267,7 +266,7 @@ impl Protecting {
                     report.taken.push((project.clone(), id));
                 }
             }
-            // Nobody wanted it, then.
+            // Checkpoints are off: nothing to report.
             Ensured::Skipped { why: Skip::Disabled, .. } => {}
             Ensured::Skipped { project, .. } => {
                 self.report().unprotected.retain(|(other, _)| other != project);
@@ -276,11 +275,11 @@ impl Protecting {
         }
     }
 
-    /// Something asked for protection and did not get it.
+    /// Record that a directory got no checkpoint.
     pub(super) fn missed(&self, dir: &Path, why: &str, reason: &str) {
         let mut report = self.report();
         let known = report.unprotected.iter().any(|(other, known)| other == dir && known == why);
-        // Whoever asks for the same again and again, or for thousands of folders, does not fill the log.
+        // Repeated requests, or requests for thousands of folders, must not fill the log.
         if known || report.unprotected.len() >= MOST_MISSED {
             return;
         }
@@ -290,7 +289,7 @@ impl Protecting {
         self.write_down(dir, None, reason, Some(why.to_owned()));
     }
 
-    /// A person spoke to an agent inside, as its hooks tell.
+    /// Record a user prompt reported by an agent's hooks.
     pub(super) fn told_prompt(&self, origin: &Origin, digest: Option<&str>) {
         let (Some(trail), Some(digest)) =
             (&self.trail, digest.and_then(|digits| Digest::try_from(digits.to_owned()).ok()))
@@ -307,7 +306,7 @@ impl Protecting {
         }));
     }
 
-    /// An agent inside calls one of its tools, as its hooks tell.
+    /// Record a tool call reported by an agent's hooks.
     pub(super) fn told_call(&self, origin: &Origin, command: Option<&str>) {
         let Some(trail) = self.trail.as_ref().filter(|_| origin.agent.is_some()) else { return };
         let Origin { agent, session, turn, tool, .. } = origin.clone();
@@ -323,7 +322,7 @@ impl Protecting {
         }));
     }
 
-    /// Something was put back, and the log of this session says so, too.
+    /// Record a restore in this session's log.
     pub(super) fn restored(&self, restore: Restore) {
         if let Some(trail) = &self.trail {
             trail.restored(restore);
@@ -337,11 +336,11 @@ impl Protecting {
         trail.checkpoint(Event { time_ms: now_ms(), project, checkpoint, reason, error });
     }
 
-    /// The command has ended: old ones may go, and what there is to say.
+    /// After the command's end: free space taken by old checkpoints, and report.
     pub(super) fn finish(&self) -> CheckpointsReport {
         let mut report = self.report().clone();
         let mut manager = self.manager();
-        // What changes from now on is not the command's doing.
+        // Later changes are not the command's.
         for project in self.projects() {
             let left = manager.agent_stopped(&project, &self.origin());
             report.problems.extend(left.err().map(|error| error.to_string()));
@@ -353,7 +352,7 @@ impl Protecting {
                 Err(error) => report.problems.push(error.to_string()),
             }
         }
-        // Where nothing was ever taken there is nothing to free.
+        // Without any project there is nothing to free.
         if self.host.state_dir.join("projects").is_dir() {
             report.problems.extend(manager.free_room().err().map(|error| error.to_string()));
         }
@@ -367,7 +366,7 @@ impl Protecting {
     }
 }
 
-/// Of so many the report names each; the log has all of them.
+/// Maximum number of checkpoints listed in the report; the log has all of them.
 const MOST_TAKEN: usize = 10_000;
-/// The command chooses what it names.
+/// Maximum number of directories reported as unprotected: the command chooses their names.
 const MOST_MISSED: usize = 64;

@@ -1,4 +1,4 @@
-//! The part of a session that is its way out to the network, where that is filtered.
+//! The filtering proxy of a session, from planning to start.
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
@@ -15,19 +15,19 @@ use super::folder::SessionFolder;
 use super::{Host, SessionError};
 use crate::network::{self, Listen, Network, NetworkError, NetworkObserver, Networking, Start};
 
-/// A proxy that is wanted and not started yet.
+/// A planned proxy that is not started yet.
 #[derive(Debug)]
 pub(super) struct Connection {
     networking: Networking,
     env: Vec<(OsString, OsString)>,
     cwd: PathBuf,
     state_dir: PathBuf,
-    /// On the host, where the command has no network of its own.
+    /// Listening socket on the host, where the command has no network namespace.
     listener: Option<TcpListener>,
 }
 
 impl Connection {
-    /// The blueprint with the proxy in it, and what is needed to start that; none where nothing is filtered.
+    /// Plan the proxy and add it to the blueprint; `None` where nothing is filtered.
     pub(super) fn new(
         networking: Networking,
         policy: &ResolvedPolicy,
@@ -53,7 +53,7 @@ impl Connection {
         Ok((Some(connection), blueprint))
     }
 
-    /// Start the proxy; it serves once there is somebody to serve.
+    /// Start the proxy. In a network namespace it serves as soon as the child's listening socket is handed over.
     pub(super) fn open(
         self,
         policy: &ResolvedPolicy,

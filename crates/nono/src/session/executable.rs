@@ -1,8 +1,8 @@
-//! Which file was run: its digest.
+//! Digest of the program that is run.
 //!
-//! Reading a program of a hundred megabytes before each run would be felt, so digests are remembered, by everything that
-//! changes when the file does. The change time is what nobody but the kernel sets; a file that changed a moment ago is
-//! read each time, since another change in the same moment would not show.
+//! Reading a program of a hundred megabytes before each run takes noticeable time, so digests are cached by device,
+//! inode, size, mtime and ctime. Only the kernel sets ctime; a file that changed within the last seconds is always
+//! read, since a second change within the clock's resolution would not show.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,14 +15,14 @@ use nono_audit::event::Executable;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Digests that are remembered.
+/// Maximum number of cached digests.
 const MOST: usize = 64;
-/// Smaller files are read each time: looking them up would cost as much.
+/// Minimum size in bytes for caching: reading a smaller file costs as much as a lookup.
 const WORTH_IT: u64 = 1 << 20;
-/// A change so long ago would show.
+/// Minimum age of the last change in seconds for a cached digest to be trusted.
 const SETTLED: i64 = 2;
 
-/// What a digest is remembered by.
+/// File attributes that a cached digest is valid for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     device: u64,
@@ -38,7 +38,7 @@ struct Known {
     sha256: Digest,
 }
 
-/// The digest of `path`; what is remembered stands in `memory`, a file of nono's own.
+/// The digest of `path`, cached in the file `memory`.
 pub(super) fn identify(path: &Path, memory: &Path) -> io::Result<Executable> {
     let resolved_path = path.canonicalize()?;
     let mut file = File::open(&resolved_path)?;
@@ -87,19 +87,19 @@ fn digest(file: &mut File) -> io::Result<Digest> {
     }
 }
 
-/// Whatever cannot be read is as good as forgotten.
+/// Read the cache; an unreadable one counts as empty.
 fn recall(memory: &Path) -> Vec<Known> {
     let text = std::fs::read(memory).ok();
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// What is not remembered costs the next run some time, nothing else.
+/// Write the cache; on failure the next run reads the program again.
 fn remember(memory: &Path, known: &[Known]) {
     let Ok(text) = serde_json::to_vec(known) else { return };
     let _ = nono_sys::fs::write_atomic(memory, &text);
 }
 
-/// Where digests are remembered.
+/// Path of the cache.
 pub(super) fn memory(audit_dir: &Path) -> PathBuf {
     audit_dir.join("executables.json")
 }
@@ -121,7 +121,7 @@ mod tests {
         std::fs::write(&path, vec![7; 2 << 20]).unwrap();
         let fresh = identify(&path, &memory).unwrap();
         assert!(!memory.exists(), "it changed just now");
-        // What is remembered is believed for exactly this state of the file, and no other.
+        // A cached digest is used for exactly this state of the file.
         let stamp = Stamp::of(&File::open(&path).unwrap()).unwrap();
         let old = Stamp { ctime: (stamp.ctime.0 - 60, 0), ..stamp.clone() };
         remember(&memory, &[Known { stamp: old, sha256: Digest::ZERO }]);

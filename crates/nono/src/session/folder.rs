@@ -1,9 +1,9 @@
-//! The folder of one session: what the child may see of nono, and the material for its masks.
+//! The temporary folder of one session: what the child may see of nono, and the files used as masks.
 //!
-//! It lives in the temporary folder, never in nono's state, below one private folder per user. Its name is its owner's
-//! pid, start time and pid namespace, so that the next run can sweep what a killed or replaced process left behind, and
-//! it is short: programs bind sockets below `TMPDIR`, and a socket's path has 107 bytes. What no session changes, the
-//! masks, is made once per user and shared.
+//! It lives in the temporary folder, never in nono's state, below one private folder per user. Its name consists of the
+//! owner's pid, start time and pid namespace, so that the next run can remove what a killed or replaced process left
+//! behind. The name is short because programs bind sockets below `TMPDIR`, and a socket path is limited to 107 bytes.
+//! The masks are the same for all sessions, so they are made once per user.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,22 +16,22 @@ use nono_sys::{fs, process};
 
 use crate::saved;
 
-/// How many this process made.
+/// Number of ids made by this process.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// A session's folder; removed when dropped, unless it is left to the next run's sweep.
+/// A session's folder; removed when dropped, unless it is left for the next run to remove.
 #[derive(Debug)]
 pub struct SessionFolder {
     pub id: String,
     pub dir: PathBuf,
     base: PathBuf,
-    /// Bases of sessions with another `TMPDIR` that the command may not change either.
+    /// Base folders in other temporary directories, which the command may not change either.
     others: Vec<PathBuf>,
     keep: bool,
 }
 
-/// An id that nobody else has: of a session, or of a restore, which has a log of its own. A library may have several in
-/// one process, also one after the other within a second.
+/// A unique id for a session, or for a restore, which has its own log. A library may make several ids in one process
+/// within a second.
 pub(crate) fn new_id() -> String {
     let stamp = format!("{}-{}", process::timestamp(), std::process::id());
     match MADE.fetch_add(1, Ordering::Relaxed) {
@@ -41,7 +41,7 @@ pub(crate) fn new_id() -> String {
 }
 
 impl SessionFolder {
-    /// Make a new one below `base`, and sweep what ended sessions left there.
+    /// Make a new folder below `base`, and remove those of ended sessions.
     pub fn create(base: &Path) -> io::Result<SessionFolder> {
         make_base(base)?;
         let pid = std::process::id();
@@ -68,12 +68,12 @@ impl SessionFolder {
         }
     }
 
-    /// The child's own place for temporary files.
+    /// The child's folder for temporary files.
     pub fn tmp(&self) -> PathBuf {
         self.paths().tmp_dir()
     }
 
-    /// Where the child's policy is described to itself.
+    /// Path of the policy description for the child.
     pub fn cap_file(&self) -> PathBuf {
         self.dir.join("capabilities.json")
     }
@@ -89,19 +89,19 @@ impl SessionFolder {
         }
     }
 
-    /// Keep the bases in the usual temporary folders from a command that may write there. They are made where they are
-    /// missing: a command that makes one itself would have the folders of later sessions in its hands.
+    /// Protect the base folders in the usual temporary directories from a command that may write there. Missing ones
+    /// are created: a command that creates one itself would control the folders of later sessions.
     pub fn close_usual_bases(&mut self, policy: &ResolvedPolicy) {
         let writable = |dir: &Path| {
             policy.grants.iter().any(|grant| grant.access.writes() && dir.starts_with(&grant.resolved))
         };
         let usual = USUAL_TEMP.iter().filter_map(|temp| Path::new(temp).canonicalize().ok());
         let bases = usual.map(|temp| base_in(&temp)).filter(|base| *base != self.base && writable(base));
-        // One that belongs to somebody else, or cannot be made, is no base of this user's.
+        // A base that belongs to another user, or cannot be made, is not used by this user's sessions.
         self.others.extend(bases.filter(|base| make_base(base).is_ok()));
     }
 
-    /// Write down the policy for the child.
+    /// Write the policy description for the child.
     pub fn describe(
         &self,
         policy: &ResolvedPolicy,
@@ -114,7 +114,7 @@ impl SessionFolder {
         fs::make_file_by(&self.cap_file(), 0o400, |file| Ok(serde_json::to_writer(file, &state)?))
     }
 
-    /// Leave the folder to the next run: this process is about to become the command.
+    /// Keep the folder for the next run to remove: this process is about to become the command.
     pub fn leave(mut self) {
         self.keep = true;
     }
@@ -129,10 +129,10 @@ impl Drop for SessionFolder {
     }
 }
 
-/// Where temporary files go unless `TMPDIR` says otherwise.
+/// Temporary directories used unless `TMPDIR` is set.
 const USUAL_TEMP: &[&str] = &["/tmp", "/var/tmp"];
 
-/// The user's own folder for sessions in a temporary folder.
+/// The user's base folder for sessions in a temporary directory.
 pub(super) fn base_in(temp: &Path) -> PathBuf {
     temp.join(format!("nono-{}", process::uid()))
 }
@@ -141,13 +141,13 @@ const CLOSED_DIR: &str = "closed";
 const CLOSED_FILE: &str = "closed-file";
 const EMPTY_DIR: &str = "empty";
 
-/// The user's own folder for sessions, with the masks that all of them share.
+/// Make the user's base folder, with the masks that all sessions share.
 fn make_base(base: &Path) -> io::Result<()> {
     match fs::make_dir(base, 0o700) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let trusted = fs::check_private_dir(base, process::uid())?;
             let foreign =
-                |_| io::Error::new(io::ErrorKind::PermissionDenied, "somebody else's folder has that name");
+                |_| io::Error::new(io::ErrorKind::PermissionDenied, "it exists and is not private to you");
             trusted.map_err(foreign)?;
         }
         result => result?,
@@ -163,8 +163,8 @@ enum Shared {
     File,
 }
 
-/// Make it, or check that what is there is exactly what would have been made: a mask that somebody changed would show
-/// something instead of hiding it.
+/// Make a mask, or check that the existing one is exactly what would be made: a mask that was changed could show
+/// content instead of hiding it.
 fn shared(path: &Path, what: Shared) -> io::Result<()> {
     let (made, bits, is_dir) = match what {
         Shared::Directory(mode) => (fs::make_dir(path, mode), mode, true),
@@ -179,16 +179,16 @@ fn shared(path: &Path, what: Shared) -> io::Result<()> {
     if kind && meta.uid() == process::uid() && meta.mode() & 0o7777 == bits {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, format!("somebody changed {}; remove it", path.display())))
+    Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} was changed; remove it", path.display())))
 }
 
-/// Remove the folders of sessions whose process is gone, and save what agents saved there. Best effort: a folder in the way
-/// of nothing can wait.
+/// Remove the folders of sessions whose process is gone, after carrying back what agents saved there. Best effort: what
+/// stays is tried again by the next run.
 fn sweep(base: &Path, own_name: &str) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     let orphans = entries.flatten().map(|entry| entry.path()).filter(|dir| is_orphan(dir));
     for (n, orphan) in orphans.enumerate() {
-        // Whoever can rename it has it alone; under a name of its own, so that it is an orphan again if this one ends.
+        // The rename succeeds for one process only. The new name is an orphan again if this process dies.
         let taken = base.join(format!("{own_name}.swept-{n}-{}", MADE.load(Ordering::Relaxed)));
         if std::fs::rename(&orphan, &taken).is_ok() {
             saved::carry_out(&taken);
@@ -197,8 +197,8 @@ fn sweep(base: &Path, own_name: &str) {
     }
 }
 
-/// Whether a session folder's owner is gone. Anything that is not called like one, or belongs to another pid namespace,
-/// is left alone; so is a process that exists but whose start `/proc` does not tell.
+/// Whether a session folder's owner is gone. Folders with other names or of other pid namespaces do not count; nor does
+/// a process that exists but whose start time `/proc` does not tell.
 pub(crate) fn is_orphan(dir: &Path) -> bool {
     let Some((pid, started, namespace)) = owner(dir) else { return false };
     let gone = || match process::start_time(pid) {
@@ -208,7 +208,7 @@ pub(crate) fn is_orphan(dir: &Path) -> bool {
     namespace == process::pid_namespace() && gone()
 }
 
-/// pid, start time and pid namespace, from the folder's name.
+/// Pid, start time and pid namespace from the folder's name.
 fn owner(dir: &Path) -> Option<(u32, u64, u64)> {
     let name = dir.file_name()?.to_str()?;
     let mut parts = name.split('.').map(|part| u64::from_str_radix(part, 16).ok());

@@ -1,8 +1,8 @@
-//! A run in a process that is somebody else's: a library's host, with signals, threads and streams of its own.
+//! A run inside a host program's process, which keeps its own signals, threads and streams.
 //!
-//! Nothing about the process is changed. What the command says can be kept in memory, and it is ended when the observer
-//! wants that; both go on in one thread beside the run, by the end of the run and not by the end of the pipes, which
-//! somebody outside may have been handed.
+//! Nothing about the process is changed. The command's output can be kept in memory, and the observer can end the
+//! command; one thread beside the run does both. It stops at the end of the run, not at the end of the pipes: another
+//! process may have inherited those.
 
 use std::borrow::Cow;
 use std::io::{self, PipeReader};
@@ -16,22 +16,22 @@ use super::RunObserver;
 pub use crate::streams::Captured;
 use crate::streams::{Bell, End, LOOK, Wires};
 
-/// What the host wants of the command's streams.
+/// The host program's settings for the command's streams.
 #[derive(Clone, Debug, Default)]
 pub struct Guest {
-    /// Keep what it says, instead of letting it speak where the host does. It has no terminal then.
+    /// Keep the output in memory instead of writing it to the host's streams. The command has no terminal then.
     pub capture: bool,
-    /// What it can read; `None`: what the host can.
+    /// Input of the command; `None`: the host's stdin.
     pub input: Option<Vec<u8>>,
-    /// How much is kept of each output. The rest is read and dropped, and the report says so.
+    /// Maximum number of bytes kept of each stream. The rest is read and dropped, and the report says so.
     pub max_output: Option<u64>,
 }
 
 fn failed(source: io::Error) -> RunError {
-    RunError::Supervise { what: "attend to the command's streams", source }
+    RunError::Supervise { what: "copy the command's input and output", source }
 }
 
-/// Run a command: as our own, or as a guest's, with what it says kept and listened to.
+/// Run a command, with its streams captured where a host program asks for it.
 pub(super) fn run(
     guest: Option<Guest>,
     observer: &dyn RunObserver,
@@ -48,8 +48,8 @@ pub(super) fn run(
     (captured, outcome)
 }
 
-/// Run `work` with the streams and the end that it is to have, and attend to these meanwhile. The calling thread must hear
-/// no signals, as its children then: a command that does not read would end the process (SIGPIPE).
+/// Run `work` with its streams and cancel signal, and serve both meanwhile. Signals must be blocked in the calling
+/// thread, and so in the threads it starts: a command that does not read its input would end the process by SIGPIPE.
 fn beside<T>(
     guest: Guest,
     observer: &dyn RunObserver,
@@ -78,7 +78,7 @@ fn beside<T>(
     }
 }
 
-/// Until the run is over. Letting go of `bell`, which happens when this fails, ends the command at once.
+/// Serve the streams until the run is over. Dropping `bell`, as on an error, ends the command at once.
 fn attend(
     wires: Wires<'_>,
     over: &PipeReader,
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// What the command would do, with its ends.
+    /// Run `command` with its ends of the streams.
     fn with(guest: Guest, command: impl FnOnce(&Streams)) -> Captured {
         let (captured, done) = beside(guest, &(), |streams, _cancel| {
             command(&streams.unwrap());

@@ -1,10 +1,10 @@
-//! Checkpoints for those inside: what hooks and slash commands ask for over the request channel.
+//! Checkpoint service for the sandbox: requests of hooks and slash commands over the request channel.
 //!
-//! Whoever asks may lie about everything. So: a path counts only if it lies, links followed out here, in a folder that
-//! this sandbox may write, and no project reaches further up than that folder. What is answered never shows a name or a
-//! line that the policy keeps from the command. Turns are counted here, for this run alone, so that nobody inside can use
-//! up or end a turn of a conversation elsewhere. A restore happens only once a person agreed, to exactly the checkpoint
-//! they were shown. Every failure is an answer.
+//! The caller may lie about everything. So: a path counts only if, with links followed outside the sandbox, it lies in
+//! a folder that the sandbox may write, and no project extends above that folder. An answer never shows a name or a
+//! line that the policy denies to the command. Turns are counted here, for this run alone, so that the command cannot
+//! use up or end a turn of another conversation. A restore needs the user's approval, for exactly the checkpoint that
+//! was shown. Every failure is sent as an answer.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ use crate::checkpoints::{self, json as shapes};
 use crate::rollback::patch;
 use crate::rollback::room::gaps;
 
-/// The way in for requests.
+/// Handler of checkpoint requests from inside the sandbox.
 pub(super) struct Inside {
     protecting: Arc<Protecting>,
     state: Mutex<State>,
@@ -39,7 +39,7 @@ pub(super) struct Inside {
 #[derive(Default)]
 struct State {
     conversations: Conversations,
-    /// One for each project: two projects do not wait for each other.
+    /// One per project, so that projects do not wait for each other.
     managers: HashMap<PathBuf, Arc<Mutex<CheckpointManager>>>,
     room: Room,
 }
@@ -66,7 +66,7 @@ impl Histories for Inside {
     }
 }
 
-/// Whether an agent's hook says it: a person's commands name no agent.
+/// Whether an agent's hook sent the request: the user's own commands name no agent.
 fn is_of_a_hook(action: &Action) -> bool {
     match action {
         Action::Prompt { origin, .. }
@@ -79,12 +79,12 @@ fn is_of_a_hook(action: &Action) -> bool {
     }
 }
 
-/// Requests are served on small stacks, and trees may be deep.
+/// Run `work` on a large stack: requests are served on small ones, and trees may be deep.
 fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     thread::scope(|scope| {
         let worker = thread::Builder::new().name("nono-history".to_owned()).stack_size(STACK);
         let worker = worker.spawn_scoped(scope, work).map_err(|error| error.to_string())?;
-        worker.join().unwrap_or_else(|_| Err("it could not be carried out".to_owned()))
+        worker.join().unwrap_or_else(|_| Err("internal error; the request was not carried out".to_owned()))
     })
 }
 
@@ -116,16 +116,16 @@ impl Inside {
             Action::List { dir } => self.list(&dir),
             Action::Diff { dir, target, paths, brief } => self.diff(&dir, target, &paths, brief),
             Action::Notes { origin } => self.notes(&origin),
-            Action::Restore { .. } => Err("a restore is asked about".to_owned()),
+            Action::Restore { .. } => Err("a restore needs approval".to_owned()),
         }
     }
 
-    /// The run is not theirs to say.
+    /// The origin with this run's id: the caller cannot choose it.
     fn mine(&self, origin: Origin) -> Origin {
         Origin { run: Some(self.protecting.run.clone()), ..origin }
     }
 
-    /// The project of a path from inside, if the sandbox may write it. Links are followed as they lead out here.
+    /// The project of a path, if the sandbox may write it. Links are followed outside the sandbox.
     fn project(&self, path: &Path) -> Result<PathBuf, String> {
         let found = resolved(path);
         if !self.protecting.is_writable(&found) {
@@ -135,7 +135,7 @@ impl Inside {
         self.check(&root.dir).map(|()| root.dir)
     }
 
-    /// Whoever resolved it in between, it must still be theirs.
+    /// Check that the project is writable: a link may have changed since the path was resolved.
     fn check(&self, project: &Path) -> Result<(), String> {
         if self.protecting.is_writable(project) {
             return Ok(());
@@ -146,7 +146,7 @@ impl Inside {
     fn manager_of(&self, project: &Path) -> Arc<Mutex<CheckpointManager>> {
         let mut state = self.state();
         if state.managers.len() >= MOST_PROJECTS && !state.managers.contains_key(project) {
-            // What they know of turns goes with them: at worst a checkpoint more.
+            // Their memory of turns is lost: at worst one checkpoint more is taken.
             state.managers.clear();
         }
         let new = || Arc::new(Mutex::new(self.protecting.manager()));
@@ -159,7 +159,7 @@ impl Inside {
         work(&mut manager)
     }
 
-    /// One checkpoint for each project among the targets.
+    /// Take a checkpoint of each project among the targets.
     fn before(&self, origin: Origin, reason: &str, command: Option<&str>, targets: &[remote::Path]) -> Value {
         let mut origin = self.mine(origin);
         self.state().conversations.place(&mut origin);
@@ -219,13 +219,13 @@ impl Inside {
         json!({ "problems": problems })
     }
 
-    /// The projects of these paths, each once; and what cannot be protected.
+    /// The projects of these paths, each once; and the paths that cannot be protected.
     fn projects(&self, targets: &[remote::Path], reason: &str) -> (Vec<PathBuf>, Vec<Value>) {
         let (mut projects, mut refused) = (Vec::new(), Vec::new());
         for remote::Path(target) in targets {
             match self.project(target) {
                 Ok(project) => projects.push(project),
-                // The kernel keeps it from being written, so there is nothing to protect: only to be said.
+                // The kernel denies writing there, so there is nothing to protect.
                 Err(why) if !self.protecting.is_writable(&resolved(target)) => {
                     refused.push(json!({ "project": path(target), "refused": why }));
                 }
@@ -249,7 +249,7 @@ impl Inside {
         .map_err(|error: CheckpointError| error.to_string())
     }
 
-    /// As a patch or in brief, of what the command may read.
+    /// Changes since a checkpoint that the command may read, as a patch or in brief.
     fn diff(
         &self,
         remote::Path(dir): &remote::Path,
@@ -264,7 +264,7 @@ impl Inside {
             let target = Target::Id(checkpoint.id.clone());
             let mut compared = manager.compare(&project, &target).map_err(|error| error.to_string())?;
             if !compared.manager.roots().iter().all(|root| self.protecting.is_writable(root)) {
-                return Err("the project has changed its place".to_owned());
+                return Err("the project was moved".to_owned());
             }
             let mut set = checkpoints::changes(&mut compared);
             if !paths.is_empty() {
@@ -307,7 +307,7 @@ impl Inside {
         matches!(answer, QueryResult::Allowed { .. })
     }
 
-    /// Only about projects that are theirs.
+    /// Notes for a conversation, about projects that the sandbox may write.
     fn notes(&self, origin: &Origin) -> Result<Value, String> {
         let (Some(agent), Some(session)) = (&origin.agent, &origin.session) else { return Ok(json!([])) };
         let mine = |note: &Note| self.protecting.is_writable(&note.project);
@@ -324,7 +324,9 @@ impl Inside {
         agree: &Agree<'_>,
     ) -> Result<Value, String> {
         if choice.conflicts != Conflicts::Keep {
-            return Err("what people changed is restored or merged from outside only".to_owned());
+            return Err(
+                "changes made by others can be overwritten or merged only outside the sandbox".to_owned()
+            );
         }
         let project = self.project(dir)?;
         let paths: Vec<_> = paths.iter().map(|remote::Path(path)| resolved(path)).collect();
@@ -352,7 +354,7 @@ impl Inside {
     }
 }
 
-/// What a person has to know before they agree.
+/// The checkpoint, and the restore plan as the user is asked to approve it.
 fn planned(
     manager: &mut CheckpointManager,
     project: &Path,
@@ -412,12 +414,12 @@ fn path(path: &Path) -> Value {
     crate::shapes::path(path)
 }
 
-/// So many projects are remembered.
+/// Maximum number of projects whose managers are kept.
 const MOST_PROJECTS: usize = 64;
-/// A frame holds no more.
+/// Maximum size of a patch in an answer, in bytes.
 const MOST_TEXT: usize = 32 << 10;
 
-/// The turns of the conversations inside.
+/// Current turns of the conversations inside the sandbox.
 #[derive(Default)]
 struct Conversations {
     turns: HashMap<(Option<String>, Option<String>), Turn>,
@@ -427,7 +429,7 @@ struct Conversations {
 struct Turn {
     prompts: u64,
     id: Option<String>,
-    /// What the person said in it.
+    /// The user's prompt.
     prompt: Option<String>,
 }
 
@@ -437,13 +439,13 @@ impl Conversations {
     fn of(&mut self, origin: &Origin) -> &mut Turn {
         let key = (origin.agent.clone(), origin.session.clone());
         if self.turns.len() >= MOST_CONVERSATIONS && !self.turns.contains_key(&key) {
-            // At worst a turn is counted anew.
+            // At worst the turns of a conversation are counted from 1 again.
             self.turns.clear();
         }
         self.turns.entry(key).or_default()
     }
 
-    /// A person spoke.
+    /// Start a turn with a user prompt.
     fn prompt(&mut self, origin: &Origin) -> String {
         let run = origin.run.clone().unwrap_or_default();
         let turn = self.of(origin);
@@ -454,7 +456,7 @@ impl Conversations {
         id
     }
 
-    /// Give an origin that names no turn the one that goes on.
+    /// Give an origin without a turn the current one.
     fn place(&mut self, origin: &mut Origin) {
         let run = origin.run.clone().unwrap_or_default();
         let turn = self.of(origin);
@@ -470,7 +472,7 @@ impl Conversations {
     }
 }
 
-/// How many checkpoints a command may have taken: a flood of them must not push older ones out of the history.
+/// Rate limit on checkpoints: a flood must not push older ones out of the history.
 #[derive(Default)]
 struct Room {
     taken: VecDeque<Instant>,

@@ -1,4 +1,4 @@
-//! The machine as one process sees it: from its environment to a [`Host`]. The edge reads the environment and hands it in.
+//! Construction of a [`Host`] from the environment, which the caller reads and passes in.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,15 +11,15 @@ use thiserror::Error;
 use super::folder::base_in;
 use super::{Host, is_confined};
 
-/// What the edge knows of itself.
+/// The caller's process: environment, working directory and program.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     pub env: Vec<(OsString, OsString)>,
     /// The working directory of this process.
     pub here: PathBuf,
-    /// Where the command starts, if not here.
+    /// Working directory of the command, if it differs.
     pub workdir: Option<PathBuf>,
-    /// nono's own program.
+    /// Path of the nono binary.
     pub binary: Option<PathBuf>,
 }
 
@@ -31,7 +31,7 @@ pub enum HostError {
     Workdir { dir: PathBuf, source: io::Error },
 }
 
-/// The variables by which agents are told where their own folder is.
+/// Variables that tell agents where their own folder is.
 const AGENT_FOLDERS: &[(&str, &str)] = &[
     ("claude-code", "CLAUDE_CONFIG_DIR"),
     ("codex", "CODEX_HOME"),
@@ -40,7 +40,7 @@ const AGENT_FOLDERS: &[(&str, &str)] = &[
 ];
 
 impl Surroundings {
-    /// Touches nothing, and makes nothing.
+    /// Build the host description. Creates nothing.
     pub fn host(self) -> Result<Host, HostError> {
         let cwd = match &self.workdir {
             None => self.here.clone(),
@@ -76,12 +76,12 @@ impl Surroundings {
         })
     }
 
-    /// The description of the sandbox this process is in, if it is in one.
+    /// The description of the enclosing sandbox, if there is one.
     pub fn cap_file(&self) -> Option<PathBuf> {
         self.absolute("NONO_CAP_FILE").filter(|path| path.is_file())
     }
 
-    /// A variable that has to be an absolute path to count.
+    /// Value of a variable, if it is an absolute path.
     fn absolute(&self, name: &str) -> Option<PathBuf> {
         self.variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
@@ -90,7 +90,7 @@ impl Surroundings {
         self.env.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// Where temporary files go; inside a sandbox always into its own folder, which alone is sure to be writable.
+    /// Folder for temporary files; in a nested sandbox always the session's own, which alone is certain to be writable.
     fn temp_dir(&self, nested: bool) -> PathBuf {
         let own = self.cap_file().filter(|_| nested).and_then(|file| Some(file.parent()?.join("tmp")));
         own.or_else(|| self.variable("TMPDIR").map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("/tmp"))

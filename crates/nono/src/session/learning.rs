@@ -1,4 +1,4 @@
-//! The part of a session that has to do with learning: what the command may do while it is watched.
+//! `nono learn`: permissions of a command while it is recorded, and the data for the proposed profile.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use nono_supervisor::recorded::Recorded;
 
 use super::{Host, SessionError, resolve};
 
-/// Record what the command does, to propose a profile from.
+/// Settings for recording what a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learning {
-    /// Open everything that can be opened without a bypass, so that it runs as it would freely.
+    /// Grant everything that needs no bypass, so that the command runs as it would without a sandbox.
     pub allow_all: bool,
-    /// The command's output goes where its errors go: this process's own is for the proposal.
+    /// Send the command's stdout to stderr: stdout is for the proposal.
     pub output_aside: bool,
 }
 
 impl Learning {
-    /// What is asked for then: with everything open that no protection closes, if that is wanted.
+    /// The request with everything granted that is not protected, if `allow_all` is set.
     #[must_use]
     pub fn applied(self, mut request: RunRequest) -> RunRequest {
         if self.allow_all {
@@ -32,22 +32,22 @@ impl Learning {
     }
 }
 
-/// What came of it.
+/// Result of recording a run.
 #[derive(Clone, Debug)]
 pub struct Learned {
-    /// The policy of the profile alone: what a run has that is started with it and no flags.
+    /// Policy of the profile alone, without flags.
     pub base: ResolvedPolicy,
-    /// What a proposed profile builds on.
+    /// Profiles that the proposed profile extends.
     pub extends: Vec<String>,
     pub recorded: Recorded,
 }
 
-/// What is known before the command runs.
+/// Policies resolved before the command runs.
 #[derive(Debug)]
 pub(super) struct Watched {
     base: ResolvedPolicy,
     extends: Vec<String>,
-    /// Whose writable paths are snapshotted, and whose temporary folder is used: not those of a run that may do all.
+    /// Policy that decides snapshots and the temporary folder, in place of one that allows everything.
     pub(super) tracked: ResolvedPolicy,
 }
 
@@ -70,7 +70,7 @@ impl Watched {
     }
 }
 
-/// A request for what profiles alone give. A profile that was given as a file has no name to build on.
+/// A request for what the profiles alone grant. A profile given as a file has no name to extend, so it is left out.
 pub(super) fn base(request: &RunRequest) -> RunRequest {
     RunRequest {
         profile: request.profile.clone().filter(|profile| matches!(profile, ProfileRef::Name(_))),

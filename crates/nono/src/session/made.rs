@@ -1,5 +1,5 @@
-//! The directories of a tool's state that were missing: made before the command starts, and removed after it where it left
-//! them empty and no other session may count on them.
+//! Missing state directories of a tool: created before the command starts, and removed after it if they are still empty
+//! and no other session relies on them.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -11,21 +11,21 @@ use nono_policy::{GrantKind, HostContext, MergedProfile, PolicyData, RunRequest}
 
 use crate::state_dir;
 
-/// Directories that were made, from the outermost on.
+/// Directories that were created, outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Made {
     dirs: Vec<PathBuf>,
-    /// Shared by all sessions that have such directories, from before they look for them until they end.
+    /// Held shared by all sessions that rely on such directories, from before they look for them until they end.
     lock: Option<File>,
 }
 
-/// The directories of an agent's own state; its group is called as it is.
+/// The state directories of an agent, from the group of the same name.
 pub fn agent_state(agent: &str, host: &HostContext) -> Vec<PathBuf> {
     let group = PolicyData::embedded().group(&agent.replace('-', "_"));
     group.into_iter().flat_map(|group| &group.create).filter_map(|text| host.expand(text).ok()).collect()
 }
 
-/// The directories of state and caches that the groups of a profile have.
+/// The state and cache directories of a profile's groups.
 fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
     let chosen = |group: &&Group| {
         group.kind == GroupKind::Tool
@@ -36,7 +36,7 @@ fn state_dirs(profile: &MergedProfile, host: &HostContext) -> Vec<PathBuf> {
     groups.flat_map(|group| &group.create).filter_map(|text| host.expand(text).ok()).collect()
 }
 
-/// The directories that somebody grants for writing by a name that the policy knows: such a name is no mistake.
+/// Directories granted for writing that the policy knows by name, so that a missing one is no typing error.
 fn granted_dirs(request: &RunRequest, host: &HostContext) -> Vec<PathBuf> {
     let known = PolicyData::embedded().groups.iter().flat_map(|group| &group.made);
     let known: Vec<PathBuf> = known.filter_map(|text| host.expand(text).ok()).collect();
@@ -45,7 +45,7 @@ fn granted_dirs(request: &RunRequest, host: &HostContext) -> Vec<PathBuf> {
     written.map(|grant| host.absolute(&grant.path)).filter(|path| known.contains(path)).collect()
 }
 
-/// Make those that are missing. What cannot be made is not granted, as if nobody had tried.
+/// Create the missing ones. A directory that cannot be created is not granted.
 pub(super) fn make(request: &RunRequest, profile: &MergedProfile, host: &HostContext) -> Made {
     let dirs = [state_dirs(profile, host), granted_dirs(request, host)].concat();
     if dirs.is_empty() {
@@ -86,7 +86,7 @@ impl Made {
         Ok(())
     }
 
-    /// Leave them to whoever runs on.
+    /// Keep them: the command goes on after this process is replaced.
     pub(super) fn leave(mut self) {
         self.dirs.clear();
     }
@@ -94,10 +94,10 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // Another session may have bound them, empty as they are, and would write into what is gone.
+        // Another session may have an empty one mounted, and would write into a removed directory.
         let alone = self.lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok());
         for dir in self.dirs.iter().rev().filter(|_| alone) {
-            // One that is used now stays.
+            // Fails for one that is in use, which stays.
             let _ = std::fs::remove_dir(dir);
         }
     }
@@ -158,7 +158,7 @@ mod tests {
         assert!(left(".config") && left(".local/share/opencode/db"));
         assert!(!left(".config/opencode") && !left(".local/state") && !left(".cache"));
         assert!(make(&RunRequest::default(), &MergedProfile::default(), &host).dirs.is_empty());
-        // One that another session counts on stays.
+        // A directory that another session relies on stays.
         let (first, second) =
             (make(&RunRequest::default(), &profile, &host), make(&RunRequest::default(), &profile, &host));
         drop(first);

@@ -1,7 +1,7 @@
-//! One run, as data: the page that strings the stages together.
+//! One supervised run from request to report.
 //!
-//! request and host -> [`plan`] -> [`Session`] (resolved, compiled, nothing started) -> [`run`] or [`replace`] ->
-//! [`SessionReport`]. Each stage consumes the one before; nobody reaches two stages back.
+//! Request and host -> [`plan`] -> [`Session`] (resolved, compiled, nothing started) -> [`run`] or [`replace`] ->
+//! [`SessionReport`]. Each stage consumes the one before and uses no value of an earlier stage.
 
 mod agent_files;
 mod asking;
@@ -78,43 +78,43 @@ pub use words::{
     ExecProblem, end_by, failed_exec, io_words, is_confined, is_name, network_word, show_arguments, user_id,
 };
 
-/// What the edge knows about the machine and hands in.
+/// Facts about the machine, supplied by the caller: the library reads neither the environment nor the home folder.
 #[derive(Clone, Debug)]
 pub struct Host {
     pub context: HostContext,
     /// The caller's environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where session folders are made.
+    /// Folder in which session folders are made.
     pub session_base: PathBuf,
-    /// Where user profiles are.
+    /// Folder of the user's profiles.
     pub profile_dir: Option<PathBuf>,
-    /// This process is itself inside a nono sandbox.
+    /// Whether this process is itself inside a nono sandbox.
     pub nested: bool,
 }
 
-/// What to run and how.
+/// A command and how to run it.
 #[derive(Clone, Debug)]
 pub struct SessionRequest {
     pub policy: RunRequest,
     pub command: Vec<OsString>,
     pub strategy: ExecStrategy,
-    /// Listen to the command's errors for the diagnostic.
+    /// Scan the command's stderr for the diagnostic.
     pub diagnostics: bool,
     pub rollback: Rollback,
     pub asking: Asking,
     pub auditing: Auditing,
     pub network: Networking,
     pub checkpoints: Checkpointing,
-    /// Watch what it does. Nobody is asked then.
+    /// Record what the command does, to propose a profile. No approval is asked for then.
     pub learning: Option<Learning>,
-    /// The flags that a person typed, for hints of what to type instead.
+    /// Flags as the user typed them, for hints.
     pub typed: Option<Vec<OsString>>,
-    /// This process is somebody else's: its signals are left to it.
+    /// Set when the process belongs to a host program: its signals are left alone.
     pub guest: Option<Guest>,
 }
 
 impl SessionRequest {
-    /// A supervised run without anything special about it.
+    /// A supervised run with every option at its default.
     pub fn new(policy: RunRequest, command: Vec<OsString>) -> SessionRequest {
         SessionRequest {
             policy,
@@ -133,7 +133,7 @@ impl SessionRequest {
     }
 }
 
-/// Why a command was not run.
+/// Reasons why a command was not run.
 #[derive(Debug, Error)]
 pub enum SessionError {
     #[error(transparent)]
@@ -146,45 +146,43 @@ pub enum SessionError {
     Refused(#[from] Refusal),
     #[error(transparent)]
     State(#[from] StateDirError),
-    #[error("the session folder cannot be made in {base}: {}", errno::describe(.source), base = .base.display())]
+    #[error("cannot create the session folder in {base}: {}", errno::describe(.source), base = .base.display())]
     Folder { base: PathBuf, source: io::Error },
     #[error(transparent)]
     Check(#[from] CheckError),
     #[error(transparent)]
     Run(#[from] RunError),
-    #[error("checkpoints cannot be set up: {0}")]
+    #[error("cannot set up checkpoints: {0}")]
     Checkpoints(#[from] SettingsError),
     #[error("checkpoints need a supervisor outside the sandbox, and {strategy} has none")]
     CheckpointsNeedSupervisor { strategy: ExecStrategy },
-    #[error("no snapshot could be taken, so nothing was run: {0}")]
+    #[error("cannot take the baseline snapshot, so nothing was run: {0}")]
     Rollback(#[from] RollbackError),
-    #[error("the profile wants snapshots (rollback.enabled), and {strategy} has nobody to take them")]
+    #[error("snapshots (rollback.enabled in the profile) need a supervisor, and {strategy} has none")]
     NeedsSupervisor { strategy: ExecStrategy },
     #[error(
-        "the profile wants to ask at run time (security.capability_elevation), and {strategy} has nobody to ask"
+        "asking at run time (security.capability_elevation in the profile) needs a supervisor, and {strategy} has none"
     )]
     AskNeedsSupervisor { strategy: ExecStrategy },
-    #[error(
-        "asking at run time needs a terminal that is not the command's, and the profile gives it yours (interactive)"
-    )]
+    #[error("asking at run time needs the terminal, and the profile gives it to the command (interactive)")]
     AskNeedsTerminal,
-    #[error("what happens cannot be written down, so nothing was run: {0}")]
+    #[error("cannot write the audit log, so nothing was run: {0}")]
     Log(#[from] LogError),
     #[error(transparent)]
     Network(#[from] NetworkError),
     #[error(
-        "only some hosts are open (network.allow_domain), and {strategy} has nobody to filter the network"
+        "filtering the network by host (network.allow_domain) needs a supervisor, and {strategy} has none"
     )]
     FilterNeedsSupervisor { strategy: ExecStrategy },
-    #[error("{flag} says how snapshots are taken, but nothing asks for any")]
+    #[error("{flag} needs snapshots, and none are taken in this run")]
     NotTracked { flag: &'static str },
     #[error("{dest} is writable inside the sandbox: the command could change its own snapshots", dest = .dest.display())]
     DestWritable { dest: PathBuf },
-    #[error("{dest} cannot hold sessions: {owner} is nono's own or another session's", dest = .dest.display(), owner = .owner.display())]
+    #[error("{dest} cannot hold sessions: {owner} belongs to nono or to another session", dest = .dest.display(), owner = .owner.display())]
     DestTaken { dest: PathBuf, owner: PathBuf },
     #[error(transparent)]
     Hold(#[from] HoldError),
-    #[error("the settings of an agent cannot be copied for the command: {}", errno::describe(.0))]
+    #[error("cannot copy an agent's settings for the command: {}", errno::describe(.0))]
     Saved(io::Error),
     #[error("interrupted by {} before the command started; nothing was left behind", nono_sys::wait::signal_name(*.signal))]
     Interrupted { signal: i32 },
@@ -192,87 +190,87 @@ pub enum SessionError {
     Cancelled,
 }
 
-/// Everything resolved and compiled; nothing started.
+/// A planned run: everything resolved and compiled, nothing started.
 #[derive(Debug)]
 pub struct Session {
     pub policy: ResolvedPolicy,
     pub profile: MergedProfile,
     pub support: Support,
     pub strategy: ExecStrategy,
-    /// Snapshots are wanted, but nothing can be written.
+    /// Snapshots are wanted, but no granted path is writable.
     pub nothing_to_track: bool,
     command: CommandSpec,
     options: Options,
     folder: SessionFolder,
     prepared: Prepared,
     name: Option<String>,
-    /// The command, without what may be secret in it.
+    /// The command with secrets redacted.
     shown: Vec<String>,
     tracking: Option<tracking::Plan>,
     backend: Option<Arc<dyn ApprovalBackend>>,
-    /// Who opens web addresses, and who is asked about them.
+    /// Opener of web addresses, and the approver for them.
     urls: Option<(Arc<dyn UrlOpener>, Arc<dyn ApprovalBackend>)>,
-    /// What happens is written down there.
+    /// Set when the run is audited.
     book: Option<Book>,
-    /// Where only some hosts are open.
+    /// Set when the network is filtered by host.
     connection: Option<Connection>,
-    /// nono's own folders, never granted.
+    /// nono's own folders and secret files; never granted.
     own: Vec<PathBuf>,
-    /// Where there is a supervisor to serve them.
+    /// Set when the run is supervised.
     sockets: Option<Sockets>,
-    /// Where what it does is recorded.
+    /// Set when the run is recorded for `nono learn`.
     watched: Option<Watched>,
-    /// Where checkpoints are taken.
+    /// Set when checkpoints are taken.
     checkpoints: Option<Planned>,
     sweeper: Option<Sweeper>,
-    /// Who is asked before one is restored.
+    /// Approver of restores requested from inside the sandbox.
     approver: Arc<dyn ApprovalBackend>,
-    /// What stands where an agent's files are absent.
+    /// Placeholders and copies of agents' files.
     agent_files: AgentFiles,
     guest: Option<Guest>,
 }
 
 impl Session {
-    /// Why `nono ps` will not show it, if it will not.
+    /// Reason why `nono ps` cannot list this session, if it cannot.
     pub fn unlisted(&self) -> Option<&io::Error> {
         self.sockets.as_ref()?.unlisted.as_ref()
     }
 
-    /// How its limit on memory will be held, if it has one.
+    /// Method that enforces the memory limit, if there is one.
     pub fn memory_method(&self) -> Option<MemoryMethod> {
         MemoryMethod::of(self.prepared.blueprint())
     }
 
-    /// Whether the command has a network of its own, with nothing of the host's in it.
+    /// Whether the command has its own network namespace, without the host's interfaces.
     pub fn has_own_network(&self) -> bool {
         self.prepared.blueprint().layers.net
     }
 }
 
-/// Who is told what happens around the command.
+/// Receiver of progress and events around the command.
 pub trait RunObserver: Send + Sync {
-    /// A capture goes on: so many files.
+    /// Progress of a capture: number of files so far.
     fn capturing(&self, files: u64);
-    /// The baseline is taken, and the command is about to start.
+    /// The baseline was taken; the command is about to start.
     fn baseline(&self, baseline: &Baseline<'_>);
-    /// Whether the report lists what changed; else it is only counted.
+    /// Whether the report lists each change or only counts them.
     fn wants_list(&self) -> bool {
         true
     }
-    /// Whether an end is wanted: of the first capture, and of the command of a [`Guest`]. Asked a few times a second.
+    /// Whether to cancel the first capture, or the command of a [`Guest`]. Polled a few times a second.
     fn cancelled(&self) -> bool {
         false
     }
 }
 
-/// Nobody is told.
+/// Observer that ignores everything.
 impl RunObserver for () {
     fn capturing(&self, _files: u64) {}
 
     fn baseline(&self, _baseline: &Baseline<'_>) {}
 }
 
-/// What happened.
+/// Result of a supervised run.
 #[derive(Debug)]
 pub struct SessionReport {
     pub session_id: String,
@@ -280,32 +278,32 @@ pub struct SessionReport {
     pub ended: Ended,
     pub limit: Option<LimitHit>,
     pub memory_method: Option<MemoryMethod>,
-    /// Somebody outside ended it (`nono stop`).
+    /// Ended from outside (`nono stop`).
     pub stopped: bool,
-    /// It was ended because its observer wanted that.
+    /// Ended because the observer cancelled it.
     pub cancelled: bool,
-    /// What it said, where that was to be kept.
+    /// The command's output, if it was captured.
     pub captured: Option<Captured>,
     pub findings: Findings,
-    /// What it was refused and granted while it ran.
+    /// Requests that were granted and denied while the command ran.
     pub mediation: MediationReport,
-    /// Where the run was tracked.
+    /// Present when the run was tracked.
     pub rollback: Option<RollbackReport>,
-    /// Where what it did was recorded.
+    /// Present when the run was recorded for `nono learn`.
     pub learned: Option<Learned>,
-    /// Where it was written down.
+    /// Present when the run was audited.
     pub audit: Option<AuditReport>,
-    /// What went through the filter, where there was one.
+    /// Traffic through the filtering proxy, if there was one.
     pub network: Option<NetworkReport>,
-    /// Where checkpoints were taken.
+    /// Present when checkpoints were taken.
     pub checkpoints: Option<CheckpointsReport>,
-    /// What agents saved in their settings.
+    /// Changes that agents saved in their settings.
     pub saved: Vec<SavedReport>,
 }
 
 impl SessionReport {
-    /// As a shell would have it: the command's own; 124 when its time was over, 137 when it used too much memory, 128+n when
-    /// signal n ended it.
+    /// Exit code as a shell reports it: the command's own; 124 after the time limit, 137 after the memory limit, 128+n
+    /// after signal n.
     pub fn exit_code(&self) -> i32 {
         match self.limit {
             Some(LimitHit::Time(_)) => 124,
@@ -315,13 +313,13 @@ impl SessionReport {
     }
 }
 
-/// Resolve only: what `--dry-run` and `why` show. Touches nothing.
+/// Resolve the policy without running anything, as `--dry-run` and `why` show it. Changes nothing on disk.
 pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, MergedProfile), SessionError> {
     let profile = profile(request, host)?;
     Ok((resolve_with(&profile, request, host)?, profile))
 }
 
-/// The same with the request's profile, where that is known already.
+/// Resolve with a profile that is already loaded.
 fn resolve_with(
     profile: &MergedProfile,
     request: &RunRequest,
@@ -330,7 +328,7 @@ fn resolve_with(
     nono_policy::resolve(request, &host.context, profile, PolicyData::embedded(), &HostFacts)
 }
 
-/// The profile of a request, and everything it extends.
+/// The request's profile, merged with everything it extends.
 pub fn profile(request: &RunRequest, host: &Host) -> Result<MergedProfile, ProfileError> {
     let store = ProfileStore::new(host.profile_dir.clone());
     let wanted = request.profile.clone().unwrap_or_else(|| ProfileRef::Name("default".to_owned()));

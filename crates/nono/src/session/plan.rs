@@ -1,4 +1,4 @@
-//! From a request to a session: everything resolved and compiled, nothing started.
+//! Planning: from a request to a [`Session`], with everything resolved and compiled and nothing started.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ use crate::rollback::scope;
 use crate::rollback::tracking::{self, RollbackRequest};
 use crate::state_dir;
 
-/// How long what the command leaves running has to end by itself.
+/// Time in milliseconds that processes left by the command have to end by themselves.
 const GRACE_MS: u32 = 1000;
 
-/// How it was asked for, for hints to those inside.
+/// The user's command line, for hints shown inside the sandbox.
 fn as_typed(
     flags: &[OsString],
     command: &[String],
@@ -41,14 +41,14 @@ fn as_typed(
     Ok(Typed { flags, command: command.to_vec() })
 }
 
-/// For hooks: whoever is refused something can be told that somebody may be asked.
+/// Tell hooks by `NONO_ASKS` that a refused access can be requested.
 fn tell_who_asks(env: &mut Vec<(OsString, OsString)>, asks: &Asks) {
     if asks.opens {
         set(env, ("NONO_ASKS".into(), "1".into()));
     }
 }
 
-/// Find the program, resolve the policy, make the folder, compile, and see once per boot that it holds.
+/// Find the program, resolve the policy, make the session folder, compile, and run the canary once per boot.
 pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
     let SessionRequest {
         mut policy,
@@ -90,7 +90,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     let roots = scope::roots(tracked, &folder.dir, wanted.as_ref());
     let wanted = wanted.filter(|_| !roots.tracked.is_empty() || rollback.is_asked_for(&profile));
     let nothing_to_track = wanted.is_some() && roots.tracked.is_empty();
-    // Opened for watching, the machine's temporary folder is not what the next run will have.
+    // A temporary folder opened only for recording will not be granted in the next run.
     let own_tmp = !writes_tmp(tracked);
     let tracking = wanted.filter(|_| !nothing_to_track).map(|wanted| {
         let (id, name) = (folder.id.clone(), policy.name.clone());
@@ -153,7 +153,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     })
 }
 
-/// Whether checkpoints are taken, and who sweeps.
+/// Plans for checkpoints and for pruning.
 fn planned(
     checkpoints: &Checkpointing,
     strategy: ExecStrategy,
@@ -174,7 +174,7 @@ fn options(interactive: bool, asking: Option<Stage>, listen: bool, learning: Opt
     Options { interactive, asking, listen, output_aside, streams: None, cancel: None, grace_ms: GRACE_MS }
 }
 
-/// What `nono ps` shows.
+/// The session's description for `nono ps`.
 fn info(
     folder: &SessionFolder,
     name: Option<String>,
@@ -196,7 +196,7 @@ fn info(
     }
 }
 
-/// What the sandbox has to be, with what the supervisor has to answer for.
+/// The compiled sandbox, with what the supervisor has to mediate.
 fn blueprint(
     policy: &ResolvedPolicy,
     support: &Support,
@@ -212,7 +212,7 @@ fn blueprint(
     Ok(blueprint.mediate(wish, support)?)
 }
 
-/// How the run is tracked; who writes down its snapshots is known when it begins.
+/// The tracking plan of the run. The recorder is set when the run begins.
 fn tracking_plan(
     id: String,
     name: Option<String>,
@@ -236,11 +236,11 @@ fn tracking_plan(
     }
 }
 
-/// What a session stands on.
+/// Session folder, machine support and host description.
 struct Ground {
     folder: SessionFolder,
     support: Support,
-    /// The host, as the policy has to see it.
+    /// The host with the session folder and masking support filled in, for policy resolution.
     inside: Host,
 }
 
@@ -257,13 +257,13 @@ fn ground(host: &Host) -> Result<Ground, SessionError> {
     Ok(Ground { folder, support, inside })
 }
 
-/// The policy, and whether what it opens is tracked.
+/// The resolved policy, and the rollback request if the run is tracked.
 struct Tracked {
     policy: ResolvedPolicy,
     wanted: Option<RollbackRequest>,
 }
 
-/// Where the session is to live inside a grant, that place is closed.
+/// Resolve the policy. A rollback destination inside a grant is denied to the command.
 fn tracked_policy(
     request: &mut RunRequest,
     host: &Host,
@@ -285,11 +285,11 @@ fn tracked_policy(
     Ok(Tracked { policy: resolve_with(profile, request, host)?, wanted })
 }
 
-/// What the person may be asked about while the command runs.
+/// Subjects that the user may be asked about while the command runs.
 struct Asks {
-    /// More than was granted.
+    /// Access beyond the grants.
     opens: bool,
-    /// Web addresses in the browser.
+    /// Web addresses to open in the browser.
     urls: bool,
 }
 
@@ -314,21 +314,20 @@ impl Asks {
 }
 
 impl Asks {
-    /// Where questions are put to the person, if they are. A restore that is asked for from inside (`back`) needs a terminal
-    /// that is not the command's, too.
+    /// The terminal for prompts, if there may be any. A restore requested from inside (`back`) needs one, too.
     fn stage(&self, asking: &Asking, back: bool) -> Result<Option<Stage>, RunError> {
         asking::stage(!asking.off_terminal && (self.opens || self.urls || back))
     }
 }
 
-/// One more variable; what stood there is gone.
+/// Set a variable, replacing an earlier value.
 fn set(env: &mut Vec<(OsString, OsString)>, (name, value): (OsString, OsString)) {
     env.retain(|(other, _)| *other != name);
     env.push((name, value));
     env.sort();
 }
 
-/// The file the command means, by the caller's PATH.
+/// The command's program file, found by the caller's PATH.
 pub fn find_program(command: &[OsString], host: &Host) -> Result<PathBuf, ProgramError> {
     let name = command.first().ok_or(ProgramError::Empty)?;
     let path = host.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
@@ -342,8 +341,8 @@ fn prepare(blueprint: Blueprint, folder: &SessionFolder) -> Result<Prepared, Ses
     })
 }
 
-/// This machine's abilities, with the canary behind them. Inside another nono sandbox there is nothing to try: no
-/// namespaces can be had, and the outer one holds whatever happens here.
+/// Support of this machine, confirmed by the canary. Inside another nono sandbox there is nothing to try: namespaces
+/// are not available, and the outer sandbox holds regardless.
 fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, SessionError> {
     if host.nested {
         let reason = "already inside a nono sandbox".to_owned();
@@ -351,7 +350,7 @@ fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, Sessi
     }
     let (state, binary) = (&host.context.state_dir, host.context.binary.as_deref());
     if let Some(mut support) = check::known_support(state, binary) {
-        // Whoever filters this process may also listen to it, which the record of another start does not tell.
+        // An existing filter may have its own listener, which the record of another start does not tell.
         if is_confined() {
             support.notify = nono_sandbox::try_notify();
         }
@@ -362,12 +361,13 @@ fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, Sessi
         return Err(Refusal::NoLandlock { reason: reason.clone() }.into());
     }
     check::verdict(check::try_canary(&support, folder)?)?;
-    // A folder that cannot be written costs the next run this check again, nothing more.
+    // If it cannot be written, the next run repeats the check.
     let _ = check::remember(state, binary, &support);
     Ok(support)
 }
 
-/// The child's variables: what the rules let through, the places of this session, and what agents are `told`.
+/// The child's environment: variables that the rules let through, paths of this session, and variables for agents
+/// (`told`).
 fn child_environment(
     policy: &ResolvedPolicy,
     host: &Host,
@@ -395,7 +395,7 @@ fn child_environment(
     env
 }
 
-/// Whoever granted the machine's own temporary folder wants it used.
+/// Whether the machine's temporary folder is writable for the command: it is then used instead of the session's own.
 fn writes_tmp(policy: &ResolvedPolicy) -> bool {
     policy.grants.iter().any(|grant| grant.access.writes() && Path::new("/tmp").starts_with(&grant.resolved))
 }

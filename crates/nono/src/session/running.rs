@@ -1,4 +1,4 @@
-//! From a session to a report: the run itself.
+//! The run itself: from a [`Session`] to a [`SessionReport`].
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::network::NetworkReport;
 
 /// Run a supervised or monitored session to its end.
 pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionReport, SessionError> {
-    // Before any thread is started: signals are data from here on, also while a snapshot is taken.
+    // Before any thread starts: from here on signals are read as data, also while a snapshot is taken.
     let signals = Arc::new(signals(session.guest.is_some())?);
     let Session {
         policy,
@@ -83,10 +83,11 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     let (captured, outcome) = guest::run(guest, &**observer, &options, |options| {
         nono_supervisor::run(&prepared, &command, options, &signals, mediate, channels)
     });
-    // Nothing runs any more; the last snapshot is no reason to be listed, and is taken without what only stood there.
+    // Nothing runs any more: the session need not be listed during the last snapshot, and the placeholders must not be
+    // in it.
     drop(place);
     let (saved, _made) = agent_files.finish();
-    // What the command's connections came to is in the log before it is closed.
+    // Before the log is closed: the last connections are recorded in it.
     let network = network.map(|network| network.finish());
     write_end(trail.as_deref(), network.as_ref(), &outcome);
     // Before the log is closed, which the last snapshot does.
@@ -103,7 +104,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
     Ok(SessionReport {
         mediation: outcome.mediation,
         session_id: folder.id.clone(),
-        // Whoever shared it is gone by now.
+        // All other owners of the `Arc` are gone by now.
         policy: Arc::unwrap_or_clone(policy),
         ended: outcome.ended,
         limit: outcome.limit,
@@ -133,16 +134,17 @@ fn write_end(trail: Option<&Trail>, network: Option<&NetworkReport>, outcome: &R
     trail.ended(outcome);
 }
 
-/// Those of a process of our own are data; a host hears its own, and the threads of a run none.
+/// Signals as data for a process of our own. A host program keeps its handlers; only the threads of the run block
+/// signals.
 fn signals(guest: bool) -> Result<Signals, RunError> {
     if guest {
-        let failed = |source| RunError::Supervise { what: "set the signals aside", source };
+        let failed = |source| RunError::Supervise { what: "block signals", source };
         return Signals::aside().map_err(failed);
     }
     nono_supervisor::take_signals()
 }
 
-/// The log says so, too, and is closed.
+/// Record in the log that the command was not run, and close it.
 fn not_begun(trail: Option<&Trail>, error: &SessionError) {
     if let Some(trail) = trail {
         trail.warn(format!("the command was not run: {error}"));
@@ -150,7 +152,7 @@ fn not_begun(trail: Option<&Trail>, error: &SessionError) {
     }
 }
 
-/// How addresses stand in the log.
+/// Redaction of URLs for the log.
 fn recorded(trail: &Trail) -> Redact {
     let redactor = trail.redactor();
     Redact::new(move |url| redactor.url(url))
@@ -163,14 +165,14 @@ pub(super) fn exit_code(ended: Ended) -> i32 {
     }
 }
 
-/// Become the command (Direct). Returns only if that failed; the caller must exit then.
+/// Replace this process by the command (direct mode). Returns only on failure; the caller must exit then.
 pub fn replace(session: Session) -> SessionError {
     let Session { command, folder, prepared, agent_files, .. } = session;
     let dir = folder.dir.clone();
     folder.leave();
     agent_files.leave();
     let error = nono_supervisor::replace(&prepared, &command);
-    // May fail by now, half confined as this process is; the next run sweeps.
+    // May fail, since this process is partly confined by now; the next run removes the folder.
     let _ = nono_sys::fs::remove_tree(&dir);
     error.into()
 }

@@ -1,11 +1,11 @@
-//! Something that stands where a file an agent is told by is absent, so that a mount can hold the name.
+//! Placeholders for absent files that configure an agent, so that a mount can hold their names.
 //!
-//! A name that is not there cannot be covered, and whoever may write its folder may make it. So while a command runs
-//! that has such a grant, an empty folder or a file that says nothing stands there. What was made is on record in the
-//! state folder before it is made. Every session that holds such names shares a lock for as long as it runs; the last
-//! one out removes what is on record and still says nothing. A removal under somebody's feet would take the hold away,
-//! hence the lock; a session killed leaves the record to the next one. A command that replaces nono has nobody to
-//! clean up after it, so what it needs stays.
+//! An absent name cannot be covered by a mount, and a command with write access to its folder could create it. So while
+//! such a command runs, an empty folder or a file without settings stands there. Each placeholder is recorded in the
+//! state folder before it is made. Every session that relies on placeholders holds a shared lock; the last one to end
+//! removes those that are recorded and unchanged. Removing one earlier would undo another session's protection, hence
+//! the lock; the record of a killed session is left to the next one. In direct mode no process remains to clean up, so
+//! its placeholders stay.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -24,21 +24,21 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 const RECORD: &str = "stand-ins.json";
-/// Shared by everybody who needs them; alone, by whoever removes them.
+/// Held shared by sessions that rely on placeholders, and exclusively to remove them.
 const LOCK: &str = "stand-ins.lock";
-/// Who changes the record while others share the lock.
+/// Held to change the record while other sessions hold the shared lock.
 const WRITING: &str = "stand-ins.writing";
 
-/// An absent name could not be held.
+/// Failure to hold an absent name.
 #[derive(Debug, Error)]
-#[error("{path} decides what {agent} runs, and cannot be held read-only: {}", errno::describe(.source), path = .path.display())]
+#[error("cannot hold {path} read-only, which decides what {agent} runs: {}", errno::describe(.source), path = .path.display())]
 pub struct HoldError {
     pub path: PathBuf,
     pub agent: String,
     pub source: io::Error,
 }
 
-/// Holds the names for as long as it lives.
+/// Guard that keeps the placeholders in place.
 #[derive(Debug)]
 pub(super) struct StandIns {
     state_dir: PathBuf,
@@ -57,7 +57,7 @@ struct Made {
     agent: String,
 }
 
-/// Make what is missing. `None`: this policy holds nothing that could be missing.
+/// Create missing placeholders. `None`: the policy holds no such name.
 pub(super) fn place(
     policy: &mut ResolvedPolicy,
     state_dir: &Path,
@@ -77,7 +77,7 @@ pub(super) fn place(
     Ok(Some(stand_ins))
 }
 
-/// Put what will be made on record; what nobody will clean up after comes off it.
+/// Record what will be made; in direct mode remove those names from the record, since no process will clean up.
 fn note(policy: &ResolvedPolicy, state_dir: &Path, strategy: ExecStrategy) -> io::Result<()> {
     let writing = open(state_dir, WRITING)?;
     writing.lock()?;
@@ -116,13 +116,13 @@ fn make(closed: &mut ClosedPath) -> Result<(), HoldError> {
         None => Err(io::ErrorKind::NotFound.into()),
     };
     let made = match made {
-        // It came meanwhile; a link to nothing is what was there before.
+        // It was created meanwhile. A dangling link was there before, and is an error.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => kind(&path),
         other => other,
     };
     match made {
         Ok(kind) => closed.kind = kind,
-        // Nobody can make it, then.
+        // On a read-only filesystem the command cannot create it either.
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => closed.how = ClosedHow::NotGranted,
         Err(source) => return Err(HoldError { path, agent, source }),
     }
@@ -134,7 +134,7 @@ fn kind(path: &Path) -> io::Result<PathKind> {
     match (kind.is_dir(), kind.is_file()) {
         (true, _) => Ok(PathKind::Directory),
         (_, true) => Ok(PathKind::File),
-        _ => Err(io::Error::new(io::ErrorKind::NotFound, "it is a link to nothing")),
+        _ => Err(io::Error::new(io::ErrorKind::NotFound, "it is a dangling link")),
     }
 }
 
@@ -150,16 +150,16 @@ fn open(state_dir: &Path, name: &str) -> io::Result<File> {
 
 fn read(state_dir: &Path) -> io::Result<Record> {
     match std::fs::read(state_dir.join(RECORD)) {
-        // A record that cannot be read costs its stand-ins their removal.
+        // With an unreadable record the placeholders are not removed.
         Ok(text) => Ok(serde_json::from_slice(&text).unwrap_or_default()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::default()),
         Err(error) => Err(error),
     }
 }
 
-/// Everything that stands for something absent now, in whatever session: it is in no snapshot and no checkpoint.
+/// All current placeholders of all sessions; they are left out of snapshots and checkpoints.
 pub fn on_record(state_dir: &Path) -> Vec<PathBuf> {
-    // Without a record nothing is known to be ours, and is captured like everything else.
+    // Without a record no file is known to be a placeholder, so all are captured.
     read(state_dir).unwrap_or_default().made.into_iter().map(|made| made.path).collect()
 }
 
@@ -168,7 +168,8 @@ fn write(state_dir: &Path, record: &Record) -> io::Result<()> {
 }
 
 impl StandIns {
-    /// Whatever cannot be removed stays on record.
+    /// Remove the placeholders if this is the last session that relies on them. Those that cannot be removed stay
+    /// recorded.
     fn clear(&self) -> io::Result<()> {
         match self.lock.unlock().map_err(TryLockError::Error).and_then(|()| self.lock.try_lock()) {
             Ok(()) => {}
@@ -186,18 +187,18 @@ impl StandIns {
 
 impl Drop for StandIns {
     fn drop(&mut self) {
-        // The record is still there for the next session, and an empty file for whoever looks.
+        // On failure the record stays for the next session.
         let _ = self.clear();
     }
 }
 
-/// Whether it is off the record: removed, or no longer ours.
+/// Remove a placeholder. True if it can be dropped from the record: removed, or changed and no longer ours.
 fn remove(made: &Made) -> bool {
     let gone = |result: io::Result<()>| match result {
         Ok(()) => true,
         Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty),
     };
-    // After a session that was killed anything may stand on the way; a link in it leads to somebody else's.
+    // After a killed session any link may be on the way, and could lead to another file: open without following links.
     let (Some(dir), Some(name)) = (made.path.parent(), made.path.file_name()) else { return true };
     let Ok(folder) = fs::open_path(dir) else { return true };
     let unlink = |flags| gone(unlinkat(&folder, name, flags).map_err(io::Error::from));
@@ -210,7 +211,7 @@ fn remove(made: &Made) -> bool {
     }
 }
 
-/// Whether a file has exactly this content. No more of it is read than that takes.
+/// Whether a file has exactly this content; reads no more than that takes.
 fn has_text(folder: &OwnedFd, name: &OsStr, text: &[u8]) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Ok(file) = openat(folder, name, flags, Mode::empty()) else { return false };

@@ -1,4 +1,4 @@
-//! The part of a session that has to do with undoing: whether it is wanted, where it is kept, and its beginning.
+//! Rollback settings of a session: whether the run is tracked, where its snapshots are kept, and the baseline.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
@@ -16,28 +16,28 @@ use crate::rollback::tracking::{Plan, RollbackRequest, Tracking};
 use crate::rollback::watching::Watching;
 use crate::rollback::{RollbackError, folder};
 
-/// Whether what the command does can be undone, and how.
+/// Settings for snapshots of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Rollback {
-    /// `None`: as the profile says.
+    /// `None`: the profile decides.
     pub wanted: Option<bool>,
     pub request: RollbackRequest,
 }
 
 impl Rollback {
-    /// With the place where the session is to live absolute, and resolved as far as it exists.
+    /// Make the destination absolute, and resolve its links as far as it exists.
     pub(super) fn placed(mut self, host: &HostContext) -> Rollback {
         self.request.dest = self.request.dest.map(|dest| resolved(&host.absolute(&dest)));
         self
     }
 
-    /// Whether a flag or the profile asks for it: then it is said where it cannot be had.
+    /// Whether a flag or the profile asks for snapshots: only then is it reported that none can be taken.
     pub(super) fn is_asked_for(&self, profile: &MergedProfile) -> bool {
         self.wanted.or(profile.rollback.enabled).unwrap_or(false)
     }
 
-    /// What is to be tracked, if anything is. Whoever says how must have said that. `by_setting`: a run that the
-    /// person's own settings may turn it on for.
+    /// The rollback request, if the run is tracked. Rollback options are an error unless rollback is on. `by_setting`:
+    /// whether the user's configuration may turn it on for this run.
     pub(super) fn tracked(
         &self,
         policy: &ResolvedPolicy,
@@ -64,8 +64,8 @@ impl Rollback {
     }
 }
 
-/// Without links as far as it exists; what is to be made below that can have none. Else a link could lead from a place
-/// that looks closed into a folder that the command writes.
+/// The path with links resolved as far as it exists; the missing rest can have none. Otherwise a link could lead from a
+/// place that looks closed into a folder that the command writes.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     let mut there = path;
@@ -86,12 +86,12 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
             found.push(component);
         }
     }
-    // Beside what does not exist there may be something that does.
+    // A `..` after a missing component may lead to an existing path.
     if goes_back { resolved(&found) } else { found }
 }
 
-/// A session stands in a folder of its own, beside a store of its own: not where the command writes, not in nono's
-/// state, and not in another session, which would take the store for its own.
+/// Check the rollback destination. A session needs a folder and a store of its own: not where the command writes, not
+/// in nono's state, and not in another session, which would take the store for its own.
 fn check_dest(dest: &Path, policy: &ResolvedPolicy, state_dir: &Path) -> Result<(), SessionError> {
     let store = dest.join("store");
     let writable = policy.grants.iter().any(|grant| {
@@ -107,20 +107,20 @@ fn check_dest(dest: &Path, policy: &ResolvedPolicy, state_dir: &Path) -> Result<
     Ok(())
 }
 
-/// The place of the session, if a grant around it would let the command read its own snapshots.
+/// The rollback destination, if a grant around it would let the command read its own snapshots.
 pub(super) fn readable_dest(wanted: &RollbackRequest, policy: &ResolvedPolicy) -> Option<PathBuf> {
     let dest = wanted.dest.as_ref()?;
     policy.grants.iter().any(|grant| is_within(dest, &grant.resolved)).then(|| dest.clone())
 }
 
-/// Make it: only what is there can be closed.
+/// Create the destination: only an existing path can be denied.
 pub(super) fn make_dest(dest: PathBuf) -> Result<PathBuf, SessionError> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dest);
     made.and_then(|()| dest.canonicalize())
         .map_err(|source| SessionError::Rollback(RollbackError::Io { path: dest, source }))
 }
 
-/// Take the baseline, and watch from then on.
+/// Take the baseline, and start watching.
 pub(super) fn begin(
     plan: &Plan,
     signals: &Arc<Signals>,

@@ -1,4 +1,4 @@
-//! What is told about a session, and small questions about this process, for whoever starts one.
+//! Texts about a session, and facts about the current process, for programs that start sessions.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,7 +8,7 @@ use nono_policy::NetworkPolicy;
 use nono_supervisor::RunError;
 use nono_sys::errno;
 
-/// Whether the policy leaves the host's network reachable, for messages.
+/// The network policy in words, for messages.
 pub fn network_word(network: &NetworkPolicy) -> String {
     match network {
         NetworkPolicy::Blocked => "blocked".to_owned(),
@@ -31,7 +31,7 @@ pub fn network_word(network: &NetworkPolicy) -> String {
     }
 }
 
-/// Whether a session can have this name: nothing that would have to be quoted, or that means something else.
+/// Whether a session can have this name: no character that needs quoting, and not the keyword `last`.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 64
@@ -39,14 +39,14 @@ pub fn is_name(name: &str) -> bool {
         && name != "last"
 }
 
-/// Why exec failed, as a shell tells it apart.
+/// Kind of exec failure, as a shell distinguishes them (127 and 126).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecProblem {
     Missing,
     Refused,
 }
 
-/// The program and the problem, if it was the last step of the launch that failed.
+/// The program and the kind of failure, if exec was the launch step that failed.
 pub fn failed_exec(error: &RunError) -> Option<(&Path, ExecProblem)> {
     let RunError::Launch { error, program } = error else { return None };
     if error.step != nono_sys::launch::Step::Exec {
@@ -56,7 +56,7 @@ pub fn failed_exec(error: &RunError) -> Option<(&Path, ExecProblem)> {
     Some((program, if missing { ExecProblem::Missing } else { ExecProblem::Refused }))
 }
 
-/// End this process by `signal`. A shell that waits sees then that the person wanted an end, not just this one.
+/// End this process by `signal`, so that a waiting shell sees the interrupt and stops its script, too.
 pub fn end_by(signal: i32) {
     nono_sys::process::kill_self(signal);
 }
@@ -66,18 +66,18 @@ pub fn user_id() -> u32 {
     nono_sys::process::uid()
 }
 
-/// Whether a system call filter already holds this process.
+/// Whether a seccomp filter is already installed in this process.
 pub fn is_confined() -> bool {
     nono_sys::process::is_filtered()
 }
 
-/// An I/O error in the C library's words.
+/// An I/O error in the C library's words, without the error number.
 pub fn io_words(error: &io::Error) -> String {
     errno::describe(error)
 }
 
-/// What `ps` shows of this process from now on, and what the command can see of it: for whoever was given secrets on its
-/// command line.
+/// Replace the arguments that `ps` shows for this process, so that secrets on its command line stay hidden from the
+/// command.
 pub fn show_arguments(arguments: &[&OsStr]) -> io::Result<()> {
     nono_sys::process::show_arguments(arguments)
 }
