@@ -113,12 +113,12 @@ fn answers_that_are_not_clear_are_none() {
     for (mode, expected) in [
         ("other-id", "to another question"),
         ("other-nonce", "to another question"),
-        ("other-secret", "the signature of its answer is wrong"),
+        ("other-secret", "the answer has a wrong signature"),
         ("unsigned", "not signed"),
         ("two-signatures", "not signed"),
         ("html", "not application/json"),
-        ("redirect", "it redirects (status 307)"),
-        ("broken", "its status is 500"),
+        ("redirect", "the service redirects (status 307)"),
+        ("broken", "the service answered with status 500"),
         ("huge", "limit"),
         ("half", ""),
         ("close", ""),
@@ -177,7 +177,7 @@ fn a_busy_service_is_asked_again_with_the_same_nonce() {
 fn a_service_that_stays_busy_or_away_is_given_up() {
     let mut server = Server::start("busy");
     let webhook = webhook(&server, LONG);
-    assert!(why(ask(&webhook, 1)).contains("its status is 503"));
+    assert!(why(ask(&webhook, 1)).contains("the service answered with status 503"));
     let attempts: Vec<_> = (0..4).map(|_| server.question()["id"].clone()).collect();
     assert_eq!(attempts.len(), 4);
     drop(server);

@@ -193,26 +193,26 @@ $ nono run --ask --approve policy:../home/action.json -- true
 ! [nono] error: [TMP]/home/action.json:2:28: rules[0].action: "perhaps" is not one of allow, deny, ask
 = exit 125
 $ nono run --ask --approve policy:../home/relative.json -- true
-! [nono] error: [TMP]/home/relative.json:2:3: path: it has to begin with /, ~/ or $HOME/ (/**/ for anywhere)
+! [nono] error: [TMP]/home/relative.json:2:3: path: must begin with /, ~/ or $HOME/ (/**/ for anywhere)
 = exit 125
 $ nono run --ask --approve policy:../home/glob.json -- true
 ! [nono] error: [TMP]/home/glob.json:2:3: path: a [ is not closed
 = exit 125
 $ nono run --ask --approve policy:../home/expires.json -- true
-! [nono] error: [TMP]/home/expires.json:2:3: expires: write a moment like 2027-01-31T18:00:00Z
+! [nono] error: [TMP]/home/expires.json:2:3: expires: write a time like 2027-01-31T18:00:00Z
 = exit 125
 $ nono run --ask --approve policy:../home/scope.json -- true
-! [nono] error: [TMP]/home/scope.json:2:3: scope: "directory" opens whole folders; the path has to end with /**
+! [nono] error: [TMP]/home/scope.json:2:3: scope: "directory" needs a path that ends with /**
 = exit 125
 $ nono run --ask --approve policy:../home/program.json -- true
-! [nono] error: [TMP]/home/program.json:2:3: scope: a grant for the session is for every program; write "once"
+! [nono] error: [TMP]/home/program.json:2:3: scope: a session grant holds for every program; write "once"
 = exit 125
 $ nono run --ask --approve policy:../home/link.json -- true
 ! [nono] error: [TMP]/home/link.json:2:3: path: [TMP]/home/link is a link to [TMP]/home/real
-! [nono] hint: rules are about real paths: write [TMP]/home/real
+! [nono] hint: rules need paths without links: write [TMP]/home/real
 = exit 125
 $ nono run --ask --approve policy:../home/missing.json -- true
-! [nono] error: the policy file is not used: [TMP]/work/../home/missing.json cannot be read: No such file or directory
+! [nono] error: cannot use the policy file: cannot read [TMP]/work/../home/missing.json: No such file or directory
 = exit 125
 
 "#]],
@@ -246,35 +246,35 @@ fn rules_that_somebody_else_can_change_are_refused() {
         ],
         str![[r#"
 $ nono run --allow . --ask --approve policy:own.json -- true
-! [nono] error: the policy file is not used: [TMP]/work/own.json is writable inside the sandbox, by the grant of [TMP]/work
-! [nono] hint: keep it outside of what the command is granted
+! [nono] error: cannot use the policy file: [TMP]/work/own.json is writable inside the sandbox through the grant of [TMP]/work
+! [nono] hint: keep it outside the grants of the command
 = exit 125
 $ nono run --allow . --deny own.json --ask --approve policy:own.json -- true
-! [nono] error: the policy file is not used: [TMP]/work/own.json is writable inside the sandbox, by the grant of [TMP]/work
-! [nono] hint: keep it outside of what the command is granted
+! [nono] error: cannot use the policy file: [TMP]/work/own.json is writable inside the sandbox through the grant of [TMP]/work
+! [nono] hint: keep it outside the grants of the command
 = exit 125
 $ nono run --read . --ask --approve policy:own.json -- echo read only is fine
 read only is fine
 $ nono run --allow . --ask --approve policy:way.json -- true
-! [nono] error: the policy file is not used: [TMP]/work/way.json is writable inside the sandbox, by the grant of [TMP]/work, and leads to [TMP]/home/good.json
-! [nono] hint: keep it outside of what the command is granted
+! [nono] error: cannot use the policy file: [TMP]/work/way.json is writable inside the sandbox through the grant of [TMP]/work, and leads to [TMP]/home/good.json
+! [nono] hint: keep it outside the grants of the command
 = exit 125
 $ nono run --allow . --ask --approve policy:../home/good.json -- echo fine
 fine
 $ nono run --allow . --ask --approve policy:../home/twin.json -- true
-! [nono] error: the policy file is not used: [TMP]/home/twin.json has 2 names (hard links), and may be written by another of them
-! [nono] hint: make a copy of [TMP]/home/twin.json and use that
+! [nono] error: cannot use the policy file: [TMP]/home/twin.json has 2 hard links, and could be changed through another one
+! [nono] hint: copy [TMP]/home/twin.json and use the copy
 = exit 125
 $ nono run --ask --approve policy:../home/open.json -- true
-! [nono] error: the policy file is not used: [TMP]/home/open.json can be written by others (mode 0664)
+! [nono] error: cannot use the policy file: [TMP]/home/open.json can be written by others (mode 0664)
 ! [nono] hint: chmod go-w [TMP]/home/open.json
 = exit 125
 $ nono run --ask --approve policy:../home/shared/rules.json -- true
-! [nono] error: the policy file is not used: [TMP]/home/shared can be written by others (mode 0777), and leads to [TMP]/home/shared/rules.json
+! [nono] error: cannot use the policy file: [TMP]/home/shared can be written by others (mode 0777), and leads to [TMP]/home/shared/rules.json
 ! [nono] hint: chmod go-w [TMP]/home/shared
 = exit 125
 $ nono run --ask --approve policy:../home -- true
-! [nono] error: the policy file is not used: [TMP]/home is not a regular file
+! [nono] error: cannot use the policy file: [TMP]/home is not a regular file
 = exit 125
 
 "#]],
@@ -296,8 +296,8 @@ fn rules_of_another_user_are_refused() {
         ],
         str![[r#"
 $ nono run --ask --approve policy:../home/theirs.json -- true
-! [nono] error: the policy file is not used: [TMP]/home/theirs.json belongs to user 60999
-! [nono] hint: keep it in a folder of your own, or in one of root's
+! [nono] error: cannot use the policy file: [TMP]/home/theirs.json belongs to user 60999
+! [nono] hint: keep it in a folder that you or root own
 = exit 125
 $ nono run --ask --approve policy:../home/roots.json -- echo fine
 fine
@@ -343,19 +343,19 @@ $ nono run --ask --approve webhook:https://example.org/ --approve-secret ../home
 ! [nono] hint: make one: openssl rand -hex 32
 = exit 125
 $ nono run --read . --ask --approve webhook:https://example.org/ --approve-secret inside -- true
-! [nono] error: --approve-secret: [TMP]/work/inside is readable inside the sandbox, by the grant of [TMP]/work
-! [nono] hint: keep it outside of what the command is granted
+! [nono] error: --approve-secret: [TMP]/work/inside is readable inside the sandbox through the grant of [TMP]/work
+! [nono] hint: keep it outside the grants of the command
 = exit 125
 $ NONO_WEBHOOK_SECRET=0123 nono run --ask --approve webhook:https://example.org/ -- true
 ! [nono] error: NONO_WEBHOOK_SECRET: the secret is shorter than 16 bytes
 ! [nono] hint: make one: openssl rand -hex 32
 = exit 125
 $ NONO_WEBHOOK_SECRET=0123456789abcdef nono run --ask --approve webhook:http://example.org/ -- true
-! [nono] error: http://example.org/ is not on this machine, and http:// is open to everybody on the way
+! [nono] error: http://example.org/ is not on this machine, and http:// is not encrypted
 ! [nono] hint: use https://
 = exit 2
 $ NONO_WEBHOOK_SECRET=0123456789abcdef nono run --ask --approve webhook:example.org -- true
-! [nono] error: "example.org" is not the address of a service: it begins neither with https:// nor with http://
+! [nono] error: "example.org" is not a valid webhook address: it must begin with https:// or http://
 ! [nono] hint: write https://host/path
 = exit 2
 $ NONO_WEBHOOK_SECRET=0123456789abcdef nono run --env-all --ask --approve webhook:http://127.0.0.1:9/ -- env | grep -c WEBHOOK

@@ -1,6 +1,6 @@
-//! Who answers when a command wants more than it was granted: a file of rules, a service, nobody.
+//! Approvers for access beyond the grants: a file of rules, a web service, or deny all.
 //!
-//! The question and the trait are [`nono_supervisor::approval`]'s. Every answer here that is not a clear yes is a no.
+//! Question and trait are defined in [`nono_supervisor::approval`]. Everything but a clear approval is a denial.
 
 pub mod rules;
 pub mod trusted;

@@ -1,9 +1,9 @@
-//! Files that decide what a command may do: read only where nobody else, and above all not the command, can have a hand
-//! in them.
+//! Reading files that decide what a command may do: only where no other user, and above all not the command, can change
+//! them.
 //!
-//! The path is followed here, component by component, because every folder and every link on the way is as good as the
-//! file: who can replace one of them chooses what is read. What was checked is what is read; only those who passed the
-//! check could change it in between.
+//! The path is followed component by component, because every folder and link on the way matters as much as the file: a
+//! process that can replace one of them chooses what is read. The file that was checked is the one that is read; only
+//! root and this user could change it in between.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,22 +16,22 @@ use nono_policy::{AccessMode, QueryResult, ResolvedPolicy, Rule, RuleAccess, is_
 use nono_sys::{errno, process};
 use thiserror::Error;
 
-/// As many links as the kernel follows.
+/// Maximum number of links followed, as in the kernel.
 const MOST_LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const OPEN_TO_OTHERS: u32 = 0o077;
 
-/// Why a file is not to be believed.
+/// Reasons why a file is not trusted.
 #[derive(Debug, Error)]
 pub enum TrustError {
-    #[error("{} cannot be read: {}", .path.display(), errno::describe(.source))]
+    #[error("cannot read {}: {}", .path.display(), errno::describe(.source))]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is not a regular file", .path.display())]
     NotAFile { path: PathBuf },
     #[error("{} is larger than {limit} bytes", .path.display())]
     TooLarge { path: PathBuf, limit: u64 },
-    #[error("{} is not text", .path.display())]
+    #[error("{} is not UTF-8 text", .path.display())]
     NotText { path: PathBuf },
     #[error("{} belongs to user {owner}{}", .place.display(), on_the_way(.place, .file))]
     ForeignOwner { file: PathBuf, place: PathBuf, owner: u32 },
@@ -39,31 +39,27 @@ pub enum TrustError {
     WritableByOthers { file: PathBuf, place: PathBuf, mode: u32 },
     #[error("{} can be read by others (mode {mode:04o})", .file.display())]
     ReadableByOthers { file: PathBuf, mode: u32 },
-    #[error("{} has {names} names (hard links), and may be written by another of them", .file.display())]
+    #[error("{} has {names} hard links, and could be changed through another one", .file.display())]
     ManyNames { file: PathBuf, names: u64 },
     #[error(
-        "{} is writable inside the sandbox, by the grant of {}{}",
+        "{} is writable inside the sandbox through the grant of {}{}",
         .place.display(), .grant.display(), on_the_way(.place, .file)
     )]
     WritableInside { file: PathBuf, place: PathBuf, grant: PathBuf },
-    #[error("{} is readable inside the sandbox, by the grant of {}", .file.display(), .grant.display())]
+    #[error("{} is readable inside the sandbox through the grant of {}", .file.display(), .grant.display())]
     ReadableInside { file: PathBuf, grant: PathBuf },
 }
 
 impl TrustError {
-    /// What to do about it.
+    /// The next step for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             TrustError::WritableByOthers { place, .. } => Some(format!("chmod go-w {}", place.display())),
             TrustError::ReadableByOthers { file, .. } => Some(format!("chmod 600 {}", file.display())),
-            TrustError::ForeignOwner { .. } => {
-                Some("keep it in a folder of your own, or in one of root's".to_owned())
-            }
-            TrustError::ManyNames { file, .. } => {
-                Some(format!("make a copy of {} and use that", file.display()))
-            }
+            TrustError::ForeignOwner { .. } => Some("keep it in a folder that you or root own".to_owned()),
+            TrustError::ManyNames { file, .. } => Some(format!("copy {} and use the copy", file.display())),
             TrustError::WritableInside { .. } | TrustError::ReadableInside { .. } => {
-                Some("keep it outside of what the command is granted".to_owned())
+                Some("keep it outside the grants of the command".to_owned())
             }
             _ => None,
         }
@@ -74,14 +70,14 @@ fn on_the_way(place: &Path, file: &Path) -> String {
     if place == file { String::new() } else { format!(", and leads to {}", file.display()) }
 }
 
-/// Whether others may know what is in the file.
+/// Whether the file must be unreadable for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
     Open,
     Secret,
 }
 
-/// The text of a file nobody but this user, or root, can have written, and where it really is. `path` is absolute.
+/// The text and resolved path of a file that only this user or root can have written. `path` is absolute.
 pub fn read(
     path: &Path,
     policy: &ResolvedPolicy,
@@ -95,7 +91,7 @@ pub fn read(
         check_place(place, end)?;
     }
     check_grants(&way, policy)?;
-    // A pipe would wait for a writer without the second flag.
+    // Without NONBLOCK, opening a FIFO would wait for a writer.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
@@ -110,7 +106,7 @@ pub fn read(
     Ok((read_text(file, end, limit)?, way.end))
 }
 
-/// One folder, link or file on the way, and what it is.
+/// A folder, link or file on the path, with its metadata.
 struct Place {
     path: PathBuf,
     meta: Metadata,
@@ -118,7 +114,7 @@ struct Place {
 
 struct Way {
     places: Vec<Place>,
-    /// Without links.
+    /// The path without links.
     end: PathBuf,
 }
 
@@ -170,14 +166,15 @@ fn names(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(name).collect()
 }
 
-/// Nobody else can replace what stands here. In a folder like `/tmp` everybody makes names, and only owners change them.
+/// Check that only this user or root can replace this component. In a folder like `/tmp` (sticky) others may add names,
+/// but only owners can change them.
 fn check_place(place: &Place, file: &Path) -> Result<(), TrustError> {
     let Place { path, meta } = place;
     let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
     if owner != 0 && owner != process::uid() {
         return Err(TrustError::ForeignOwner { file: file.to_owned(), place: path.clone(), owner });
     }
-    // The mode of a link says nothing.
+    // The mode of a link has no meaning.
     let shared = meta.is_dir() && mode & STICKY != 0;
     if !meta.is_symlink() && !shared && mode & WRITABLE_BY_OTHERS != 0 {
         return Err(TrustError::WritableByOthers { file: file.to_owned(), place: path.clone(), mode });
@@ -185,8 +182,8 @@ fn check_place(place: &Place, file: &Path) -> Result<(), TrustError> {
     Ok(())
 }
 
-/// A kernel rule for writing at the folder around anything on the way lets the command put something else there. Also
-/// where the thing itself is masked: the folder can be renamed, and the next run would read another file.
+/// Check that no component of the path is in a folder that the command can write: it could put another file there. This
+/// holds for masked components, too: the folder could be renamed, and the next run would read another file.
 fn check_grants(way: &Way, policy: &ResolvedPolicy) -> Result<(), TrustError> {
     let writing = |rule: &&Rule| matches!(rule.access, RuleAccess::Mode(access) if access.writes());
     for rule in policy.rules.iter().filter(writing) {

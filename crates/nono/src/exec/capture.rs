@@ -1,4 +1,4 @@
-//! What is done while a command runs: its bytes are moved, and the clock and whoever wanted it are looked at.
+//! Work beside a running command: copies its streams, and ends it at the timeout or on cancellation.
 
 use std::borrow::Cow;
 use std::io::{self, PipeReader};
@@ -16,7 +16,7 @@ pub(super) struct Capture<'a> {
     cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What it said, and whether we ended it.
+/// The command's output, and whether it was ended early.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     pub(super) said: streams::Captured,
@@ -25,7 +25,7 @@ pub(super) struct Captured {
 }
 
 impl<'a> Capture<'a> {
-    /// With the command's ends of the streams.
+    /// Create the streams; returns the command's ends, too.
     pub(super) fn new(
         request: &ExecRequest<'a>,
         cancelled: &'a (dyn Fn() -> bool + Sync),
@@ -38,7 +38,7 @@ impl<'a> Capture<'a> {
         Ok((Capture { wires, timeout: request.timeout, cancelled }, theirs))
     }
 
-    /// Until the run is over. Letting go of `bell` ends the command, and happens when this fails, too.
+    /// Serve until the run is over. Dropping `bell` ends the command; that happens on an error, too.
     pub(super) fn until(self, over: &PipeReader, bell: Bell) -> io::Result<Captured> {
         let mut bell = Some(bell);
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));

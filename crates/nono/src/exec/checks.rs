@@ -1,4 +1,4 @@
-//! What is asked for is checked before anything is made, always in the same order.
+//! Checks of a request before anything is created, always in the same order.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,20 +11,18 @@ use thiserror::Error;
 use super::{ExecError, ExecHost, ExecRequest};
 use crate::program::{self, ProgramError};
 
-/// A variable that no command gets.
+/// An environment variable that is not passed to a command.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EnvError {
-    #[error(
-        "environment variable {name:?} tells the loader what to run before the command, and is not passed on"
-    )]
+    #[error("environment variable {name:?} makes the loader run other code, and is not passed on")]
     Loader { name: OsString },
-    #[error("environment variable {name:?} has no name that can be passed on")]
+    #[error("environment variable {name:?}: a name must not be empty or contain \"=\"")]
     Name { name: OsString },
     #[error("environment variable {name:?} contains a NUL byte")]
     Nul { name: OsString },
 }
 
-/// The command as it will be executed, and where.
+/// The command as it will be executed, and its working directory.
 pub(super) struct Checked {
     pub(super) command: CommandSpec,
     pub(super) workdir: PathBuf,
@@ -42,7 +40,7 @@ pub(super) fn check(request: &ExecRequest<'_>, host: &ExecHost) -> Result<Checke
     Ok(Checked { command: CommandSpec { program, argv: request.command.clone(), env }, workdir })
 }
 
-/// A time in seconds, for [`ExecRequest::timeout`]. More than can be counted is no limit.
+/// A timeout in seconds for [`ExecRequest::timeout`]. A value too large for a `Duration` means no limit.
 pub fn seconds(seconds: f64) -> Result<Option<Duration>, ExecError> {
     if seconds.is_nan() || seconds < 0.0 {
         return Err(ExecError::Timeout(seconds));
@@ -50,13 +48,13 @@ pub fn seconds(seconds: f64) -> Result<Option<Duration>, ExecError> {
     Ok(Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// What is there and cannot be executed is left to the kernel to refuse, which says why.
+/// Find the program. A file that exists and is not executable is left to the kernel to refuse.
 fn find(name: &OsStr, host: &ExecHost, cwd: &Path) -> Result<PathBuf, ExecError> {
     let has_slash = name.as_bytes().contains(&b'/');
-    // The relative places of this process's PATH are its own, not the command's.
+    // Relative entries of PATH are relative to this process's directory, not the command's.
     let from = if has_slash { cwd } else { &host.cwd };
     if !has_slash && host.path.as_ref().is_none_or(|path| path.is_empty()) {
-        // Or an empty entry of it would be found there, which is the folder itself.
+        // An empty PATH would count as one empty entry, which means the current directory.
         return Err(ExecError::NotOnPath(name.into()));
     }
     match program::find(name, host.path.as_deref(), from) {
@@ -67,7 +65,7 @@ fn find(name: &OsStr, host: &ExecHost, cwd: &Path) -> Result<PathBuf, ExecError>
     }
 }
 
-/// Sorted, one of each name.
+/// The variables sorted, one per name.
 pub(crate) fn environment(given: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>, EnvError> {
     let mut env = std::collections::BTreeMap::new();
     for (name, value) in given {

@@ -1,4 +1,4 @@
-//! What one command stands on: the sandbox compiled, a private folder, and what this machine can do.
+//! Preparation of one command: compiled sandbox, private folder, and support of this machine.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,9 +18,9 @@ use nono_sys::process::Signals;
 use super::{ExecError, ExecHost, ExecRequest, Proxy, system};
 use crate::session::{SessionFolder, check, is_confined, mediate};
 
-/// Why there is no ground.
+/// Reasons why the sandbox cannot be prepared.
 pub(super) enum Failed {
-    /// The kernel cannot enforce this set here; in words.
+    /// The kernel cannot enforce this set; the reason as text.
     Refused(String),
     Error(ExecError),
 }
@@ -46,9 +46,9 @@ impl From<PlanError> for Failed {
 pub(super) struct Ground {
     prepared: Prepared,
     mediate: Mediate,
-    /// Serves as long as the command runs.
+    /// Serves the proxy as long as the command runs.
     _served: Option<Arc<Served>>,
-    /// Where there are mounts of its own; goes with this.
+    /// Present where the command has its own mounts; removed when dropped.
     _folder: Option<SessionFolder>,
 }
 
@@ -104,7 +104,7 @@ impl Ground {
     }
 }
 
-/// The proxy is found at its own port, on whichever loopback the command has.
+/// Set the proxy's port in the blueprint, on the loopback address of the host or of the command's network.
 fn placed(blueprint: Blueprint, proxy: Option<&dyn Proxy>) -> Blueprint {
     let Some(proxy) = proxy else { return blueprint };
     let port = proxy.port();
@@ -116,7 +116,7 @@ fn placed(blueprint: Blueprint, proxy: Option<&dyn Proxy>) -> Blueprint {
     }
 }
 
-/// Serves the command as long as this lives.
+/// Proxy service for the command; ends when dropped.
 struct Served {
     proxy: Arc<dyn Proxy>,
     guard: Mutex<Option<Box<dyn Send>>>,
@@ -124,15 +124,14 @@ struct Served {
 
 impl TakesListener for Served {
     fn take(&self, listener: OwnedFd) -> Result<(), String> {
-        // A proxy that was shut down serves nobody: the socket is closed, and connections to it are refused, as they
-        // are on the host.
+        // A proxy that was shut down drops the socket: connections to it are refused, as they are on the host.
         let guard = self.proxy.serve_also(listener).ok();
         *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = guard;
         Ok(())
     }
 }
 
-/// Keep nono's own state closed, whatever covers it. (The folders of sessions are kept by the mounts.)
+/// Deny nono's own state, even inside a grant. (Session folders are covered by the mounts.)
 fn close(policy: &mut ResolvedPolicy, path: &Path) -> Result<(), Failed> {
     if let Some(grant) = policy.grants.iter().find(|grant| is_within(&grant.resolved, path)) {
         let why = format!("{} is nono's own state, which is never granted", grant.original.display());
@@ -152,7 +151,7 @@ fn close(policy: &mut ResolvedPolicy, path: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What this machine can do does not change while a process runs, unless that is confined meanwhile.
+/// Support of this machine. It does not change while a process runs, unless the process is confined meanwhile.
 struct Known {
     confined: bool,
     support: Support,
@@ -160,8 +159,8 @@ struct Known {
 
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
-/// Asked of the kernel once, and seen to hold by a canary. The lock is never waited for: in a process that was forked
-/// while somebody held it, it is held for ever.
+/// Support of this machine, confirmed by a canary once per process. Never waits for the lock: in a process that was
+/// forked while another thread held it, it is never released.
 fn support(host: &ExecHost) -> Result<Support, Failed> {
     let confined = is_confined();
     if let Ok(known) = KNOWN.try_lock()
@@ -169,8 +168,8 @@ fn support(host: &ExecHost) -> Result<Support, Failed> {
     {
         return Ok(known.support.clone());
     }
-    // A signal in the middle of one of these processes would look as if it had failed.
-    let _quiet = Signals::aside().map_err(system("set the signals aside"))?;
+    // A signal that interrupts one of these processes would look like a failure.
+    let _quiet = Signals::aside().map_err(system("block signals"))?;
     let support = nono_sandbox::support();
     if let Err(reason) = &support.landlock {
         return Err(Refusal::NoLandlock { reason: reason.clone() }.into());

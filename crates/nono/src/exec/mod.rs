@@ -1,9 +1,9 @@
-//! One command under a set of grants, with its output captured: what `subprocess.run` is, confined.
+//! One command under a set of grants, with its output captured: a confined `subprocess.run`.
 //!
-//! [`run`] checks what was asked for, compiles the sandbox, and hands it to the supervisor with pipes for streams.
-//! It may be called from any number of threads of a process that is somebody else's: its signals, limits and standard streams
-//! stay as they are, everything is compiled before the fork, and when it returns nothing it started is left, neither
-//! processes nor threads nor folders. Nobody is asked for more than was granted.
+//! [`run`] checks the request, compiles the sandbox and passes it to the supervisor, with pipes as streams. It may be
+//! called from any number of threads of a host program: signals, limits and standard streams of the process stay as
+//! they are, everything is compiled before the fork, and no process, thread or folder is left when it returns. No
+//! approval is asked for.
 
 mod capture;
 mod checks;
@@ -32,53 +32,53 @@ pub(crate) use checks::environment;
 pub use checks::{EnvError, seconds};
 use ground::Ground;
 
-/// The code of a command whose time ran out.
+/// Exit code of a command that ran into its timeout.
 pub const TIMED_OUT: i32 = 124;
-/// The code of a command whose sandbox or working folder could not be had. It was not run.
+/// Exit code of a command that was not run because its sandbox or working directory could not be set up.
 pub const NOT_CONFINED: i32 = 126;
-/// The code of a command that could not be executed, not being granted for one reason.
+/// Exit code of a command that could not be executed, for example because it is not granted.
 pub const NOT_EXECUTED: i32 = 127;
 
-/// How long what the command leaves running has to end by itself.
+/// Time in milliseconds that processes left by the command have to end by themselves.
 const GRACE_MS: u32 = 1000;
 
-/// Where the command's input comes from.
+/// Source of the command's input.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Input<'a> {
-    /// This process's own.
+    /// This process's stdin.
     #[default]
     Inherited,
-    /// These bytes, then the end.
+    /// These bytes, then end of file.
     Given(&'a [u8]),
 }
 
-/// What to run.
+/// A command and how to run it.
 #[derive(Clone, Debug, Default)]
 pub struct ExecRequest<'a> {
-    /// The program and its arguments. A name with a slash is looked for where the command runs, any other on
+    /// The program and its arguments. A name with a slash is relative to the command's directory; any other is found on
     /// [`ExecHost::path`].
     pub command: Vec<OsString>,
-    /// Where it runs; `None`: where this process is.
+    /// Working directory; `None`: that of this process.
     pub cwd: Option<PathBuf>,
-    /// Its variables, all of them. Of two with one name the later counts.
+    /// The complete environment. The last of several values for one name counts.
     pub env: Vec<(OsString, OsString)>,
     pub input: Input<'a>,
-    /// After that it is ended, with everything it started.
+    /// Time after which the command and all its processes are ended.
     pub timeout: Option<Duration>,
-    /// How much of each output is kept. The rest is read and dropped, so that the command goes on, and the outcome says
-    /// that there was more.
+    /// Maximum number of bytes kept of each stream. The rest is read and dropped, so that the command goes on, and the
+    /// outcome is marked as truncated.
     pub max_output: Option<u64>,
-    /// The only way to a network, whatever the set says about that. A set whose network is
+    /// The only way to the network, whatever the set allows. A set whose network is
     /// [filtered](nono_policy::NetworkPolicy::Filtered) needs one.
     pub proxy: Option<Arc<dyn Proxy>>,
 }
 
 /// A filtering proxy that runs in this process.
 pub trait Proxy: Send + Sync {
-    /// Its port on this machine's loopback address. The command finds it there, and nothing else.
+    /// Port on this machine's loopback address, and the only address the command can reach.
     fn port(&self) -> u16;
 
-    /// Serve this socket, too, until what is returned is dropped. It is of the command's own network.
+    /// Serve a socket of the command's network, too, until the returned guard is dropped.
     fn serve_also(&self, listener: std::os::fd::OwnedFd) -> io::Result<Box<dyn Send>>;
 }
 
@@ -88,18 +88,18 @@ impl std::fmt::Debug for dyn Proxy {
     }
 }
 
-/// What the edge knows about the machine and hands in.
+/// Facts about the machine, supplied by the caller.
 #[derive(Clone, Debug)]
 pub struct ExecHost {
-    /// Where this process is.
+    /// Working directory of this process.
     pub cwd: PathBuf,
-    /// The `PATH` by which programs are found.
+    /// `PATH` on which programs are found.
     pub path: Option<OsString>,
-    /// Where folders for sessions are made.
+    /// Folder in which session folders are made.
     pub session_base: PathBuf,
-    /// nono's own state, never within reach.
+    /// nono's own state, never granted.
     pub state_dir: Option<PathBuf>,
-    /// This process is itself inside a nono sandbox, which holds whatever happens here.
+    /// Whether this process is itself inside a nono sandbox, which holds regardless.
     pub nested: bool,
 }
 
@@ -109,25 +109,25 @@ impl ExecHost {
     }
 }
 
-/// What happened.
+/// Result of a confined command.
 #[derive(Clone, Debug, Default)]
 pub struct ExecOutcome {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// The command's own code; `-n` when it was ended by signal n; else one of the codes above.
+    /// The command's own code; `-n` if signal n ended it; otherwise one of the constants above.
     pub exit_code: i32,
-    /// The command was run; otherwise `stderr` says why not.
+    /// Whether the command was run; if not, `stderr` says why.
     pub was_run: bool,
     pub timed_out: bool,
-    /// There was more output than was to be kept.
+    /// Whether output was dropped.
     pub truncated: bool,
-    /// Which limit of the set ended it.
+    /// The limit that ended the command.
     pub limit: Option<LimitHit>,
-    /// What it was refused.
+    /// Requests that were denied.
     pub mediation: MediationReport,
 }
 
-/// Why there is no outcome. Nothing was run, or it was ended.
+/// Reasons why there is no outcome. The command was not run, or was ended.
 #[derive(Debug, Error)]
 pub enum ExecError {
     #[error("command must not be empty")]
@@ -142,13 +142,13 @@ pub enum ExecError {
     Nul,
     #[error(transparent)]
     Env(#[from] EnvError),
-    #[error("the working folder {} cannot be had: {}", .path.display(), errno::describe(.source))]
+    #[error("cannot enter the working directory {}: {}", .path.display(), errno::describe(.source))]
     Cwd { path: PathBuf, source: io::Error },
-    #[error("{base} cannot hold what a sandbox needs: {}", errno::describe(.source), base = .base.display())]
+    #[error("cannot create the session folder in {base}: {}", errno::describe(.source), base = .base.display())]
     Folder { base: PathBuf, source: io::Error },
-    #[error("this set cannot be enforced: {0}")]
+    #[error("cannot enforce this set: {0}")]
     Policy(#[from] PolicyError),
-    #[error("the network is to be reached through a proxy, and none was given")]
+    #[error("the network is filtered by host, which needs a proxy, and none was given")]
     NoProxy,
     #[error("could not {what}: {}", errno::describe(.source))]
     System { what: &'static str, source: io::Error },
@@ -162,7 +162,7 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> ExecError {
     move |source| ExecError::System { what, source }
 }
 
-/// Run the command to its end. `cancelled` is asked a few times a second; once it says so everything is ended.
+/// Run the command to its end. `cancelled` is polled a few times a second; once true, the command is ended.
 pub fn run(
     caps: &CapabilitySet,
     request: &ExecRequest<'_>,
@@ -193,8 +193,8 @@ pub fn run(
     conclude(captured, outcome)
 }
 
-/// In threads of our own, which hear no signals: one runs the command, and waits for its end as the one that forked it
-/// has to; the other moves bytes.
+/// Run in two threads with signals blocked: one forks the command and waits for it, as only that thread can; the other
+/// copies its streams.
 fn beside<'a>(
     capture: Capture<'a>,
     run: impl FnOnce(Arc<std::os::fd::OwnedFd>, &Signals) -> Result<Outcome, RunError> + Send + 'a,
@@ -202,14 +202,14 @@ fn beside<'a>(
     let (over, end) = End::new().map_err(system("make a pipe"))?;
     let (cancel, bell) = Bell::new().map_err(system("make a pipe"))?;
     let command = move || {
-        // Told when the run is over, however it ends.
+        // Signals the end of the run when dropped.
         let _end = end;
-        let signals = Signals::aside()
-            .map_err(|source| RunError::Supervise { what: "set the signals aside", source })?;
+        let signals =
+            Signals::aside().map_err(|source| RunError::Supervise { what: "block signals", source })?;
         run(cancel, &signals)
     };
     let bytes = move || -> io::Result<Captured> {
-        // Or a command that does not read could end this process: a SIGPIPE that waits goes with this thread.
+        // A command that does not read its input must not end this process: a pending SIGPIPE goes with this thread.
         std::mem::forget(Signals::aside()?);
         capture.until(&over, bell)
     };
@@ -219,7 +219,7 @@ fn beside<'a>(
             thread::Builder::new().spawn_scoped(scope, command).map_err(system("start a thread"))?;
         let outcome = command.join().unwrap_or_else(|panic| resume_unwind(panic));
         let captured = bytes.join().unwrap_or_else(|panic| resume_unwind(panic));
-        Ok((captured.map_err(system("read what the command says"))?, outcome))
+        Ok((captured.map_err(system("read the command's output"))?, outcome))
     })
 }
 
@@ -249,7 +249,7 @@ fn conclude(captured: Captured, outcome: Result<Outcome, RunError>) -> Result<Ex
     })
 }
 
-/// What a launch that failed is to whoever wanted the command's output.
+/// Outcome or error for a failed launch.
 fn not_started(error: RunError) -> Result<ExecOutcome, ExecError> {
     match &error {
         RunError::Launch { error: failed, program } => match failed.step {

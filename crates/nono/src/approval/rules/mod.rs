@@ -1,4 +1,4 @@
-//! Answers from a file: ordered rules, and the first that fits answers.
+//! Approvals from a file: an ordered list of rules, of which the first match decides.
 //!
 //! ```jsonc
 //! {
@@ -12,10 +12,10 @@
 //! }
 //! ```
 //!
-//! A rule fits when its path matches the *resolved* path, its program (if it names one) matches whoever asks, and its
-//! access: an "allow" has to cover all that is asked for, a "deny" or "ask" any part of it. What no rule answers is asked.
-//! A program's name is no proof of anything: the command can call any program by any name. It is there to tell apart
-//! what honest programs want.
+//! A rule matches by the *resolved* path, by the requesting program (if the rule names one), and by access: an "allow"
+//! has to cover all of the requested access, a "deny" or "ask" any part of it. A request that no rule matches is asked.
+//! A program's name proves nothing, since the command can give any program any name; it serves to distinguish
+//! well-behaved programs.
 //!
 //! The file is read once, before the command starts, and only if the command cannot write it.
 
@@ -38,10 +38,10 @@ use crate::glob::Pattern;
 
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a file of rules was refused.
+/// Reasons why a policy file was refused.
 #[derive(Debug, Error)]
 pub enum PolicyFileError {
-    #[error("the policy file is not used: {0}")]
+    #[error("cannot use the policy file: {0}")]
     Trust(#[from] TrustError),
     #[error(transparent)]
     Text(#[from] ProfileError),
@@ -52,7 +52,7 @@ pub enum PolicyFileError {
 }
 
 impl PolicyFileError {
-    /// What to do about it, where the message does not say it.
+    /// The next step for the user, where the message does not name it.
     pub fn hint(&self) -> Option<String> {
         match self {
             PolicyFileError::Trust(error) => error.hint(),
@@ -61,14 +61,14 @@ impl PolicyFileError {
             }
             PolicyFileError::Text(error) => error.hint(),
             PolicyFileError::Link { real, .. } => {
-                Some(format!("rules are about real paths: write {}", real.display()))
+                Some(format!("rules need paths without links: write {}", real.display()))
             }
             PolicyFileError::Rule { .. } => None,
         }
     }
 }
 
-/// What a rule says. `Ask`: whoever comes next decides.
+/// Action of a rule. `Ask`: the next approver decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Allow(Scope),
@@ -88,7 +88,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// Alternatives of one pattern.
+/// Alternatives of one pattern with braces.
 #[derive(Debug)]
 struct Globs {
     text: String,
@@ -139,7 +139,7 @@ struct Expiry {
     seconds: u64,
 }
 
-/// One rule. Counted from 1, as people count.
+/// One rule; `number` counts from 1.
 #[derive(Debug)]
 pub struct Rule {
     pub number: usize,
@@ -153,7 +153,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// As it is written.
+    /// The path pattern as written in the file.
     pub fn path(&self) -> &str {
         &self.path.text
     }
@@ -170,7 +170,7 @@ impl Rule {
         self.expires.as_ref().is_some_and(|expires| expires.seconds <= now)
     }
 
-    /// Whether its access is about what is wanted: all of it for a yes, any of it otherwise.
+    /// Whether the rule applies to the requested access: an "allow" must cover all of it, other actions any part.
     fn is_about(&self, wanted: AccessMode) -> bool {
         let Some(access) = self.access else { return true };
         match self.action {
@@ -182,34 +182,34 @@ impl Rule {
     }
 }
 
-/// What is asked of a file of rules.
+/// A request, as the rules see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Resolved.
+    /// The resolved path.
     pub path: &'a Path,
     pub access: AccessMode,
-    /// What an answer for the whole directory would open; `None`: there must be none.
+    /// Directory that an approval with scope "directory" would open; `None`: that scope is not possible.
     pub folder: Option<&'a Path>,
-    /// `None`: not known, as in `nono why`.
+    /// `None`: unknown, as in `nono why`.
     pub program: Option<&'a Path>,
 }
 
-/// What a file of rules says to it.
+/// Decision of the rules on a request.
 #[derive(Debug)]
 pub struct Ruling<'a> {
     pub action: Action,
-    /// None: no rule fits, and that means to ask.
+    /// The deciding rule; `None`: no rule matches, so the action is to ask.
     pub rule: Option<&'a Rule>,
-    /// Rules that would have come first, had they not expired.
+    /// Rules before it that match but have expired.
     pub expired: Vec<&'a Rule>,
-    /// Rules that come first if their program asks. Only where the program is not known.
+    /// Rules before it that match for their program only. Used where the program is unknown.
     pub depends: Vec<&'a Rule>,
-    /// The rule says "directory", and this one before it says otherwise about something in that directory: so the
-    /// answer is about the file alone.
+    /// An earlier rule that decides otherwise for a path in the directory, so that a "directory" approval was reduced
+    /// to the file alone.
     pub narrowed_by: Option<&'a Rule>,
 }
 
-/// A file of rules, read and checked.
+/// A policy file, read and checked.
 #[derive(Debug)]
 pub struct PolicyFile {
     path: PathBuf,
@@ -217,7 +217,7 @@ pub struct PolicyFile {
 }
 
 impl PolicyFile {
-    /// Read `path`, which is absolute, if nothing inside a sandbox with `policy` can write it. `home` is what `~` means.
+    /// Read `path`, which is absolute, if no process in a sandbox with `policy` can write it. `home` replaces `~`.
     pub fn load(
         path: &Path,
         home: Option<&Path>,
@@ -227,7 +227,7 @@ impl PolicyFile {
         Ok(PolicyFile { rules: parse::parse(&text, &path, home)?, path })
     }
 
-    /// Without links.
+    /// The file's path without links.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -236,23 +236,23 @@ impl PolicyFile {
         &self.rules
     }
 
-    /// Rules that have no effect any more.
+    /// Rules that have expired.
     pub fn expired(&self) -> impl Iterator<Item = &Rule> {
         let now = now();
         self.rules.iter().filter(move |rule| rule.is_over(now))
     }
 
-    /// Which rule, as reports name it.
+    /// Name of a rule in reports.
     pub fn name_of(&self, rule: &Rule) -> String {
         format!("policy:{}#{} (line {})", self.path.display(), rule.number, rule.line)
     }
 
-    /// What the rules say now.
+    /// Decision of the rules at this moment.
     pub fn consult(&self, wanted: Wanted<'_>) -> Ruling<'_> {
         self.consult_at(wanted, now())
     }
 
-    /// What the rules would say if somebody wanted `path`, which is absolute and may have links in it.
+    /// Decision of the rules on `path`, which is absolute and may contain links, for `nono why`.
     pub fn explain(&self, path: &Path, access: AccessMode) -> Ruling<'_> {
         let path = crate::session::resolved(path);
         let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
@@ -281,13 +281,13 @@ impl PolicyFile {
         ruling
     }
 
-    /// `rule` answers. A whole directory is opened only if no rule before it closes something in there.
+    /// Decide by `rule`. A whole directory is opened only if no earlier rule denies or asks about a path in it.
     fn settle<'a>(&'a self, ruling: Ruling<'a>, rule: &'a Rule, wanted: Wanted<'_>, now: u64) -> Ruling<'a> {
         let mut ruling = Ruling { action: rule.action, rule: Some(rule), ..ruling };
         if rule.action != Action::Allow(Scope::Directory) {
             return ruling;
         }
-        // A path that ends in /** also matches what stands at its beginning; the folder around that was never meant.
+        // A pattern ending in /** also matches its own base; the directory around the base is not meant.
         let Some(dir) = wanted.folder.filter(|dir| rule.path.matches(dir)) else {
             ruling.action = Action::Allow(Scope::Session);
             return ruling;
@@ -303,7 +303,7 @@ impl PolicyFile {
         ruling
     }
 
-    /// The answer to a question; none where somebody else has to be asked.
+    /// The answer to a question; `None` if the next approver has to be asked.
     pub fn answer(&self, question: &Question) -> Option<Answer> {
         let Subject::Access { path, access, folder, .. } = &question.subject else { return None };
         let program = Some(question.asker.program.as_path());
@@ -321,11 +321,11 @@ impl PolicyFile {
 }
 
 fn now() -> u64 {
-    // A clock before 1970 would make every rule current: then none is.
+    // With a clock before 1970 every rule counts as expired.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, |now| now.as_secs())
 }
 
-/// A file of rules, and whoever is asked what it does not answer.
+/// A policy file, and the approver for what it does not decide.
 #[derive(Debug)]
 pub struct Chain {
     file: PolicyFile,

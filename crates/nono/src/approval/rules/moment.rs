@@ -1,8 +1,8 @@
-//! Moments as RFC 3339 writes them, with their offset from UTC.
+//! Parsing of RFC 3339 times with a UTC offset.
 
 use nono_snapshot::time;
 
-/// Seconds since 1970; none for what is no such moment, or names a day there is not.
+/// Seconds since 1970; `None` if the text is not such a time or names a day that does not exist.
 pub(super) fn seconds(text: &str) -> Option<u64> {
     let (local, offset) = split(text)?;
     let [year, month, day] = date(local)?;
@@ -12,7 +12,7 @@ pub(super) fn seconds(text: &str) -> Option<u64> {
     time::seconds(&format!("{local}Z"))?.checked_add_signed(-offset)
 }
 
-/// The moment without its offset, and the offset in seconds.
+/// The time without its offset, and the offset in seconds.
 fn split(text: &str) -> Option<(&str, i64)> {
     if let Some(local) = text.strip_suffix('Z') {
         return Some((local, 0));
@@ -33,7 +33,7 @@ fn two_digits(text: &str) -> Option<i64> {
     plain.then(|| text.parse().ok())?
 }
 
-/// Year, month, day; the rest is looked at where seconds are counted.
+/// Year, month and day. The time of day is checked where the seconds are computed.
 fn date(local: &str) -> Option<[u64; 3]> {
     let date = local.get(..10).filter(|_| local.as_bytes().get(10) == Some(&b'T'))?;
     let parts: Option<Vec<u64>> = date.split('-').map(|part| part.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! From the text of a policy file to its rules, with the place of whatever is wrong.
+//! Parsing of a policy file into rules; errors name the position.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -62,7 +62,7 @@ pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Vec<
     rules.map(|(index, (text, at))| Reading { text: &text, at, home }.rule(index + 1)).collect()
 }
 
-/// One rule, while it is read.
+/// One rule while it is parsed.
 struct Reading<'a> {
     text: &'a RuleText,
     at: Position,
@@ -78,7 +78,7 @@ impl Reading<'_> {
             ActionText::Ask => Action::Ask,
         };
         if text.scope.is_some() && !matches!(action, Action::Allow(_)) {
-            return Err(self.wrong("scope", "only \"allow\" has one: a denial holds for the session"));
+            return Err(self.wrong("scope", "only \"allow\" has a scope; a denial holds for the session"));
         }
         Ok(Rule {
             number,
@@ -96,17 +96,17 @@ impl Reading<'_> {
         })
     }
 
-    /// What is granted for a session holds for every program in it, so a rule about one program answers each time.
+    /// The scope of an "allow". A session grant holds for every program, so a rule for one program answers each time.
     fn scope(&self) -> Result<Scope, PolicyFileError> {
         let named = self.text.program.is_some();
         match self.text.scope.or(named.then_some(ScopeText::Once)) {
             Some(ScopeText::Once) => Ok(Scope::Once),
             Some(_) if named => {
-                Err(self.wrong("scope", "a grant for the session is for every program; write \"once\""))
+                Err(self.wrong("scope", "a session grant holds for every program; write \"once\""))
             }
             None | Some(ScopeText::Session) => Ok(Scope::Session),
             Some(ScopeText::Directory) if !self.text.path.ends_with("/**") => {
-                Err(self.wrong("scope", "\"directory\" opens whole folders; the path has to end with /**"))
+                Err(self.wrong("scope", "\"directory\" needs a path that ends with /**"))
             }
             Some(ScopeText::Directory) => Ok(Scope::Directory),
         }
@@ -114,13 +114,13 @@ impl Reading<'_> {
 
     fn expiry(&self, text: &str) -> Result<Expiry, PolicyFileError> {
         let seconds = moment::seconds(text)
-            .ok_or_else(|| self.wrong("expires", "write a moment like 2027-01-31T18:00:00Z"))?;
+            .ok_or_else(|| self.wrong("expires", "write a time like 2027-01-31T18:00:00Z"))?;
         Ok(Expiry { text: text.to_owned(), seconds })
     }
 
     fn program(&self, text: &str) -> Result<ProgramGlob, PolicyFileError> {
         if text.is_empty() {
-            return Err(self.wrong("program", "it is empty"));
+            return Err(self.wrong("program", "must not be empty"));
         }
         if text.contains('/') {
             return Ok(ProgramGlob::Path(self.globs("program", text)?));
@@ -138,7 +138,7 @@ impl Reading<'_> {
         for one in &alternatives {
             let names: Vec<&[u8]> = one.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
             if names.iter().any(|name| *name == b"." || *name == b"..") {
-                return Err(self.wrong(key, "it has . or .. in it"));
+                return Err(self.wrong(key, "must not contain . or .."));
             }
             self.check_links(key, &names)?;
             let pattern = Pattern::parse(names.into_iter()).map_err(|what| self.wrong(key, what))?;
@@ -147,16 +147,16 @@ impl Reading<'_> {
         Ok(Globs { text: text.to_owned(), patterns })
     }
 
-    /// With the home folder written out, as it really is and taken by the letter.
+    /// The pattern with the home folder replaced by its real path, escaped.
     fn absolute(&self, key: &'static str, text: &str) -> Result<Vec<u8>, PolicyFileError> {
         let (start, rest) = text.split_at(text.find('/').unwrap_or(text.len()));
         if start.is_empty() {
             return Ok(text.as_bytes().to_vec());
         }
         if start != "~" && start != "$HOME" {
-            return Err(self.wrong(key, "it has to begin with /, ~/ or $HOME/ (/**/ for anywhere)"));
+            return Err(self.wrong(key, "must begin with /, ~/ or $HOME/ (/**/ for anywhere)"));
         }
-        let home = self.home.ok_or_else(|| self.wrong(key, "there is no home folder"))?;
+        let home = self.home.ok_or_else(|| self.wrong(key, "no home folder is known"))?;
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
         let mut absolute = Vec::new();
         for component in home.components() {
@@ -169,8 +169,8 @@ impl Reading<'_> {
         Ok(absolute)
     }
 
-    /// Rules are held against paths without links. One that is written with a link would never match: a "deny" that
-    /// denies nothing. And a link that somebody can change must not decide what an "allow" means.
+    /// Refuse links: rules are compared with paths without links, so a pattern through a link would never match, and a
+    /// "deny" would deny nothing. Nor must a link that can be changed decide what an "allow" means.
     fn check_links(&self, key: &'static str, names: &[&[u8]]) -> Result<(), PolicyFileError> {
         let mut path = PathBuf::from("/");
         for name in names {
@@ -190,7 +190,7 @@ impl Reading<'_> {
     }
 }
 
-/// The one name a component of a pattern matches, if it is one.
+/// The literal name that a pattern component matches; `None` if it has wildcards.
 fn plain(name: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
     let mut bytes = name.iter();

@@ -19,7 +19,7 @@ fn wanted(path: &str, access: AccessMode) -> Wanted<'_> {
     Wanted { path, access, folder: path.parent(), program: Some(Path::new("/usr/bin/rg")) }
 }
 
-/// What is said, and by which rule.
+/// Action, and the number of the deciding rule.
 fn said(file: &PolicyFile, path: &str, access: AccessMode) -> (Action, Option<usize>) {
     let ruling = file.consult_at(wanted(path, access), 1_800_000_000);
     (ruling.action, ruling.rule.map(|rule| rule.number))
@@ -154,17 +154,17 @@ fn what_is_wrong_is_said_with_its_place() {
         (r#""path": "/d", "action": "allow", "access": "rw""#, "is not one of read, write, readwrite"),
         (r#""path": "/d", "action": "allow", "action": "deny""#, "appears twice"),
         (r#""path": 7, "action": "allow""#, "expected string, found number"),
-        (r#""path": "d/*", "action": "allow""#, "path: it has to begin with /, ~/ or $HOME/"),
-        (r#""path": "~you/d", "action": "allow""#, "path: it has to begin with"),
-        (r#""path": "/d/../e", "action": "allow""#, "path: it has . or .. in it"),
+        (r#""path": "d/*", "action": "allow""#, "path: must begin with /, ~/ or $HOME/"),
+        (r#""path": "~you/d", "action": "allow""#, "path: must begin with"),
+        (r#""path": "/d/../e", "action": "allow""#, "path: must not contain . or .."),
         (r#""path": "/d/[a", "action": "allow""#, "path: a [ is not closed"),
         (r#""path": "/d/{a", "action": "allow""#, "path: a { is not closed"),
-        (r#""path": "/d", "action": "allow", "expires": "soon""#, "expires: write a moment like"),
-        (r#""path": "/d", "action": "deny", "scope": "once""#, "scope: only \"allow\" has one"),
-        (r#""path": "/d/*", "action": "allow", "scope": "directory""#, "scope: \"directory\" opens whole"),
+        (r#""path": "/d", "action": "allow", "expires": "soon""#, "expires: write a time like"),
+        (r#""path": "/d", "action": "deny", "scope": "once""#, "scope: only \"allow\" has a scope"),
+        (r#""path": "/d/*", "action": "allow", "scope": "directory""#, "scope: \"directory\" needs a path"),
         (r#""path": "/d", "action": "allow", "program": "rg", "scope": "session""#, "for every program"),
         (r#""path": "/d", "action": "allow", "scope": "saved""#, "is not one of once, session, directory"),
-        (r#""path": "/d", "action": "allow", "program": """#, "program: it is empty"),
+        (r#""path": "/d", "action": "allow", "program": """#, "program: must not be empty"),
     ] {
         let said = wrong(&one(rule));
         assert!(said.starts_with("/p.json:2:") && said.contains(expected), "{rule}: {said}");
@@ -182,7 +182,7 @@ fn a_path_with_a_link_in_it_is_refused() {
     std::os::unix::fs::symlink("real", dir.join("link")).unwrap();
     let said = wrong(&one(&format!(r#""path": "{}/link/**", "action": "deny""#, dir.display())));
     assert!(said.contains(&format!("link is a link to {}/real", dir.display())), "{said}");
-    // The home folder alone may be behind a link: it is taken as it really is.
+    // The home folder alone may be a link: its real path is used.
     let text = one(r#""path": "~/x", "action": "deny""#);
     let rules = parse::parse(&text, Path::new("/p.json"), Some(&dir.join("link"))).unwrap();
     assert!(rules[0].path.matches(&dir.join("real/x")));

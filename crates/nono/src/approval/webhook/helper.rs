@@ -1,7 +1,8 @@
-//! The process that talks to the network, so that the supervisor does not have to.
+//! The helper process that talks to the web service, so that the supervisor needs no network.
 //!
-//! It confines itself before the first question ([`confine`]). The secret never comes here. It reads frames from its input, posts what they hold, and writes what came back, unread. When its input ends it ends,
-//! also in the middle of a question: so it never outlives the supervisor.
+//! It confines itself before the first question ([`confine`]). The shared secret is never sent to it. It reads frames
+//! from its input, posts their bodies, and returns the responses without interpreting them. It ends when its input
+//! ends, also in the middle of a request, so it never outlives the supervisor.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -21,20 +22,20 @@ const MAX_HEADERS: usize = 16 << 10;
 
 #[derive(Debug, Error)]
 pub enum HelperError {
-    #[error("the helper's pipe: {0}")]
+    #[error("cannot use the helper's pipe: {0}")]
     Pipe(#[from] io::Error),
     #[error(transparent)]
     Certificates(#[from] CertificatesError),
     #[error(transparent)]
     Confine(#[from] ConfineError),
-    #[error("a question came while another one waited")]
+    #[error("a question arrived before the previous one was answered")]
     OutOfTurn,
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
 }
 
-/// Confine this process, then post what comes in. Call it from a process without other threads. Returns when the input
-/// ends; the caller then ends the process, and with it a question that still waits.
+/// Confine this process, then post each question. Call it from a process without other threads. Returns at the end of
+/// the input; the caller then ends the process, and with it any pending request.
 pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Result<(), HelperError> {
     let output = Arc::new(Mutex::new(output));
     let Some(setup) = FRAMES.read::<Setup>(&mut input)? else { return Ok(()) };
@@ -69,7 +70,7 @@ fn certificates(named: Option<&Path>) -> Result<Vec<Certificate<'static>>, Helpe
             found.push(certificate);
         }
     }
-    if found.is_empty() { Err(bundle.unusable("there is no certificate in it").into()) } else { Ok(found) }
+    if found.is_empty() { Err(bundle.unusable("it contains no certificate").into()) } else { Ok(found) }
 }
 
 type Output<W> = Arc<Mutex<W>>;
@@ -78,7 +79,7 @@ fn say<W: Write>(output: &Output<W>, said: &Said) -> io::Result<()> {
     FRAMES.write(&mut *output.lock().unwrap_or_else(PoisonError::into_inner), said)
 }
 
-/// One question at a time, on a thread of its own, while this one waits for the end of the input.
+/// Post one question at a time in its own thread, while this thread waits for the end of the input.
 fn answer<W: Write + Send + 'static>(
     mut input: impl Read,
     output: &Output<W>,
@@ -93,7 +94,7 @@ fn answer<W: Write + Send + 'static>(
         let work = move || {
             let said = client.post(&post);
             busy.store(false, Ordering::Release);
-            // The receiver may have closed the connection.
+            // The supervisor may have closed the pipe.
             let _ = say(&output, &said);
         };
         std::thread::Builder::new().spawn(work).map_err(HelperError::Thread)?;
@@ -121,7 +122,7 @@ impl Client {
         }
     }
 
-    /// A connection of its own for each question, so that what is left over of one never counts for the next.
+    /// Post on a new connection, so that leftover data of one exchange never counts for the next.
     fn exchange(&self, post: &Post) -> Result<Reply, ureq::Error> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -143,7 +144,7 @@ impl Client {
             .send(post.body.as_bytes())?;
         let header = |name| {
             let mut values = response.headers().get_all(name).iter();
-            // Two of a kind: nobody can say which one counts.
+            // With two values it is undecided which one counts.
             let only = values.next().filter(|_| values.next().is_none());
             only.and_then(|value| value.to_str().ok()).map(str::to_owned)
         };
@@ -152,12 +153,12 @@ impl Client {
         let status = response.status().as_u16();
         let body = response.body_mut().with_config().limit(MAX_ANSWER as u64).read_to_vec()?;
         let body = String::from_utf8(body)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its answer is not text"))?;
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the answer is not UTF-8 text"))?;
         Ok(Reply { status, content_type, timestamp, signature, body })
     }
 }
 
-/// Whether the service may have seen the question: then it is not asked again.
+/// Whether the service may have seen the question: then it is not sent again.
 fn was_connected(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::HostNotFound

@@ -1,7 +1,7 @@
-//! What is said to the service and what it answers, signed both ways.
+//! Questions to the web service and its answers, signed both ways.
 //!
-//! A signature is HMAC-SHA256 over `v1:`, the timestamp, `:` and the body. The answer has to carry the question's id and
-//! nonce: one that was recorded, or meant for another question, opens nothing.
+//! A signature is HMAC-SHA256 over `v1:`, the timestamp, `:` and the body. The answer must repeat the question's id and
+//! nonce, so that a recorded answer, or one to another question, opens nothing.
 
 use std::fmt;
 use std::path::Path;
@@ -15,31 +15,31 @@ use super::wire::Reply;
 use crate::approval::{Object, Question, Scope, Subject, Verdict};
 use crate::helper::hex;
 
-/// The names of the headers, both ways.
+/// Header names in both directions.
 pub(super) const TIMESTAMP: &str = "X-Nono-Timestamp";
 pub(super) const SIGNATURE: &str = "X-Nono-Signature";
 
 const VERSION: u32 = 1;
-/// The command's own words can be long; a person reads the beginning.
+/// Maximum length of the command's reason in characters: the user reads its beginning.
 const MAX_REASON: usize = 1000;
 const MAX_BY: usize = 100;
 
-/// What both sides know and nobody else.
+/// Key shared by nono and the service only.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// The fewest bytes that cannot be guessed.
+    /// Minimum length in bytes.
     pub const SHORTEST: usize = 16;
 
-    /// None if it is too short. White space at the ends is not part of it: files end with a line break.
+    /// `None` if the text is too short. White space at both ends is dropped, since files end with a line break.
     pub fn new(text: &str) -> Option<Secret> {
         let bytes = text.trim().as_bytes();
         (bytes.len() >= Secret::SHORTEST).then(|| Secret(bytes.to_vec()))
     }
 
     fn mac(&self, timestamp: &str, body: &str) -> Hmac<Sha256> {
-        // Any length of key will do for HMAC.
+        // HMAC accepts keys of any length.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0)
             .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
         for part in ["v1:", timestamp, ":", body] {
@@ -52,7 +52,7 @@ impl Secret {
         format!("v1={}", hex(&self.mac(timestamp, body).finalize().into_bytes()))
     }
 
-    /// Compared in constant time.
+    /// Compare in constant time.
     fn verifies(&self, signature: &str, timestamp: &str, body: &str) -> bool {
         let given = signature.strip_prefix("v1=").and_then(unhex);
         given.is_some_and(|given| self.mac(timestamp, body).verify_slice(&given).is_ok())
@@ -92,7 +92,7 @@ enum AskedSubject<'a> {
         path: ShownPath<'a>,
         access: AccessMode,
         object: &'static str,
-        /// What an answer with the scope "directory" would open.
+        /// Directory that an answer with scope "directory" would open.
         folder: Option<ShownPath<'a>>,
     },
     Restore {
@@ -183,7 +183,7 @@ enum Decision {
     Deny,
 }
 
-/// The scopes a service can give: what goes into a profile is for a person at the terminal to say.
+/// Scopes that a service can grant; only the user at the terminal can save a grant to a profile.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Reach {
@@ -192,7 +192,7 @@ enum Reach {
     Directory,
 }
 
-/// What a reply means, and who it says decided; or why it means nothing.
+/// The verdict of a reply and the name of the decider; or the reason why the reply is invalid.
 pub(super) fn understand(
     reply: &Reply,
     secret: &Secret,
@@ -201,23 +201,25 @@ pub(super) fn understand(
 ) -> Result<(Verdict, Option<String>), String> {
     match reply.status {
         200 => {}
-        status @ 300..400 => return Err(format!("it redirects (status {status}), which is not followed")),
-        status => return Err(format!("its status is {status}, not 200")),
+        status @ 300..400 => {
+            return Err(format!("the service redirects (status {status}), which is not followed"));
+        }
+        status => return Err(format!("the service answered with status {status}, not 200")),
     }
     let kind = reply.content_type.as_deref().unwrap_or_default();
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
-        return Err("its answer is not application/json".to_owned());
+        return Err("the answer is not application/json".to_owned());
     }
     let (Some(timestamp), Some(signature)) = (&reply.timestamp, &reply.signature) else {
-        return Err("its answer is not signed".to_owned());
+        return Err("the answer is not signed".to_owned());
     };
     if !secret.verifies(signature, timestamp, &reply.body) {
-        return Err("the signature of its answer is wrong".to_owned());
+        return Err("the answer has a wrong signature".to_owned());
     }
-    let answered: Answered = serde_json::from_str(&reply.body)
-        .map_err(|error| format!("its answer cannot be understood: {error}"))?;
+    let answered: Answered =
+        serde_json::from_str(&reply.body).map_err(|error| format!("cannot parse the answer: {error}"))?;
     if answered.id != id || answered.nonce != nonce {
-        return Err("its answer is to another question".to_owned());
+        return Err("the answer belongs to another question".to_owned());
     }
     let by = answered.by.map(|by| crate::diagnostic::escape(&by).chars().take(MAX_BY).collect());
     Ok((verdict(&answered.decision, answered.scope.as_ref()), by))

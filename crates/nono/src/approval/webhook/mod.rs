@@ -1,8 +1,8 @@
-//! Answers from a service: each question is posted to it as JSON, signed, and its answer has to be signed too.
+//! Approvals from a web service: each question is posted as signed JSON, and the answer has to be signed, too.
 //!
-//! The supervisor itself has no network. A helper process that can reach nothing else posts for it ([`serve`]). What it
-//! brings back is believed only if it is signed with the secret, which the helper never sees, and carries the id and the
-//! nonce of the question. Whatever goes wrong, and whatever takes too long, is a denial.
+//! The supervisor itself uses no network; a helper process that can reach nothing else posts for it ([`serve`]). An
+//! answer counts only if it is signed with the secret, which the helper never sees, and repeats the question's id and
+//! nonce. Every failure and every timeout is a denial.
 
 mod helper;
 mod message;
@@ -26,21 +26,21 @@ use message::{Asked, understand};
 use process::Helper;
 use wire::{FilePath, Post, Reply, Said, Setup};
 
-/// How long a service has for an answer, all attempts together.
+/// Time limit for an answer, all attempts together.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
-/// How often one question is sent at most, where the service was not there or says that it is busy.
+/// Maximum number of attempts per question, where the service is unreachable or busy.
 const ATTEMPTS: u32 = 4;
-/// Before the second attempt; then twice as long each time.
+/// Pause before the second attempt; doubled each time.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often it is looked whether anybody still waits for the answer.
+/// Interval at which it is checked whether the answer is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Why a service cannot be asked.
+/// Reasons why a web service cannot be used.
 #[derive(Debug, Error)]
 pub enum WebhookError {
-    #[error("{url:?} is not the address of a service: {why}")]
+    #[error("{url:?} is not a valid webhook address: {why}")]
     Address { url: String, why: &'static str },
-    #[error("{url} is not on this machine, and http:// is open to everybody on the way")]
+    #[error("{url} is not on this machine, and http:// is not encrypted")]
     Plain { url: String },
     #[error("webhook {url}: {why}")]
     Helper { url: String, why: String },
@@ -56,31 +56,31 @@ impl WebhookError {
     }
 }
 
-/// Which service, and how it is reached.
+/// Address and settings of a web service.
 #[derive(Clone, Debug)]
 pub struct WebhookOptions {
     pub url: String,
     pub secret: Secret,
-    /// The command that calls [`serve`].
+    /// Command line of a process that calls [`serve`].
     pub helper: Vec<OsString>,
-    /// [`TIMEOUT`], unless there is a reason.
+    /// Time limit for an answer, usually [`TIMEOUT`].
     pub timeout: Duration,
-    /// A file of certificates to believe, instead of the system's.
+    /// File of certificates to trust instead of the system's.
     pub certificates: Option<PathBuf>,
 }
 
-/// A service that answers.
+/// Approver that asks a web service.
 #[derive(Debug)]
 pub struct Webhook {
     options: WebhookOptions,
-    /// Without what may be secret in the address.
+    /// The address without its query, which may hold secrets.
     shown: String,
     session: OnceLock<String>,
     helper: Mutex<Option<Helper>>,
 }
 
 impl Webhook {
-    /// Check the address, and start the helper, so that what cannot work is known before the command starts.
+    /// Check the address and start the helper, so that errors show before the command starts.
     pub fn start(options: WebhookOptions) -> Result<Webhook, WebhookError> {
         let shown = check_address(&options.url)?;
         let webhook = Webhook { options, shown, session: OnceLock::new(), helper: Mutex::new(None) };
@@ -92,7 +92,7 @@ impl Webhook {
         Ok(webhook)
     }
 
-    /// The helper's process, while there is one.
+    /// The helper's process id, while it runs.
     pub fn helper_pid(&self) -> Option<u32> {
         self.helper().as_ref().map(Helper::pid)
     }
@@ -110,7 +110,7 @@ impl Webhook {
         ApprovalError::Failed { backend: self.name(), why: why.into() }
     }
 
-    /// What the service replies, after as many attempts as there is time for.
+    /// The service's reply, after as many attempts as there is time for.
     fn ask(&self, body: &str, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result<Reply, Trouble> {
         let mut pause = PAUSE;
         for attempt in 1.. {
@@ -132,7 +132,7 @@ impl Webhook {
         Err(Trouble::Late)
     }
 
-    /// One attempt. A helper that failed once is not used again.
+    /// One attempt. A helper that failed is replaced.
     fn post(&self, body: &str, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result<Said, Trouble> {
         let mut slot = self.helper();
         let mut helper = match slot.take().and_then(|mut helper| helper.is_ready().then_some(helper)) {
@@ -160,13 +160,14 @@ impl ApprovalBackend for Webhook {
     }
 
     fn begin(&self, session: &str) {
-        // Said once; a second session would need a service of its own.
+        // Set once; another session needs a `Webhook` of its own.
         let _ = self.session.set(session.to_owned());
     }
 
     fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {
         let deadline = Instant::now() + self.options.timeout;
-        let nonce = random_hex::<16>().map_err(|error| self.failed(format!("no random number: {error}")))?;
+        let nonce =
+            random_hex::<16>().map_err(|error| self.failed(format!("cannot get random numbers: {error}")))?;
         let session = self.session.get().map_or("", String::as_str);
         let time = nono_snapshot::time::now_iso();
         let body = serde_json::to_string(&Asked::new(question, session, &nonce, &time))
@@ -187,12 +188,12 @@ impl ApprovalBackend for Webhook {
     }
 }
 
-/// The service, or what stands before it, is there but cannot take the question now.
+/// Whether the service, or a gateway before it, cannot take the question now.
 fn is_busy(reply: &Reply) -> bool {
     matches!(reply.status, 502..=504)
 }
 
-/// Wait before the next attempt; false when the time is over.
+/// Wait before the next attempt; false if the time is over.
 fn rest(pause: Duration, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result<bool, Trouble> {
     let until = Instant::now() + pause;
     if until >= deadline {
@@ -214,20 +215,20 @@ fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs())
 }
 
-/// The address as it may be shown: without what stands behind a question mark.
+/// Check the address, and return it without its query.
 fn check_address(url: &str) -> Result<String, WebhookError> {
     let wrong = |why| WebhookError::Address { url: without_query(url), why };
-    let uri: Uri = url.parse().map_err(|_| wrong("it cannot be read"))?;
-    let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
+    let uri: Uri = url.parse().map_err(|_| wrong("it cannot be parsed"))?;
+    let authority = uri.authority().ok_or_else(|| wrong("it has no host"))?;
     if authority.as_str().contains('@') {
-        return Err(wrong("a name or password has no place in it"));
+        return Err(wrong("it must not contain a name or password"));
     }
     let shown = without_query(url);
     match uri.scheme_str() {
         Some("https") => Ok(shown),
         Some("http") if is_here(authority.host()) => Ok(shown),
         Some("http") => Err(WebhookError::Plain { url: shown }),
-        _ => Err(wrong("it begins neither with https:// nor with http://")),
+        _ => Err(wrong("it must begin with https:// or http://")),
     }
 }
 

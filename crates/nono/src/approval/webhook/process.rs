@@ -1,5 +1,5 @@
-//! The helper process, as the supervisor sees it: started, spoken to with a deadline, and killed when it is dropped or
-//! says anything out of turn. It is not trusted: it holds no secret, and cannot make an answer that would be believed.
+//! The helper process as the supervisor sees it: started, sent questions with a deadline, and killed when it is dropped
+//! or sends an unexpected frame. It is not trusted: it holds no secret, and cannot forge an answer.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -18,7 +18,7 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    /// Start it, and wait until it is confined.
+    /// Start the process, and wait until it is confined.
     pub(super) fn start(command: &[OsString], setup: &Setup) -> Result<Helper, Trouble> {
         let mut process = Process::start(command, Stdio::piped(), Stdio::piped())?;
         let (input, output) = process.pipes()?;
@@ -35,12 +35,12 @@ impl Helper {
         self.process.id()
     }
 
-    /// Whether it is there and silent, as it should be between questions.
+    /// Whether it is running and silent, as it should be between questions.
     pub(super) fn is_ready(&mut self) -> bool {
         self.process.is_alive() && self.output.is_silent()
     }
 
-    /// Put one question to the service. After an error the helper is not to be used again.
+    /// Send one question to the service. After an error the helper must not be used again.
     pub(super) fn post(
         &mut self,
         mut post: Post,

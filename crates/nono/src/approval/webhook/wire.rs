@@ -1,4 +1,4 @@
-//! What the supervisor and the webhook's helper say to each other, over pipes.
+//! Frames between the supervisor and the webhook's helper, over pipes.
 
 use std::path::PathBuf;
 
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::helper::Frames;
 
-/// The most a service may answer with.
+/// Maximum size of the service's answer in bytes.
 pub(super) const MAX_ANSWER: usize = 64 << 10;
-/// An answer, every byte of it escaped, and room for what is around it.
+/// Frame limit: an answer with every byte escaped, and the fields around it.
 pub(super) const FRAMES: Frames = Frames { most: 8 * MAX_ANSWER };
 
 /// The first frame to the helper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Setup {
     pub(super) url: String,
-    /// The certificates to believe, instead of the system's.
+    /// File of certificates to trust instead of the system's.
     pub(super) certificates: Option<FilePath>,
 }
 
-/// A path, whatever bytes it holds.
+/// A path of any bytes.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FilePath(#[serde(with = "nono_policy::path_serde")] pub(super) PathBuf);
 
-/// Every other frame to the helper: one question, ready to be sent.
+/// Every later frame to the helper: one question, ready to be sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Post {
     pub(super) sequence: u64,
@@ -39,11 +39,11 @@ pub(super) struct Post {
 pub(super) enum Said {
     /// Confined, and waiting for questions.
     Ready,
-    /// It cannot work.
+    /// The helper cannot start.
     Unable { why: String },
-    /// What the service answered, unread.
+    /// The service's answer, unparsed.
     Reply { sequence: u64, reply: Reply },
-    /// There is no answer. `connected`: the service may have seen the question.
+    /// No answer. `connected`: the service may have seen the question.
     Nothing { sequence: u64, connected: bool, why: String },
 }
 
