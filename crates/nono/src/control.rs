@@ -1,4 +1,4 @@
-//! Sessions that run, from outside: which there are, what one is doing, and its end.
+//! Running sessions seen from outside: listing, inspecting and stopping them.
 
 mod place;
 
@@ -16,7 +16,7 @@ use crate::pick::{self, Pickable};
 use crate::rollback::catalogue::overlap;
 pub(crate) use place::Place;
 
-/// Why a running session could not be found or spoken to.
+/// Reasons why a running session could not be found or reached.
 #[derive(Debug, Error)]
 pub enum ControlError {
     #[error("no session is running")]
@@ -31,11 +31,11 @@ pub enum ControlError {
     Damaged { path: PathBuf, what: String },
     #[error("session {id} does not answer: {error}")]
     NoAnswer { id: String, error: ClientError },
-    #[error("session {id} gave an answer to another question")]
+    #[error("session {id} sent an unexpected response")]
     WrongAnswer { id: String },
 }
 
-/// A session that runs.
+/// A running session.
 #[derive(Clone, Debug)]
 pub struct Running {
     pub info: SessionInfo,
@@ -52,10 +52,10 @@ impl Pickable for Running {
     }
 }
 
-/// A supervisor answers at once, or something is wrong with it.
+/// Time limit for an answer of a supervisor, which normally answers at once.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// All of them, newest first. One that cannot be read is an entry of the second list, not the end of the first.
+/// All running sessions, newest first. One that cannot be read is an entry of the second list.
 pub fn list(state_dir: &Path) -> Result<(Vec<Running>, Vec<ControlError>), ControlError> {
     let unreadable = |source| ControlError::Io { path: place::base(state_dir), source };
     let (mut sessions, mut problems) = (Vec::new(), Vec::new());
@@ -80,18 +80,18 @@ fn read(dir: &Path) -> Result<Running, ControlError> {
     Ok(Running { info, dir: dir.to_owned() })
 }
 
-/// A session that tracked nothing, and whose supervisor was killed.
+/// A session without snapshots whose supervisor was killed.
 #[derive(Clone, Debug)]
 pub struct Killed {
     pub info: SessionInfo,
-    /// Whether it had a log that is closed now; an error says why it is not.
+    /// Whether it had a log, which is closed now; or the reason why it could not be closed.
     pub closed: Result<bool, String>,
 }
 
-/// Close the logs of killed sessions that tracked nothing and worked around or below `cwd`. Those that tracked something are
-/// ended with their last snapshot ([`crate::rollback::Catalogue::end_killed`]).
+/// Close the logs of killed sessions without snapshots that worked above or below `cwd`. Those with snapshots are ended
+/// with their last snapshot ([`crate::rollback::Catalogue::end_killed`]).
 pub fn end_killed(state_dir: &Path, cwd: &Path) -> Vec<Killed> {
-    // What cannot be listed is told by `list`.
+    // `list` reports what cannot be listed.
     let dead = place::dead(&place::base(state_dir)).into_iter();
     let untracked = dead.filter_map(|dir| Some((read(&dir).ok()?.info, dir)));
     untracked
@@ -100,7 +100,7 @@ pub fn end_killed(state_dir: &Path, cwd: &Path) -> Vec<Killed> {
         .collect()
 }
 
-/// By its full id, a unique beginning of one, its name, or `last`.
+/// Find a session by full id, unique prefix, name, or `last`.
 pub fn find(state_dir: &Path, text: &str) -> Result<Running, ControlError> {
     let (mut sessions, problems) = list(state_dir)?;
     if text == "last" || sessions.is_empty() {
@@ -121,7 +121,7 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Running, ControlError> {
 }
 
 impl Running {
-    /// What it is doing now.
+    /// The session's current status.
     pub fn inspect(&self) -> Result<Status, ControlError> {
         match self.ask(&ControlRequest::Status { id: new_id() })? {
             Response::StatusResponse { status, .. } => Ok(*status),
@@ -129,7 +129,7 @@ impl Running {
         }
     }
 
-    /// Have it ended, with everything that it started. Returns when the supervisor has begun to.
+    /// End the session with all its processes. Returns as soon as the supervisor has begun.
     pub fn stop(&self) -> Result<(), ControlError> {
         match self.ask(&ControlRequest::Stop { id: new_id() })? {
             Response::StopResponse { stopping: true, .. } => Ok(()),

@@ -38,7 +38,7 @@ $ nono run --allow . --read ../home --write-file file -- sh -c 'exit 3'
 ! [nono]   [TMP]/home (read)
 ! [nono]   [TMP]/work/file (write)
 ! [nono]   and [N] system paths that programs need to start (--dry-run lists them)
-! [nono]   A granted file is the file it was at the start: once saved anew by others, it is closed.
+! [nono]   A granted file is the one that existed at the start: a file that replaces it is not granted.
 ! [nono]   network: blocked
 ! [nono] To open more, run it again with:
 ! [nono]   --allow <path>   read and write a folder and everything in it

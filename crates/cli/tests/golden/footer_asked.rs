@@ -161,7 +161,7 @@ $ nono run --allow-net -- python3 -c 'import socket; socket.socket(socket.AF_UNI
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
 ! [nono]   connect to the socket [TMP]/home/socket by python3: not granted
-! [nono]     it is served by somebody outside, who does outside what is asked for there
+! [nono]     it is a service outside the sandbox, which acts there for its clients
 $ nono run --allow-connect-port 1 -- python3 -c 'import socket; socket.socket(socket.AF_INET).connect(("127.0.0.1", 9))'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
@@ -354,7 +354,7 @@ fn a_flood_is_one_line() {
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(number(&text, "[nono] refused without a question, too many at once: ", " request") > 0);
     let text = world.sh(&line("exit 1")).err();
-    assert!(number(&text, "[nono]   and ", " more without a question: too many at once") > 0);
+    assert!(number(&text, "[nono]   and ", " more denied without asking: too many at once") > 0);
     let value = json(&world, &line("exit 1").replace("--ask", "--diagnostics-json --ask"));
     let listed: u64 =
         value["denials"].as_array().unwrap().iter().map(|denial| denial["count"].as_u64().unwrap()).sum();

@@ -42,7 +42,7 @@ fn another_host_is_refused_and_named_with_its_flag() {
     assert!(ran.out.contains("nono: other.test:80 is not in the allowlist"), "{ran:?}");
     ran.footer("CONNECT tunnel failed, response 403");
     for place in ["other.test:80", "other.test:443"] {
-        ran.footer(&format!("[nono]   connect to {place}: the host is not among the open ones"));
+        ran.footer(&format!("[nono]   connect to {place}: the host is not allowed"));
         ran.footer(&format!("[nono]     open it with: --allow-domain {place}"));
     }
     let events = town.network();

@@ -98,7 +98,7 @@ fn a_tunnel_is_for_the_host_it_was_asked_for() {
     greet("allowed.test").says("Verify return code: 0 (ok)");
     let ran = greet("other.test");
     assert!(!ran.out.contains("BEGIN CERTIFICATE"), "{ran:?}");
-    ran.footer("connect to allowed.test:443: the TLS greeting named another host");
+    ran.footer("connect to allowed.test:443: the TLS ClientHello names another host");
     let events = town.network();
     assert!(events.iter().any(|event| event["category"] == "sni_mismatch"), "{events:?}");
 }
@@ -112,7 +112,7 @@ fn without_its_token_the_proxy_serves_nobody() {
          curl -sS --fail -x http://x:wrong@127.0.0.1:19080 http://allowed.test/hello",
     );
     assert!(ran.out.ends_with("407"), "{ran:?}");
-    ran.footer("the proxy's token was not shown");
+    ran.footer("the client sent no valid proxy token");
     assert_eq!(town.network()[0]["category"], "authentication_failed");
     assert!(town.asked().is_empty());
 }

@@ -1,5 +1,5 @@
-//! Where a running session is found from outside: `<state>/run/<id>/` with its `session.json`, its `control.sock`, and
-//! the lock that says that it runs.
+//! A running session's entry in the state folder: `<state>/run/<id>/` with its `session.json`, its `control.sock`, and
+//! a lock that shows that it runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use crate::session::folder::is_orphan;
 
 pub(super) const RECORD: &str = "session.json";
 
-/// Below nono's state folder.
+/// Folder of all entries, below nono's state folder.
 pub(super) fn base(state_dir: &Path) -> PathBuf {
     state_dir.join("run")
 }
 
-/// A session's place; removed when dropped.
+/// A session's entry; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     dir: PathBuf,
@@ -26,13 +26,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Make it, with the socket in it, and sweep what dead sessions left. `own`: a name of this process's own, by which
-    /// it is known to be alive before the lock says so.
+    /// Make the entry with its socket, and remove those of dead sessions. `own`: a name unique to this process, which
+    /// shows that it is alive before the lock is held.
     pub(crate) fn make(state_dir: &Path, info: &SessionInfo, own: &str) -> io::Result<(Place, Listening)> {
         let base = base(state_dir);
         make_base(&base)?;
         sweep(state_dir, &base);
-        // Nobody takes it for dead before the lock is held, nor for a session before everything is there.
+        // Under this name other processes do not take it for dead before the lock is held, nor for a session before it
+        // is complete.
         let unfinished = base.join(format!(".{own}"));
         fs::make_dir(&unfinished, 0o700)?;
         let dir = base.join(&info.id);
@@ -57,7 +58,7 @@ fn furnish(unfinished: &Path, dir: &Path, info: &SessionInfo) -> io::Result<(Liv
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What cannot be removed now is swept by the next run.
+        // If this fails, the next run removes it.
         let _ = fs::remove_tree(&self.dir);
     }
 }
@@ -66,14 +67,14 @@ fn make_base(base: &Path) -> io::Result<()> {
     match fs::make_dir(base, 0o700) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let foreign =
-                |_| io::Error::new(io::ErrorKind::PermissionDenied, "somebody else's folder has that name");
+                |_| io::Error::new(io::ErrorKind::PermissionDenied, "it exists and is not private to you");
             fs::check_private_dir(base, process::uid())?.map_err(foreign)
         }
         result => result,
     }
 }
 
-/// The places of sessions whose supervisor was killed, and what is left of those that never were whole.
+/// Entries of sessions whose supervisor was killed, including incomplete ones.
 pub(super) fn dead(base: &Path) -> Vec<PathBuf> {
     let is_dead = |path: &PathBuf| match path
         .file_name()
@@ -87,18 +88,19 @@ pub(super) fn dead(base: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(is_dead).collect()
 }
 
-/// Close the log of a dead session, unless that waits for its last snapshot, and remove its place; whether there was a log to close.
+/// Close the log of a dead session, unless its last snapshot is still to be taken, and remove its entry. Returns
+/// whether there was a log to close.
 pub(super) fn clear(state_dir: &Path, dir: &Path, info: &SessionInfo) -> Result<bool, String> {
     let closed = match info.rollback {
         Some(_) => Ok(false),
         None => audit::killed::close(state_dir, &info.id),
     };
-    // Best effort: a folder in the way of nothing can wait.
+    // Best effort: the entry does no harm.
     let _ = fs::remove_tree(dir);
     closed
 }
 
-/// Clear what dead sessions left. A log that cannot be closed is told by `nono audit verify`.
+/// Remove the entries of dead sessions. `nono audit verify` reports a log that could not be closed.
 fn sweep(state_dir: &Path, base: &Path) {
     for dir in dead(base) {
         match super::read(&dir) {
@@ -108,7 +110,7 @@ fn sweep(state_dir: &Path, base: &Path) {
     }
 }
 
-/// The places of sessions that run.
+/// Entries of running sessions.
 pub(super) fn running(state_dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(base(state_dir)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

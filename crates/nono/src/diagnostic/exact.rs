@@ -1,4 +1,4 @@
-//! Refusals that the supervisor made itself, with what would open each.
+//! Denials by the supervisor, with the flags that would open each.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::probes::is_probe;
 use super::sockets::socket_meaning;
 use super::{Denial, Seen};
 
-/// All but those that nobody was asked about; see [`too_many`].
+/// All denials but those made without asking; see [`too_many`].
 pub(super) fn denials(refused: &[Refused], policy: &ResolvedPolicy) -> Vec<Denial> {
     let named = refused.iter().filter(|refused| refused.because != Because::TooMany);
     named.map(|refused| denial(refused, policy)).collect()
@@ -28,7 +28,7 @@ fn denial(refused: &Refused, policy: &ResolvedPolicy) -> Denial {
     }
 }
 
-/// What no flag opens.
+/// Whether no flag opens it.
 fn is_nonos(because: &Because) -> bool {
     matches!(
         because,
@@ -40,7 +40,7 @@ pub(super) fn too_many(refused: &[Refused]) -> u64 {
     refused.iter().filter(|refused| refused.because == Because::TooMany).map(|refused| refused.count).sum()
 }
 
-/// What opens it from the start, whoever refused it now.
+/// Flags that grant the access from the start.
 fn flags(attempt: &Attempt, policy: &ResolvedPolicy) -> Vec<String> {
     match attempt {
         Attempt::Open { path, access } => path_flags(path, *access, policy),
@@ -58,8 +58,8 @@ fn path_flags(path: &Path, access: AccessMode, policy: &ResolvedPolicy) -> Vec<S
     }
 }
 
-/// A socket by path can be granted by its name, and is proposed where it is no way out; an abstract one belongs to a
-/// network.
+/// Flags for a socket. A path socket can be granted by name, and is suggested unless it is a way out of the sandbox; an
+/// abstract socket belongs to a network.
 fn socket_flags(path: &Path, policy: &ResolvedPolicy) -> Vec<String> {
     if !path.is_absolute() || socket_meaning(path).is_some() {
         return Vec::new();
@@ -79,7 +79,7 @@ fn socket_flags(path: &Path, policy: &ResolvedPolicy) -> Vec<String> {
     }
 }
 
-/// Ports are opened one by one only where some are already.
+/// Flags for the network. Single ports are suggested only where the policy already opens some.
 fn network_flags(port: Option<Port>, policy: &ResolvedPolicy) -> Vec<String> {
     match (&policy.network, port) {
         (NetworkPolicy::Allowed, _) => Vec::new(),
@@ -94,7 +94,7 @@ fn network_flags(port: Option<Port>, policy: &ResolvedPolicy) -> Vec<String> {
     }
 }
 
-/// Whether what a line told is among what is known.
+/// Whether a denial found in an error line is among the known ones.
 pub(super) fn lists(known: &[Denial], told: &Denial) -> bool {
     let Some(path) = path(&told.attempt) else { return false };
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -9,13 +9,13 @@ use super::words::{attempt_words, because_words, quote_all, shown};
 use super::{Denial, Findings, HostDenied, Limit, network};
 use crate::session::network_word;
 
-/// Turns a failed command's findings into text. Lines come without prefix; whoever prints them adds it.
+/// Renderer of a failed command's findings. Lines have no prefix; the caller adds it.
 #[derive(Clone, Copy, Debug)]
 pub struct DiagnosticFormatter<'a> {
     pub exit_code: i32,
     pub policy: &'a ResolvedPolicy,
     pub findings: &'a Findings,
-    /// What programs look for at every start is listed too.
+    /// List probes that programs make at every start, too.
     pub verbose: bool,
 }
 
@@ -41,7 +41,7 @@ impl DiagnosticFormatter<'_> {
             lines.push(format!("It seems to have run into {}.", self.limit_words(*limit)));
         }
         let Findings { denials, unlisted, too_many, network, hosts, hosts_unlisted, .. } = self.findings;
-        // Nobody is told that the network is closed who was told which part of it is.
+        // The general network line is redundant if refused hosts are listed.
         let network = *network && hosts.is_empty();
         if denials.is_empty() && hosts.is_empty() && !network && *unlisted == 0 && *too_many == 0 {
             return lines;
@@ -62,7 +62,7 @@ impl DiagnosticFormatter<'_> {
             lines.extend(self.closed_network());
         }
         let more = [
-            (*too_many, "more without a question: too many at once"),
+            (*too_many, "more denied without asking: too many at once"),
             (*unlisted, "more that are not listed"),
             (*hosts_unlisted, "more requests to other hosts"),
             (probes.len() as u64, "probes that programs make at every start (-v lists them)"),
@@ -71,7 +71,7 @@ impl DiagnosticFormatter<'_> {
         lines
     }
 
-    /// It complained, and nobody saw about what.
+    /// Lines for a complaint about the network whose cause was not observed.
     fn closed_network(&self) -> [String; 2] {
         let word = network_word(&self.policy.network);
         let flag = if self.is_filtered() { "--allow-domain <host>" } else { "--allow-net" };
@@ -91,7 +91,7 @@ impl DiagnosticFormatter<'_> {
         }
     }
 
-    /// What was granted on purpose, one by one; what every program needs to start, as a number.
+    /// Grants by the user or a profile one by one; those that every program needs to start, as a count.
     fn grants(&self) -> Vec<String> {
         let (base, chosen): (Vec<&FsCapability>, Vec<&FsCapability>) =
             self.policy.grants.iter().partition(|grant| is_base(grant));
@@ -108,14 +108,14 @@ impl DiagnosticFormatter<'_> {
         }
         if chosen.iter().any(|grant| grant.is_file) {
             lines.push(
-                "  A granted file is the file it was at the start: once saved anew by others, it is closed."
+                "  A granted file is the one that existed at the start: a file that replaces it is not granted."
                     .to_owned(),
             );
         }
         lines
     }
 
-    /// The network's flags only where the network is closed.
+    /// General flags; those for the network only where it is closed.
     fn general(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
         let (open, filtered) = (self.policy.network == NetworkPolicy::Allowed, self.is_filtered());
         GENERAL.iter().filter(move |(flag, _)| match *flag {
@@ -155,7 +155,7 @@ impl DiagnosticFormatter<'_> {
     }
 }
 
-/// What, who, how often, why.
+/// One denial as a sentence: what, by which program, how often, why.
 fn sentence(denial: &Denial) -> String {
     let who = match &denial.seen {
         None => String::new(),
@@ -168,7 +168,7 @@ fn sentence(denial: &Denial) -> String {
     format!("{}{who}: {}", attempt_words(&denial.attempt), because_words(&denial.because))
 }
 
-/// What a socket leads to that nobody is told to open.
+/// Description of a socket for which no flag is suggested.
 fn meaning(denial: &Denial) -> Option<&'static str> {
     match &denial.attempt {
         Attempt::Socket { path } if denial.flags.is_empty() && path.is_absolute() => socket_meaning(path),
@@ -176,8 +176,8 @@ fn meaning(denial: &Denial) -> Option<&'static str> {
     }
 }
 
-/// `path`, `operation` and `reason` are there where they mean something; what was refused by the supervisor itself has
-/// who was refused, too.
+/// A denial as JSON. `path` and `reason` are null where they do not apply; `program`, `pid` and `count` are set for
+/// denials by the supervisor.
 fn denial_json(denial: &Denial) -> Value {
     let (kind, path, operation) = match &denial.attempt {
         Attempt::Open { path, access } => ("open", Some(path), access.to_string()),
@@ -231,7 +231,7 @@ const GENERAL: &[(&str, &str)] = &[
     ("--allow-net", "use the network"),
 ];
 
-/// Granted by nono itself or by what every program needs, not by the person or a profile.
+/// Whether the grant comes from nono or a group, not from the user or a profile.
 fn is_base(grant: &FsCapability) -> bool {
     matches!(grant.source, CapabilitySource::Group(_) | CapabilitySource::System)
 }

@@ -1,8 +1,8 @@
-//! Why a command may have failed, in words that a person or an agent can act on.
+//! Explanation of a failed command, for a person or an agent to act on.
 //!
-//! [`diagnose`] is pure apart from looking whether a named path exists. What the supervisor refused itself is known
-//! exactly and comes first. Then lines in which the command complained are held against the policy, and only what the
-//! policy really closes is called a denial. [`DiagnosticFormatter`] turns the findings into lines or JSON.
+//! [`diagnose`] is pure, except that it checks whether a named path exists. Denials by the supervisor are known exactly
+//! and come first. Then error lines of the command are compared with the policy, and only what the policy really closes
+//! is reported as a denial. [`DiagnosticFormatter`] turns the findings into lines or JSON.
 
 mod exact;
 mod format;
@@ -29,30 +29,30 @@ pub use probes::is_no_question;
 pub use sockets::socket_meaning;
 pub use words::{attempt_words, because_words, escape, quote_all, shown, words};
 
-/// One thing the sandbox refused.
+/// One access that the sandbox denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denial {
     pub attempt: Attempt,
     pub because: Because,
-    /// The flags that open exactly this, where any do.
+    /// Flags that open exactly this, if any.
     pub flags: Vec<String>,
-    /// Who was refused it; `None` where only the command's own words told of it.
+    /// The process that was denied; `None` if only an error line of the command told of it.
     pub seen: Option<Seen>,
-    /// What programs look for at every start and do without.
+    /// Whether programs try this at every start and work without it.
     pub probe: bool,
 }
 
-/// A refusal that the supervisor made itself.
+/// Details of a denial by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Seen {
-    /// The first program that was refused it.
+    /// The first program that was denied.
     #[serde(with = "nono_policy::path_serde")]
     pub program: PathBuf,
     pub pid: u32,
     pub count: u64,
 }
 
-/// A limit the command seems to have run into.
+/// A limit that the command probably ran into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -61,32 +61,32 @@ pub enum Limit {
     FileSize,
 }
 
-/// What was found out about a failed command.
+/// Findings about a failed command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
-    /// What is known exactly first.
+    /// Denials; those known exactly come first.
     pub denials: Vec<Denial>,
-    /// Kinds of refusals beyond those that are listed.
+    /// Number of denials beyond those listed.
     pub unlisted: u64,
-    /// Requests that nobody was asked about, because there were too many.
+    /// Requests denied without asking, because there were too many.
     pub too_many: u64,
-    /// Grants made while it ran.
+    /// Grants made while the command ran.
     pub expansions: Vec<Expansion>,
-    /// Questions that were put to somebody.
+    /// Number of questions asked.
     pub asked: u64,
-    /// It complained about the network, which is closed.
+    /// The command complained about the network, which is closed.
     pub network: bool,
-    /// What the filtering proxy refused; whoever heard its events puts them here.
+    /// Hosts that the filtering proxy refused; see [`Findings::with_network`].
     pub hosts: Vec<HostDenied>,
-    /// Refusals of the proxy beyond those that are listed.
+    /// Refusals of the proxy beyond those listed.
     pub hosts_unlisted: u64,
     pub limits: Vec<Limit>,
-    /// Its error output ended in the middle of a line.
+    /// The command's stderr ended in the middle of a line.
     pub unfinished_line: bool,
 }
 
 impl Findings {
-    /// With what the filtering proxy refused.
+    /// Add what the filtering proxy refused.
     #[must_use]
     pub fn with_network(self, report: Option<&NetworkReport>) -> Findings {
         let (hosts, hosts_unlisted) =
@@ -95,7 +95,7 @@ impl Findings {
     }
 }
 
-/// Hold what the command said against its policy.
+/// Explain a run by its mediation report and its error lines, compared with the policy.
 pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
     let mediation = &outcome.mediation;
     let mut findings = Findings {
@@ -121,7 +121,7 @@ pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
     findings
 }
 
-/// Hold what a program said against the policy of the sandbox it is in: from inside, where nothing is known exactly.
+/// Explain a program's error output from inside the sandbox, where no denial is known exactly.
 pub fn diagnose_text(text: &str, policy: &ResolvedPolicy) -> Findings {
     let mut findings = Findings::default();
     let mut told = weigh(&nono_supervisor::complaints(text), policy, &mut findings);
@@ -131,14 +131,14 @@ pub fn diagnose_text(text: &str, policy: &ResolvedPolicy) -> Findings {
     findings
 }
 
-/// What the policy closes of a path that a failed tool was given.
+/// The denial of a path that a failed tool was given, if the policy closes it.
 pub fn diagnose_path(path: &Path, access: AccessMode, policy: &ResolvedPolicy) -> Option<Denial> {
     let candidate = Candidate { path: path.to_owned(), certain: true };
     let attempt = if access.writes() { paths::Attempt::Write } else { paths::Attempt::Read };
     candidate_denial(&candidate, attempt, policy)
 }
 
-/// What complaints come to: the denials, and everything else in the findings.
+/// Evaluate error lines: returns the denials, and adds everything else to the findings.
 fn weigh(complaints: &[Complaint], policy: &ResolvedPolicy, findings: &mut Findings) -> Vec<Denial> {
     let mut told = Vec::new();
     for complaint in complaints {
@@ -172,7 +172,8 @@ fn denials(complaint: &Complaint, policy: &ResolvedPolicy) -> Vec<Denial> {
     found.iter().filter_map(|candidate| candidate_denial(candidate, attempt, policy)).collect()
 }
 
-/// The denial a candidate stands for. What is not there was missing, not refused, unless the line speaks of making it.
+/// The denial for a candidate path. A path that does not exist was missing, not denied, unless the line is about
+/// creating it.
 fn candidate_denial(
     candidate: &Candidate,
     attempt: paths::Attempt,
@@ -196,24 +197,25 @@ fn candidate_denial(
     }
 }
 
-/// The path with its folder resolved, as far as there is one.
+/// The path with its parent folder resolved, if that exists.
 fn normal(path: &Path) -> PathBuf {
     let resolved = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     resolved().unwrap_or_else(|| path.to_owned())
 }
 
-/// Removing and renaming need the right to change the folder: asked as if something new were made in it.
+/// The denial of removing or renaming, which needs write access to the folder: queried as if a new name were created in
+/// it.
 fn folder_denial(path: &Path, policy: &ResolvedPolicy) -> Option<Denial> {
     let beside = path.parent()?.join(".nono-asks-about-this-folder");
     let attempt = Attempt::Open { path: path.to_owned(), access: AccessMode::Write };
     Some(Denial { attempt, ..denial(&beside, AccessMode::Write, policy)? })
 }
 
-/// The denial of `operation` on `path`, if the policy is what closes it.
+/// The denial of `operation` on `path`, if it is the policy that closes it.
 fn denial(path: &Path, operation: AccessMode, policy: &ResolvedPolicy) -> Option<Denial> {
     match query_path_on(policy, &HostFacts, &policy.workdir, path, operation) {
         QueryResult::Allowed { .. } => None,
-        // The user may not do it outside the sandbox either: no flag would help.
+        // The user lacks the permission outside the sandbox, too: no flag would help.
         QueryResult::Denied { .. }
             if !nono_sys::process::can_access(path, operation.reads(), operation.writes()) =>
         {

@@ -1,4 +1,4 @@
-//! A filtered network in the diagnostic: hosts that the proxy refused, and programs that went past it.
+//! Filtered network in the diagnostic: hosts that the proxy refused, and programs that bypassed it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use serde::Serialize;
 use super::words::{escape, quote_all, shown};
 use super::{Denial, Seen};
 
-/// A host that the proxy refused, counted.
+/// A host that the proxy refused, with a count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostDenied {
     pub host: String,
     pub port: u16,
     pub category: Option<Category>,
-    /// In the proxy's words, the first time.
+    /// The proxy's reason for the first refusal.
     pub reason: Option<String>,
-    /// Where the name led to, if it came to that.
+    /// Address that the name resolved to, if it was resolved.
     pub address: Option<String>,
     pub count: u64,
 }
 
 impl HostDenied {
-    /// The flags that open exactly this, where any do.
+    /// Flags that open exactly this, if any.
     pub fn flags(&self) -> Vec<String> {
         let Ok(host) = self.host.parse::<Host>() else { return Vec::new() };
         let host = match (self.category, self.led_to()) {
             (Some(Category::HostDenied), _) => host,
-            // The name is open; where it leads is opened by its own rule.
+            // The name is allowed; its address needs a rule of its own.
             (Some(Category::AddressDenied), Some(address)) => Host::Address(address),
             _ => return Vec::new(),
         };
@@ -39,7 +39,7 @@ impl HostDenied {
         vec!["--allow-domain".to_owned(), HostRule { hosts: Hosts::One(host), port }.to_string()]
     }
 
-    /// The address, with or without a port beside it.
+    /// The address, parsed with or without a port.
     fn led_to(&self) -> Option<IpAddr> {
         let text = self.address.as_ref()?;
         text.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|at| at.ip()))
@@ -47,14 +47,14 @@ impl HostDenied {
 
     fn why(&self) -> String {
         match (self.category, self.led_to()) {
-            (Some(Category::HostDenied), _) => "the host is not among the open ones".to_owned(),
+            (Some(Category::HostDenied), _) => "the host is not allowed".to_owned(),
             (Some(Category::AddressDenied), Some(address)) => {
                 let class = class_of(address).map_or("closed", nono_policy::AddressClass::word);
                 format!("it leads to {address}, a {class} address, which only a rule that names it opens")
             }
             (Some(Category::AddressDenied), None) => "it leads to a closed address".to_owned(),
-            (Some(Category::SniMismatch), _) => "the TLS greeting named another host".to_owned(),
-            (Some(Category::AuthenticationFailed), _) => "the proxy's token was not shown".to_owned(),
+            (Some(Category::SniMismatch), _) => "the TLS ClientHello names another host".to_owned(),
+            (Some(Category::AuthenticationFailed), _) => "the client sent no valid proxy token".to_owned(),
             (Some(Category::MalformedRequest), _) => "the request was malformed".to_owned(),
             (Some(Category::TooManyConnections), _) => "too many connections at once".to_owned(),
             _ => self.reason.as_deref().map_or_else(|| "refused by the proxy".to_owned(), escape),
@@ -81,10 +81,10 @@ fn times(count: u64) -> String {
     if count > 1 { format!(" ({count} times)") } else { String::new() }
 }
 
-/// Where names are looked up.
+/// Port of name servers.
 const DNS: u16 = 53;
 
-/// Where a program went without the proxy.
+/// Address that a program tried to reach without the proxy.
 pub(super) fn direct(denial: &Denial) -> Option<SocketAddr> {
     match &denial.attempt {
         Attempt::Network { port: Some(Port::Direct(at)), .. } => Some(*at),
@@ -92,7 +92,7 @@ pub(super) fn direct(denial: &Denial) -> Option<SocketAddr> {
     }
 }
 
-/// All that went past the proxy: a line for each program, and one for all lookups of names.
+/// Lines for connections that bypassed the proxy: one per program, and one for all name lookups.
 pub(super) fn past_the_proxy(denials: &[Denial]) -> Vec<String> {
     let found = || denials.iter().filter_map(|denial| Some((direct(denial)?, denial.seen.as_ref()?)));
     let mut lines = Vec::new();
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(
             lines(&[denied.clone(), allowed, denied.clone(), denied]),
             [
-                "  connect to example.com:443 (3 times): the host is not among the open ones",
+                "  connect to example.com:443 (3 times): the host is not allowed",
                 "    open it with: --allow-domain example.com:443",
             ]
         );
@@ -256,7 +256,7 @@ mod tests {
             [
                 "The command exited with code 6. This may be due to sandbox restrictions.",
                 "Denied:",
-                "  connect to example.com:443: the host is not among the open ones",
+                "  connect to example.com:443: the host is not allowed",
                 "    open it with: --allow-domain example.com:443",
                 "  the network is filtered: nc tried 192.0.2.1:443 directly",
                 "    only programs that use HTTP_PROXY and HTTPS_PROXY reach the open hosts; for others: --allow-net",

@@ -1,13 +1,13 @@
-//! Finding paths in what programs say when they are refused something.
+//! Finding paths in error messages of programs.
 
 use std::path::PathBuf;
 
-/// What a line speaks of, as far as one can tell.
+/// Kind of access that a line is about, as far as can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     Read,
     Write,
-    /// Removing or renaming, which changes the folder a name is in.
+    /// Removal or renaming, which changes the containing folder.
     Unlink,
 }
 
@@ -30,7 +30,7 @@ const WRITING: &[&str] = &[
     "could not create",
     "failed to create",
 ];
-/// How a line ends when its last part is the error and the one before it names the thing.
+/// Error texts at the end of a line, where the part before names the object.
 const ERRORS: &[&str] = &["ermission denied", "peration not permitted", "ead-only file system"];
 
 pub(super) fn attempt(line: &str) -> Attempt {
@@ -44,15 +44,15 @@ pub(super) fn attempt(line: &str) -> Attempt {
     }
 }
 
-/// Something in a line that could be a path. `certain`: the line's form says that it names something, so it may be
-/// taken for a name that does not exist yet; a mere word has to exist to count.
+/// A possible path in a line. `certain`: the line's form shows that it names an object, so it may be a path that does
+/// not exist yet; otherwise it has to exist to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
     pub(super) certain: bool,
 }
 
-/// What stands in quotes; failing that, what stands before the error, and words with a slash in them.
+/// Candidates in quotes; without any, the part before the error and words with a slash.
 pub(super) fn candidates(line: &str) -> Vec<Candidate> {
     let mut found: Vec<(&str, bool)> = quoted(line).into_iter().map(|text| (text, true)).collect();
     if found.is_empty() {
@@ -93,7 +93,7 @@ fn last_word(text: &str) -> &str {
     text.rsplit(' ').next().unwrap_or(text)
 }
 
-/// An error text is not a path; a name with a slash, or one that could stand in the working directory, may be one.
+/// Whether a text can be a path: not empty, not too long, and not an error message.
 fn looks_like_path(text: &str) -> bool {
     !text.is_empty()
         && text.len() < 4096

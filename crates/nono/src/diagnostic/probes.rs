@@ -1,6 +1,7 @@
-//! Files that programs look for at every start and do without: a refusal of one explains nothing, and is no question.
+//! Files that programs look for at every start and do without: a denial of one explains nothing and is not worth a
+//! question.
 //!
-//! Hidden from the footer unless more is asked for; never from the JSON.
+//! The footer hides them unless `verbose` is set; the JSON never does.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +13,7 @@ use nono_supervisor::report::Attempt;
 
 use crate::glob::Pattern;
 
-/// Each with what looks for it.
+/// Path patterns, each with the programs that look for it.
 const PROBES: &[(&str, &str)] = &[
     // The loader and the C library.
     ("/etc/ld.so.preload", "the loader"),
@@ -52,7 +53,7 @@ const PROBES: &[(&str, &str)] = &[
     ("/var/lib/dbus/machine-id", "programs that tell machines apart"),
 ];
 
-/// Whether it is a look at something that hardly any program needs.
+/// Whether the attempt is a read of something that hardly any program needs.
 pub(super) fn is_probe(attempt: &Attempt) -> bool {
     match attempt {
         Attempt::Open { path, access } => !access.writes() && is_listed(path),
@@ -61,12 +62,11 @@ pub(super) fn is_probe(attempt: &Attempt) -> bool {
     }
 }
 
-/// Whether somebody who is asked about it would be asked about nothing. `places` are where the command works and keeps its
-/// state, and what was opened for it by name: programs list the folders above them, one after the other up to the root, in search of a file
-/// that marks a project, and do without.
+/// Whether a question is not worth asking. `places` are the command's working directory, its state, and paths opened by
+/// name: programs list every folder above them in search of a file that marks a project, and work without the answer.
 pub fn is_no_question(question: &Question, places: &[PathBuf]) -> bool {
     match &question.subject {
-        // In words it is asked for by somebody who wants it.
+        // A request with a reason is deliberate.
         Subject::Access { path, access, object, .. } if question.reason.is_none() => {
             let is_climbed =
                 || *object == Object::Directory && places.iter().any(|place| is_within(place, path));
@@ -80,7 +80,7 @@ fn is_listed(path: &Path) -> bool {
     PROBES.iter().any(|(text, _)| matches(text, path))
 }
 
-/// Whether a pattern of a table, each of which a test has seen to be one, matches a path.
+/// Whether a table's pattern matches a path. A test checks that all patterns are valid.
 pub(super) fn matches(text: &str, path: &Path) -> bool {
     Pattern::parse(names(Path::new(text)).into_iter()).is_ok_and(|pattern| pattern.matches(&names(path)))
 }

@@ -1,11 +1,11 @@
-//! What a socket of somebody outside means. Whoever listens there acts outside the sandbox, so a flag is proposed only for
-//! those that are known to serve data and nothing else.
+//! Meaning of sockets served outside the sandbox. Their servers act outside, so a flag is suggested only for those
+//! known to serve data and nothing else.
 
 use std::path::Path;
 
 use super::probes::matches;
 
-/// Servers of data: the worst that can be asked of them is what they keep.
+/// Data servers: a client can do no more than change the data they keep.
 const SERVERS: &[&str] = &[
     "**/.s.PGSQL.*",
     "**/mysql.sock",
@@ -19,7 +19,7 @@ const SERVERS: &[&str] = &[
     "**/mongodb-*.sock",
 ];
 
-/// Ways out, and what each of them is. The first that matches is meant.
+/// Ways out of the sandbox, with a description. The first match counts.
 const WAYS_OUT: &[(&str, &str)] = &[
     ("**/docker.sock", CONTAINERS),
     ("**/docker*/**", CONTAINERS),
@@ -70,15 +70,15 @@ const WAYS_OUT: &[(&str, &str)] = &[
 ];
 
 const CONTAINERS: &str = "a container engine, which starts programs outside, often as root";
-const BUS: &str = "D-Bus, by which services outside start programs";
-const DISPLAY: &str = "a display server: who may use it reads and types in every window";
-const TERMINALS: &str = "terminals outside: who may use it types into their shells";
+const BUS: &str = "D-Bus, through which services outside start programs";
+const DISPLAY: &str = "a display server, whose clients read and type in every window";
+const TERMINALS: &str = "terminals outside, whose clients type into their shells";
 const EDITOR: &str = "an editor outside, which opens files and runs commands";
 const AGENT: &str = "an agent outside, which is not in this sandbox";
-const KEYS: &str = "your keys: who may use it signs with them";
-const UNKNOWN: &str = "served by somebody outside, who does outside what is asked for there";
+const KEYS: &str = "a key agent, whose clients sign with your keys";
+const UNKNOWN: &str = "a service outside the sandbox, which acts there for its clients";
 
-/// What the socket at `path` leads to. `None`: to data, so that it may be proposed.
+/// Description of the socket at `path`. `None`: a data server, which may be suggested.
 pub fn socket_meaning(path: &Path) -> Option<&'static str> {
     if SERVERS.iter().any(|pattern| matches(pattern, path)) {
         return None;

@@ -1,11 +1,11 @@
-//! Reasons and attempts in words, and text made harmless.
+//! Reasons and attempts as text, and escaping of untrusted text.
 
 use std::path::Path;
 
 use nono_policy::{AccessMode, DeniedReason, PolicyData};
 use nono_supervisor::report::{Attempt, Because};
 
-/// Why it is closed, as the end of a sentence.
+/// Reason of a denial, as the end of a sentence.
 pub fn words(reason: &DeniedReason) -> String {
     match reason {
         DeniedReason::NotGranted => "not granted".to_owned(),
@@ -15,21 +15,21 @@ pub fn words(reason: &DeniedReason) -> String {
             AccessMode::ReadWrite => "granted".to_owned(),
         },
         DeniedReason::Protected { group } if PolicyData::embedded().runs_later(group) => {
-            format!("it runs later, and is not to be written ({group})")
+            format!("protected, because it runs later ({group})")
         }
         DeniedReason::Protected { group } => format!("protected ({group})"),
         DeniedReason::DenyRule { source } => format!("denied by {source}"),
         DeniedReason::NonoState => "nono's own files are never open".to_owned(),
         DeniedReason::AgentSettings { agent } => {
-            format!("it decides what {} runs, and is never writable from inside", escape(agent))
+            format!("it decides what {} runs, and is never writable in the sandbox", escape(agent))
         }
         DeniedReason::CarvedDirectory { path } => {
-            format!("nothing new can be made directly in {}, which holds protected files", shown(path))
+            format!("nothing new can be created directly in {}, which holds protected files", shown(path))
         }
     }
 }
 
-/// What was tried, beginning with the verb.
+/// The attempt, beginning with the verb.
 pub fn attempt_words(attempt: &Attempt) -> String {
     match attempt {
         Attempt::Open { path, access } => format!("{access} {}", shown(path)),
@@ -39,13 +39,13 @@ pub fn attempt_words(attempt: &Attempt) -> String {
     }
 }
 
-/// Why that was refused, as the end of a sentence.
+/// Reason of a refusal, as the end of a sentence.
 pub fn because_words(because: &Because) -> String {
     match because {
         Because::Policy { reason } => words(reason),
         Because::Answered { by } => format!("refused by {}", escape(by)),
-        Because::NoAnswer { why } => format!("nobody answered ({})", escape(why)),
-        Because::TooMany => "more than anybody should be asked".to_owned(),
+        Because::NoAnswer { why } => format!("no answer ({})", escape(why)),
+        Because::TooMany => "too many requests".to_owned(),
         Because::Failed { why } => escape(why),
     }
 }
@@ -55,7 +55,7 @@ pub fn shown(path: &Path) -> String {
     escape(&path.to_string_lossy())
 }
 
-/// Control characters and those that reorder text become visible.
+/// Make control characters and characters that reorder text visible.
 pub fn escape(text: &str) -> String {
     let risky = |c: char| {
         c.is_control()
@@ -68,7 +68,7 @@ pub fn escape(text: &str) -> String {
     text.chars().map(|c| if risky(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
-/// Words as a shell would take them.
+/// Words quoted for a shell.
 pub fn quote_all(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Grants by path, and fewer of them: a folder instead of many files in it.
+//! Grants by path, and their reduction: one folder instead of many files in it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use nono_policy::AccessMode;
 
 use super::Proposed;
 
-/// So many entries of one folder are as good as the folder.
+/// Number of entries in a folder that are replaced by a grant of the folder.
 const ENOUGH: usize = 4;
 
 #[derive(Clone, Debug, Default)]
@@ -30,9 +30,9 @@ impl Grants {
         add(&mut self.files, path, access);
     }
 
-    /// Where a folder above `path` may be written to, let it be used as `path` was, too. False: there is none.
+    /// Add the access to the writable folder above `path`. False: there is none.
     pub(super) fn widen_above(&mut self, path: &Path, access: AccessMode) -> bool {
-        // The highest one was there before.
+        // The topmost one existed before the run.
         let above =
             path.ancestors().skip(1).filter(|above| self.folders.get(*above).is_some_and(|a| a.writes()));
         let Some(above) = above.last().map(Path::to_owned) else { return false };
@@ -46,8 +46,8 @@ impl Grants {
         given.reduce(AccessMode::union).is_some_and(|given| given.covers(access))
     }
 
-    /// Fold until nothing changes, and leave out what a folder above gives. `is_wide` says which folders are never
-    /// opened as a whole.
+    /// Fold until nothing changes, and drop grants covered by a folder above. `is_wide` names the folders that are
+    /// never opened as a whole.
     pub(super) fn reduced(&self, is_wide: impl Fn(&Path, AccessMode) -> bool) -> Grants {
         let mut grants = self.clone();
         while let Some((folder, access)) = grants.next_fold(&is_wide) {
@@ -62,7 +62,8 @@ impl Grants {
         grants
     }
 
-    /// Whole folders are only ever folded for reading: writing stays where it was seen.
+    /// The next folder to grant instead of its entries. Subfolders count for reading only; for writing, only files
+    /// directly in the folder count.
     fn next_fold(&self, is_wide: &impl Fn(&Path, AccessMode) -> bool) -> Option<(PathBuf, AccessMode)> {
         [AccessMode::Read, AccessMode::Write].into_iter().find_map(|access| {
             let folders = self.folders.iter().filter(|_| access == AccessMode::Read);

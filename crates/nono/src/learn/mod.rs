@@ -1,9 +1,9 @@
-//! From what a command did to the smallest profile that is sensible.
+//! Proposal of the smallest sensible profile from the recorded accesses of a command.
 //!
-//! [`propose`] is pure apart from asking [`Facts`] what stands at a path now. What the base policy opens is left out,
-//! what is protected is never proposed but named, and neither is anything that would open a whole home or a whole
-//! system. The profile is a proposal: it was learned from one run, and a hostile command can do what it likes to get
-//! something into it. Somebody has to read it.
+//! [`propose`] is pure, except that it asks [`Facts`] what exists at a path now. Paths that the base policy opens are
+//! left out; protected paths are named but never proposed, nor is anything that would open a whole home folder or
+//! system. The profile is only a proposal: it comes from one run, and a hostile command can try to get paths into it.
+//! The user has to review it.
 
 mod fold;
 #[cfg(test)]
@@ -22,17 +22,17 @@ use nono_supervisor::recorded::{Reached, Recorded, Stands, Touched, Use};
 use crate::session::Learned;
 use fold::Grants;
 
-/// Where things are, for whoever reads the profile.
+/// Base folders for writing paths in a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// Without links.
+    /// The home folder, without links.
     pub home: Option<PathBuf>,
-    /// Without links.
+    /// The working directory, without links.
     pub workdir: PathBuf,
 }
 
 impl Places {
-    /// As it stands in a profile; `None` where it cannot be written there.
+    /// The path as written in a profile; `None` if it cannot be written there.
     pub fn written(&self, path: &Path) -> Option<String> {
         let below = |start: &str, base: &Path| {
             let rest = path.strip_prefix(base).ok()?.to_str()?;
@@ -52,7 +52,7 @@ pub struct Proposed {
     pub is_dir: bool,
 }
 
-/// Something that is not proposed, and the flags that open it nevertheless, if any do.
+/// A path that is not proposed, and the flags that open it nevertheless, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
     pub path: PathBuf,
@@ -61,25 +61,25 @@ pub struct Closed {
     pub flags: Vec<String>,
 }
 
-/// What was learned.
+/// Result of learning from a run.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub profile: Profile,
     pub grants: Vec<Proposed>,
     pub closed: Vec<Closed>,
-    /// Folders that hold too much to be opened as a whole.
+    /// Folders that are too large to be opened as a whole.
     pub too_wide: Vec<(PathBuf, AccessMode)>,
-    /// Devices and pipes, which only flags of a run could open, and names that no profile can hold.
+    /// Devices and pipes, which only flags can open, and names that a profile cannot contain.
     pub left_out: Vec<PathBuf>,
     pub executed: Vec<PathBuf>,
-    /// Refused in this run.
+    /// Accesses denied in this run.
     pub denied: Vec<(PathBuf, AccessMode)>,
     pub reached: Vec<(Reached, u64)>,
     pub bound: BTreeSet<u16>,
     pub unrecorded: u64,
 }
 
-/// Propose a profile, of that name if it has one. `run` is the policy of the run that was watched.
+/// Propose a profile, with a name if one is given. `run` is the policy of the recorded run.
 pub fn propose(
     name: Option<&str>,
     description: &str,
@@ -128,7 +128,7 @@ fn denied(recorded: &Recorded) -> Vec<(PathBuf, AccessMode)> {
     touched.filter_map(|(path, touched)| Some((path.clone(), access(&touched.denied)?))).collect()
 }
 
-/// Names made in a folder are written to it.
+/// Access needed for these uses. Creating names in a folder counts as writing to it.
 fn access(uses: &BTreeSet<Use>) -> Option<AccessMode> {
     let reads = uses.contains(&Use::Read) || uses.contains(&Use::Execute);
     let writes = uses.contains(&Use::Write) || uses.contains(&Use::Names);
@@ -144,10 +144,10 @@ fn is_kernels(path: &Path) -> bool {
     is_within(path, Path::new("/proc"))
 }
 
-/// A new name stands for every other.
+/// Representative of any new name in a folder.
 const SOME_NAME: &str = ".nono-asks-about-this-folder";
 
-/// What the command needs beyond the base policy.
+/// Accesses needed beyond the base policy.
 struct Needs<'a> {
     base: &'a ResolvedPolicy,
     run: &'a ResolvedPolicy,
@@ -180,7 +180,7 @@ impl<'a> Needs<'a> {
 
     fn collect(&mut self, touched: &BTreeMap<PathBuf, Touched>) {
         let ours = || touched.iter().filter(|(path, _)| !is_kernels(path));
-        // Folders first: what was made in them needs no grant of its own.
+        // Folders first: files created in them need no grant of their own.
         for (path, touched) in ours() {
             if touched.uses.contains(&Use::Names)
                 && self.is_needed(path, &path.join(SOME_NAME), false, AccessMode::Write)
@@ -202,7 +202,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Whether something is missing that a profile may open; what it may not is noted.
+    /// Whether an access is missing that a profile may open; one that it may not is recorded in `closed`.
     fn is_needed(&mut self, named: &Path, path: &Path, exists: bool, access: AccessMode) -> bool {
         let QueryResult::Denied { reason, suggestion, .. } = query_path(self.base, path, exists, access)
         else {
@@ -222,14 +222,14 @@ impl<'a> Needs<'a> {
 
     fn object(&mut self, path: &Path, stands: Stands, access: AccessMode, made: bool) {
         if made {
-            // It will have to be made again.
+            // The next run has to create it again.
             if self.grants.widen_above(path, access) {
                 return;
             }
             return match self.facts.resolve(path).map(|found| found.kind) {
                 Ok(FoundKind::Directory) => self.folder(path, access),
                 Ok(FoundKind::File) => self.grants.file(path, access),
-                // Gone, or nothing that a profile could open.
+                // Gone, or not something that a profile can open.
                 _ => {}
             };
         }
@@ -260,7 +260,7 @@ impl<'a> Needs<'a> {
     }
 }
 
-/// Whatever grant there is.
+/// Whether a path stays closed regardless of grants.
 fn stays_closed(reason: &DeniedReason) -> bool {
     matches!(
         reason,
@@ -271,7 +271,7 @@ fn stays_closed(reason: &DeniedReason) -> bool {
     )
 }
 
-/// The grants as a profile writes them; and the paths that no profile can name.
+/// The grants as a profile section, and the paths that a profile cannot name.
 fn filesystem(
     grants: Grants,
     places: &Places,
@@ -292,7 +292,7 @@ fn filesystem(
             (AccessMode::Read, false) => &mut section.read_file,
             (AccessMode::Write, false) => &mut section.write_file,
         };
-        // What is gone is no reason to refuse the next run.
+        // A path that is gone must not make the next run fail.
         list.push(match facts.resolve(&grant.path) {
             Ok(_) => PathEntry::Plain(text),
             Err(_) => PathEntry::Detailed(DetailedPath { path: text, optional: true }),
@@ -303,10 +303,11 @@ fn filesystem(
 }
 
 const NAME_SERVICE: u16 = 53;
-/// Where the kernel's own choices begin.
+/// Start of the kernel's ephemeral port range.
 const CHOSEN: u16 = 32768;
 
-/// The whole network as soon as anything beyond this machine was wanted; a name service on it answers for others.
+/// The network section: everything, if any address beyond this machine was used. A local name server counts as beyond,
+/// since it answers for others.
 fn network(recorded: &Recorded, base: &ResolvedPolicy) -> NetworkSection {
     let known: &[u16] = match &base.network {
         NetworkPolicy::Allowed => return NetworkSection::default(),

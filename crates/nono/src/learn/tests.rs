@@ -162,7 +162,7 @@ fn what_is_protected_is_named_and_not_proposed() {
     assert_eq!(proposal.closed[0].path, lab.path("keys/.ssh/id"));
     assert_eq!(proposal.closed[0].reason, DeniedReason::Protected { group: "ssh".to_owned() });
     assert_eq!(proposal.closed[0].flags[0], "--bypass-protection");
-    // A folder with something closed in it is not opened as a whole either.
+    // Nor is a folder opened as a whole that contains a closed path.
     assert!(proposal.grants.iter().all(|grant| !grant.is_dir), "{:?}", proposal.grants);
     assert_eq!(proposal.grants.len(), 5);
 }

@@ -1,4 +1,4 @@
-//! What a person answered about the profile of a project: `trusted/<hash>.json` in nono's own folder.
+//! The user's decisions about projects' profiles: `trusted/<hash>.json` in nono's state folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::ProjectProfileError;
 use crate::state_dir;
 
-/// An answer, with exactly what it was given to.
+/// A decision, with the exact content it was made about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
     #[serde(with = "nono_sys::path_serde")]
     pub project: PathBuf,
     /// SHA-256 of the file.
     pub content: String,
-    /// What that meant.
+    /// Effects of the profile at that time.
     pub meaning: Meaning,
     pub agreed: bool,
     /// ISO 8601, UTC.
@@ -36,13 +36,13 @@ impl Agreement {
         }
     }
 
-    /// What cannot be read was not agreed to.
+    /// Load the decision; an unreadable one counts as none.
     pub(super) fn load(state_dir: &Path, project: &Path) -> Option<Agreement> {
         let bytes = std::fs::read(file(state_dir, project)).ok()?;
         serde_json::from_slice(&bytes).ok().filter(|agreement: &Agreement| agreement.project == project)
     }
 
-    /// Whether it was given to these bytes with this meaning.
+    /// Whether the decision is about these bytes with this meaning.
     pub(super) fn is_of(&self, content: &str, meaning: &Meaning) -> bool {
         self.content == content && self.meaning == *meaning
     }

@@ -1,10 +1,10 @@
-//! The profile that a project carries, `.nono/profile.json`: found, read once, and used as far as a person agreed to it.
+//! The profile of a project, `.nono/profile.json`: found, read once, and used as far as the user agreed to it.
 //!
-//! Whoever wrote it is not the person at the terminal: it came with a clone, or an agent made it. So what it opens needs
-//! an agreement (`agreement`) to its bytes and to what they mean on this host; what it closes holds without one, since
-//! leaving that out would run the command wider than either side wants. The bytes that were read are those that are
-//! judged, shown and used. Everything that makes it doubtful (a link, another's file, too large) is an error, and not a
-//! reason to run without it.
+//! Its author is not the user at the terminal: it came with a clone, or an agent wrote it. So what it opens needs the
+//! user's agreement (`agreement`) to its bytes and to what they mean on this host; what it closes holds without one,
+//! since ignoring that would give the command more than either side wants. The bytes that were read are the ones
+//! judged, shown and used. Anything doubtful (a link, another user's file, too large) is an error, not a reason to run
+//! without the profile.
 
 mod agreement;
 mod read;
@@ -29,16 +29,16 @@ pub use agreement::Agreement;
 use crate::helper::hex;
 use crate::state_dir::StateDirError;
 
-/// Why a project's profile cannot be used. The command is not run then.
+/// Reasons why a project's profile cannot be used. The command is not run then.
 #[derive(Debug, Error)]
 pub enum ProjectProfileError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
     #[error("the project's profile: {0}")]
     Policy(#[from] PolicyError),
-    #[error("{} is a link, and a project's profile has to be a file of its own", .path.display())]
+    #[error("{} is a link; a project's profile must be a regular file", .path.display())]
     Link { path: PathBuf },
-    #[error("{} belongs to user {uid}, and a project's profile has to be yours", .path.display())]
+    #[error("{} belongs to user {uid}; a project's profile must belong to you", .path.display())]
     Foreign { path: PathBuf, uid: u32 },
     #[error("{} can be written by others (mode {mode:04o})", .path.display())]
     WritableByOthers { path: PathBuf, mode: u32 },
@@ -49,7 +49,7 @@ pub enum ProjectProfileError {
 }
 
 impl ProjectProfileError {
-    /// What to do about it.
+    /// The next step for the user.
     pub fn hint(&self) -> String {
         let without = "--no-project-profile runs without it";
         match self {
@@ -61,28 +61,28 @@ impl ProjectProfileError {
                 None => without.to_owned(),
             },
             ProjectProfileError::State(error) => error.hint().unwrap_or_default(),
-            // Hints of the policy are for grants of the person's own.
+            // The policy's hints are about grants of the user's own.
             _ => without.to_owned(),
         }
     }
 }
 
-/// How a person stands to a project's profile.
+/// The user's decision about a project's profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It opens nothing, so there is nothing to agree to.
+    /// The profile opens nothing, so no agreement is needed.
     ClosesOnly,
-    /// To exactly this.
+    /// The user agreed to exactly this content.
     Agreed,
-    /// To exactly this: no.
+    /// The user declined exactly this content.
     Declined,
-    /// To something else: it was changed, or leads elsewhere.
+    /// The user decided on another content or meaning.
     Changed,
     New,
 }
 
 impl Standing {
-    /// As `nono status --json` has it.
+    /// Name in `nono status --json`.
     pub fn name(self) -> &'static str {
         match self {
             Standing::ClosesOnly => "closes_only",
@@ -93,13 +93,13 @@ impl Standing {
         }
     }
 
-    /// Whether all of it is used.
+    /// Whether the whole profile is used.
     pub fn is_used(self) -> bool {
         matches!(self, Standing::Agreed | Standing::ClosesOnly)
     }
 }
 
-/// A file with its content, read once.
+/// A profile file with its digest, read once.
 #[derive(Clone, Debug)]
 struct Carried {
     profile: ProjectProfile,
@@ -110,15 +110,15 @@ struct Carried {
 #[derive(Clone, Debug)]
 pub struct ProjectProfileHere {
     nearest: Carried,
-    /// Those of folders above, up to the project's own: what they close holds as well.
+    /// Profiles of parent folders, up to the project's root; only what they close holds.
     above: Vec<Carried>,
     pub meaning: Meaning,
     pub standing: Standing,
-    /// What was agreed to, or declined, before.
+    /// The user's previous decision.
     pub before: Option<Agreement>,
 }
 
-/// The profile for commands that start in `context.cwd`, with how the person stands to it.
+/// The profile for commands that start in `context.cwd`, with the user's decision about it.
 pub fn look(context: &HostContext) -> Result<Option<ProjectProfileHere>, ProjectProfileError> {
     let mut carried = carried(context)?.into_iter();
     let Some(nearest) = carried.next() else { return Ok(None) };
@@ -134,14 +134,14 @@ pub fn look(context: &HostContext) -> Result<Option<ProjectProfileHere>, Project
     Ok(Some(ProjectProfileHere { nearest, above: carried.collect(), meaning, standing, before }))
 }
 
-/// All profiles from the working directory up to the project's folder, the nearest first.
+/// All profiles from the working directory up to the project's root, nearest first.
 fn carried(context: &HostContext) -> Result<Vec<Carried>, ProjectProfileError> {
     let cwd = context.cwd.canonicalize().unwrap_or_else(|_| context.cwd.clone());
     let Some(home) = context.home.clone() else { return Ok(Vec::new()) };
     let host = nono_checkpoint::Host { state_dir: context.state_dir.clone(), home };
     let root = match project::root_of(&host, &cwd) {
         Ok(root) => root.dir,
-        // The home folder, the system's own, nono's own: no project.
+        // The home folder, system folders and nono's own folder are no projects.
         Err(CheckpointError::TooBroad { .. } | CheckpointError::NoProject { .. }) => return Ok(Vec::new()),
         Err(error) => {
             return Err(ProjectProfileError::Io { path: cwd, source: io::Error::other(error.to_string()) });
@@ -164,17 +164,17 @@ impl ProjectProfileHere {
         &self.nearest.profile.file
     }
 
-    /// The project's folder.
+    /// The folder of the nearest profile.
     pub fn root(&self) -> &Path {
         &self.nearest.profile.root
     }
 
-    /// SHA-256 of the content.
+    /// SHA-256 of the file.
     pub fn digest(&self) -> &str {
         &self.nearest.digest
     }
 
-    /// What reaches a run: all of it where that was agreed to, else what it closes.
+    /// Overlays for a run: the whole profile if it was agreed to, otherwise only what it closes.
     pub fn overlays(&self, context: &HostContext) -> Result<Vec<ProjectOverlay>, ProjectProfileError> {
         let Carried { profile, digest } = &self.nearest;
         let agreed = self.standing.is_used();
@@ -193,7 +193,7 @@ impl ProjectProfileHere {
         Ok(overlays)
     }
 
-    /// Entries that are there and were not when a person agreed, and the other way round.
+    /// Entries added and entries removed since the user agreed.
     pub fn differences(&self) -> (Vec<ProjectEntry>, Vec<ProjectEntry>) {
         let agreed = self.before.as_ref().filter(|before| before.agreed);
         let (now, then) =
@@ -204,12 +204,12 @@ impl ProjectProfileHere {
         (without(&now, &then), without(&then, &now))
     }
 
-    /// Whether a person agreed to something here before.
+    /// Whether the user agreed to an earlier content.
     pub fn was_agreed(&self) -> bool {
         self.before.as_ref().is_some_and(|before| before.agreed)
     }
 
-    /// Keeps a person's answer to exactly this.
+    /// Save the user's decision about exactly this content.
     pub fn answer(&mut self, state_dir: &Path, agreed: bool) -> Result<(), ProjectProfileError> {
         let answer = Agreement::new(self.root(), self.digest(), &self.meaning, agreed);
         answer.save(state_dir)?;
@@ -219,7 +219,7 @@ impl ProjectProfileHere {
     }
 }
 
-/// Takes back whatever was answered about the project in this folder. Returned is whether there was something.
+/// Remove the decision about the project in this folder. Returns whether there was one.
 pub fn forget(state_dir: &Path, root: &Path) -> Result<bool, ProjectProfileError> {
     Agreement::remove(state_dir, root)
 }

@@ -1,4 +1,4 @@
-//! The content of a project's profile, read once and only where it is an ordinary file of the person's.
+//! Reading a project's profile, once and only if it is a regular file of the user's.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,19 +13,19 @@ use rustix::io::Errno;
 
 use super::ProjectProfileError;
 
-/// Reads it, if there is one. Links are not followed, and nothing is waited for.
+/// Read the profile, if there is one. Follows no links and never blocks.
 pub(super) fn content(dir: &Path, state_dir: &Path) -> Result<Option<Vec<u8>>, ProjectProfileError> {
     let path = dir.join(PROJECT_FILE);
     let folder = path.parent().unwrap_or(dir);
     let failed = |error: Errno| ProjectProfileError::Io { path: path.clone(), source: error.into() };
-    // In a home folder `.nono` is nono's own.
+    // In a home folder, `.nono` is nono's state folder.
     if same(folder, state_dir) {
         return Ok(None);
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder_fd = match openat(CWD, folder, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // A link, or no folder at all; by a link there may be a profile.
+        // A link or no directory; behind a link there may be a profile.
         Err(Errno::NOTDIR | Errno::LOOP) if path.symlink_metadata().is_ok() => {
             return Err(ProjectProfileError::Link { path: folder.to_owned() });
         }
@@ -53,8 +53,8 @@ pub(super) fn content(dir: &Path, state_dir: &Path) -> Result<Option<Vec<u8>>, P
     Ok(Some(bytes))
 }
 
-/// A regular file of this user's or of root's, that nobody else can write. The user's own group counts as the user: files
-/// of a checkout are often made so.
+/// Check for a regular file of this user or root that no other user can write. The user's own group counts as the user,
+/// since checkouts are often group-writable.
 fn check(file: &File, path: &Path) -> Result<(), ProjectProfileError> {
     let path = path.to_owned();
     let meta = file.metadata().map_err(|source| ProjectProfileError::Io { path: path.clone(), source })?;
@@ -75,7 +75,7 @@ fn check(file: &File, path: &Path) -> Result<(), ProjectProfileError> {
     Ok(())
 }
 
-/// Whether both lead to the same folder.
+/// Whether both paths lead to the same folder.
 fn same(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| -> io::Result<(u64, u64)> { path.metadata().map(|meta| (meta.dev(), meta.ino())) };
     matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)

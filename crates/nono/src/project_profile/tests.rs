@@ -189,7 +189,7 @@ fn the_home_folder_has_no_profile_of_a_project() {
     fs::write(project.home().join("Makefile"), "").unwrap();
     let context = HostContext { cwd: project.home(), ..project.context(".") };
     assert!(look(&context).unwrap().is_none());
-    // Nor where nono's own folder was put into a project.
+    // Nor where nono's state folder is inside a project.
     let context = HostContext { state_dir: project.root().join(".nono"), ..project.context(".") };
     assert!(look(&context).unwrap().is_none());
 }

@@ -1,4 +1,4 @@
-//! Changes that take effect in sandboxed runs of one project only, from one run to the next.
+//! Changes that take effect in sandboxed runs of one project only, kept from run to run.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::merge::Change;
 use crate::helper::hex;
 
-/// The changes of one project, by the file outside that they are to.
+/// The kept changes of one project, by the settings file they belong to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Kept {
     #[serde(with = "nono_sys::path_serde")]
@@ -21,7 +21,7 @@ pub(super) struct Kept {
     files: BTreeMap<String, Vec<Change>>,
 }
 
-/// The folder they are kept in, one file to a project.
+/// Folder of kept changes, with one file per project.
 #[derive(Clone, Debug)]
 pub(super) struct KeptDir {
     dir: PathBuf,
@@ -37,7 +37,7 @@ impl KeptDir {
         self.dir.join(hex(digest.get(..8).unwrap_or(&digest))).with_extension("json")
     }
 
-    /// Read what is kept for a project. What cannot be read costs an agent its answers, nothing else.
+    /// Read the kept changes of a project. If they cannot be read, the agent asks its questions again.
     pub(super) fn load(&self, project: &Path) -> Kept {
         let read = std::fs::read(self.file(project)).ok();
         let kept = read.and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
@@ -45,7 +45,7 @@ impl KeptDir {
         own.unwrap_or_else(|| Kept { project: project.to_owned(), ..Kept::default() })
     }
 
-    /// Change what is kept for a project; one at a time.
+    /// Change the record of a project under the lock.
     pub(super) fn update(&self, project: &Path, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
         let _held = self.lock()?;
         let mut kept = self.load(project);
@@ -53,7 +53,7 @@ impl KeptDir {
         fs::write_whole(&self.file(project), &serde_json::to_vec(&kept)?)
     }
 
-    /// Wait until no other session saves anything.
+    /// Wait for other sessions to finish saving, and hold the lock.
     pub(super) fn lock(&self) -> io::Result<File> {
         match fs::make_dir(&self.dir, 0o700) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -72,7 +72,7 @@ impl Kept {
         self.files.get(&key(outside)).map_or(&[], Vec::as_slice)
     }
 
-    /// Add changes to those that are kept; the later one of two to the same key counts.
+    /// Add changes to the kept ones; a later change to the same key replaces the earlier one.
     pub(super) fn add(&mut self, outside: &Path, changes: &[Change]) {
         let known = self.files.entry(key(outside)).or_default();
         for change in changes {
@@ -80,7 +80,7 @@ impl Kept {
                 other.key.starts_with(&change.key)
                     || change.value.is_some() && change.key.starts_with(&other.key)
             };
-            // Below an object that is kept as a whole a key can change by itself.
+            // A key below an object that is kept as a whole is kept separately.
             known
                 .retain(|other| !concerns(other) || (other.key.len() < change.key.len() && is_object(other)));
             known.push(change.clone());

@@ -1,5 +1,5 @@
-//! Keys that an agent remembers an answer about. Inside it has a dummy in the place of a key, which it does not know: what was
-//! said about the key holds for the dummy, too, so that the agent does not ask again.
+//! Answers that an agent remembers about an API key. In the sandbox the agent sees a placeholder instead of the key; an
+//! answer about the key is copied to the placeholder, so that the agent does not ask again.
 
 use nono_policy::data::SavedFile;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::merge::Change;
 use super::text;
 use crate::network::ReplacedKey;
 
-/// Changes that put the dummy of a key beside it in each list that has the key.
+/// Changes that add a key's placeholder to each list that contains the key.
 pub(super) fn beside_keys(settings: &str, file: &SavedFile, keys: &[ReplacedKey]) -> Vec<Change> {
     let Some(lists) = file.keys.as_ref().filter(|_| !keys.is_empty()) else { return Vec::new() };
     let Some(tree) = text::parse(settings, file.format) else { return Vec::new() };
@@ -25,7 +25,7 @@ pub(super) fn beside_keys(settings: &str, file: &SavedFile, keys: &[ReplacedKey]
     lists.lists.iter().filter_map(change).collect()
 }
 
-/// The last characters of a text.
+/// The last `count` characters of a text.
 fn end(text: &str, count: usize) -> &str {
     let start = text.char_indices().rev().nth(count.saturating_sub(1)).map_or(0, |(at, _)| at);
     text.get(start..).unwrap_or(text)

@@ -1,20 +1,20 @@
-//! What an agent changed in its settings, as a list; which of it takes effect outside.
+//! Changes that an agent made to its settings, and which of them take effect outside the sandbox.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use nono_policy::data::SavedFile;
 
-/// One key that has another value, or is gone.
+/// A key with a new value, or a removed key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Change {
     pub(super) key: Vec<String>,
-    /// Nothing: it was removed.
+    /// `None`: removed.
     pub(super) value: Option<Value>,
 }
 
 impl Change {
-    /// Whether it is worth telling: an empty list or a no in a new place changes nothing.
+    /// Whether the change is worth reporting: a new empty list, null or `false` changes nothing.
     pub(super) fn says_something(&self) -> bool {
         match &self.value {
             Some(Value::Array(list)) => !list.is_empty(),
@@ -24,14 +24,14 @@ impl Change {
         }
     }
 
-    /// The key as people write it.
+    /// The key in dotted notation.
     pub(super) fn shown(&self) -> String {
         self.key.join(".")
     }
 }
 
-/// List what has to be done to `before` to get `after`, key by key. Objects are gone into, also those that are new, so that
-/// each key is judged by its own name; everything else is one value.
+/// The changes that turn `before` into `after`, key by key. Objects are compared recursively, new ones too, so that
+/// each key is judged by its own name; any other value is one change.
 pub(super) fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let mut found = Vec::new();
     compare(&mut Vec::new(), Some(before), Some(after), &mut found);
@@ -61,7 +61,7 @@ fn compare(key: &mut Vec<String>, before: Option<&Value>, after: Option<&Value>,
     }
 }
 
-/// Make a change, and the objects on the way to it. Where something else stands on the way, nothing is done.
+/// Apply a change, creating the objects above it. Does nothing where another kind of value is in the way.
 pub(super) fn apply(value: &mut Value, change: &Change) {
     let Some((last, above)) = change.key.split_last() else {
         if let Some(new) = &change.value {
@@ -84,22 +84,22 @@ pub(super) fn apply(value: &mut Value, change: &Change) {
     }
 }
 
-/// Where a change takes effect.
+/// Scope of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     Outside,
-    /// In sandboxed runs of the project.
+    /// Only in sandboxed runs of the project.
     Inside,
     Nowhere,
 }
 
-/// Say where a change takes effect: outside if its key is among those that do, and nothing at or below it is among those
-/// that do not.
+/// The scope of a change: outside if the key is on the outward list, and no key at or below it is on the inward or
+/// never list.
 pub(super) fn reach(change: &Change, file: &SavedFile) -> Reach {
     let key: Vec<&str> = change.key.iter().map(String::as_str).collect();
     let alike = |pattern: &String| pattern.split('/').zip(&key).all(|(part, name)| fits(part, name));
     let covers = |pattern: &String| pattern.split('/').count() <= key.len() && alike(pattern);
-    // A whole value may have a key in it that is another's.
+    // A value that is replaced as a whole may contain a listed key.
     let concerns = |pattern: &String| covers(pattern) || (change.value.is_some() && alike(pattern));
     if file.never.iter().any(concerns) {
         Reach::Nowhere
@@ -175,7 +175,7 @@ mod tests {
         let (out, kept) = outward(&json!({}), &after, &file);
         assert_eq!(out, ["theme", "projects./p.n"]);
         assert_eq!(kept, ["mcpServers.x.command", "projects./p.mcpServers.y.command"]);
-        // In the place of a value that was none of these, as a list or a text, at any height.
+        // A key replaced by a value of another kind, a list or a text, at any depth.
         for (before, after) in [
             (json!({"mcpServers": 1}), json!({"mcpServers": [{"command": "sh"}]})),
             (json!({"projects": 1}), json!({"projects": {"/p": {"mcpServers": 1}}})),

@@ -1,12 +1,13 @@
-//! What agents save in the files that they act by.
+//! Changes that agents save in their own settings files.
 //!
-//! An agent runs what its settings say, outside as well, so the command must not write them; but an agent that cannot save
-//! an answer asks again at each start. So inside a copy stands in the place of each such file, and after the command what
-//! was changed in it is judged key by key: a theme or a model is saved outside, too; a hook, a server to be started or the
-//! trust in a folder is kept for sandboxed runs of the same project. Changes that others made meanwhile stay.
+//! An agent's settings decide what it runs, outside the sandbox as well, so the command must not write them; but an
+//! agent that cannot save an answer asks again at each start. So inside the sandbox each such file is replaced by a
+//! copy, and after the command every changed key is judged: a theme or a model is saved outside, too; a hook, a server
+//! to start or the trust in a folder is kept for sandboxed runs of the same project. Changes made by others meanwhile
+//! stay.
 //!
-//! Everything that is needed for the second half lies beside the copies, so that what a killed session left is saved by
-//! the next one.
+//! Everything needed for the second half is stored beside the copies, so that the next session can save what a killed
+//! one left.
 
 mod kept;
 mod keys;
@@ -32,10 +33,10 @@ use kept::KeptDir;
 use merge::{Reach, changes, reach};
 
 const INDEX: &str = "index.json";
-/// Larger than any file of settings; what a command makes of its copy beyond that is not read.
+/// Maximum size of a settings file in bytes. A larger copy is not read.
 const MOST: u64 = 64 << 20;
 
-/// What lies beside the copies of a session.
+/// Record stored beside the copies of a session.
 #[derive(Debug, Serialize, Deserialize)]
 struct Index {
     #[serde(with = "nono_sys::path_serde")]
@@ -53,20 +54,20 @@ struct Entry {
     outside: PathBuf,
 }
 
-/// What became of the changes to one file.
+/// Result of saving the changes to one settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedReport {
     pub file: PathBuf,
-    /// Keys that have their new value outside.
+    /// Keys saved outside the sandbox.
     pub outside: Vec<String>,
-    /// Keys that have it in sandboxed runs of this project only.
+    /// Keys kept for sandboxed runs of this project.
     pub inside: Vec<String>,
-    /// Why something could not be saved.
+    /// Reason why the changes could not be saved.
     pub problem: Option<String>,
 }
 
-/// Have copies stand in the place of the files that agents save, instead of the files themselves, read-only. Returns the
-/// variables that agents have to be told by where they are.
+/// Mount copies in place of the settings files, which would otherwise be read-only. Returns the variables that tell agents where
+/// the copies are.
 pub(crate) fn place(
     policy: &mut ResolvedPolicy,
     paths: &SessionPaths,
@@ -98,7 +99,7 @@ pub(crate) fn place(
     for ((_, copy), entry) in paths.copies(policy).zip(&index.files) {
         let outside = Some(read(&entry.outside)?).filter(|text| !text.is_empty());
         let outside = outside.unwrap_or_else(|| entry.nothing().to_owned());
-        // What cannot be changed is seen as it is.
+        // A file that cannot be edited is copied unchanged.
         let inside = entry.file().and_then(|file| {
             let inside = text::edit(&outside, file.format, kept.of(&entry.outside))?;
             text::edit(&inside, file.format, &keys::beside_keys(&inside, file, keys))
@@ -111,18 +112,18 @@ pub(crate) fn place(
     Ok(variables)
 }
 
-/// The agent was told where its folder is, and looks for everything there.
+/// Whether a variable moved the agent's folder, so that it looks for everything there.
 fn has_moved(agent: &str, host: &HostContext) -> bool {
     host.agent_folders.iter().any(|(name, _)| name == agent)
 }
 
-/// In an agent's own folder: what a project has of the kind is the project's.
+/// The description of a settings file in an agent's own folder. Such a file in a project belongs to the project.
 fn saved_file(closed: &ClosedPath, host: &HostContext) -> Option<(String, String, &'static SavedFile)> {
     let ClosedBy::Agent(agent) = &closed.by else { return None };
     if closed.how != ClosedHow::Mask || closed.kind != PathKind::File {
         return None;
     }
-    // A link may lead to a file of any name.
+    // By its original name: a link may lead to a file of any name.
     let name = closed.original.file_name()?;
     let folders = PolicyData::embedded().agents.iter().find(|known| known.name == *agent)?.folders.iter();
     let moved =
@@ -133,7 +134,7 @@ fn saved_file(closed: &ClosedPath, host: &HostContext) -> Option<(String, String
     Some((agent.clone(), name.to_str()?.to_owned(), file))
 }
 
-/// Save what the command changed in the copies of a session, given the session's folder.
+/// Save what the command changed in the copies, given the session's folder.
 pub(crate) fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
     let dir = saved_dir(session_dir);
     let index = fs::read(dir.join(INDEX)).ok().and_then(|bytes| serde_json::from_slice::<Index>(&bytes).ok());
@@ -147,13 +148,13 @@ pub(crate) fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
         }
     };
     let reports = index.files.iter().enumerate().map(report).collect::<Vec<_>>();
-    // Done is done: nobody shall do it again.
+    // Without the index the next session does not repeat this.
     let _ = fs::remove_file(dir.join(INDEX));
     let is_empty = |report: &SavedReport| report.outside.is_empty() && report.inside.is_empty();
     reports.into_iter().filter(|report| report.problem.is_some() || !is_empty(report)).collect()
 }
 
-/// The keys that were saved outside, and those that were kept.
+/// Save the changes to one file. Returns the keys saved outside, and those kept for sandboxed runs.
 fn save(
     entry: &Entry,
     copy: &Path,
@@ -166,7 +167,7 @@ fn save(
     if before == after {
         return Ok((vec![], vec![]));
     }
-    let unreadable = || "what the agent wrote cannot be read".to_owned();
+    let unreadable = || "cannot parse what the agent wrote".to_owned();
     let before = text::parse(&before, file.format).ok_or_else(unreadable)?;
     let after = text::parse(&after, file.format).ok_or_else(unreadable)?;
     let all = changes(&before, &after);
@@ -179,10 +180,11 @@ fn save(
         list.iter().filter(|change| change.says_something()).map(merge::Change::shown).collect::<Vec<_>>()
     };
     if !outward.is_empty() {
-        // Another session may end at the same moment.
+        // Another session may save at the same time.
         let _held = kept.lock().map_err(words)?;
         let now = read(&entry.outside).map_err(words)?;
-        let new = text::edit(&now, file.format, &outward).ok_or("the file outside cannot be read")?;
+        let new =
+            text::edit(&now, file.format, &outward).ok_or("cannot parse the file outside the sandbox")?;
         if new != now {
             replace(&entry.outside, new.as_bytes(), 0o600)
                 .map_err(|error: ReplaceError| error.to_string())?;
@@ -192,7 +194,7 @@ fn save(
 }
 
 impl Entry {
-    /// The text that says nothing, for a file that is not there.
+    /// Text of an empty settings file, for a file that does not exist.
     fn nothing(&self) -> &'static str {
         match PolicyData::embedded().stand_in(&self.agent, self.name.as_ref()) {
             Some(StandIn::File(text)) => text,
@@ -213,7 +215,7 @@ fn base_of(copy: &Path) -> PathBuf {
     copy.with_extension("base")
 }
 
-/// The text of a regular file; nothing where there is none.
+/// The text of a regular file; empty if it does not exist.
 fn read(path: &Path) -> io::Result<String> {
     let file = match nono_sys::fs::open_regular(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),

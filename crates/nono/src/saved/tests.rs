@@ -106,7 +106,7 @@ fn what_is_harmless_is_saved_outside_and_the_rest_for_the_project() {
     });
     first.write(0, &inside);
     first.write(1, &json!({"model": "opus", "env": {"X": "1"}, "hooks": {"Stop": [{"command": "sh"}]}}));
-    // Somebody else works with the same file meanwhile.
+    // Another process changes the same file meanwhile.
     world.write("h/.claude.json", &json!({"numStartups": 1, "mine": true, "theirs": 1}));
     let reports = first.end();
     let outside = json!({
@@ -118,7 +118,7 @@ fn what_is_harmless_is_saved_outside_and_the_rest_for_the_project() {
     assert_eq!(reports[1].outside, ["model"]);
     assert!(first.end().is_empty(), "done once");
 
-    // The next one in the project has it all; another project has what is outside.
+    // The next session in the project has all of it; another project has what was saved outside.
     let again = world.begin("p", false);
     let trusted = &again.read(0)["projects"][project.as_str()]["hasTrustDialogAccepted"];
     assert_eq!((trusted, &again.read(0)["mcpServers"]["x"]["command"]), (&json!(true), &json!("sh")));
@@ -148,7 +148,7 @@ fn what_cannot_be_read_changes_nothing_and_is_said() {
     let reports = session.end();
     assert!(matches!(&reports[..], [SavedReport { problem: Some(_), .. }]), "{reports:?}");
     assert_eq!(world.read("h/.claude.json"), json!({"a": 1}));
-    // Nor is a file outside that is not what it should be.
+    // Nor is an invalid file outside changed.
     fs::write(world.path("h/.claude/settings.json"), "{ // mine\n}").unwrap();
     let session = world.begin("p", false);
     session.write(1, &json!({"model": "x"}));

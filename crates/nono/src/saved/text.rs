@@ -1,4 +1,4 @@
-//! Settings as text: read into a tree, changed key by key with everything else left as it is written.
+//! Settings files as text: parsed into a tree, and edited key by key, with everything else left as written.
 
 use nono_policy::data::SavedFormat;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike, value as toml_value};
 use super::merge::{Change, apply};
 use super::yaml;
 
-/// Read the text of a file; one that is absent or empty says nothing. `None`: it is not in its format.
+/// Parse a settings file; an absent or empty one counts as an empty object. `None`: the text is invalid.
 pub(super) fn parse(text: &str, format: SavedFormat) -> Option<Value> {
     if text.trim().is_empty() {
         return Some(Value::Object(Map::new()));
@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str, format: SavedFormat) -> Option<Value> {
     }
 }
 
-/// The text with these changes. `None`: it is not in its format, or would not be.
+/// The text with these changes applied. `None`: the text is invalid, or a change cannot be made.
 pub(super) fn edit(text: &str, format: SavedFormat, changes: &[Change]) -> Option<String> {
     if changes.is_empty() {
         return Some(text.to_owned());
@@ -56,7 +56,7 @@ fn apply_toml(document: &mut Table, change: &Change) -> Option<()> {
                 return Some(());
             }
             let mut table = Table::new();
-            // A heading only where something stands below it.
+            // A table header is written only where the table has values.
             table.set_implicit(true);
             place.insert(name, Item::Table(table));
         }
@@ -67,7 +67,7 @@ fn apply_toml(document: &mut Table, change: &Change) -> Option<()> {
         Some(new) => {
             let new = Item::Value(to_toml(new)?);
             match place.get_mut(last) {
-                // What stands around the value, a comment behind it, stays.
+                // Decoration of the old value stays, such as a comment after it.
                 Some(Item::Value(old)) => {
                     let decor = old.decor().clone();
                     *old = new.into_value().ok()?;

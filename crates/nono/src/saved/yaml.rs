@@ -1,22 +1,22 @@
-//! Settings in YAML: as much of it as programs write there. What stands around a value that is changed stays as it is written;
-//! an edit that would come to anything but the change is none.
+//! Settings in YAML, as far as programs write it there. Text around a changed value stays as written; an edit whose
+//! result would differ from the intended change is refused.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
 use super::merge::{Change, apply};
 
-/// Deeper than any settings are.
+/// Maximum depth of nesting.
 const DEEPEST: usize = 64;
 
-/// A value, and where it stands.
+/// A value and its position in the text.
 struct Node {
     value: Value,
     shape: Shape,
 }
 
 enum Shape {
-    /// From where to where, in bytes.
+    /// Start and end in bytes.
     Scalar(usize, usize),
     Mapping {
         start: usize,
@@ -32,7 +32,7 @@ struct Entry {
     node: Node,
 }
 
-/// Read a text. `None`: it is no YAML, or has something in it that stands for something else.
+/// Parse a text. `None`: not YAML, or with anchors, aliases or tags.
 pub(super) fn parse(text: &str) -> Option<Value> {
     Some(match read(text)? {
         Read::Nothing => Value::Object(Map::new()),
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str) -> Option<Value> {
     })
 }
 
-/// The text with these changes.
+/// The text with these changes applied.
 pub(super) fn edit(text: &str, changes: &[Change]) -> Option<String> {
     let mut tree = parse(text)?;
     let mut new = text.to_owned();
@@ -61,13 +61,13 @@ pub(super) fn edit(text: &str, changes: &[Change]) -> Option<String> {
     Some(new)
 }
 
-/// What a text says.
+/// Content of a YAML text.
 enum Read {
     Nothing,
     Settings(Node),
 }
 
-/// Read a text; none where it is no settings.
+/// Parse a text; `None` if it is not a single mapping or empty.
 fn read(text: &str) -> Option<Read> {
     if text.starts_with('\u{feff}') {
         return None;
@@ -166,7 +166,7 @@ fn scalar(said: &str, style: ScalarStyle) -> Value {
     }
 }
 
-/// Give a key this value. Texts are quoted: what a bare word means depends on who reads it.
+/// Set a key. Strings are quoted: the meaning of a bare word depends on the reader.
 fn set(text: &str, key: &[String], value: &Value) -> Option<String> {
     let Read::Settings(root) = read(text)? else { return Some(appended(text, key, value)) };
     let mut node = &root;
@@ -199,7 +199,7 @@ fn set(text: &str, key: &[String], value: &Value) -> Option<String> {
     }
 }
 
-/// Take out a key that has a line to itself.
+/// Remove a key that occupies a line of its own.
 fn remove(text: &str, key: &[String]) -> Option<String> {
     let Read::Settings(root) = read(text)? else { return None };
     let mut node = &root;
@@ -226,13 +226,13 @@ fn appended(text: &str, key: &[String], value: &Value) -> String {
     format!("{text}{end}{}", block(key, value, 0))
 }
 
-/// Where the line of a place begins, and how far it is indented, where nothing else stands before.
+/// Start and indentation of the line at a position, if only spaces precede it.
 fn line_of(text: &str, place: usize) -> Option<(usize, usize)> {
     let line = text[..place].rfind('\n').map_or(0, |end| end + 1);
     text[line..place].bytes().all(|byte| byte == b' ').then_some((line, place - line))
 }
 
-/// A key and its value as lines.
+/// A key and its value as block lines.
 fn block(key: &[String], value: &Value, indent: usize) -> String {
     let line = |(depth, name): (usize, &String)| {
         let blanks = " ".repeat(indent + 2 * depth);
@@ -246,7 +246,7 @@ fn nested(key: &[String], value: &Value) -> Value {
     key.iter().rev().fold(value.clone(), |value, name| Value::Object(Map::from_iter([(name.clone(), value)])))
 }
 
-/// A name as it is written: quoted, unless it is a plain word.
+/// A name as written in YAML: quoted, unless it is a plain word.
 fn named(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
     let is_word = name.len() > 3 && name.chars().all(is_plain) && !["true", "false", "null"].contains(&name);
@@ -264,7 +264,7 @@ mod tests {
     use super::super::merge::changes;
     use super::*;
 
-    /// The text after it was changed to say this.
+    /// The text after it was edited to have the content `after`.
     fn edited(text: &str, after: &Value) -> Option<String> {
         edit(text, &changes(&parse(text)?, after))
     }
