@@ -1,4 +1,4 @@
-//! Coding agents by their names: which program is which agent, how it is started inside, and what a person agreed to.
+//! Coding agents by name: which program is which agent, how it is started, and what the user agreed to grant it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,13 +23,13 @@ pub fn all() -> &'static [Agent] {
     &PolicyData::embedded().agents
 }
 
-/// The agent that this program is, by the name of its file.
+/// The agent that a program is, by its file name.
 pub fn of_program(program: &OsStr) -> Option<&'static Agent> {
     let name = Path::new(program).file_name()?;
     all().iter().find(|agent| name == agent.program.as_str())
 }
 
-/// What has to be opened for an agent whose person named another address of its service.
+/// Address to open for an agent whose service was moved by a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
     Host(HostRule),
@@ -37,15 +37,15 @@ pub enum Service {
     Port(u16),
 }
 
-/// How an agent is started with the variables that a person has.
+/// Effects of the user's environment on starting an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The service whose key stays outside, and the variable that has it.
+    /// The service whose key stays outside the sandbox, and the variable that holds it.
     pub credential: Option<(String, String)>,
     pub services: Vec<Service>,
 }
 
-/// Work out what a person's variables mean for an agent.
+/// Evaluate the user's environment for an agent.
 pub fn start(agent: &Agent, env: &[(OsString, OsString)]) -> Start {
     let variable = |wanted: &str| {
         let value = env.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
@@ -53,7 +53,7 @@ pub fn start(agent: &Agent, env: &[(OsString, OsString)]) -> Start {
     };
     let urls = agent.start.base_urls.iter().filter_map(|name| variable(name));
     let services: Vec<Service> = urls.filter_map(service).collect();
-    // The key of another address is another's.
+    // With another base URL the key belongs to another service.
     let credential = agent.start.credential.as_ref().filter(|_| services.is_empty());
     let credential = credential.filter(|credential| variable(&credential.variable).is_some());
     let credential = credential.map(|credential| (credential.service.clone(), credential.variable.clone()));
@@ -74,8 +74,7 @@ fn service(url: &str) -> Option<Service> {
     format!("{host}:{port}").parse().ok().map(Service::Host)
 }
 
-/// The folder that an agent's program needs besides its own file: the packages it was installed with. None where it is a
-/// program by itself.
+/// The folder of packages that an agent's program was installed with. `None` if the program is self-contained.
 pub fn installation(program: &Path) -> Option<PathBuf> {
     let program = program.canonicalize().ok()?;
     let packages =
@@ -84,7 +83,7 @@ pub fn installation(program: &Path) -> Option<PathBuf> {
     packages.or_else(environment).map(Path::to_owned)
 }
 
-/// Why an agreement could not be kept.
+/// Reasons why an agreement could not be saved.
 #[derive(Debug, Error)]
 pub enum AgreeError {
     #[error(transparent)]
@@ -93,12 +92,12 @@ pub enum AgreeError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// What people agreed to, by the name of the agent: a digest of all that it is given.
+/// Agreements by agent name: a digest of everything it is granted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Agreed(BTreeMap<String, String>);
 
 impl Agreed {
-    /// What cannot be read was not agreed to.
+    /// Load the agreements; an unreadable file counts as none.
     fn load(state_dir: &Path) -> Agreed {
         let bytes = std::fs::read(file(state_dir)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
@@ -109,21 +108,21 @@ fn file(state_dir: &Path) -> PathBuf {
     state_dir.join("agents").join(AGREED)
 }
 
-/// A digest of what an agent is given; another one is another question.
+/// Digest of what an agent is granted; if it changes, the user is asked again.
 pub fn terms(agent: &Agent, profile: &MergedProfile) -> String {
     let mut digest = Sha256::new();
-    // Neither can fail: both are plain data.
+    // Plain data: serialisation cannot fail.
     digest.update(serde_json::to_vec(profile).unwrap_or_default());
     digest.update(serde_json::to_vec(agent).unwrap_or_default());
     hex(&digest.finalize())
 }
 
-/// Whether a person agreed to exactly these terms.
+/// Whether the user agreed to exactly these terms.
 pub fn is_agreed(state_dir: &Path, agent: &Agent, terms: &str) -> bool {
     Agreed::load(state_dir).0.get(&agent.name).is_some_and(|known| known == terms)
 }
 
-/// Remember that a person agreed.
+/// Save the user's agreement.
 pub fn agree(state_dir: &Path, agent: &Agent, terms: &str) -> Result<(), AgreeError> {
     state_dir::ensure(state_dir)?;
     let path = file(state_dir);

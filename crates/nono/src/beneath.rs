@@ -1,8 +1,9 @@
-//! Files of a folder that a command could write, as they are used outside of its sandbox: no link leads out of the
-//! folder, nothing is waited for, and nothing is read without end.
+//! Access from outside the sandbox to files in a folder that a command could write: no link leads out of the folder, no
+//! open blocks, and no read is unbounded.
 //!
-//! Everything is done relative to the open folder, by `openat2`: what was checked is what is used, whatever is exchanged
-//! meanwhile. A link that stays inside is followed, since what it leads to is as much the command's as the link itself.
+//! Everything is done relative to the open folder by `openat2`: the file that was checked is the one that is used,
+//! whatever is exchanged meanwhile. A link that stays inside is followed, since its target belongs to the command as
+//! much as the link itself.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,16 +16,16 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, open
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Larger than any file of settings or instructions.
+/// Maximum size in bytes of a settings or instruction file.
 pub(crate) const MOST: u64 = 16 << 20;
 
-/// While something is renamed anywhere, the kernel may have to be asked again.
+/// Number of retries: `openat2` fails with EAGAIN while anything is renamed.
 const ATTEMPTS: usize = 128;
 
-/// Why a file was not used.
+/// Reasons why a file was not used.
 #[derive(Debug, Error)]
 pub(crate) enum BeneathError {
-    #[error("{} is a link to {}, and what lies outside of {} is not changed through it",
+    #[error("{} is a link to {}, outside {}, and is not followed",
         .path.display(), .target.display(), .root.display())]
     LeadsOut { path: PathBuf, target: PathBuf, root: PathBuf },
     #[error("{} is not a regular file", .path.display())]
@@ -38,7 +39,7 @@ pub(crate) enum BeneathError {
 /// An open folder.
 #[derive(Debug)]
 pub(crate) struct Beneath {
-    /// As it was given; every path begins with it.
+    /// The path as given; every path begins with it.
     root: PathBuf,
     folder: OwnedFd,
 }
@@ -57,7 +58,7 @@ impl Beneath {
 
     fn at(&self, path: &Path, flags: OFlags, how: ResolveFlags) -> Result<OwnedFd, BeneathError> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | how;
-        // The kernel refuses them for a descriptor that only names a place.
+        // The kernel refuses these flags together with O_PATH.
         let waits = OFlags::NOCTTY | OFlags::NONBLOCK;
         let flags =
             flags | OFlags::CLOEXEC | if flags.contains(OFlags::PATH) { OFlags::empty() } else { waits };
@@ -77,12 +78,12 @@ impl Beneath {
         })
     }
 
-    /// The error for a path with a link in it that is not followed: names the first such link.
+    /// The error for a link that is not followed: names the first such link in the path.
     fn leads_out(&self, path: &Path) -> BeneathError {
         let mut place = self.root.clone();
         for name in self.below(path) {
             place.push(name);
-            // Only what is named is read here, for a message.
+            // Used for the message only.
             if let Ok(target) = std::fs::read_link(&place) {
                 let whole = place.parent().unwrap_or(&place).join(&target);
                 let target = whole.canonicalize().unwrap_or(whole);
@@ -95,7 +96,7 @@ impl Beneath {
         BeneathError::LeadsOut { path: path.to_owned(), target, root: self.root.clone() }
     }
 
-    /// Where a path really is; `None`: nothing is there.
+    /// The real location of a path; `None` if it does not exist.
     pub(crate) fn locate(&self, path: &Path) -> Result<Option<PathBuf>, BeneathError> {
         match self.at(path, OFlags::PATH, ResolveFlags::empty()) {
             Ok(file) => self.name(&file).map(Some).map_err(failed(path)),
@@ -104,14 +105,14 @@ impl Beneath {
         }
     }
 
-    /// The name of something open in the folder, beginning as the folder was given.
+    /// The path of an open file, beginning with the root as given.
     fn name(&self, file: &OwnedFd) -> Result<PathBuf, Errno> {
         let (root, place) = (named(&self.folder)?, named(file)?);
         let below = place.strip_prefix(&root).map_err(|_| Errno::XDEV)?;
         Ok(self.root.join(below))
     }
 
-    /// The content of a regular file; `None`: there is none.
+    /// The content of a regular file; `None` if it does not exist.
     pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, BeneathError> {
         match self.at(path, OFlags::RDONLY, ResolveFlags::empty()) {
             Ok(file) => whole(File::from(file), path).map(Some),
@@ -120,7 +121,7 @@ impl Beneath {
         }
     }
 
-    /// Whether a link stands there that leads to nothing.
+    /// Whether the path is a dangling link.
     pub(crate) fn is_dangling(&self, path: &Path) -> bool {
         let Ok((folder, name)) = self.parent(path, ResolveFlags::empty()) else { return false };
         readlinkat(&folder, name, Vec::new()).is_ok() && matches!(self.locate(path), Ok(None))
@@ -138,7 +139,7 @@ impl Beneath {
         Ok((self.at(dir, OFlags::PATH | OFlags::DIRECTORY, how)?, name))
     }
 
-    /// The folder of a file as it really is, open, with the file's name there: for whoever writes it.
+    /// The open real folder of a file and its real path, for writing it.
     pub(crate) fn place(&self, path: &Path) -> Result<(OwnedFd, PathBuf), BeneathError> {
         let real = if let Some(real) = self.locate(path)? {
             real
@@ -150,7 +151,7 @@ impl Beneath {
         Ok((folder, real))
     }
 
-    /// Makes the folders above a file; returned are those that were made, from the outermost on.
+    /// Create the folders above a file; returns those that were created, outermost first.
     pub(crate) fn make_folders(&self, path: &Path) -> Result<Vec<PathBuf>, BeneathError> {
         let mut made = Vec::new();
         let folders: Vec<&Path> = path.ancestors().skip(1).take_while(|dir| **dir != self.root).collect();
@@ -168,13 +169,13 @@ impl Beneath {
         Ok(made)
     }
 
-    /// Removes a file, or the link that stands there.
+    /// Remove a file, or a link of that name.
     pub(crate) fn remove_file(&self, path: &Path) -> Result<(), BeneathError> {
         let (folder, name) = self.parent(path, ResolveFlags::empty())?;
         rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(failed(path))
     }
 
-    /// Removes a folder that is empty.
+    /// Remove an empty folder.
     pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), BeneathError> {
         let (folder, name) = self.parent(path, ResolveFlags::NO_SYMLINKS)?;
         rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR).map_err(failed(path))
@@ -195,7 +196,7 @@ fn named(file: &OwnedFd) -> Result<PathBuf, Errno> {
     Ok(PathBuf::from(std::ffi::OsStr::from_bytes(link.to_bytes())))
 }
 
-/// The content of a file that is open without waiting.
+/// The content of a file that was opened with O_NONBLOCK.
 fn whole(file: File, path: &Path) -> Result<Vec<u8>, BeneathError> {
     let io = |source| BeneathError::Io { path: path.to_owned(), source };
     let about = file.metadata().map_err(io)?;
@@ -212,7 +213,7 @@ fn whole(file: File, path: &Path) -> Result<Vec<u8>, BeneathError> {
     Ok(bytes)
 }
 
-/// The content of a regular file wherever a person's links lead; `None`: there is none.
+/// The content of a regular file, following links anywhere; `None` if it does not exist.
 pub(crate) fn read_anywhere(path: &Path) -> Result<Option<Vec<u8>>, BeneathError> {
     match nono_sys::fs::open_regular(path) {
         Ok(Some(file)) => whole(file, path).map(Some),

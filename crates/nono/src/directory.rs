@@ -1,8 +1,7 @@
-//! What nono knows of one directory, as values: what is protected there, what runs there, what can be undone there, and
-//! what is not covered.
+//! Status of one directory: what is protected, running, undoable and not covered there.
 //!
-//! Nothing is changed, no tree is walked and nothing waits for a lock. What cannot be read is one of `problems`, not an
-//! error: the rest of the answer holds.
+//! Nothing is changed, no tree is walked and no lock is waited for. What cannot be read goes to `problems` instead of
+//! failing the whole status.
 
 use std::path::{Path, PathBuf};
 
@@ -28,39 +27,39 @@ pub const LISTED: usize = 5;
 pub struct DirectoryStatus {
     pub dir: PathBuf,
     pub checkpoints: CheckpointsHere,
-    /// The profile that the project carries, where there is one.
+    /// The profile of the project, if there is one.
     pub project_profile: Option<(PathBuf, Standing)>,
-    /// Agents that have hooks, working or not.
+    /// Agents with hooks, working or not.
     pub hooks: Vec<HookStatus>,
-    /// Number of sessions kept that worked here.
+    /// Number of stored sessions that worked here.
     pub sessions: usize,
     pub running: Vec<control::Running>,
     /// Newest first, at most [`LISTED`].
     pub undoable: Vec<Point>,
-    /// Number of them without that bound.
+    /// Total number of undoable steps.
     pub undoable_total: usize,
     pub not_covered: NotCovered,
-    /// Commands to go on with.
+    /// Suggested commands.
     pub next: Vec<String>,
-    /// What could not be read, and why.
+    /// Problems while reading the state.
     pub problems: Vec<String>,
 }
 
-/// Checkpoints of the project that a directory is in.
+/// Checkpoints of the project around a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointsHere {
-    /// Taken by themselves: `[checkpoints] enabled` in `config.toml`.
+    /// Automatic checkpoints: `[checkpoints] enabled` in `config.toml`.
     pub enabled: bool,
-    /// None where the directory is in no project that has any.
+    /// `None` if the directory is in no project with checkpoints.
     pub project: Option<PathBuf>,
     pub count: usize,
     /// Time of the newest.
     pub last: Option<String>,
-    /// Why the last attempt failed, if it did.
+    /// Reason why the last attempt failed, if it did.
     pub unprotected: Option<String>,
 }
 
-/// What the snapshots of the last session here do not hold.
+/// Files that the snapshots of the last session here do not cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotCovered {
     pub session: Option<String>,
@@ -70,7 +69,8 @@ pub struct NotCovered {
 }
 
 impl DirectoryStatus {
-    /// `hooks`: of all agents, as [`crate::hooks::install::status`] has them; those without any are left out.
+    /// Collect the status. `hooks`: of all agents, as from [`crate::hooks::install::status`]; those without hooks are
+    /// left out.
     pub fn of(
         dir: &Path,
         catalogue: &Catalogue,
@@ -93,7 +93,7 @@ impl DirectoryStatus {
             other => status.read(other).unwrap_or_default(),
         };
         status.problems.extend(points.problem.map(|error| error.to_string()));
-        // What runs is not to be undone before it has ended.
+        // A running session cannot be undone before it ends.
         let is_live =
             |point: &Point| matches!(point, Point::Session { entry, .. } if entry.status == Status::Live);
         let is_left = |point: &Point| !is_live(point) && !matches!(point, Point::Session { again: true, .. });
@@ -104,7 +104,7 @@ impl DirectoryStatus {
         DirectoryStatus { dir, undoable, ..status }
     }
 
-    /// Take in the profile that the project carries.
+    /// Add the project's profile.
     #[must_use]
     pub fn with_project_profile(mut self, context: &HostContext) -> DirectoryStatus {
         let looked = project_profile::look(context);
@@ -113,12 +113,12 @@ impl DirectoryStatus {
         self
     }
 
-    /// What could be read; else the reason is a problem.
+    /// The value of a result; an error is added to the problems.
     fn read<T>(&mut self, result: Result<T, impl std::fmt::Display>) -> Option<T> {
         result.map_err(|error| self.problems.push(error.to_string())).ok()
     }
 
-    /// Take in what is known of the project around `dir`.
+    /// Add the checkpoints of the project around `dir`.
     fn checkpoints(&mut self, dir: &Path, manager: &CheckpointManager) {
         self.checkpoints.enabled = manager.config().enabled;
         let root = match manager.root_of(dir) {
@@ -140,7 +140,7 @@ impl DirectoryStatus {
         self.checkpoints.last = all.last().map(|one| one.time.clone());
     }
 
-    /// Sessions that were started here, or that track something here.
+    /// Add the running sessions that were started here or track something here.
     fn running(&mut self, dir: &Path, state_dir: &Path, here: &[SessionEntry]) {
         let Some((running, problems)) = self.read(control::list(state_dir)) else { return };
         self.problems.extend(problems.iter().map(ToString::to_string));
@@ -149,7 +149,7 @@ impl DirectoryStatus {
         self.running = running.into_iter().filter(is_here).collect();
     }
 
-    /// Field names are stable.
+    /// The status as JSON. Field names are stable.
     pub fn json(&self) -> Value {
         let running = |one: &control::Running| {
             json!({
@@ -189,7 +189,7 @@ impl DirectoryStatus {
     }
 }
 
-/// A point to go back to. Field names are stable.
+/// An undo point as JSON. Field names are stable.
 pub fn point_json(point: &Point) -> Value {
     let (kind, command, reason) = match point {
         Point::Session { entry, .. } => ("session", Some(&entry.metadata.command), None),
@@ -214,7 +214,7 @@ pub fn changes(point: &Point) -> Option<&ChangeCounts> {
     }
 }
 
-/// Lines that the step after a checkpoint changed, once they were counted.
+/// Lines changed by the step after a checkpoint, once counted.
 pub fn stats(point: &Point) -> Option<&Stats> {
     match point {
         Point::Session { .. } => None,
@@ -235,7 +235,7 @@ fn next(undoable: &[Point], status: &DirectoryStatus) -> Vec<String> {
     let mut commands = Vec::new();
     let tracked = status.running.iter().find(|one| one.info.rollback.is_some());
     match tracked {
-        // Nobody restores where something runs.
+        // No restore while a session is running here.
         Some(running) => commands.push(format!("nono inspect {}", running.info.id)),
         None if !undoable.is_empty() => commands.push("nono undo".to_owned()),
         None => {}

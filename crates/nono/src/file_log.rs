@@ -1,4 +1,4 @@
-//! Log of one file: every version that sessions and checkpoints know of, and whose doing it was.
+//! History of one file: every version known from sessions and checkpoints, with its author.
 
 use std::fs::{Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -16,10 +16,10 @@ use thiserror::Error;
 
 use crate::rollback::{Catalogue, RollbackError, SessionEntry, Status};
 
-/// A larger file is not compared with its last version.
+/// Maximum size in bytes of a file that is compared with its last version.
 const COMPARED: u64 = 64 << 20;
 
-/// Larger contents are not printed: they are restored instead.
+/// Maximum size in bytes of a content that is printed; a larger one can be restored.
 pub const LARGEST: u64 = 1 << 30;
 
 #[derive(Debug, Error)]
@@ -28,37 +28,37 @@ pub enum FileLogError {
     Rollback(#[from] RollbackError),
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    #[error("{text} names no checkpoint, no session and no version of {}", path.display())]
+    #[error("{text} is not a checkpoint, a session or a version of {}", path.display())]
     NoVersion { text: String, path: PathBuf },
-    #[error("{} was not there then", path.display())]
+    #[error("{} did not exist at that time", path.display())]
     Absent { path: PathBuf },
-    #[error("the content of {} from then is not kept any more", path.display())]
+    #[error("that version of {} is no longer stored", path.display())]
     NotKept { path: PathBuf },
 }
 
 /// A version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedVersion {
-    /// When it was seen. ISO 8601, UTC.
+    /// Time of detection. ISO 8601, UTC.
     pub time: String,
     pub by: VersionAuthor,
-    /// None: it was not there.
+    /// `None`: the file did not exist.
     pub old: Option<ContentHash>,
     pub new: Option<ContentHash>,
-    /// Lines that came and went; none where that cannot be told.
+    /// Lines added and removed; `None` if unknown.
     pub lines: Option<(u64, u64)>,
 }
 
-/// Whose doing a version was.
+/// Author of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionAuthor {
-    /// As the project's history knows it.
+    /// Author according to the project's history.
     Project(ChangedBy),
-    /// A run, from its beginning to its end.
+    /// A session, from its first to its last snapshot.
     Session { id: String, command: Vec<String> },
 }
 
-/// Histories that know versions.
+/// Sources of versions.
 #[derive(Clone, Copy, Debug)]
 pub struct FileLog<'a> {
     pub catalogue: &'a Catalogue,
@@ -66,7 +66,7 @@ pub struct FileLog<'a> {
 }
 
 impl FileLog<'_> {
-    /// Every version of a file (by its absolute path, resolved), newest first.
+    /// Every version of a file (absolute, resolved path), newest first.
     pub fn versions(&self, path: &Path) -> Result<Vec<LoggedVersion>, FileLogError> {
         let known = self.checkpoints.versions(path)?;
         let mut sessions = Vec::new();
@@ -83,7 +83,7 @@ impl FileLog<'_> {
         Ok(versions)
     }
 
-    /// The bytes of a file as a checkpoint has them, as they were before a session, or by the beginning of their digest.
+    /// Content of a file at a checkpoint, before a session, or by a prefix of its digest.
     pub fn content(&self, text: &str, path: &Path) -> Result<Vec<u8>, FileLogError> {
         let gone = || FileLogError::NotKept { path: path.to_owned() };
         let absent = || FileLogError::Absent { path: path.to_owned() };
@@ -124,10 +124,10 @@ impl FileLog<'_> {
     }
 }
 
-/// Metadata and content of the file that stands there now, each none where there is no file; nothing where that cannot be
-/// told: it cannot be read, or is too large.
+/// Metadata and digest of the current file, both `None` if there is no file. `None` altogether if that is unknown: it
+/// cannot be read, or is too large.
 fn now(path: &Path) -> Option<(Option<Metadata>, Option<ContentHash>)> {
-    // Whatever somebody put there meanwhile is neither followed nor waited for.
+    // Another process may have put a link or a FIFO there: neither follow nor wait.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else {
         return is_absent(path).then_some((None, None));
@@ -141,7 +141,7 @@ fn now(path: &Path) -> Option<(Option<Metadata>, Option<ContentHash>)> {
     (bytes.len() as u64 <= COMPARED).then(|| (Some(meta), Some(content_hash(&bytes))))
 }
 
-/// Whether no file stands there for sure: a folder that cannot be searched does not tell.
+/// Whether certainly no file exists there: a folder that cannot be searched leaves it unknown.
 fn is_absent(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(meta) => !meta.is_file(),
@@ -149,7 +149,7 @@ fn is_absent(path: &Path) -> bool {
     }
 }
 
-/// What somebody changed after the last version that is known.
+/// The change made since the last known version, if any.
 fn since(last: Option<&LoggedVersion>, path: &Path) -> Option<LoggedVersion> {
     let last = last?;
     let (meta, new) = now(path)?;
@@ -160,7 +160,7 @@ fn since(last: Option<&LoggedVersion>, path: &Path) -> Option<LoggedVersion> {
     (new != last.new).then_some(LoggedVersion { time, by, old: last.new, new, lines: None })
 }
 
-/// What a session that ended did to a file, from its beginning to its end.
+/// The change that an ended session made to a file, from its first to its last snapshot.
 fn of_session(
     catalogue: &Catalogue,
     entry: SessionEntry,
@@ -179,8 +179,8 @@ fn of_session(
     Ok((old != new).then_some(LoggedVersion { time, by, old, new, lines: None }))
 }
 
-/// One order of both, oldest first. What a session did is told call by call where its hooks spoke; a change that nobody
-/// claims is a session's if the session left exactly that.
+/// Both lists in one order, oldest first. Where a session's hooks reported each call, those stand for the session. A
+/// change without a known author is attributed to a session that left exactly that content.
 fn joined(known: Vec<FileVersion>, sessions: Vec<LoggedVersion>) -> Vec<LoggedVersion> {
     let mut all: Vec<LoggedVersion> = known
         .into_iter()
@@ -203,7 +203,7 @@ fn joined(known: Vec<FileVersion>, sessions: Vec<LoggedVersion>) -> Vec<LoggedVe
         if all.iter().any(|version| is_of_run(version, true)) {
             continue;
         }
-        // A run without hooks is one call in the project's history: the session says more of it.
+        // A run without hooks is one call in the project's history; the session has more details.
         all.retain(|version| !is_of_run(version, false));
         let unclaimed = |version: &&mut LoggedVersion| {
             matches!(version.by, VersionAuthor::Project(ChangedBy::Others | ChangedBy::Restore))
@@ -294,7 +294,7 @@ mod tests {
         let all = joined(known.clone(), vec![session("3", "s1", "a", "b")]);
         assert_eq!(all.len(), 2);
         assert!(matches!(&all[1].by, VersionAuthor::Session { id, .. } if id == "s1"));
-        // One that ended later, or left something else, did not.
+        // A session that ended later, or left another content, is not its author.
         assert_eq!(joined(known.clone(), vec![session("5", "s1", "a", "b")]).len(), 3);
         assert_eq!(joined(known, vec![session("3", "s1", "a", "c")]).len(), 3);
     }

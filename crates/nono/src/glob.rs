@@ -1,7 +1,7 @@
-//! Globs as people type them in a shell: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `**` for any number of directories, `\`
-//! before anything. Names that begin with a dot are matched like others: what was changed is meant, not what is shown.
+//! Globs as in a shell: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `**` for any number of directories, `\` as escape. Names
+//! that begin with a dot match like others: patterns select changed files, hidden or not.
 
-/// Braces multiply; beyond this a pattern is refused.
+/// Maximum number of alternatives from braces.
 const MOST: usize = 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -27,17 +27,17 @@ enum Part {
 #[derive(Debug)]
 pub(crate) struct Pattern(Vec<Part>);
 
-/// Whether anything in it is more than a name.
+/// Whether the text contains a special character.
 pub(crate) fn is_special(text: &[u8]) -> bool {
     text.iter().any(|byte| b"*?[{\\".contains(byte))
 }
 
-/// A name as a pattern that matches it alone.
+/// A pattern that matches this name only.
 pub(crate) fn literal(name: &[u8]) -> Vec<u8> {
     name.iter().flat_map(|byte| [b'\\', *byte]).collect()
 }
 
-/// Write the braces out. The error says what is wrong.
+/// Expand the braces. The error says what is wrong.
 pub(crate) fn expand(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     let mut done = Vec::new();
     let mut open = vec![pattern.to_vec()];
@@ -59,7 +59,7 @@ pub(crate) fn expand(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     Ok(done)
 }
 
-/// Where the first braces open, have commas, and close.
+/// Positions of the first opening brace, its commas, and its closing brace.
 fn first_braces(text: &[u8]) -> Result<Option<Vec<usize>>, &'static str> {
     let (mut depth, mut bounds) = (0usize, Vec::new());
     let mut bytes = text.iter().enumerate();
@@ -102,12 +102,12 @@ impl Pattern {
         self.after(path)[self.0.len()]
     }
 
-    /// Whether it matches the path, or could match anything below it.
+    /// Whether the pattern matches the path, or could match a path below it.
     pub(crate) fn reaches(&self, path: &[&[u8]]) -> bool {
         self.after(path).contains(&true)
     }
 
-    /// Which parts may come next, after the components of a path.
+    /// For each part, whether it may come next after the components of a path.
     fn after(&self, path: &[&[u8]]) -> Vec<bool> {
         let mut next = vec![false; self.0.len() + 1];
         next[0] = true;
@@ -127,7 +127,7 @@ impl Pattern {
         next
     }
 
-    /// `**` matches no directory, too.
+    /// `**` also matches zero directories.
     fn skip_deep(&self, next: &mut [bool]) {
         for (at, part) in self.0.iter().enumerate() {
             if next[at] && *part == Part::Deep {
@@ -166,7 +166,7 @@ fn class(text: &[u8]) -> Result<(Token, &[u8]), &'static str> {
         Some((b'!' | b'^', rest)) => (true, rest),
         _ => (false, text),
     };
-    // A ] that comes first is meant as itself.
+    // A ] in the first position stands for itself.
     let end = text.iter().skip(1).position(|byte| *byte == b']').ok_or(open)? + 1;
     let (mut inner, rest) = (&text[..end], &text[end + 1..]);
     let mut ranges = Vec::new();
@@ -181,7 +181,7 @@ fn class(text: &[u8]) -> Result<(Token, &[u8]), &'static str> {
     Ok((Token::Class { not, ranges }, rest))
 }
 
-/// How many bytes of a name one token takes; none if it does not match.
+/// Number of bytes of a name that a token takes; `None` if it does not match.
 fn takes(token: &Token, name: &[u8]) -> Option<usize> {
     let first = *name.first()?;
     match token {
@@ -197,7 +197,7 @@ fn takes(token: &Token, name: &[u8]) -> Option<usize> {
 
 fn name_matches(tokens: &[Token], name: &[u8]) -> bool {
     let (mut token, mut at) = (0, 0);
-    // Where the last `*` stands, and where the name goes on if it takes one byte more.
+    // Position of the last `*`, and where the name continues if it takes one more byte.
     let mut star: Option<(usize, usize)> = None;
     loop {
         match tokens.get(token) {

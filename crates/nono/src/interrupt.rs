@@ -1,4 +1,4 @@
-//! Somebody asks for an end: the signals that say so, as a value that long work looks at between two steps.
+//! Interruption of long work: signals that request an end, as a value that is polled between steps.
 
 use std::io;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ pub use nono_sys::process::ignore_file_size_signal;
 use nono_sys::process::{self, Signals};
 use rustix::process::Signal;
 
-/// While this lives, in this thread and those that it starts, such a signal does not end the process. It has to be
-/// dropped by the thread that made it: that one gets its signals back.
+/// Guard that blocks these signals in the current thread and the threads it starts, so that they do not end the
+/// process. It has to be dropped by the thread that created it, which gets its signals back.
 #[derive(Debug)]
 pub struct Interrupts {
     signals: Arc<Signals>,
-    /// Signals that whoever started this process wanted to be ignored, as `nohup` does: one bit each.
+    /// Signals that were ignored when this process started, as by `nohup`: one bit each.
     ignored: u64,
     first: AtomicI32,
 }
@@ -23,22 +23,22 @@ impl Interrupts {
         Ok(Interrupts::over(Arc::new(Signals::block()?)))
     }
 
-    /// Of signals that are taken over already.
+    /// Use signals that are already blocked.
     pub(crate) fn over(signals: Arc<Signals>) -> Interrupts {
-        // A blocked signal is delivered even where it was to be ignored, so this has to be known.
+        // A blocked signal is delivered even if it was ignored, so this has to be checked.
         let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
         Interrupts { signals, ignored, first: AtomicI32::new(0) }
     }
 
-    /// The first signal that asked for an end, if there was one. Ctrl-Z stops the process in here, until it is continued.
+    /// The first signal that requested an end, if any. Ctrl-Z stops the process in this call until it is continued.
     pub fn requested(&self) -> Option<i32> {
         while let Some(received) = self.signals.next() {
             if received.signal == Signal::TSTP.as_raw() {
-                // Everybody else of this job got it, too.
+                // The other processes of this job received the signal, too.
                 process::stop(false);
             }
             if received.asks_for_an_end() && self.ignored & bit(received.signal) == 0 {
-                // Only the first one counts; that another came before is no failure.
+                // Only the first signal counts.
                 let _ = self.first.compare_exchange(0, received.signal, Ordering::Relaxed, Ordering::Relaxed);
             }
         }
@@ -50,7 +50,7 @@ fn bit(signal: i32) -> u64 {
     u32::try_from(signal - 1).ok().and_then(|shift| 1u64.checked_shl(shift)).unwrap_or(0)
 }
 
-/// The mask in the words of `/proc/PID/status`; nothing is ignored where it cannot be read.
+/// The ignored signals in `/proc/PID/status`; none if it cannot be parsed.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)

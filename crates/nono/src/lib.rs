@@ -12,18 +12,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`session::run`] is the other way in: the whole of a run, from a request to a report, as one page of stages.
-//! [`exec::run`] runs one command under a set of grants and gives back what it said.
-//! [`rollback`] is what a run with snapshots leaves behind: sessions that can be looked at, restored, undone and checked.
-//! [`undo`] is the way back in a directory, through sessions and checkpoints alike.
-//! [`control`] is what runs now: which sessions there are, and their end. [`request`] is how a program inside one asks for
-//! more. [`learn`] proposes a profile from what a command did. [`network`] is the only way out where hosts are filtered.
-//! [`directory`] is what one directory has of all this: protected, running, undoable.
-//! [`project_profile`] is the profile that a project carries, and whether a person agreed to it.
-//! [`agents`] is which program is which agent, and how it is started.
-//! [`audit`] is what sessions left in the log: found, checked, given away, removed.
-//! [`snapshot`] is the engine below it, which keeps the state of folders and puts it back.
-//! Nothing here prints, prompts, exits, or reads the environment or the home folder: the edge hands these in.
+//!
+//! [`session::run`] performs a whole supervised run, from a request to a report.
+//! [`exec::run`] runs one command under a set of grants and returns its output.
+//! [`rollback`] lists, shows, restores, undoes and verifies the sessions of runs with snapshots.
+//! [`undo`] finds the points to go back to in a directory, of sessions and checkpoints alike.
+//! [`control`] lists, inspects and stops running sessions. [`request`] lets a program inside one ask for more.
+//! [`learn`] proposes a profile from a recorded run. [`network`] filters the network by host.
+//! [`directory`] reports what is protected, running and undoable in one directory.
+//! [`project_profile`] reads the profile of a project, and keeps the user's agreement to it.
+//! [`agents`] knows which program is which agent, and how it is started.
+//! [`audit`] finds, verifies, exports and removes audit logs.
+//! [`snapshot`] is the engine below, which stores the state of folders and restores it.
+//! Nothing here prints, prompts, exits, or reads the environment or the home folder: the caller passes these in.
 
 pub mod agents;
 pub mod approval;

@@ -1,7 +1,7 @@
-//! Links that people agreed to, each with its target, in `links.json` of nono's folder.
+//! Symbolic links that the user agreed to, each with its target, in `links.json` of nono's state folder.
 //!
-//! What a link is doubted for is in `nono_policy::links`. An answer holds for one link and one target: where a command
-//! makes the link lead elsewhere, that is another question.
+//! `nono_policy::links` decides which links need agreement. An agreement holds for one link and one target: if a
+//! command changes the target, the user is asked again.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use crate::state_dir::{self, StateDirError};
 
 const FILE: &str = "links.json";
 
-/// Why an answer was not kept.
+/// Reasons why an agreement was not saved.
 #[derive(Debug, Error)]
 pub enum AgreeError {
     #[error(transparent)]
@@ -27,9 +27,9 @@ pub enum AgreeError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Puts the links that were agreed to before into the request. Returned are the paths with links that nobody agreed to.
+/// Add the links that were agreed to before to the request. Returns the paths with links that need agreement.
 pub fn recall(request: &mut RunRequest, host: &Host) -> Result<Vec<TypedLink>, ProfileError> {
-    // Without a profile by name there is none that opens a path.
+    // Without a named profile, no profile opens a path.
     let named = request.profile.is_some() || !request.extends.is_empty() || !request.projects.is_empty();
     let profile = if named { session::profile(request, host)? } else { MergedProfile::default() };
     let typed = links::typed(request, &host.context, &profile, &HostFacts);
@@ -38,7 +38,8 @@ pub fn recall(request: &mut RunRequest, host: &Host) -> Result<Vec<TypedLink>, P
     Ok(doubtful)
 }
 
-/// Where a path leads that is no grant; and the path itself, if a link that nobody agreed to leads it out of a folder.
+/// The target of a path that is not a grant; and the path itself, if it leaves a folder through a link that needs
+/// agreement.
 pub fn look(path: &Path, host: Option<&Host>) -> io::Result<(PathBuf, Option<TypedLink>)> {
     let home = host.and_then(|host| host.context.home.as_deref());
     let way = links::follow(&HostFacts, home, path)?;
@@ -51,8 +52,8 @@ pub fn look(path: &Path, host: Option<&Host>) -> io::Result<(PathBuf, Option<Typ
     Ok((end, doubtful))
 }
 
-/// Opens a file to write it anew, made with `mode` less what the umask takes, in the place that [`look`] found: no link is followed on the way
-/// there, and nothing but a regular file is opened. Devices and open descriptors by name are what they are.
+/// Open a file for writing, created with `mode` less the umask, at the place that [`look`] found. No link is followed
+/// on the way, and only a regular file is opened. Paths in `/dev` and `/proc` are opened as they are.
 pub fn create(path: &Path, place: &Path, mode: u32) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let mode = Mode::from_raw_mode(mode);
@@ -71,7 +72,7 @@ pub fn create(path: &Path, place: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Those that were agreed to, and the others. Inside a sandbox nothing can be widened, so nothing is doubted.
+/// Paths with agreement, and those without. Inside a sandbox nothing can be widened, so none needs agreement.
 fn sort(typed: Vec<TypedLink>, host: &Host) -> (Vec<TypedLink>, Vec<TypedLink>) {
     if typed.is_empty() || host.nested {
         return (typed, Vec::new());
@@ -81,18 +82,18 @@ fn sort(typed: Vec<TypedLink>, host: &Host) -> (Vec<TypedLink>, Vec<TypedLink>) 
     typed.into_iter().partition(|typed| is_known(&typed.way))
 }
 
-/// What cannot be read was not agreed to.
+/// The saved agreements; an unreadable file counts as none.
 fn agreed(state_dir: &Path) -> Vec<Departure> {
     let bytes = std::fs::read(state_dir.join(FILE)).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-/// Remembers that a person agreed.
+/// Save the user's agreement.
 pub fn agree(state_dir: &Path, departures: &[Departure]) -> Result<(), AgreeError> {
     state_dir::ensure(state_dir)?;
     let path = state_dir.join(FILE);
     let mut all = agreed(state_dir);
-    // One link has one target.
+    // A link has one target.
     all.retain(|old| departures.iter().all(|new| new.link != old.link));
     all.extend(departures.iter().cloned());
     let text = serde_json::to_vec_pretty(&all).map_err(io::Error::from);

@@ -1,23 +1,23 @@
-//! Which session a person means: its full id, its name, or a beginning of its id that fits one alone.
+//! Selection of a session by full id, name, or unique prefix of the id.
 
-/// A session, as far as choosing goes.
+/// A session that can be selected.
 pub(crate) trait Pickable {
     fn id(&self) -> &str;
     fn name(&self) -> Option<&str>;
 }
 
-/// The one with exactly this id, or else the first with this name.
+/// The session with exactly this id, otherwise the first with this name.
 pub(crate) fn exact<T: Pickable>(sessions: &[T], text: &str) -> Option<usize> {
     let named = || sessions.iter().position(|session| session.name() == Some(text));
     sessions.iter().position(|session| session.id() == text).or_else(named)
 }
 
-/// Those whose id begins like this.
+/// The sessions whose id begins with `text`.
 pub(crate) fn beginning<T: Pickable>(sessions: Vec<T>, text: &str) -> Vec<T> {
     sessions.into_iter().filter(|session| !text.is_empty() && session.id().starts_with(text)).collect()
 }
 
-/// In the order in which sessions began. Those of one second by the numbers in their ids, which rise with the processes.
+/// Sort key by start of the session. Within one second the numbers in the ids decide, which rise with the process ids.
 pub(crate) fn age(started: &str, id: &str) -> (String, Vec<u64>, String) {
     let numbers = id.split('-').map(|part| part.parse().unwrap_or(0)).collect();
     (started.to_owned(), numbers, id.to_owned())

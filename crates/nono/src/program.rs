@@ -1,4 +1,4 @@
-//! Finding the command's file, as a shell would.
+//! Finding the command's program file, as a shell does.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nono_sys::process;
 use thiserror::Error;
 
-/// Why there is nothing to execute. `is_found` tells a shell's 126 from its 127.
+/// Reasons why there is nothing to execute. `is_found` distinguishes a shell's 126 from its 127.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProgramError {
     #[error("{}: command not found", .0.display())]

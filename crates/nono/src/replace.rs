@@ -1,5 +1,4 @@
-//! Replacing a file that is a person's: old or new, never half, in the place a link points to, with the mode and owner it
-//! had.
+//! Atomic replacement of a user's file: through links, keeping mode and owner.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -12,16 +11,16 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, renameat, statat
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Why a file was not replaced.
+/// Reasons why a file was not replaced.
 #[derive(Debug, Error)]
 pub(crate) enum ReplaceError {
-    #[error("{path} belongs to somebody else", path = .path.display())]
+    #[error("{path} belongs to another user", path = .path.display())]
     Foreign { path: PathBuf },
     #[error("{path}: {}", errno::describe(.source), path = .path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Replaces the file at `path`, wherever links lead. A new one has `mode`, less what the umask takes.
+/// Replace the file at `path`, following links. A new file gets `mode` less the umask.
 pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), ReplaceError> {
     let failed = |source| ReplaceError::Io { path: path.to_owned(), source };
     let parent = |path: &Path| path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
@@ -36,7 +35,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Replac
     replace_in(&folder, &target, bytes, mode)
 }
 
-/// Replaces a file in an open folder. `target` is its path, of which only the name is used to find it.
+/// Replace a file in an open folder. Only the name of `target` is used to find it.
 pub(crate) fn replace_in(
     folder: &OwnedFd,
     target: &Path,
@@ -50,7 +49,7 @@ pub(crate) fn replace_in(
         other => Some(other.map_err(|error| failed(error.into()))?),
     };
     if old.as_ref().is_some_and(|old| FileType::from_raw_mode(old.st_mode) != FileType::RegularFile) {
-        return Err(failed(io::Error::other("it is not a regular file any more")));
+        return Err(failed(io::Error::other("it is no longer a regular file")));
     }
     let mut temp = name.to_os_string();
     temp.push(format!(".nono-{}", std::process::id()));
@@ -82,7 +81,7 @@ fn fill(mut file: File, bytes: &[u8], old: Option<&Stat>) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Give the file the owner of the old one; the mode that it may then have.
+/// Give the file the owner of the old one; returns the mode that it may have then.
 fn keep_owner(file: &File, old: &Stat) -> io::Result<u32> {
     let new = file.metadata()?;
     let mode = old.st_mode & 0o7777;
@@ -90,7 +89,7 @@ fn keep_owner(file: &File, old: &Stat) -> io::Result<u32> {
         return Ok(mode);
     }
     match fchown(file, Some(old.st_uid), Some(old.st_gid)) {
-        // A group that this user is not in: its rights would go to the user's own group, so nobody gets them.
+        // The user is not in the old group: drop the group's rights, which would otherwise go to the user's own group.
         Err(error) if error.kind() == ErrorKind::PermissionDenied && new.uid() == old.st_uid => {
             Ok(mode & !0o070)
         }

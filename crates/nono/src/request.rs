@@ -1,6 +1,6 @@
-//! Asking for more from inside a sandbox, in words: a file, a checkpoint, a restore.
+//! Requests from inside a sandbox: access to a file, a checkpoint, a restore.
 //!
-//! `socket` is what `NONO_REQUEST_SOCK` names. Every call waits for as long as whoever is asked needs.
+//! `socket` is the value of `NONO_REQUEST_SOCK`. A call waits as long as the approver needs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -18,28 +18,28 @@ use thiserror::Error;
 
 use crate::helper::hex;
 
-/// Why there is no answer, or nothing that can be used.
+/// Reasons why there is no usable answer.
 #[derive(Debug, Error)]
 pub enum RequestError {
     #[error("{} does not answer: {error}", socket.display())]
     NoAnswer { socket: PathBuf, error: ClientError },
-    #[error("{} gave an answer to another question", socket.display())]
+    #[error("{} sent an unexpected response", socket.display())]
     WrongAnswer { socket: PathBuf },
-    #[error("{} is granted, but cannot be opened: {}", path.display(), errno::describe(.source))]
+    #[error("cannot open {}, though it is granted: {}", path.display(), errno::describe(.source))]
     Open { path: PathBuf, source: io::Error },
     #[error("{0}")]
     Refused(String),
 }
 
-/// What came of asking for a file.
+/// Result of a request for a file.
 #[derive(Debug)]
 pub enum Answer {
-    /// Here it is, opened as asked for.
+    /// The file, opened as requested.
     Granted {
         fd: OwnedFd,
         by: String,
     },
-    /// It was open from the start: it can be opened like any other file.
+    /// Granted from the start: it can be opened like any other file.
     AlreadyOpen,
     Denied {
         by: Option<String>,
@@ -47,7 +47,7 @@ pub enum Answer {
     },
 }
 
-/// Ask for `path`, which is absolute.
+/// Request access to `path`, which is absolute.
 pub fn ask_for(
     socket: &Path,
     path: &Path,
@@ -76,7 +76,7 @@ pub fn ask_for(
     }
 }
 
-/// Ask for `path`, and have it opened; `None` if the answer was no.
+/// Request access to `path` and open it; `None` if it was denied.
 pub fn ask(
     socket: &Path,
     path: &Path,
@@ -90,7 +90,7 @@ pub fn ask(
     }
 }
 
-/// Who said no to this in the session, if somebody did. Nobody is asked.
+/// The approver that denied this access earlier in the session, if any. Does not ask.
 pub fn refused_by(socket: &Path, path: &Path, access: AccessMode) -> Result<Option<String>, RequestError> {
     match send(socket, &Request::RefusalRequest { id: new_id(), path: path.to_owned(), access })? {
         (Response::RefusalResponse { by, .. }, _) => Ok(by),
@@ -98,7 +98,7 @@ pub fn refused_by(socket: &Path, path: &Path, access: AccessMode) -> Result<Opti
     }
 }
 
-/// Open what is open already.
+/// Open a file that is already granted.
 pub fn open(path: &Path, access: AccessMode) -> Result<OwnedFd, RequestError> {
     let mut options = OpenOptions::new();
     options.read(access.reads()).write(access.writes()).create(access.writes()).truncate(false);
@@ -108,7 +108,7 @@ pub fn open(path: &Path, access: AccessMode) -> Result<OwnedFd, RequestError> {
     }
 }
 
-/// Have a snapshot taken now; its number.
+/// Take a snapshot now; returns its number.
 pub fn checkpoint(socket: &Path, reason: &str) -> Result<u64, RequestError> {
     let request = Request::CheckpointRequest { id: new_id(), reason: Some(reason.to_owned()) };
     match send(socket, &request)? {
@@ -120,7 +120,7 @@ pub fn checkpoint(socket: &Path, reason: &str) -> Result<u64, RequestError> {
     }
 }
 
-/// Have `paths` (all, if there are none) put back to a snapshot, once the person agreed; a sentence about the outcome.
+/// Restore `paths` (all, if empty) from a snapshot, once the user approved; returns a sentence about the outcome.
 pub fn restore(socket: &Path, snapshot: u64, paths: &[PathBuf]) -> Result<String, RequestError> {
     let paths = paths.iter().cloned().map(LosslessPath).collect();
     match send(socket, &Request::RestoreRequest { id: new_id(), snapshot, paths })? {
@@ -132,7 +132,7 @@ pub fn restore(socket: &Path, snapshot: u64, paths: &[PathBuf]) -> Result<String
     }
 }
 
-/// Have an address opened in the person's browser; who agreed.
+/// Open an address in the user's browser; returns the approver.
 pub fn open_url(socket: &Path, url: &str) -> Result<String, RequestError> {
     match send(socket, &Request::UrlRequest { id: new_id(), url: url.to_owned() })? {
         (Response::UrlResponse { opened: true, by, .. }, _) => Ok(by.unwrap_or_default()),
@@ -143,7 +143,7 @@ pub fn open_url(socket: &Path, url: &str) -> Result<String, RequestError> {
     }
 }
 
-/// Have something done about the checkpoints of a project; what it answers.
+/// Send a request about the checkpoints of a project; returns the answer.
 pub fn history(socket: &Path, action: Action, wait: Wait<'_>) -> Result<Value, RequestError> {
     let request = Request::HistoryRequest { id: new_id(), action: Box::new(action) };
     match send_and_wait(socket, &request, wait)? {
@@ -171,12 +171,12 @@ pub fn hand_down(fd: OwnedFd, number: i32) -> io::Result<()> {
     nono_sys::socket::hand_down(fd, number)
 }
 
-/// What a granted file holds, within bounds.
+/// Content of a granted file, up to a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     Text {
         text: String,
-        /// Number of bytes behind it that are left out.
+        /// Number of bytes left out after the text.
         more: u64,
     },
     Binary {
@@ -185,11 +185,11 @@ pub enum Content {
         sha256: String,
     },
     Directory,
-    /// A FIFO, a device, a socket: nothing that is read to an end.
+    /// A FIFO, a device or a socket, which has no end to read to.
     Other,
 }
 
-/// Read a granted file: a text up to `most` bytes, anything else by size and digest.
+/// Read a granted file: text up to `most` bytes, anything else as size and digest.
 pub fn content(fd: OwnedFd, most: usize) -> io::Result<Content> {
     let mut file = File::from(fd);
     let meta = file.metadata()?;
@@ -204,7 +204,7 @@ pub fn content(fd: OwnedFd, most: usize) -> io::Result<Content> {
     let more = meta.len().saturating_sub(bytes.len() as u64);
     let (valid, cut_inside) = match std::str::from_utf8(&bytes) {
         Ok(_) => (bytes.len(), false),
-        // A character may be cut in two at the end.
+        // The limit may cut a character in two.
         Err(error) => (error.valid_up_to(), more > 0 && error.error_len().is_none()),
     };
     if !bytes.contains(&0) && (valid == bytes.len() || cut_inside) {

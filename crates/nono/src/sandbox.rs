@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug)]
 pub struct Sandbox;
 
-/// Why a process could not be confined. Nothing was applied, unless the kernel itself failed half-way, which its
+/// Reasons why a process could not be confined. Nothing was applied, unless the kernel failed half-way, which the
 /// message says.
 #[derive(Debug, Error)]
 pub enum ApplyError {
@@ -20,25 +20,25 @@ pub enum ApplyError {
 }
 
 impl Sandbox {
-    /// Confine this process to `caps`, for ever. Refused when it has other threads, unless the kernel can confine all
-    /// of them at once. Calling it again restricts further.
+    /// Confine this process to `caps`, irreversibly. Refused when it has other threads, unless the kernel can confine
+    /// all of them at once. A second call restricts further.
     pub fn apply(caps: &CapabilitySet) -> Result<(), ApplyError> {
         let policy = caps.to_policy()?;
         nono_sandbox::apply(&policy)?;
         Ok(())
     }
 
-    /// Whether this kernel can enforce anything. Cheap: nothing is tried.
+    /// Whether this kernel can enforce anything. Cheap: runs no test.
     pub fn is_supported() -> bool {
         nono_sandbox::is_supported()
     }
 
-    /// What this kernel can enforce.
+    /// Details of what this kernel can enforce.
     pub fn support() -> Support {
         nono_sandbox::support()
     }
 
-    /// What a sandbox with `caps` would answer for a path: allowed by which grant, or why not and what would open it.
+    /// Explain what a sandbox with `caps` allows for a path: by which grant, or why not and which flag would open it.
     pub fn explain(
         caps: &CapabilitySet,
         cwd: &std::path::Path,

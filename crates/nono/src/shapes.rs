@@ -1,4 +1,4 @@
-//! Shapes that several answers share. Field names are stable.
+//! JSON values that several answers share. Field names are stable.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use crate::rollback::changes::JsonText;
 
-/// A path of any bytes: text where it is text, else its bytes in hexadecimal digits, as in `session.json`.
+/// A path of any bytes: as text if it is UTF-8, otherwise its bytes in hexadecimal digits, as in `session.json`.
 pub fn path(path: &Path) -> Value {
     json!(JsonText(path.as_os_str().as_bytes()))
 }
 
-/// How many paths differ, by how they do.
+/// Number of changed paths by kind of change.
 pub fn counts(changes: &Changes) -> ChangeCounts {
     let mut counts = ChangeCounts::default();
     changes.iter().for_each(|change| counts.add(change.change_type));
     counts
 }
 
-/// Left as they are.
+/// Paths that were left as they are, with the reason.
 pub fn kept(kept: &[Skipped]) -> Vec<Value> {
     kept.iter().map(|one| json!({"path": path(&one.path), "reason": one.why.to_string()})).collect()
 }

@@ -1,4 +1,4 @@
-//! nono's own folder: made private, and refused when somebody else could have a hand in it.
+//! nono's state folder: created private, and refused if another user could change it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ fn describe(why: Untrusted) -> String {
     }
 }
 
-/// Make the folder if it is missing, and check that it can be trusted. Whether it can be written is found out by
-/// whoever writes to it: a run that has nothing to record does not fail for a read-only folder.
+/// Create the folder if it is missing, and check that it can be trusted. Whether it is writable shows when it is
+/// written: a run with nothing to record does not fail for a read-only folder.
 pub fn ensure(path: &Path) -> Result<(), StateDirError> {
     let unusable = |source| StateDirError::Unusable { path: path.to_owned(), source };
     match fs::check_private_dir(path, process::uid()) {
@@ -49,7 +49,7 @@ pub fn ensure(path: &Path) -> Result<(), StateDirError> {
                 std::fs::create_dir_all(parent).map_err(unusable)?;
             }
             match fs::make_dir(path, 0o700) {
-                // Another run made it a moment ago.
+                // Another run created it meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => ensure(path),
                 result => result.map_err(unusable),
             }

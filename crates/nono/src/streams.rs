@@ -1,7 +1,7 @@
-//! The bytes between a command and whoever ran it in a process of their own.
+//! Copying the streams between a command and the host program that runs it.
 //!
-//! One loop feeds the input and takes both outputs, none of which can make the others wait. It goes by the end of the
-//! run, not by the end of the pipes: somebody outside who was handed one may keep it open for ever.
+//! One loop writes the input and reads both outputs, so that none blocks the others. It stops at the end of the run,
+//! not at the end of the pipes: another process may have inherited one and keep it open.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,14 +13,14 @@ use std::time::Duration;
 use nono_supervisor::Streams;
 use nono_sys::{launch, wait};
 
-/// How often whoever attends to a command should look whether it is still wanted.
+/// Interval at which to check whether the command is still wanted.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 const CHUNK: usize = 64 * 1024;
-/// What a pipe may still hold once nobody is left who writes to it. More comes from somebody else.
+/// Maximum number of bytes read after the command's end. A pipe that holds more is being written by another process.
 const LAST_WORDS: usize = 64 << 20;
 
-/// Tells whoever attends that the run is over, when it is dropped. By a byte: a process that was forked meanwhile has a
-/// copy of the descriptor, and closing ours would say nothing.
+/// Signals the end of the run when dropped. By a byte, not by closing the pipe: a process that was forked meanwhile
+/// holds a copy of the descriptor.
 pub(crate) struct End(PipeWriter);
 
 impl End {
@@ -32,16 +32,16 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        // It fails only when nobody attends any more.
+        // Fails only if the reader is gone.
         let _ = self.0.write_all(b".");
     }
 }
 
-/// Ends a command, when it is dropped at the latest; again by a byte.
+/// Ends a command when dropped, or earlier on request; by a byte, as for [`End`].
 pub(crate) struct Bell(PipeWriter);
 
 impl Bell {
-    /// With the end for [`nono_supervisor::Options::cancel`].
+    /// Create the pipe; the other end is for [`nono_supervisor::Options::cancel`].
     pub(crate) fn new() -> io::Result<(Arc<OwnedFd>, Bell)> {
         let (cancel, bell) = io::pipe()?;
         Ok((Arc::new(cancel.into()), Bell(bell)))
@@ -54,30 +54,30 @@ impl Bell {
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        // It fails only when the command has ended.
+        // Fails only if the command has ended.
         let _ = self.0.write_all(b"!");
     }
 }
 
-/// What a command said.
+/// Captured output of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// There was more than was to be kept.
+    /// Whether output was dropped.
     pub truncated: bool,
 }
 
 /// Our ends of a command's streams.
 pub(crate) struct Wires<'a> {
     input: Option<Feeding<'a>>,
-    /// None or two.
+    /// None, or stdout and stderr.
     outputs: Vec<Taking>,
 }
 
 impl<'a> Wires<'a> {
-    /// Ours, and the command's. What is neither given nor kept stays this process's own. `limit`: how much is kept of
-    /// each output; the rest is read and dropped.
+    /// Create the pipes; returns our ends and the command's. A stream that is neither given nor captured is inherited.
+    /// `limit`: maximum number of bytes kept of each output; the rest is read and dropped.
     pub(crate) fn new(
         input: Option<Cow<'a, [u8]>>,
         capture: bool,
@@ -102,7 +102,8 @@ impl<'a> Wires<'a> {
         Ok((wires, streams))
     }
 
-    /// Until [`End`] is dropped. `look` is asked before each wait how long that may take; `None` is for ever.
+    /// Copy until [`End`] is dropped. `look` is called before each wait and returns its maximum duration; `None` is
+    /// unlimited.
     pub(crate) fn attend(
         mut self,
         over: &PipeReader,
@@ -135,7 +136,7 @@ impl<'a> Wires<'a> {
     }
 }
 
-/// The two ends of a pipe are two open files: the command's does not change.
+/// Make our end non-blocking. The command's end is another open file and does not change.
 fn ours_only(fd: OwnedFd) -> io::Result<File> {
     rustix::io::ioctl_fionbio(&fd, true)?;
     Ok(fd.into())
@@ -152,7 +153,7 @@ struct Feeding<'a> {
 }
 
 impl Feeding<'_> {
-    /// Write what fits; whether there is more. A command that does not want it has its reasons.
+    /// Write what fits; returns whether there is more. A command that closes its input is no error.
     fn feed(&mut self) -> io::Result<bool> {
         match self.to.write(&self.bytes[self.at..]) {
             Ok(n) => self.at += n,
@@ -164,7 +165,7 @@ impl Feeding<'_> {
     }
 }
 
-/// One output. `from` is gone at its end.
+/// One output stream. `from` is `None` after its end.
 struct Taking {
     from: Option<File>,
     kept: Vec<u8>,
@@ -177,7 +178,7 @@ impl Taking {
         self.from.as_ref().map(|from| (from.as_fd(), false))
     }
 
-    /// Take what is there, once; how much. 0: nothing now, or never again.
+    /// Read once what is available; returns the number of bytes. 0: nothing now, or end of file.
     fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(from) = &mut self.from else { return Ok(0) };
         let n = match from.read(buffer) {
@@ -195,7 +196,7 @@ impl Taking {
         Ok(n)
     }
 
-    /// Nothing of the command is left that could write: what is in the pipe is all there will be.
+    /// Read the rest of the pipe: no process of the command is left to write more.
     fn take_rest(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let mut rest = LAST_WORDS;
         while rest > 0 {

@@ -1,8 +1,8 @@
-//! Points of a directory that an undo goes back to, of sessions and checkpoints alike, newest first.
+//! Undo points of a directory, of sessions and checkpoints alike, newest first.
 //!
-//! A session is a point (before it), and so is a checkpoint that was taken before an agent or a command worked, unless it
-//! was taken inside of a session that is kept: then the session is the point. A checkpoint that a person took is gone back
-//! to only by name. Nothing here changes anything: what is to be done is a list of [`Point`]s.
+//! A session is a point (the state before it). So is a checkpoint taken before an agent or a command worked, unless it
+//! was taken inside a stored session: then the session is the point. A checkpoint that the user took is a point only by
+//! name. Nothing here changes anything: the result is a list of [`Point`]s.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -24,48 +24,48 @@ pub enum UndoError {
     Checkpoint(#[from] CheckpointError),
 }
 
-/// State to go back to.
+/// A state to go back to.
 #[derive(Clone, Debug)]
 pub enum Point {
-    /// Before a session, or one of its later snapshots.
+    /// The baseline of a session, or one of its later snapshots.
     Session {
         entry: Box<SessionEntry>,
         snapshot: SnapshotId,
-        /// It was gone back to before, and something was kept: only what can be restored by now is left.
+        /// Restored before with something kept: only what can be restored by now is left.
         again: bool,
     },
     Checkpoint {
         project: PathBuf,
         checkpoint: Box<Checkpoint>,
-        /// It was gone back to before: only what was done since is to be undone.
+        /// Restored before: only changes made since are undone.
         again: bool,
     },
 }
 
-/// Points of a directory.
+/// Undo points of a directory.
 #[derive(Debug, Default)]
 pub struct Points {
     /// Newest first.
     pub list: Vec<Point>,
-    /// Why checkpoints are not among them, where there should be some.
+    /// Reason why checkpoints are missing from the list, where there should be some.
     pub problem: Option<CheckpointError>,
 }
 
 /// The last restore in a directory that was not undone.
 #[derive(Clone, Debug)]
 pub struct LastRestore {
-    /// What it went back to.
+    /// The point that was restored.
     pub point: Point,
-    /// Something was kept: there is more to restore.
+    /// Something was kept, so that more can be restored.
     pub kept: bool,
 }
 
-/// Where points are looked for.
+/// Sources of undo points for a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Undoing<'a> {
     pub catalogue: &'a Catalogue,
     pub checkpoints: &'a CheckpointManager,
-    /// Resolved.
+    /// Resolved path.
     pub dir: &'a Path,
 }
 
@@ -74,14 +74,14 @@ impl Point {
         Point::Session { entry: Box::new(entry), snapshot: SnapshotId::Number(0), again: false }
     }
 
-    /// Whether it was gone back to before: it may be that there is nothing left to do.
+    /// Whether it was restored before: there may be nothing left to do.
     pub fn is_again(&self) -> bool {
         match self {
             Point::Session { again, .. } | Point::Checkpoint { again, .. } => *again,
         }
     }
 
-    /// When the work began that it is the state before: ISO 8601, UTC.
+    /// Start of the work that this point precedes: ISO 8601, UTC.
     pub fn time(&self) -> &str {
         match self {
             Point::Session { entry, .. } => &entry.metadata.started,
@@ -145,8 +145,8 @@ impl Undoing<'_> {
         Ok(Points { list: merged(sessions, checkpoints), problem })
     }
 
-    /// Checkpoints that lead back: not those of a run that is a session, which are parts of it, and not those that an undo
-    /// of an older session went back beyond.
+    /// Checkpoints that are points: not those of a run that is a session, which are parts of it, and not those newer
+    /// than a session that was undone.
     fn checkpoint_points(&self, undoable: Undoable, paths: &[PathBuf]) -> Result<Vec<Point>, UndoError> {
         let sessions: HashSet<String> =
             self.catalogue.here(self.dir)?.into_iter().map(|entry| entry.id).collect();
@@ -161,7 +161,7 @@ impl Undoing<'_> {
         for checkpoint in checkpoints {
             let inside = checkpoint.run().is_some_and(|run| sessions.contains(run));
             let gone_at = gone_to.last().filter(|(last, _)| last.id == checkpoint.id).map(|(_, at)| *at);
-            // When it last was the state here, as far as that is known more exactly than to the second.
+            // The last time it was the state here, if known more precisely than by the second.
             let last = checkpoint.begun.as_ref().map(|begun| begun.at).max(gone_at);
             let taken = seconds(&checkpoint.time);
             let (project, checkpoint) = (project.clone(), Box::new(checkpoint));
@@ -177,7 +177,7 @@ impl Undoing<'_> {
         Ok(points)
     }
 
-    /// Points to go back through, newest first, to the session or checkpoint that `text` names; none where it names none.
+    /// Points to restore, newest first, up to the session or checkpoint that `text` names; `None` if it names none.
     pub fn until(&self, text: &str, paths: &[PathBuf]) -> Result<Option<Points>, UndoError> {
         let Some(target) = self.named(text)? else { return Ok(None) };
         let mut points = match self.points(paths) {
@@ -186,7 +186,7 @@ impl Undoing<'_> {
         };
         let newer = match (points.list.iter().position(|point| point.is_same(&target)), &target) {
             (Some(at), _) => at,
-            // A session that is elsewhere, or was undone, is gone back to by itself.
+            // A session of another directory, or one already undone, is restored by itself.
             (None, Point::Session { .. }) => 0,
             (None, Point::Checkpoint { .. }) => {
                 points.list.iter().take_while(|point| point.order() > target.order()).count()
@@ -215,8 +215,8 @@ impl Undoing<'_> {
         Ok(Some(Point::Checkpoint { project, checkpoint: Box::new(found), again: false }))
     }
 
-    /// Points to go back through for everything that began at `moment` (seconds since 1970) or later; of a session that
-    /// ran then, what it did since its last snapshot before.
+    /// Points to restore for everything that began at `moment` (seconds since 1970) or later; for a session that was
+    /// running then, its last snapshot before.
     pub fn since(&self, moment: u64, paths: &[PathBuf]) -> Result<Points, UndoError> {
         let Points { list, problem } = self.points(paths)?;
         let mut chosen = Vec::new();
@@ -263,7 +263,8 @@ impl Undoing<'_> {
     }
 }
 
-/// Whether a restore went back to a checkpoint older than a session, after that had ended: its work is gone with the rest.
+/// Whether a restore of a checkpoint older than a session, made after the session ended, undid the session's work as
+/// well.
 fn went_beyond(session: &Point, target: &Checkpoint, at: u64) -> bool {
     let Point::Session { entry, .. } = session else { return false };
     let ended = entry.metadata.ended.as_deref().and_then(seconds);
@@ -273,7 +274,7 @@ fn went_beyond(session: &Point, target: &Checkpoint, at: u64) -> bool {
 
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// One list of two, newest first. Each keeps its own order, which no clock decides.
+/// Both lists in one, newest first. Each keeps its own order, which does not depend on the clock.
 fn merged(sessions: Vec<Point>, checkpoints: Vec<Point>) -> Vec<Point> {
     let mut checkpoints = checkpoints.into_iter().peekable();
     let mut list = Vec::new();
@@ -287,7 +288,8 @@ fn merged(sessions: Vec<Point>, checkpoints: Vec<Point>) -> Vec<Point> {
     list
 }
 
-/// Of checkpoints one after the other only the oldest has to be gone to.
+/// The points without checkpoints that are directly followed by an older one of the same project: restoring the oldest
+/// suffices.
 fn collapsed(points: Vec<Point>) -> Vec<Point> {
     let mut kept: Vec<Point> = Vec::new();
     for point in points {

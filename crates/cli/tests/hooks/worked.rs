@@ -145,8 +145,8 @@ fn a_file_has_its_versions_and_their_authors() {
     let gone = nono(&world, &["log", "b.txt"]).ok();
     assert!(gone.out.contains("(deleted)  claude-code: Bash: rm b.txt\n"), "{gone:?}");
     for (args, why) in [
-        (&["cat", "zz:a.txt"][..], "names no checkpoint, no session and no version"),
-        (&["cat", "2:made/new"], "was not there then"),
+        (&["cat", "zz:a.txt"][..], "is not a checkpoint, a session or a version of"),
+        (&["cat", "2:made/new"], "did not exist at that time"),
         (&["cat", "a.txt"], "write it as ID:FILE"),
         (&["log", "nothing"], "no session and no checkpoint knows"),
         (&["log", "made"], "is a directory"),
