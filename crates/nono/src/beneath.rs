@@ -196,7 +196,7 @@ fn named(file: &OwnedFd) -> Result<PathBuf, Errno> {
     Ok(PathBuf::from(std::ffi::OsStr::from_bytes(link.to_bytes())))
 }
 
-/// The content of a file that was opened with O_NONBLOCK.
+/// The content of a file that was opened with `O_NONBLOCK`.
 fn whole(file: File, path: &Path) -> Result<Vec<u8>, BeneathError> {
     let io = |source| BeneathError::Io { path: path.to_owned(), source };
     let about = file.metadata().map_err(io)?;

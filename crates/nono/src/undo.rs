@@ -146,7 +146,7 @@ impl Undoing<'_> {
     }
 
     /// Checkpoints that are points: not those of a run that is a session, which are parts of it, and not those newer
-    /// than a session that was undone.
+    /// than a session that was undone since.
     fn checkpoint_points(&self, undoable: Undoable, paths: &[PathBuf]) -> Result<Vec<Point>, UndoError> {
         let sessions: HashSet<String> =
             self.catalogue.here(self.dir)?.into_iter().map(|entry| entry.id).collect();

@@ -66,8 +66,8 @@ pub struct SavedReport {
     pub problem: Option<String>,
 }
 
-/// Mount copies in place of the settings files, which would otherwise be read-only. Returns the variables that tell agents where
-/// the copies are.
+/// Mount copies in place of the settings files, which would otherwise be read-only. Returns the variables that tell agents
+/// where the copies are.
 pub(crate) fn place(
     policy: &mut ResolvedPolicy,
     paths: &SessionPaths,
