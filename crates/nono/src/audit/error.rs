@@ -22,7 +22,7 @@ pub enum AuditError {
     Gone { id: String },
     #[error("session {id} was removed by a cleanup")]
     Removed { id: String },
-    #[error("{text} is not one session: {}", .ids.join(", "))]
+    #[error("{text} matches several sessions: {}", .ids.join(", "))]
     Ambiguous { text: String, ids: Vec<String> },
     #[error("{}: it is no recorded session: {what}", .path.display())]
     NoSession { path: PathBuf, what: &'static str },
