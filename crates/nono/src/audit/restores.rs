@@ -66,7 +66,7 @@ impl RestoreLog {
             policy_digest: Digest::ZERO,
             tracked_paths: roots.to_vec(),
             network: "none".to_owned(),
-            // Filled in by the log.
+            // The log fills in `ledger_head`.
             project_profiles: Vec::new(),
             ledger_head: None,
         };

@@ -98,7 +98,7 @@ pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
     let Ok(Agent(adapter)) = agent.parse() else { return Told::default() };
     let fields = &adapter.fields;
     let named = fields.event.as_deref().unwrap_or("hook_event_name");
-    // An unknown event name says less than the event of the call itself.
+    // An unknown event name in the payload is ignored in favour of `event`.
     let event = read::at(payload, named)
         .and_then(|value| value.as_str().map(str::to_owned))
         .filter(|name| adapter.events.contains_key(name))

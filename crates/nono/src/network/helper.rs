@@ -119,7 +119,7 @@ fn run(
 async fn after(begin: oneshot::Receiver<()>, time: Duration) {
     match begin.await {
         Ok(()) => tokio::time::sleep(time).await,
-        // Never: the service runs to its end.
+        // The sender is gone: the service has ended, and no time limit applies.
         Err(_) => std::future::pending().await,
     }
 }

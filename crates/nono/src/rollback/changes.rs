@@ -54,7 +54,7 @@ pub struct Item {
     pub size_delta: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executes_later: Option<Later>,
-    /// Of a git repository, which is one item: what happened to its branches, a short text for each.
+    /// Branches changed in a git repository (which is one item), a short text for each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<String>>,
 }

@@ -38,7 +38,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Record which tracked paths other sessions changed meanwhile.
+    /// Record the tracked paths that others changed between the agent's calls.
     pub(crate) fn with_others(mut self, others: Option<Vec<ChangedByOthers>>) -> Ending {
         let roots = &self.metadata.tracked_paths;
         let tracked = |other: &ChangedByOthers| roots.iter().any(|root| other.path.starts_with(root));

@@ -42,7 +42,7 @@ impl RollbackSession {
             return Ok(Some(done));
         }
         if !self.history().is_cut_off::<()>()? {
-            // A running session handles an open snapshot itself; so does the next command.
+            // A running session resets the permissions that a capture opened itself; else the next command does.
             if left_open(&self.entry.dir) && self.refuse_live().is_ok() {
                 self.manager.recover()?;
             }
