@@ -117,7 +117,7 @@ impl<'a> History<'a> {
         Ok(plan)
     }
 
-    /// Examine what the rule requires, before anything is changed.
+    /// Determine what the rule excludes and what force overrides, before anything is changed.
     pub fn prepare(&mut self, choice: &Choice, rule: &Rule) -> Result<Prepared, HistoryError> {
         choice.refuse_parts()?;
         let force = choice.conflicts == Conflicts::Force;

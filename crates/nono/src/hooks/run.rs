@@ -67,7 +67,7 @@ pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Hand
     handled
 }
 
-/// Handle a prompt. Notes are fetched only if they can be delivered. A resumed session begins no turn.
+/// Record a prompt, and pass pending notes to the model. The start of a session begins no turn.
 fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
     if let Event::Prompt { text } = &told.event {
         let said = first_words(text);

@@ -2,7 +2,7 @@
 //!
 //! Nothing is ever dropped, whatever the command does: the log exists to show what was let through. Refusals of one
 //! kind are queued as two events, the first as it is and all others as a sum, so that a flood of them takes no memory;
-//! and while there is too much else, the proxy accepts no request ([`Events::room`]).
+//! and while there is too much else, the proxy starts no new request ([`Events::room`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -207,7 +207,7 @@ impl Ear {
     }
 
     fn is_over(&self) {
-        // No receiver if the proxy ended by itself.
+        // Unread if the proxy ended by itself.
         let _ = self.over.send(());
     }
 }

@@ -1,8 +1,8 @@
 //! Rollback: the snapshots that a supervised run leaves behind, and listing, comparing, restoring and verifying them.
 //!
-//! During a run, [`tracking`] takes the snapshots: tracked roots, baseline, watcher, final snapshot, `session.json`. Later
-//! commands start from the [`Catalogue`], which finds sessions, and a [`RollbackSession`], an opened session: its changes
-//! ([`changes`]) also as text ([`patch`]), restoring them ([`restore`]), verification ([`verify`]).
+//! During a run, [`tracking`] takes the snapshots: tracked roots, baseline, watcher, final snapshot, `session.json`.
+//! Later commands start from the [`Catalogue`], which finds sessions, and a [`RollbackSession`], an opened session: its
+//! changes ([`changes`]), also as text ([`patch`]), restoring them ([`restore`]), verification ([`verify`]).
 //! Nothing here prints or prompts: plans and results are values.
 
 pub mod catalogue;

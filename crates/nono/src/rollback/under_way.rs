@@ -60,8 +60,7 @@ impl Catalogue {
                 if let Some(done) = session.recover()? {
                     recorder.restored(subject.event(&Ok(done)));
                 }
-                completed
-                    .push(format!("a restore of session {id} was cut off before; it was completed first"));
+                completed.push(format!("an interrupted restore of session {id} was completed first"));
             } else if super::restore::left_open(&entry.dir) {
                 self.open(entry)?.recover()?;
             }

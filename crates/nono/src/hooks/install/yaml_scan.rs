@@ -185,7 +185,7 @@ fn read_line(block: &mut Block, lines: &[Line<'_>], at: usize) -> Result<(), Uns
         return unsure("an indentation that nono does not follow");
     }
     if line.indent() == block.indent && !line.is_item() {
-        let Some((name, rest)) = key(line) else { return unsure("a line that is no key") };
+        let Some((name, rest)) = key(line) else { return unsure("a line that is not a key") };
         let is_empty = is_nothing(rest, "[]");
         // Settings that are not a list of hooks, as Hermes has some; nono adds nothing to them.
         let name = if is_empty { name.to_owned() } else { String::new() };
