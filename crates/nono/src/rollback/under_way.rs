@@ -60,7 +60,7 @@ impl Catalogue {
                 if let Some(done) = session.recover()? {
                     recorder.restored(subject.event(&Ok(done)));
                 }
-                completed.push(format!("an interrupted restore of session {id} was completed first"));
+                completed.push(format!("completed an interrupted restore of session {id} first"));
             } else if super::restore::left_open(&entry.dir) {
                 self.open(entry)?.recover()?;
             }
