@@ -288,7 +288,7 @@ fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), Rol
     let meta = fs::metadata(dest).map_err(RollbackError::io(dest))?;
     let others = meta.mode() & 0o002 != 0 && meta.mode() & 0o1000 == 0;
     if others || ![0, process::uid()].contains(&meta.uid()) {
-        let source = io::Error::other("other users can replace files in it");
+        let source = io::Error::other("others can replace files in it");
         return Err(RollbackError::Io { path: dest.to_owned(), source });
     }
     let store = dest.join("store");
