@@ -214,7 +214,7 @@ fn tools_that_no_recording_has() {
     assert_eq!(
         line("claude-code", "Write", json!({"file_path": 7})),
         "before Write writes .",
-        "nobody knows where"
+        "the directory is unknown"
     );
     assert_eq!(line("claude-code", "Write", json!({"file_path": "a\0b"})), "before Write writes .");
     assert_eq!(
