@@ -1,4 +1,4 @@
-//! What to restore, and the owner's rule for it.
+//! Selection of what to restore, and the owner's rule for it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,28 +18,29 @@ pub enum Conflicts {
     Keep,
     /// Restore them too; the safety snapshot has them.
     Force,
-    /// Merge text files three ways; those that do not merge cleanly are kept, or get markers if that is wanted.
+    /// Merge text files three ways; those that do not merge cleanly are kept, or get conflict markers if requested.
     Merge { markers: bool },
 }
 
-/// Snapshot and paths to go back to.
+/// Snapshot and paths to restore.
 #[derive(Clone, Debug)]
 pub struct Choice {
     pub target: SnapshotId,
-    /// Absolute; a directory with all that is in it. Everything when empty, unless there are `edits`: then only those.
+    /// Absolute paths; a directory includes its content. Everything if empty, unless there are `edits`: then only
+    /// those.
     pub paths: Vec<PathBuf>,
-    /// Paths that stay as they are.
+    /// Paths to leave as they are.
     pub except: Vec<PathBuf>,
-    /// Files that are not restored as a whole: hunks are taken back.
+    /// Files of which only hunks are reverted.
     pub edits: Vec<Edit>,
     pub conflicts: Conflicts,
 }
 
-/// A file and its new bytes.
+/// A file and its new content.
 #[derive(Clone, Debug)]
 pub struct Edit {
     pub path: PathBuf,
-    /// Content that the owner left there, from which the bytes were made.
+    /// Content that the owner left there, on which the new content is based.
     pub left: Option<ContentHash>,
     pub bytes: Vec<u8>,
 }
@@ -50,18 +51,18 @@ impl Edit {
     }
 }
 
-/// What differs between owners: which changes are the owner's, and what is left alone.
+/// Differences between owners: which changes are the owner's, and what is left alone.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
-    /// States that the owner, or a restore, left: a path that differs from all of them was changed by others. None where
-    /// nothing tells the two apart.
+    /// States that the owner or a restore left: a path that differs from all of them was changed by others. None if the
+    /// two cannot be told apart.
     pub since: Option<Vec<SnapshotId>>,
-    /// State that the owner left last: what merges start from.
+    /// Last state that the owner left: base of merges.
     pub left: Option<SnapshotId>,
-    /// Paths that others changed while the owner was at work, with the content that the owner had left there.
+    /// Paths that others changed while the owner worked, with the content that the owner had left there.
     pub others: BTreeMap<PathBuf, Option<ContentHash>>,
     pub repositories: Repositories,
-    /// The target holds contents, links and modes only, and does not know what it does not hold.
+    /// The target has contents, symlinks and modes only, and does not know about other paths.
     pub contents_only: bool,
     pub labels: Labels,
 }
@@ -82,14 +83,14 @@ pub struct Labels {
 }
 
 impl Rule {
-    /// Whether a restore can begin without a look at what it would do.
+    /// Whether a restore can begin without planning.
     pub(crate) fn is_plain(&self) -> bool {
         self.repositories == Repositories::Restore && !self.contents_only && self.others.is_empty()
     }
 }
 
 impl Choice {
-    /// Everything back to a snapshot.
+    /// Everything, to a snapshot.
     pub fn everything(target: SnapshotId) -> Choice {
         Choice {
             target,
@@ -105,12 +106,12 @@ impl Choice {
         refuse_parts(self.paths.iter().chain(&self.except).chain(edits))
     }
 
-    /// Whether more than edits is wanted.
+    /// Whether whole paths are restored besides edits.
     pub(crate) fn has_whole(&self) -> bool {
         self.edits.is_empty() || !self.paths.is_empty()
     }
 
-    /// Files that get new bytes are not restored as a whole.
+    /// Scope without the edited files, which are not restored as a whole.
     pub(crate) fn scope(&self) -> Scope {
         let edited = self.edits.iter().map(|edit| edit.path.clone());
         Scope {

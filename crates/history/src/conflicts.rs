@@ -1,7 +1,9 @@
-//! Paths that others changed since, and files that only hunks are taken from: restored, merged or kept.
+//! Resolution of conflicts and hunks: paths that others changed since, and files of which only hunks are reverted, are
+//! restored, merged or kept.
 //!
-//! The present bytes come from the capture that a plan makes, never from the tree by its path: nothing can be put in the
-//! way of a reader. A file that hunks were taken from before is ours, as long as it is exactly what we wrote.
+//! The present content comes from the capture that a plan makes, never from the file by its path: nothing can be placed
+//! in the way of a reader. A file of which hunks were reverted before is the owner's, as long as it is exactly what was
+//! written.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -21,39 +23,39 @@ use crate::outcome::{Merge, tidy};
 use crate::repositories::file;
 use crate::restore::History;
 
-/// Larger files are not merged.
+/// Largest file that is merged.
 const MERGED: u64 = 8 << 20;
 
-/// What is to be done beside the plain restore.
+/// What to do besides the plain restore.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
-    /// Paths in which others changed nothing that matters: they are restored after all.
+    /// Paths without relevant changes by others: they are restored after all.
     pub(crate) ours: Vec<PathBuf>,
-    /// Files that hunks were taken back of.
+    /// Files with reverted hunks.
     pub(crate) edits: Vec<Edit>,
-    /// Files with what others wrote in them.
+    /// Files merged with the changes of others.
     pub(crate) merged: Vec<Edit>,
     pub(crate) merges: Vec<Merge>,
     pub(crate) kept: Vec<Skipped>,
-    /// Of `ours` and `edits`.
+    /// Changes of `ours` and `edits`.
     pub(crate) changes: Vec<Change>,
     pub(crate) notes: Vec<String>,
 }
 
-/// Contents that were written when hunks were taken back, by path.
+/// Contents written when hunks were reverted, by path.
 type Written = HashSet<(PathBuf, ContentHash)>;
 
-/// What a conflict is settled with.
+/// Input of the resolution.
 struct Present<'a> {
     choice: &'a Choice,
     rule: &'a Rule,
-    /// How paths differ from the target now, whoever changed them.
+    /// Differences of paths from the target now, whatever process made them.
     changes: HashMap<PathBuf, Change>,
     written: Written,
 }
 
 impl History<'_> {
-    /// Decide about everything that was skipped because others changed it, and about the edits of a choice.
+    /// Decide about all paths skipped because others changed them, and about the edits of a choice.
     pub(crate) fn resolve<D>(
         &mut self,
         choice: &Choice,
@@ -74,7 +76,7 @@ impl History<'_> {
         if paths.is_empty() {
             return Ok(resolved);
         }
-        // The bytes of what is there now are in the store after this.
+        // After this the present content is in the store.
         let options = RestoreOptions { paths, force: true, ..RestoreOptions::default() };
         let plan = self.manager.plan_restore(&choice.target, &options)?;
         let changes = plan.changes().iter().map(|change| (change.path.clone(), change)).collect();
@@ -126,7 +128,7 @@ impl History<'_> {
         edit: &Edit,
         resolved: &mut Resolved,
     ) -> Result<(), HistoryError> {
-        // It is as in the target: there is nothing left to take back.
+        // As in the target: there is nothing left to revert.
         let Some(change) = present.changes.get(&edit.path) else { return Ok(()) };
         let conflict = Skipped { path: edit.path.clone(), why: Why::ChangedSince };
         let (Some(now), Some(left)) = (file(change.old.as_ref()), edit.left) else {
@@ -144,7 +146,7 @@ impl History<'_> {
             _ => ours.then_some(false),
         };
         match (markers, self.merge(present, &edit.path, now, Some(&edit.bytes))?) {
-            // More hunks of a file that hunks were taken from before.
+            // More hunks of a file of which hunks were reverted before.
             (Some(_), Some(merged)) if ours && merged.clean => take_hunks(change, merged.bytes, resolved),
             (Some(markers), Some(merged)) => take_merge(conflict, now, merged, markers, resolved),
             _ => resolved.kept.push(conflict),
@@ -152,8 +154,8 @@ impl History<'_> {
         Ok(())
     }
 
-    /// Merge what is there now with what is to be there; what the owner left is what both come from. None where that
-    /// cannot be done: not text, too large, or not there when the owner ended.
+    /// Merge the present content with the wanted one; the base is what the owner left. None if that is impossible: not
+    /// text, too large, or missing when the owner ended.
     fn merge(
         &self,
         present: &Present<'_>,
@@ -172,19 +174,19 @@ impl History<'_> {
         Ok(merge::merge(&base, &now, target, &labels))
     }
 
-    /// A content that lines can be merged of. One that cannot be read cannot be merged, and is kept.
+    /// Content that can be merged by lines. Unreadable content cannot be merged, and is kept.
     fn text(&self, hash: ContentHash) -> Option<Vec<u8>> {
         self.manager.content(hash, MERGED).ok().flatten().filter(|bytes| !bytes.contains(&0))
     }
 }
 
-/// Contents that restores wrote when hunks were taken back.
+/// Contents that restores wrote when hunks were reverted.
 fn written<D>(log: &Log<D>) -> Written {
     let scopes = log.restores.iter().flat_map(|restore| &restore.steps).map(|step| &step.scope);
     scopes.flat_map(|scope| scope.paths.iter().cloned().zip(scope.contents.iter().copied())).collect()
 }
 
-/// Content of the file that a snapshot has at a path; none where the snapshot is gone itself.
+/// Content of a file in a snapshot; None if the snapshot is gone.
 pub fn content_at(
     manager: &SnapshotManager,
     id: Option<&SnapshotId>,
@@ -223,13 +225,13 @@ fn take_merge(conflict: Skipped, now: ContentHash, merged: Merged, markers: bool
         return;
     }
     let edit = Edit { path: conflict.path, left: None, bytes: merged.bytes };
-    // What is there has it all already.
+    // The present file has all of it already.
     if edit.hash() != now {
         resolved.merged.push(edit);
     }
 }
 
-/// A merge is of contents; of permissions it knows nothing.
+/// Note that a merge changes contents, not permissions.
 fn note_modes(change: Option<&Change>, resolved: &mut Resolved) {
     let Some((Some(old), Some(new))) = change.map(|change| (&change.old, &change.new)) else { return };
     if let Some(change) = change

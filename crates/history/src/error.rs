@@ -1,4 +1,4 @@
-//! What can go wrong on the way back.
+//! Errors of restores and undos.
 
 use std::io;
 use std::path::PathBuf;

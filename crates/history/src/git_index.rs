@@ -1,13 +1,13 @@
-//! Whether two git indexes say the same: what is tracked, and how; not when and where git last looked at the files.
+//! Comparison of two git indexes: the tracked entries, not the cached file metadata.
 //!
-//! `git status` writes the index anew with fresh times and inode numbers. Versions 2, 3 and 4, with SHA-1 or SHA-256;
-//! whatever is not understood (a split or sparse index, anything out of bounds) is taken for a difference, so that it is
-//! rather kept than replaced. Extensions in capital letters hold nothing that git could not find out again; the checksum
-//! at the end is not looked at.
+//! `git status` rewrites the index with fresh times and inode numbers. Versions 2, 3 and 4, with SHA-1 or SHA-256;
+//! anything not understood (a split or sparse index, anything out of bounds) counts as a difference, so that it is kept
+//! rather than replaced. Extensions in capital letters hold nothing that git could not recompute; the checksum at the
+//! end is ignored.
 
-/// Bytes of an object id.
+/// Lengths of an object id in bytes.
 const ID_LENGTHS: [usize; 2] = [20, 32];
-/// No path is longer; a forged index could otherwise grow without bound.
+/// Maximum length of a path; a forged index could otherwise grow without bound.
 const LONGEST: usize = 1 << 16;
 const ASSUME_VALID: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
@@ -16,12 +16,12 @@ const LENGTH: u16 = 0x0fff;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
-/// Whether both are whole indexes with the same entries.
+/// Whether both are complete indexes with the same entries.
 pub(crate) fn same_entries(a: &[u8], b: &[u8]) -> bool {
     ID_LENGTHS.into_iter().any(|id_len| compare(a, b, id_len) == Some(true))
 }
 
-/// None: one of them is not understood.
+/// Compare two indexes; None if one of them is not understood.
 fn compare(a: &[u8], b: &[u8], id_len: usize) -> Option<bool> {
     let (mut a, mut b) = (Index::open(a, id_len)?, Index::open(b, id_len)?);
     if a.left != b.left {
@@ -35,12 +35,12 @@ fn compare(a: &[u8], b: &[u8], id_len: usize) -> Option<bool> {
     (a.is_well_ended() && b.is_well_ended()).then_some(true)
 }
 
-/// What matters of an entry, beside its path.
+/// Relevant fields of an entry, besides its path.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry<'a> {
     mode: &'a [u8],
     id: &'a [u8],
-    /// The stage is one of them.
+    /// Flags, including the stage.
     flags: u16,
     extended: u16,
 }
@@ -49,11 +49,11 @@ struct Index<'a> {
     rest: &'a [u8],
     id_len: usize,
     version: u32,
-    /// Entries to come.
+    /// Number of entries left.
     left: u32,
-    /// Of the last entry.
+    /// Path of the last entry.
     path: Vec<u8>,
-    /// So many bytes of paths more: shared beginnings can blow a small forged file up, real ones stay far below.
+    /// Number of bytes of paths left: shared prefixes can blow up a small forged file, real ones stay far below.
     room: usize,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Index<'a> {
         }
         self.next_path(start, usize::from(flags & LENGTH))?;
         self.left -= 1;
-        // How long the path is, and whether more flags follow, is said otherwise.
+        // The flags for path length and extended flags are left out.
         Some(Entry { mode, id, flags: flags & (ASSUME_VALID | STAGE), extended })
     }
 
@@ -101,13 +101,13 @@ impl<'a> Index<'a> {
             filled.then_some(())?;
         }
         let fits = self.path.len().min(usize::from(LENGTH)) == length;
-        // An entry without a name belongs to an index that is split in two files.
+        // An entry without a name belongs to a split index.
         let sound = fits && !self.path.is_empty() && self.path.len() <= LONGEST;
         self.room = self.room.checked_sub(self.path.len())?;
         sound.then_some(())
     }
 
-    /// Behind the entries there is nothing but extensions that may be skipped, and the checksum.
+    /// Whether only optional extensions and the checksum follow the entries.
     fn is_well_ended(&mut self) -> bool {
         while self.rest.len() > self.id_len {
             let Some(name) = self.take(4) else { return false };
@@ -133,7 +133,7 @@ impl<'a> Index<'a> {
         Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
     }
 
-    /// Up to a NUL, which is taken too.
+    /// Bytes up to a NUL, which is consumed too.
     fn until_nul(&mut self) -> Option<&'a [u8]> {
         let len = self.rest.iter().take(LONGEST + 1).position(|byte| *byte == 0)?;
         let taken = self.take(len)?;
@@ -141,7 +141,7 @@ impl<'a> Index<'a> {
         Some(taken)
     }
 
-    /// A number as git's packs write offsets.
+    /// Number in the encoding of offsets in git's packs.
     fn offset(&mut self) -> Option<usize> {
         let mut value = 0usize;
         loop {
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// A line of shell in a folder, with nobody's settings; the bytes of its index after it.
+    /// Run a shell line in a folder, without user settings; returns the index after it.
     fn index(dir: &Path, script: &str) -> Vec<u8> {
         let mut command = Command::new("sh");
         command.args(["-ec", script]).current_dir(dir).env("HOME", dir).env("GIT_CONFIG_NOSYSTEM", "1");
@@ -187,11 +187,11 @@ mod tests {
                     format!("git init -q --object-format={format} .; git config index.version {version}");
                 let first = index(at, &format!("{init}; {TREE}"));
                 assert_eq!(first[7], version, "git wrote another version");
-                // Another inode and another time, and what else git remembers of a tree.
+                // Another inode and another time, and what else git caches of a tree.
                 let again = "cp top new; mv new top; touch -d 2001-02-03 a/b/file; git update-index --untracked-cache; git status";
                 let fresh = index(at, again);
                 assert!(first != fresh && same_entries(&first, &fresh), "{format}, {version}");
-                // The same in another version is the same.
+                // The same entries in another version are equal.
                 let other = index(at, "git update-index --index-version 3 --force-write-index");
                 assert!(same_entries(&first, &other));
 
@@ -241,7 +241,7 @@ git sparse-checkout set --cone --sparse-index nothing";
                 for value in [0, 0x7f, 0xff] {
                     let mut other = whole.clone();
                     other[at] = value;
-                    // Whatever it says: it ends, and says it for both orders.
+                    // Arbitrary bytes: it ends, with the same result for both orders.
                     assert_eq!(same_entries(&whole, &other), same_entries(&other, &whole));
                 }
             }

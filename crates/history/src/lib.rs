@@ -1,11 +1,10 @@
-//! History of snapshots: going back to one of them, and taking that back.
+//! History of snapshots: restoring one of them, and undoing that.
 //!
-//! A history belongs to an owner, a session or a project, and lies in the owner's folder: the engine's snapshots, and
-//! [`log`], the restores that were made. [`History`] has the one restore, the one conflict rule and the one undo chain of
-//! all owners; where owners differ, they hand in a value: a [`Rule`] says which changes are the owner's and how a `.git`
-//! is treated, the details of a [`log::Restore`] are the owner's own. What may stay is one rule too: [`retention`] by number,
-//! [`room`] by size, [`removal`] for how an owner goes. Nothing here prints or asks: a [`Plan`] and a
-//! [`Done`] are values.
+//! A history belongs to an owner, a session or a project, and is in the owner's folder: the engine's snapshots, and
+//! [`log`], the list of restores. [`History`] implements restore, conflict rule and undo chain for all owners; where
+//! owners differ, they pass a value: a [`Rule`] says which changes are the owner's and how a `.git` is treated, the
+//! details of a [`log::Restore`] are the owner's own. Retention is common, too: [`retention`] by number, [`room`] by
+//! size, [`removal`] of an owner. Nothing here prints or prompts: a [`Plan`] and a [`Done`] are values.
 
 mod choice;
 mod conflicts;

@@ -1,5 +1,5 @@
-//! Locks on files: one restore or undo of a history at a time, from the first look at its log to the last entry in it; one
-//! who removes owners at a time.
+//! File locks: one restore or undo of a history at a time, from reading its log to the last entry in it; one removal of
+//! owners at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -11,7 +11,7 @@ use crate::error::HistoryError;
 /// Name of a history's lock file in its owner's folder.
 pub const FILE: &str = "restores.lock";
 
-/// Held lock.
+/// A held lock.
 #[derive(Debug)]
 #[must_use]
 pub struct Lock(File);
@@ -22,21 +22,21 @@ impl Lock {
         Lock::wait(&dir.join(FILE))
     }
 
-    /// Wait for the lock on this file, which is made.
+    /// Wait for the lock on this file, which is created if missing.
     pub fn wait(path: &Path) -> Result<Lock, HistoryError> {
         let file = open(path)?;
         file.lock().map_err(HistoryError::io(path))?;
         Ok(Lock(file))
     }
 
-    /// The same, beside others who share it.
+    /// Wait for a shared lock on this file, which is created if missing.
     pub fn share(path: &Path) -> Result<Lock, HistoryError> {
         let file = open(path)?;
         file.lock_shared().map_err(HistoryError::io(path))?;
         Ok(Lock(file))
     }
 
-    /// The lock on this file, which is made; nothing while another process has it.
+    /// Take the lock on this file, which is created if missing; None while another process holds it.
     pub fn attempt(path: &Path) -> Result<Option<Lock>, HistoryError> {
         Lock::at_once(open(path)?, path)
     }
@@ -56,16 +56,16 @@ fn open(path: &Path) -> Result<File, HistoryError> {
     options.open(path).map_err(HistoryError::io(path))
 }
 
-/// Lock on a file that may not be there.
+/// Result of trying to lock a file that may be missing.
 #[derive(Debug)]
 pub enum Tried {
     Busy,
-    /// Held from now on, unless there is no such file.
+    /// Held from now on; None if there is no such file.
     Free(Option<Lock>),
 }
 
 impl Tried {
-    /// Try the lock on this file, which is not made.
+    /// Try to lock this file, which is not created.
     pub fn existing(path: &Path) -> Result<Tried, HistoryError> {
         match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Tried::Free(None)),
@@ -75,7 +75,7 @@ impl Tried {
     }
 }
 
-/// Whether a restore of the history in this folder is under way.
+/// Whether a restore of the history in this folder is in progress.
 pub fn is_locked(dir: &Path) -> Result<bool, HistoryError> {
     let path = dir.join(FILE);
     let file = match File::open(&path) {
@@ -91,7 +91,7 @@ pub fn is_locked(dir: &Path) -> Result<bool, HistoryError> {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a process that is just being forked has the descriptor until it executes.
+        // Closing is not enough: a child between fork and exec still has the descriptor.
         let _ = self.0.unlock();
     }
 }

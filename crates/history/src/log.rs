@@ -1,8 +1,8 @@
 //! Restores of one owner, so that each can be undone: `restores.json` in the owner's folder.
 //!
-//! A restore is one or more steps of the engine, and each step has a safety snapshot that leads back. What is about to
-//! happen is written down before it does: after a kill the engine completes the step, and the safety snapshot that was
-//! recorded since then is the one that belongs to it. An undo is a restore like any other, and says which one it undid.
+//! A restore is one or more steps of the engine, and each step has a safety snapshot that undoes it. A step is recorded
+//! before it begins: after a kill the engine completes the step, and the first safety snapshot recorded since belongs
+//! to it. An undo is a restore like any other, and names the one it undid.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::error::HistoryError;
 const FILE: &str = "restores.json";
 const FORMAT: u32 = 1;
 
-/// All restores of one owner, oldest first. `D`: what the owner remembers of each.
+/// All restores of one owner, oldest first. `D`: details that the owner stores with each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log<D> {
     format: u32,
@@ -31,23 +31,23 @@ pub struct Log<D> {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restore<D> {
-    /// What undoes it.
+    /// Id that undoes it.
     pub id: String,
     /// Nanoseconds since 1970.
     pub at: u64,
-    /// Place among all restores of a state folder, which no clock decides.
+    /// Position among all restores of a state folder, independent of clocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
-    /// Snapshot that was asked for.
+    /// Requested snapshot.
     pub target: SnapshotId,
     pub steps: Vec<Step>,
-    /// Step that began; gone when it is among the steps.
+    /// Step in progress; moved to `steps` when it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
     /// Restore that this one undid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
-    /// All steps were taken.
+    /// All steps were done.
     pub complete: bool,
     /// A conflict was kept, or a path failed: there is more to restore.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -60,7 +60,7 @@ fn none<D>() -> Option<D> {
     None
 }
 
-/// One restore, or edit, of the engine.
+/// One restore or edit of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub target: SnapshotId,
@@ -72,19 +72,19 @@ pub struct Step {
 /// Paths of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// Everything when empty.
+    /// Everything if empty.
     #[serde(with = "paths::list")]
     pub paths: Vec<PathBuf>,
     #[serde(with = "paths::list")]
     pub except: Vec<PathBuf>,
-    /// Contents of files that hunks were taken from, in the order of `paths`: no numbered snapshot has them.
+    /// Contents of files with reverted hunks, in the order of `paths`: no numbered snapshot has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<ContentHash>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// None: an edit, whose target is made on the way.
+    /// None for an edit, whose target is made on the way.
     pub target: Option<SnapshotId>,
     #[serde(flatten)]
     pub scope: Scope,
@@ -99,7 +99,8 @@ impl<D> Default for Log<D> {
 }
 
 impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
-    /// Read the log. A damaged file tells nothing: what differs from the owner's last state is then a conflict, and kept.
+    /// Read the log. A damaged file counts as empty: what differs from the owner's last state is then a conflict, and
+    /// kept.
     pub fn load(dir: &Path) -> Result<Log<D>, HistoryError> {
         match Log::read(dir) {
             Err(HistoryError::Damaged { .. }) => Ok(Log::default()),
@@ -107,7 +108,7 @@ impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
         }
     }
 
-    /// Read the log to add to it, for the holder of the owner's lock: a damaged file is set aside.
+    /// Read the log to add to it; a damaged file is set aside. The caller holds the owner's lock.
     pub fn load_or_begin(dir: &Path) -> Result<Log<D>, HistoryError> {
         match Log::read(dir) {
             Err(HistoryError::Damaged { path, .. }) => {
@@ -157,8 +158,8 @@ impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
         Ok(bytes)
     }
 
-    /// Write the log, with a restore that is under way: old or new, never half, and there after a loss of power. For the
-    /// holder of the owner's lock.
+    /// Write the log, with a restore in progress: atomically, and durable after a power failure. The caller holds the
+    /// owner's lock.
     pub fn save(&self, dir: &Path, under_way: Option<&Restore<D>>) -> Result<(), HistoryError> {
         let path = dir.join(FILE);
         let mut all = self.clone();
@@ -169,7 +170,7 @@ impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
 }
 
 impl<D> Log<D> {
-    /// A new restore. `prefix` goes before its number, so that its id is one of its kind among all owners.
+    /// New restore. `prefix` precedes its number and makes its id unique among all owners.
     pub(crate) fn begin(&self, prefix: &str, target: SnapshotId) -> Restore<D> {
         let next = self.restores.iter().filter_map(Restore::number).max().map_or(1, |last| last + 1);
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -191,19 +192,19 @@ impl<D> Log<D> {
         self.restores.iter().find(|restore| restore.id == id)
     }
 
-    /// Whether a restore was undone as a whole, and not by an undo that was itself undone. A part that was taken back
-    /// leaves the rest to be taken back.
+    /// Whether a restore was undone as a whole, and not by an undo that was itself undone. After a partial undo the
+    /// rest can still be undone.
     pub fn is_undone(&self, id: &str) -> bool {
         let Some(at) = self.restores.iter().position(|restore| restore.id == id) else { return false };
-        // Only later ones can undo it, whatever the file says: so this ends.
+        // Only later restores can undo it, whatever the file says: so the recursion ends.
         let mut later = self.restores.iter().skip(at + 1);
         later.any(|undo| {
             undo.undoes.as_deref() == Some(id) && undo.complete && !undo.kept && !self.is_undone(&undo.id)
         })
     }
 
-    /// The last restore that brought all of these paths back to the first snapshot, and was not undone; everything if
-    /// none.
+    /// Last restore that brought all of these paths (everything if empty) back to the first snapshot, and was not
+    /// undone.
     pub fn brought_back(&self, paths: &[PathBuf]) -> Option<&Restore<D>> {
         let first = SnapshotId::Number(0);
         let covers = |scope: &Scope| {
@@ -221,12 +222,12 @@ impl<D> Log<D> {
         brought.next_back()
     }
 
-    /// Take out the restore that was cut off, if there is one.
+    /// Remove and return the interrupted restore, if there is one.
     pub fn take_cut_off(&mut self) -> Option<Restore<D>> {
         self.restores.pop_if(|last| !last.complete)
     }
 
-    /// The last restore that was not undone; undos are not restores here, or a second undo would be a redo.
+    /// Last restore that was not undone. Undos do not count, or a second undo would be a redo.
     pub fn last_to_undo(&self) -> Option<&Restore<D>> {
         self.restores.get(self.last_place()?)
     }
@@ -235,13 +236,13 @@ impl<D> Log<D> {
         self.restores.iter().rposition(|restore| restore.undoes.is_none() && !self.is_undone(&restore.id))
     }
 
-    /// Forget all but the last `number` restores.
+    /// Drop all but the last `number` restores.
     pub fn keep(&mut self, number: usize) {
         let beyond = self.restores.len().saturating_sub(number);
         self.restores.drain(..beyond);
     }
 
-    /// Forget all that is not needed to take back the last one.
+    /// Drop everything that is not needed to undo the last restore.
     pub fn keep_last(&mut self) {
         self.restores.drain(..self.first_needed());
     }
@@ -250,22 +251,22 @@ impl<D> Log<D> {
         self.last_place().unwrap_or(self.restores.len())
     }
 
-    /// Snapshots without a number that only restores before the last one need.
+    /// Unnumbered snapshots that only restores before the last one need.
     pub fn superseded(&self) -> Vec<SnapshotId> {
         let (older, needed) = self.restores.split_at(self.first_needed());
         let needed: Vec<&SnapshotId> = needed.iter().flat_map(Restore::snapshots).collect();
         older.iter().flat_map(Restore::snapshots).filter(|id| !needed.contains(id)).cloned().collect()
     }
 
-    /// Snapshots without a number that restores need.
+    /// Unnumbered snapshots that restores need.
     pub fn needed(&self) -> impl Iterator<Item = &SnapshotId> {
         self.restores.iter().flat_map(Restore::snapshots)
     }
 }
 
 impl<D> Restore<D> {
-    /// Move the step that began among those that are done. After a kill its safety snapshot is the one that was recorded
-    /// first since it began; with none, nothing happened.
+    /// Move the pending step to the completed ones. After a kill its safety snapshot is the first one recorded since it
+    /// began; if there is none, nothing was changed.
     pub(crate) fn settle(&mut self, record: &Record) {
         self.steps.extend(self.pending.take().and_then(|pending| pending.finished(record)));
     }
@@ -274,7 +275,7 @@ impl<D> Restore<D> {
         self.id.rsplit('.').next()?.parse().ok()
     }
 
-    /// Snapshots without a number: what was there before each step, and what edits made.
+    /// Unnumbered snapshots: the states before each step, and the targets of edits.
     fn snapshots(&self) -> impl Iterator<Item = &SnapshotId> {
         let all = self.steps.iter().flat_map(|step| [&step.safety, &step.target]);
         all.filter(|id| matches!(id, SnapshotId::Safety(_)))
@@ -291,7 +292,7 @@ impl<D> Restore<D> {
         self.steps.iter().filter(is_merge).flat_map(|step| &step.scope.paths)
     }
 
-    /// Paths that it was about; everything if empty.
+    /// Paths that it covered; everything if empty.
     pub fn paths(&self) -> Vec<PathBuf> {
         let pending = self.pending.iter().map(|pending| &pending.scope);
         let scopes = self.steps.iter().map(|step| &step.scope).chain(pending);
@@ -313,8 +314,7 @@ impl Scope {
 }
 
 impl Step {
-    /// Its scope without that of later steps of the same restore: those are back before it is undone, and it had left them
-    /// as they were.
+    /// Scope without that of later steps of the same restore: those are undone before it, and it had not changed them.
     pub(crate) fn scope_without(&self, later: &[PathBuf]) -> Scope {
         let mut except = self.scope.except.clone();
         except.extend(later.iter().filter(|path| !self.scope.except.contains(path)).cloned());
@@ -323,7 +323,7 @@ impl Step {
 }
 
 impl Pending {
-    /// The step, with the snapshots that were recorded for it.
+    /// Completed step, with the snapshots recorded for it.
     fn finished(self, record: &Record) -> Option<Step> {
         let new = record.snapshots.iter().skip(self.recorded).filter_map(|recorded| match &recorded.id {
             RecordedId::Safety(id) => Some(id),

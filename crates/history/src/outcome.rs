@@ -6,33 +6,33 @@ use nono_snapshot::restore::{Failed, RestoreError, RestorePlan, Skipped, Why};
 use nono_snapshot::{Changes, Lost, Restored};
 use serde::Serialize;
 
-/// What a restore would do.
+/// Plan of a restore.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub changes: Changes,
-    /// Number of steps: also times and names of one file, which are no changes to people.
+    /// Number of steps, including changes of times and hard links, which are not listed as changes.
     pub steps: usize,
     /// Paths left as they are, with the reason.
     pub kept: Vec<Skipped>,
-    /// Files that were merged, also those that do not merge cleanly and are kept.
+    /// Merged files, including those that do not merge cleanly and are kept.
     pub merges: Vec<Merge>,
-    /// What the snapshot had left out and is gone or changed: no restore brings it back.
+    /// Paths left out of the snapshot that are gone or changed: no restore brings them back.
     pub lost: Vec<Lost>,
-    /// Nothing tells the owner's changes from those of others: all of them go back.
+    /// The owner's changes cannot be told from those of others: all of them are reverted.
     pub cannot_tell_conflicts: bool,
-    /// Nothing tells what others changed while the owner worked: that goes back, too.
+    /// Changes by others while the owner worked are unknown: they are reverted, too.
     pub may_be_others: bool,
     /// Repositories that differ and are left alone.
     pub repositories: Vec<PathBuf>,
-    /// Paths that the owner changed, that are kept, and that will run later; with the reason.
+    /// Kept paths that the owner changed and that run later, with the reason.
     pub still_executes: Vec<(PathBuf, Later)>,
     pub notes: Vec<String>,
 }
 
-/// What a restore did.
+/// Result of a restore.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Id that takes it back; none if nothing was changed.
+    /// Id that undoes it; None if nothing was changed.
     pub undo: Option<String>,
     pub changes: Changes,
     pub kept: Vec<Skipped>,
@@ -47,33 +47,33 @@ pub struct Done {
     /// As in a [`Plan`].
     pub still_executes: Vec<(PathBuf, Later)>,
     pub failed: Vec<(PathBuf, String)>,
-    /// Something failed that another attempt may bring about: not so an owner that cannot be given.
+    /// Something failed that may succeed later; a file owner that cannot be set does not count.
     pub failed_for_now: bool,
-    /// Cut off before it was complete: the next command completes it.
+    /// Interrupted before it was complete: the next command completes it.
     pub interrupted: bool,
-    /// Why it is not in the audit log, where it should be.
+    /// Reason why it is missing from the audit log.
     pub unrecorded: Option<String>,
     pub notes: Vec<String>,
 }
 
-/// A file that was merged three ways.
+/// A file merged three ways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
     pub path: PathBuf,
     pub clean: bool,
 }
 
-/// Why a changed file will execute later.
+/// Reason why a changed file runs later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Later {
-    /// A short word for the mark: `git hook`, `editor task`, `package script`.
+    /// Short label: `git hook`, `editor task`, `package script`.
     pub what: &'static str,
     /// When it runs: "git runs it at every commit".
     pub why: &'static str,
 }
 
 impl Plan {
-    /// Files that would be written with what others changed in them.
+    /// Files that would be written with the changes of others merged in.
     pub fn written_merges(&self) -> Vec<&Merge> {
         written(&self.merges, &self.kept)
     }
@@ -91,24 +91,24 @@ impl Plan {
 }
 
 impl Done {
-    /// Outcome of a plan that changes nothing.
+    /// Result of a plan that changes nothing.
     pub fn nothing(plan: Plan) -> Done {
         let Plan { kept, merges: merged, lost, still_executes, repositories, cannot_tell_conflicts, .. } =
             plan;
         Done { kept, merged, lost, cannot_tell_conflicts, repositories, still_executes, ..Done::default() }
     }
 
-    /// Files that were written with what others changed in them.
+    /// Files that were written with the changes of others merged in.
     pub fn written_merges(&self) -> Vec<&Merge> {
         written(&self.merged, &self.kept)
     }
 
-    /// Whether everything is as it was: nothing was kept, lost or failed.
+    /// Whether the restore was complete: nothing was kept, lost or failed.
     pub fn is_whole(&self) -> bool {
         self.kept.is_empty() && self.lost.is_empty() && self.failed.is_empty() && !self.interrupted
     }
 
-    /// Whether another attempt may do more: by force, or when what is in the way is gone.
+    /// Whether another attempt may do more: by force, or when an obstacle is gone.
     pub(crate) fn is_left(&self) -> bool {
         let passes = |kept: &Skipped| match kept.why {
             Why::ChangedSince
@@ -142,12 +142,12 @@ impl Done {
     }
 }
 
-/// A file that does not merge is kept, unless markers are wanted.
+/// Merges that are written: a file that does not merge is kept, unless markers are requested.
 fn written<'a>(merges: &'a [Merge], kept: &[Skipped]) -> Vec<&'a Merge> {
     merges.iter().filter(|merge| !kept.iter().any(|one| one.path == merge.path)).collect()
 }
 
-/// Each path once, however many steps met it.
+/// Add each path once, however many steps reported it.
 fn add_lost(all: &mut Vec<Lost>, more: &[Lost]) {
     for one in more {
         if !all.iter().any(|known| known.path == one.path) {
@@ -156,19 +156,19 @@ fn add_lost(all: &mut Vec<Lost>, more: &[Lost]) {
     }
 }
 
-/// Each path and reason once, by path.
+/// Sort by path, and drop duplicates.
 pub(crate) fn tidy(kept: &mut Vec<Skipped>) {
     kept.sort_by(|a, b| a.path.cmp(&b.path));
     kept.dedup();
 }
 
-/// A message for people: without Rust's "(os error N)", wherever in it an error of the system is told.
+/// Message without Rust's "(os error N)", wherever it contains a system error.
 pub(crate) fn plain(message: &str) -> String {
     let mut parts = message.split(" (os error ");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| match part.split_once(')') {
         Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => text + rest,
-        // Not Rust's: it is part of a name.
+        // Not Rust's: part of a name.
         _ => text + " (os error " + part,
     })
 }

@@ -1,7 +1,7 @@
-//! A `.git` that counts as changed, though nobody changed anything that matters in it.
+//! Detection of a `.git` that differs only in ways that do not matter.
 //!
-//! It is restored as a whole or kept as a whole. `git status` alone writes its index anew, with other times and inode
-//! numbers; if that made it somebody else's, a hook that the session planted in it would stay.
+//! A `.git` is restored or kept as a whole. `git status` alone rewrites its index, with other times and inode numbers;
+//! if that made it a conflict, a hook that the session planted in it would stay.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -16,20 +16,20 @@ use crate::git_index;
 use crate::log::Scope;
 use crate::restore::History;
 
-/// Larger indexes are not compared.
+/// Largest index compared.
 const COMPARED: u64 = 128 << 20;
 
-/// What is restored after all.
+/// Repositories that are restored after all.
 #[derive(Debug, Default)]
 pub(crate) struct Unchanged {
-    /// Each `.git`; where only some of what is in it was chosen, that.
+    /// Each `.git`, or the chosen paths in it if only some were chosen.
     pub(crate) paths: Vec<PathBuf>,
     pub(crate) changes: Vec<Change>,
 }
 
 impl History<'_> {
-    /// Take those `.git`s out of the conflicts of a restore to `target` in which every path that it would change is what
-    /// one of `bases` has there, or an index that says the same.
+    /// Remove a `.git` from the conflicts of a restore to `target` if every path that the restore would change is as in
+    /// one of `bases`, or is an index with the same entries.
     pub(crate) fn take_unchanged(
         &mut self,
         target: &SnapshotId,
@@ -63,7 +63,7 @@ impl History<'_> {
         Ok(Unchanged { paths, changes })
     }
 
-    /// Those of these paths at which something else is now than in a snapshot.
+    /// Paths whose present state differs from a snapshot.
     fn other_than(
         &mut self,
         base: &SnapshotId,
@@ -78,7 +78,7 @@ impl History<'_> {
         for path in paths {
             let is_other = match changes.get(path.as_path()) {
                 Some(change) => !self.is_same_index(options, change)?,
-                // What the snapshot does not hold cannot be compared.
+                // What the snapshot does not contain cannot be compared.
                 None => plan.skipped().iter().any(|skipped| path.starts_with(&skipped.path)),
             };
             if is_other {
@@ -100,17 +100,17 @@ impl History<'_> {
     }
 }
 
-/// The content of a regular file.
+/// Content hash of a regular file.
 pub(crate) fn file(version: Option<&Version>) -> Option<ContentHash> {
     version.filter(|version| version.kind == FileKind::File).and_then(|version| version.hash)
 }
 
-/// The outermost `.git` that a path is, or is in.
+/// Outermost `.git` that the path is, or is in.
 pub fn git_of(path: &Path) -> Option<&Path> {
     path.ancestors().filter(|above| above.file_name().is_some_and(|name| name == ".git")).last()
 }
 
-/// Of the repository itself, of one of its worktrees, or of a submodule.
+/// Whether this is an index of the repository itself, of one of its worktrees, or of a submodule.
 fn is_index(repository: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(repository) else { return false };
     let names: Vec<&OsStr> = below.iter().collect();
@@ -122,7 +122,7 @@ fn is_index(repository: &Path, path: &Path) -> bool {
     }
 }
 
-/// What was chosen of a repository, when these paths were: all of it, or some.
+/// Chosen part of a repository: all of it, or these paths.
 fn chosen(repository: &Path, paths: &[PathBuf]) -> Vec<PathBuf> {
     if paths.is_empty() || paths.iter().any(|path| repository.starts_with(path)) {
         return vec![repository.to_owned()];

@@ -1,4 +1,4 @@
-//! One restore: look first where the owner's rule asks for it, restore, settle the conflicts, write all of it down.
+//! A restore: prepare if the owner's rule requires it, restore, resolve the conflicts, record everything in the log.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::log::{Log, Pending, Restore, Scope};
 use crate::outcome::{Done, Plan, plain, tidy};
 use crate::repositories::git_of;
 
-/// The engine's file in an owner's folder, while a restore is not complete.
+/// Journal of the engine in an owner's folder, while a restore is incomplete.
 pub const JOURNAL: &str = "restore.journal";
 
 /// Snapshots of one owner, in its folder.
@@ -26,33 +26,33 @@ pub struct History<'a> {
     pub(crate) manager: &'a mut SnapshotManager,
 }
 
-/// What is known of a restore before its first change.
+/// What is known about a restore before its first change.
 #[derive(Debug)]
 pub struct Prepared {
     pub(crate) options: RestoreOptions,
     kept: Vec<Skipped>,
     /// Repositories that differ and are left alone.
     repositories: Vec<PathBuf>,
-    /// Paths that others changed, and that are restored all the same.
+    /// Paths that others changed, and that are restored by force.
     pub forced: Vec<PathBuf>,
 }
 
-/// Beginning of a log entry.
+/// Header of a new log entry.
 #[derive(Clone, Debug)]
 pub struct Begin<D> {
-    /// First part of its id; with the number that follows no other restore has it.
+    /// First part of its id; unique with the number that follows.
     pub prefix: String,
     pub sequence: Option<u64>,
     pub details: Option<D>,
 }
 
-/// A restore that was made and is not yet complete in the log: the owner does what is its own, then finishes it.
+/// A restore that was made but is not complete in the log: the owner does its own part, then finishes it.
 #[derive(Debug)]
 #[must_use]
 pub struct Under<D> {
     pub log: Log<D>,
     pub restore: Restore<D>,
-    /// Anything at all.
+    /// Whether anything was changed.
     pub(crate) changed: bool,
 }
 
@@ -63,7 +63,7 @@ impl<D> Under<D> {
         Under { log, restore, changed: false }
     }
 
-    /// Whether the file system is other than before.
+    /// Whether the file system was changed.
     pub fn has_changed(&self) -> bool {
         self.changed
     }
@@ -82,12 +82,12 @@ impl<'a> History<'a> {
         self.dir.join(JOURNAL).symlink_metadata().is_ok()
     }
 
-    /// What a restore would do; nothing is touched.
+    /// Plan a restore; nothing is changed.
     pub fn plan<D: Details>(&mut self, choice: &Choice, rule: &Rule) -> Result<Plan, HistoryError> {
         self.plan_parts::<D>([(choice, rule)])
     }
 
-    /// The same for a restore in parts, of which no two have a path in common.
+    /// Plan a restore in parts that have no paths in common.
     pub fn plan_parts<'p, D: Details>(
         &mut self,
         parts: impl IntoIterator<Item = (&'p Choice, &'p Rule)>,
@@ -117,7 +117,7 @@ impl<'a> History<'a> {
         Ok(plan)
     }
 
-    /// Look at what the rule asks for, before anything is changed.
+    /// Determine what the rule excludes and what force overrides, before anything is changed.
     pub fn prepare(&mut self, choice: &Choice, rule: &Rule) -> Result<Prepared, HistoryError> {
         choice.refuse_parts()?;
         let force = choice.conflicts == Conflicts::Force;
@@ -151,7 +151,7 @@ impl<'a> History<'a> {
         Ok(prepared)
     }
 
-    /// Paths of others that a restore would change. Of a folder that is one in the target, too, what is in it decides.
+    /// Paths of others that a restore would change. For a folder that is also one in the target, its content decides.
     fn in_the_way(
         &self,
         target: &SnapshotId,
@@ -168,7 +168,7 @@ impl<'a> History<'a> {
         Ok(in_the_way)
     }
 
-    /// What would be kept if it were not forced.
+    /// Paths that would be kept without force.
     fn forced(
         &mut self,
         target: &SnapshotId,
@@ -182,7 +182,7 @@ impl<'a> History<'a> {
         Ok(skipped.map(|skipped| skipped.path.clone()).collect())
     }
 
-    /// Restore what was prepared. For the holder of the owner's lock, after a restore that was cut off was completed.
+    /// Carry out a prepared restore. The caller holds the owner's lock and has completed an interrupted restore.
     pub fn restore<D: Details>(
         &mut self,
         choice: &Choice,
@@ -195,7 +195,7 @@ impl<'a> History<'a> {
         Ok((under, done))
     }
 
-    /// Begin a restore in parts: its entry in the log leads back from all of them.
+    /// Begin a restore in parts: one log entry undoes all of them.
     pub fn begin<D: Details>(
         &mut self,
         begin: Begin<D>,
@@ -205,7 +205,7 @@ impl<'a> History<'a> {
         Ok((under, Done::default()))
     }
 
-    /// One part, unless a part before it was cut off.
+    /// Restore one part, unless an earlier part was interrupted.
     pub fn restore_part<D: Details>(
         &mut self,
         under: &mut Under<D>,
@@ -239,8 +239,8 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// Restore what only the owner had changed, then write what was merged or cut. A part that fails is reported; what was
-    /// done before it stays, and can be undone.
+    /// Restore paths that only the owner had changed, then write merged files and reverted hunks. A part that fails is
+    /// reported; what was done before stays, and can be undone.
     fn settle_conflicts<D: Details>(
         &mut self,
         under: &mut Under<D>,
@@ -263,7 +263,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Give files new bytes. Says whether that went well.
+    /// Write new content to files; false on failure.
     fn write<D: Details>(
         &mut self,
         under: &mut Under<D>,
@@ -282,7 +282,7 @@ impl<'a> History<'a> {
         take_in(done, restored, &paths)
     }
 
-    /// One step of the engine, written down before and after.
+    /// One step of the engine, recorded in the log before and after.
     pub(crate) fn step<D: Details>(
         &mut self,
         under: &mut Under<D>,
@@ -301,7 +301,7 @@ impl<'a> History<'a> {
             }
             // Nothing was touched yet.
             Err(_) if !self.has_journal() => under.restore.pending = None,
-            // It is completed by whoever comes next.
+            // Completed by the next command.
             _ => {}
         }
         let begun = under.restore.pending.is_some() || !under.restore.steps.is_empty();
@@ -309,12 +309,12 @@ impl<'a> History<'a> {
         Ok(result?)
     }
 
-    /// Write down what the owner added to the details.
+    /// Save details that the owner added.
     pub fn save<D: Details>(&self, under: &Under<D>) -> Result<(), HistoryError> {
         under.log.save(self.dir, Some(&under.restore))
     }
 
-    /// Complete the entry. Returns the id that undoes it all; none, and nothing to remember, if nothing was changed.
+    /// Complete the log entry, and return the id that undoes it; None, and no entry, if nothing was changed.
     pub fn finish<D: Details>(&self, under: &mut Under<D>, done: &mut Done) -> Result<(), HistoryError> {
         under.restore.complete = !done.interrupted;
         let counts = under.changed || done.interrupted;
@@ -325,8 +325,8 @@ impl<'a> History<'a> {
 }
 
 impl Prepared {
-    /// Leave the repositories alone that a plan would touch and that are there. One that is gone is restored with the
-    /// rest. Those that were asked for, or that the target does not know, are reported.
+    /// Exclude existing repositories that a plan would touch. A missing one is restored with the rest. Those that were
+    /// asked for, or that the target does not contain, are reported.
     fn leave_repositories(&mut self, plan: &RestorePlan) {
         let is_there = |git: &&Path| git.symlink_metadata().is_ok();
         let mut there: BTreeSet<PathBuf> = BTreeSet::new();
@@ -349,14 +349,15 @@ impl Prepared {
         self.options.except.extend(there);
     }
 
-    /// Contents, links and modes: what else the target has was made up, and what it does not hold it does not know.
+    /// Limit the restore to contents, symlinks and modes: the target's other metadata is invented, and missing paths
+    /// are unknown to it.
     fn only_contents(&mut self, changed: &BTreeSet<PathBuf>, removed: &[PathBuf], roots: &[PathBuf]) {
         self.options.except.extend(removed.iter().cloned());
         let kept = changed.iter().filter(|path| !removed.contains(path));
         self.options.paths = kept.map(|path| first_missing(path, roots)).collect();
         self.options.paths.dedup();
         if self.options.paths.is_empty() {
-            // No path would mean all of them.
+            // An empty list would mean all paths.
             self.options.except.extend(roots.iter().cloned());
         }
     }
@@ -371,18 +372,18 @@ fn is_removal(kind: ActionKind) -> bool {
     matches!(kind, ActionKind::Delete | ActionKind::RemoveDirectory)
 }
 
-/// What a plan would remove.
+/// Paths that a plan would remove.
 fn removed(plan: &RestorePlan) -> Vec<PathBuf> {
     plan.actions().filter(|action| is_removal(action.kind)).map(|action| action.path).collect()
 }
 
-/// The folder that has to be made for a path, so that an undo removes it too; the path itself where there is none.
+/// Topmost missing folder above a path, so that an undo removes it too; the path itself if there is none.
 fn first_missing(path: &Path, roots: &[PathBuf]) -> PathBuf {
     let above = path.ancestors().take_while(|above| !roots.iter().any(|root| root == above));
     above.filter(|above| above.symlink_metadata().is_err()).last().unwrap_or(path).to_owned()
 }
 
-/// Add what a later part of a restore came to. Says whether that went well.
+/// Add the result of a later part of a restore; false on failure.
 fn take_in(done: &mut Done, restored: Result<Restored, HistoryError>, paths: &[PathBuf]) -> bool {
     match restored {
         Ok(restored) => done.absorb(restored),

@@ -1,33 +1,33 @@
-//! Which entries of a history go, so that never too many remain. Pure.
+//! Selection of the entries of a history to remove, so that no more than a given number remain. Pure functions.
 //!
-//! The choice is defined by replaying the history: one entry after the other joins, and whenever there is one too many, one
-//! goes. So it is the same whether it was made at every step or once at the end, what was chosen once stays chosen whatever
-//! is taken later, and no clock is asked.
+//! The selection is defined by replaying the history: entries are added one after the other, and whenever there is one
+//! too many, one is removed. So the result is the same whether it is applied at every step or once at the end, a
+//! removed entry stays removed whatever is added later, and no clock is read.
 
 const HOUR: u64 = 3600;
 const DAY: u64 = 86_400;
 
-/// Entry that may go: a session, or a checkpoint. What is pinned or has a name is not among them.
+/// Entry that may be removed: a session or a checkpoint. Pinned and named ones are not among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// Seconds since 1970.
     pub at: u64,
-    /// Sandbox it was asked for from.
+    /// Sandboxed run that requested it.
     pub run: Option<&'a str>,
 }
 
-/// Which of too many entries goes.
+/// Order of removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// The oldest: each entry is the way back from the next one.
+    /// Remove the oldest: each entry is the way back from the next one.
     Newest,
-    /// One that others stand for: half of the places are for the newest, some for the last one of each hour before them,
-    /// the rest for the last one of each day before those.
+    /// Thin out: half of the entries are the newest, some the last of each hour before them, the rest the last of each
+    /// day before those.
     Spread,
 }
 
-/// Places of the entries that go, of a history from the oldest to the newest: by its own order, not by what the clock said
-/// when each was taken.
+/// Indexes of the entries to remove from a history sorted from the oldest to the newest: by its own order, not by the
+/// recorded times.
 pub fn excess(entries: &[Entry<'_>], max: usize, keep: Keep) -> Vec<usize> {
     let mut kept: Vec<(usize, Entry<'_>)> = Vec::new();
     let mut gone = Vec::new();
@@ -44,8 +44,8 @@ pub fn excess(entries: &[Entry<'_>], max: usize, keep: Keep) -> Vec<usize> {
     gone
 }
 
-/// What a sandboxed command has taken displaces what it took before, and never what was there before it: neither what
-/// others took nor the first one of its run. The oldest one goes.
+/// Entries taken by a sandboxed command displace its own earlier ones, never those of others nor the first one of its
+/// run. Returns the oldest such entry.
 fn of_the_same_run(kept: &[(usize, Entry<'_>)]) -> Option<usize> {
     let ((_, last), before) = kept.split_last()?;
     let run = last.run?;
@@ -53,12 +53,12 @@ fn of_the_same_run(kept: &[(usize, Entry<'_>)]) -> Option<usize> {
     before.iter().enumerate().filter_map(same).nth(1)
 }
 
-/// Of one more than there may be, from the oldest to the newest: the place of the one that goes.
+/// Index of the entry to remove from one more than allowed, sorted from the oldest to the newest.
 fn least_needed(entries: &[(usize, Entry<'_>)], max: usize) -> usize {
     let newest = max.div_ceil(2);
     let hourly = (max - newest) * 3 / 5;
     let older = entries.len() - newest;
-    // One that has a later one in its hour, the oldest of them.
+    // The oldest entry with a later one in the same hour.
     let at = |place: usize| entries.get(place).map(|(_, entry)| entry.at);
     let same = |unit: u64, place: usize| {
         at(place).zip(at(place + 1)).is_some_and(|(this, next)| this / unit == next / unit)
@@ -66,7 +66,7 @@ fn least_needed(entries: &[(usize, Entry<'_>)], max: usize) -> usize {
     if let Some(place) = (0..older).find(|place| same(HOUR, *place)) {
         return place;
     }
-    // All of different hours: so many of them stay, and before them one of each day.
+    // All in different hours: keep `hourly` of them, and before those one of each day.
     let daily = older.saturating_sub(hourly);
     (0..daily).find(|place| same(DAY, *place)).unwrap_or(0)
 }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_where_each_is_the_way_back_from_the_next() {
-        // Whatever the clock said.
+        // Independent of the recorded times.
         let all = entries([50, 10, 40, 20].into_iter());
         assert_eq!(left(&all, 2, Keep::Newest), [40, 20]);
         assert_eq!(left(&all, 9, Keep::Newest).len(), 4);

@@ -1,4 +1,4 @@
-//! Making room in the store: how many of those that may go have to, and who is spared.
+//! Freeing space in the store: how many removable entries have to go, and which are spared.
 
 use std::path::Path;
 
@@ -8,22 +8,22 @@ use nono_sys::{fs, time};
 
 use crate::error::HistoryError;
 
-/// Seconds after its last work during which an owner keeps everything: somebody may be at it.
+/// Seconds after its last work during which an owner keeps everything: the user may be working with it.
 const RECENT: u64 = 300;
 
-/// Victims to give up for want of room.
+/// Entries to remove to free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victims {
     /// Number of them, from the first on.
     pub count: usize,
-    /// Whether that frees what is missing.
+    /// Whether that frees enough.
     pub enough: bool,
-    /// Bytes that are free then, with what goes in any case.
+    /// Bytes freed, including what is removed in any case.
     pub freed: u64,
 }
 
-/// As few as needed of `victims`, in their order, to free `missing` bytes when `going` goes in any case. An owner that goes
-/// as a whole frees its folder too.
+/// Choose as few of `victims` as needed, in their order, to free `missing` bytes when `going` is removed in any case.
+/// An owner removed as a whole frees its folder too.
 pub fn victims(
     store: &Store,
     going: Vec<Candidate>,
@@ -62,10 +62,10 @@ pub fn disk_bytes(path: &Path) -> Result<u64, HistoryError> {
     fs::disk_bytes(path).map_err(|(path, source)| HistoryError::Io { path, source })
 }
 
-/// Whether work that ended, or a state that was taken, at `moment` (ISO 8601) is too young to go.
+/// Whether something that ended or was taken at `moment` (ISO 8601) is too recent to remove.
 pub fn is_recent(moment: &str) -> bool {
     let now = time::now_ms() / 1000;
-    // A time of the future is that of a clock that was wrong.
+    // A time in the future comes from a wrong clock.
     time::seconds(moment).is_some_and(|then| then <= now && now - then < RECENT)
 }
 

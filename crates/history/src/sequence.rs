@@ -1,5 +1,5 @@
-//! Order of sessions and restores of one state folder: a counter in a file. A clock that was ahead once, or two restores
-//! of one second, change nothing about it.
+//! Order of sessions and restores of one state folder: a counter in a file, independent of wrong clocks and of several
+//! restores in one second.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -8,8 +8,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Take the next number from the counter at `path`; none where its folder is missing. `highest` finds the last number that
-/// was given, when the file lost it with the power; with none, no number is given.
+/// Take the next number from the counter at `path`; None if its folder is missing. `highest` finds the last number
+/// used, if the file lost it in a power failure; if it finds none, no number is given.
 pub fn next(path: &Path, highest: impl FnOnce() -> Option<u64>) -> io::Result<Option<u64>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -20,7 +20,7 @@ pub fn next(path: &Path, highest: impl FnOnce() -> Option<u64>) -> io::Result<Op
     };
     file.lock()?;
     let taken = count_up(&mut file, highest);
-    // Closing is not enough: a process that is just being forked has the descriptor until it executes.
+    // Closing is not enough: a child between fork and exec still has the descriptor.
     file.unlock()?;
     taken
 }

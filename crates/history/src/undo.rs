@@ -1,7 +1,7 @@
-//! Taking back a restore, and completing one that was cut off.
+//! Undoing a restore, and completing an interrupted one.
 //!
-//! The steps of a restore are undone from the last to the first, each by going to the safety snapshot that it had taken.
-//! What was changed after it is a conflict, and kept.
+//! The steps of a restore are undone from the last to the first, each by restoring the safety snapshot taken before it.
+//! Paths changed after the restore are conflicts, and kept.
 
 use std::path::PathBuf;
 
@@ -13,29 +13,29 @@ use crate::log::{Log, Restore, Scope, Step};
 use crate::outcome::{Done, Plan};
 use crate::restore::{Begin, Details, History, Under};
 
-/// A step to be undone.
+/// A step to undo.
 struct Back {
     step: Step,
-    /// States of the owner and of restores: what differs from all of them was changed by others after it.
+    /// States left by the owner and by restores: what differs from all of them was changed by others later.
     since: Vec<SnapshotId>,
 }
 
-/// A restore that was cut off, and completed by the engine.
+/// An interrupted restore that the engine completed.
 #[derive(Debug)]
 pub struct Recovered<D> {
-    /// To be finished by the owner; none where the log did not know it.
+    /// To be finished by the owner; None if the log did not contain it.
     pub under: Option<Under<D>>,
     pub done: Done,
 }
 
 impl History<'_> {
-    /// The restore with this id, or the last one that was not undone.
+    /// Restore with this id, or the last one that was not undone.
     pub fn to_undo<D: Details>(&self, id: Option<&str>) -> Result<Restore<D>, HistoryError> {
         let log: Log<D> = Log::read(self.dir)?;
         find(&log, id).cloned()
     }
 
-    /// What undoing a restore would do. `id`: what the restore gave; the last one that was not undone if none.
+    /// Plan the undo of a restore. `id`: id of the restore; None for the last one that was not undone.
     pub fn plan_undo<D: Details>(&mut self, id: Option<&str>) -> Result<Plan, HistoryError> {
         let log: Log<D> = Log::read(self.dir)?;
         let steps = self.steps_back(&log, find(&log, id)?)?;
@@ -55,7 +55,7 @@ impl History<'_> {
         Ok(plan)
     }
 
-    /// Undo a restore. For the holder of the owner's lock.
+    /// Undo a restore. The caller holds the owner's lock.
     pub fn undo<D: Details>(
         &mut self,
         id: Option<&str>,
@@ -71,7 +71,7 @@ impl History<'_> {
         Ok((under, done))
     }
 
-    /// The steps of a restore, the last one first, each with what tells later changes from its own.
+    /// Steps of a restore, last first, each with the states that tell later changes from its own.
     fn steps_back<D>(&self, log: &Log<D>, restore: &Restore<D>) -> Result<Vec<Back>, HistoryError> {
         let record = self.record()?;
         let later = self.targets_after(&record, log, &restore.id);
@@ -82,8 +82,8 @@ impl History<'_> {
         Ok(steps.collect())
     }
 
-    /// Numbered snapshots that restores went to after the one with this id; after none, all of them. Where an undo went to
-    /// is not among them: it may have brought back what others wrote.
+    /// Numbered snapshots that were restored after the restore with this id, or all if there is no such restore.
+    /// Targets of undos are not among them: an undo may have brought back what others wrote.
     fn targets_after<D>(&self, record: &Record, log: &Log<D>, id: &str) -> Vec<SnapshotId> {
         let from = log.restores.iter().position(|restore| restore.id == id).map_or(0, |at| at + 1);
         let steps = log.restores.iter().skip(from).flat_map(|restore| &restore.steps);
@@ -94,13 +94,13 @@ impl History<'_> {
         targets
     }
 
-    /// Numbered snapshots that restores of this history went to.
+    /// Numbered snapshots that were restored in this history.
     pub fn targets<D: Details>(&self) -> Result<Vec<SnapshotId>, HistoryError> {
         let log: Log<D> = Log::load(self.dir)?;
         Ok(self.targets_after(&self.record()?, &log, ""))
     }
 
-    /// Whether a snapshot is there still, whole. One that was lost with the power tells nothing, and stops nothing.
+    /// Whether a snapshot is complete. One lost in a power failure is ignored, and stops nothing.
     fn can_compare(&self, record: &Record, id: &SnapshotId) -> bool {
         record.find(id).is_some_and(|recorded| !recorded.thinned) && self.manager.can_compare(id)
     }
@@ -134,7 +134,7 @@ impl History<'_> {
         Ok(())
     }
 
-    /// Go to a safety snapshot; without `since` whatever others changed.
+    /// Restore a safety snapshot; without `since` whatever others changed.
     fn go_back<D: Details>(
         &mut self,
         under: &mut Under<D>,
@@ -149,13 +149,13 @@ impl History<'_> {
         Ok(())
     }
 
-    /// Whether a restore was cut off.
+    /// Whether a restore was interrupted.
     pub fn is_cut_off<D: Details>(&self) -> Result<bool, HistoryError> {
         Ok(self.has_journal() || Log::<D>::load(self.dir)?.take_cut_off().is_some())
     }
 
-    /// Complete a restore that was cut off, for the holder of the owner's lock. The owner finishes what is given back; none
-    /// where nothing had begun to change.
+    /// Complete an interrupted restore. The caller holds the owner's lock, and finishes the result; None if nothing had
+    /// been changed.
     pub fn recover<D: Details>(&mut self) -> Result<Option<Recovered<D>>, HistoryError> {
         let mut log: Log<D> = Log::load_or_begin(self.dir)?;
         let mut done = Done::default();
@@ -180,20 +180,20 @@ impl History<'_> {
             under.changed = !under.restore.steps.is_empty();
         }
         if !met && !under.changed {
-            // It came to nothing, and is forgotten.
+            // Nothing was changed, so it is dropped.
             under.log.save(self.dir, None)?;
             return Ok(None);
         }
         Ok(Some(Recovered { under: Some(under), done }))
     }
 
-    /// With no journal, the last step was either completed or cut off between its safety snapshot and its first change.
-    /// The second is no step: what it was to do is still to be done, and there is nothing to undo.
+    /// Without a journal, the last step was either completed or interrupted between its safety snapshot and its first
+    /// change. In the second case it is dropped: its work is still to be done, and there is nothing to undo.
     fn forget_unstarted<D>(&mut self, restore: &mut Restore<D>) -> Result<(), HistoryError> {
         let Some(step) = restore.steps.last() else { return Ok(()) };
         let options = step.scope.options(Vec::new(), true);
         let back = self.manager.plan_restore(&step.safety, &options)?;
-        // What cannot be looked at may have been restored.
+        // What cannot be read may have been restored.
         if back.is_empty() && back.skipped().is_empty() {
             restore.steps.pop();
         }
@@ -212,11 +212,11 @@ fn find<'a, D>(log: &'a Log<D>, id: Option<&str>) -> Result<&'a Restore<D>, Hist
     Ok(restore)
 }
 
-/// The steps of an undo that were not taken yet.
+/// Steps of an undo that were not done yet.
 fn rest_of_undo<D>(under: &Under<D>) -> Vec<Back> {
     let undone = under.restore.undoes.as_deref().and_then(|id| under.log.find(id));
     let steps = undone.into_iter().flat_map(|restore| restore.steps.iter().rev());
-    // One step may have been undone in two: what was changed, then what had only been looked at.
+    // One step may have been undone in two: changed paths first, then those that had only been compared.
     let taken = |step: &&Step| under.restore.steps.iter().any(|taken| taken.target == step.safety);
     let left = steps.filter(|step| !taken(step));
     left.map(|step| Back { step: step.clone(), since: vec![step.target.clone()] }).collect()

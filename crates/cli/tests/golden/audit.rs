@@ -338,7 +338,7 @@ $ nono audit show 20240705-000000-9
 ! [nono] error: [TMP]/state/audit/20240705-000000-9/session.json: not the record of a session: missing field `session_id` at line 1 column 2
 = exit 125
 $ nono audit show 2024
-! [nono] error: 2024 is not one session: 20240705-000000-8, 20240703-094640-7
+! [nono] error: 2024 matches several sessions: 20240705-000000-8, 20240703-094640-7
 ! [nono] hint: `nono audit list` shows the sessions there are
 = exit 125
 $ nono audit show nobody

@@ -125,7 +125,7 @@ BAD   20240704-000000-2: 2 records, unsealed
 = exit 1
 $ nono audit verify | grep BAD
 BAD   20240704-000000-2: 2 records, unsealed
-BAD   [TMP]/state/audit/a strange name: it is no recorded session: nothing of nono's is called so
+BAD   [TMP]/state/audit/a strange name: it is not a recorded session: not a name that nono uses
 $ nono audit verify --json >/dev/null
 = exit 1
 

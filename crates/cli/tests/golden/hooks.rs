@@ -225,7 +225,7 @@ $ nono hooks install hermes --yes
 ! [nono]       timeout: 60
 = exit 125
 $ nono hooks install hermes --scope project --yes
-! [nono] error: Hermes has no hooks of a project; only --scope user
+! [nono] error: Hermes has no project hooks; use --scope user
 = exit 125
 $ nono hooks install nobody
 ! [nono] error: invalid value 'nobody' for '<AGENT>'
@@ -258,11 +258,11 @@ fn rollback_as_typed() {
         ],
         str![[r#"
 $ nono hooks slash '$(touch pwned)'
-that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
+that is not a checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
 $ printf '%s' '; touch pwned' | nono hooks slash
-that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
+that is not a checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
 $ nono hooks slash 'diff'
-that is no checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
+that is not a checkpoint. /rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; /rollback undo takes the last restore back; --force and --merge go with N
 $ ls
 
 "#]],

@@ -202,7 +202,7 @@ $ nono run -p word -- true
 ! [nono] error: [TMP]/home/.config/nono/profiles/word.json:1:39: hooks.claude-code.install: "yes" is not one of ask, never
 = exit 125
 $ nono run -p agent -- true
-! [nono] error: hooks in the profile: "nobody" is no agent that nono knows; these are: claude-code, codex, gemini, opencode, hermes, qwen, cursor, copilot, goose, kiro, cline
+! [nono] error: hooks in the profile: "nobody" is not a supported agent; supported are claude-code, codex, gemini, opencode, hermes, qwen, cursor, copilot, goose, kiro, cline
 = exit 125
 
 "#]],

@@ -240,13 +240,13 @@ $ nono rollback list --all
 [TMP]/work (2 sessions)
   [2]  [AGE]  sh -c 'echo 2 > a'  +0 ~1 -0
   [1]  [AGE]
-! [nono] warning: [TMP]/state/rollbacks/odd\u{1b}[31m\u{a}name is no session: it is no folder
+! [nono] warning: [TMP]/state/rollbacks/odd\u{1b}[31m\u{a}name is not a session: it is not a directory
 $ nono rollback verify
 [2]: good (2 snapshots, [N] objects, [SIZE], sealed)
 [1]: NOT good (2 snapshots, [N] objects, [SIZE], not sealed)
   [TMP]/state/rollbacks/[1]/session.json is damaged: key must be a string at line 1 column 3
   [TMP]/state/rollbacks/[1]/session.json is not what was sealed
-! [nono] error: [TMP]/state/rollbacks/odd\u{1b}[31m\u{a}name is no session: it is no folder
+! [nono] error: [TMP]/state/rollbacks/odd\u{1b}[31m\u{a}name is not a session: it is not a directory
 = exit 1
 
 "#]],

@@ -22,7 +22,7 @@ fn a_session_by_the_beginning_of_its_id_its_name_or_its_folder() {
     }
     sessions.run_with("--allow . --name other", "echo 2 > file");
     let outcome = sessions.sh("nono rollback restore 2 --dry-run");
-    assert!(outcome.err().contains("2 is not one session"), "{outcome:?}");
+    assert!(outcome.err().contains("2 matches several sessions"), "{outcome:?}");
     assert!(
         outcome.err().contains(&sessions.id(1)) && outcome.err().contains(&sessions.id(2)),
         "{outcome:?}"

@@ -192,7 +192,7 @@ fn a_program_may_say_it() {
 fn without_a_keyring_or_a_variable_it_is_said_what_is_missing() {
     let Some(town) = town() else { return };
     for (source, expected) in [
-        ("demo=keyring:demo/me", "the keyring is asked by secret-tool, which is not installed"),
+        ("demo=keyring:demo/me", "the keyring needs secret-tool, which is not installed"),
         ("demo", "DEMO_TOKEN is not set"),
         ("demo=env:NOT_THERE", "NOT_THERE is not set"),
         ("demo=file:/nowhere/token", "/nowhere/token"),

@@ -340,7 +340,7 @@ fn one_that_does_not_end_is_ended() {
     let pid = begun.network.helper_pid().unwrap();
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::STOP).unwrap();
     let report = begun.network.finish();
-    assert_eq!(report.lost.as_deref(), Some("it said nothing for 5 s"));
+    assert_eq!(report.lost.as_deref(), Some("it sent nothing for 5 s"));
     assert!(!fs::exists(format!("/proc/{pid}")).unwrap());
 }
 

@@ -142,7 +142,7 @@ fn a_run_completes_what_was_cut_off_before_it_begins() {
     let (kit, before, journal) = killed_restore();
     let cut_off = journal.exists();
     let said = kit.run("true").ok();
-    assert_eq!(said.err.contains("completed first"), cut_off, "{said:?}");
+    assert_eq!(said.err.contains("completed an interrupted restore"), cut_off, "{said:?}");
     same(&before, &kit.look());
 }
 

@@ -36,7 +36,7 @@ fn what_is_left_out_is_named_when_it_is_gone() {
     kit.bare("echo kept > data/kept; echo same > .env.local; echo .env.local >> .gitignore");
     let run = ["run", "-s", "--rollback", "--allow", ".", "--", "bash", "-c", "rm -rf .env data"];
     let said = kit.nono(&run).ok();
-    assert!(said.err.contains("what git ignores is not covered"), "{said:?}");
+    assert!(said.err.contains("files ignored by git are not covered"), "{said:?}");
     for gone in ["/.env (", "/data/ ("] {
         let line = said.err.lines().find(|line| line.contains(gone)).unwrap_or_else(|| panic!("{said:?}"));
         assert!(line.contains("gone, cannot be restored"), "{line}");

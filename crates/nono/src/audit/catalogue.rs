@@ -1,4 +1,4 @@
-//! The recorded sessions there are.
+//! Finding recorded sessions.
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
@@ -20,16 +20,16 @@ pub struct Catalogue {
     state_dir: PathBuf,
 }
 
-/// How a session stands.
+/// State of a recorded session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is being written now.
+    /// The log is being written.
     Running,
-    /// It ended, and its last record is a seal over all the others.
+    /// The session ended, and its last record is a seal over all others.
     Sealed,
-    /// It ended without one.
+    /// The session ended without a seal.
     Unsealed,
-    /// Its writer was killed.
+    /// The writer was killed.
     Interrupted,
 }
 
@@ -50,7 +50,7 @@ pub struct AuditEntry {
     pub id: String,
     pub dir: PathBuf,
     pub state: State,
-    /// As its `session.json` has it; nothing of it is checked.
+    /// Content of its `session.json`, unverified.
     pub record: SessionRecord,
 }
 
@@ -59,13 +59,13 @@ impl AuditEntry {
         self.state == State::Running
     }
 
-    /// What its record says; for one without an end, what its log says so far.
+    /// Counts of its record; for a session without an end, counts of its log so far.
     pub fn counts(&self) -> Result<Counts, AuditError> {
         if self.record.ended.is_some() {
             return Ok(self.record.counts.clone());
         }
         let mut summary = Summary::default();
-        // What follows a bad record means nothing; what is wrong with it is for `verify` to say.
+        // Records after an invalid one mean nothing; `verify` reports what is wrong.
         for record in Reader::open(&self.dir)?.map_while(Result::ok) {
             summary.add(&record.event);
         }
@@ -97,13 +97,13 @@ impl Catalogue {
         Ledger::of(&self.dir())
     }
 
-    /// All of them, newest first. A folder that cannot be read is an entry of the second list, not the end of the first.
+    /// All sessions, newest first. An unreadable folder is an entry of the second list and does not fail the call.
     pub fn list(&self) -> Result<(Vec<AuditEntry>, Vec<AuditError>), AuditError> {
         let (mut sessions, mut problems) = (Vec::new(), Vec::new());
         for place in self.places()? {
             match self.read(&place) {
                 Ok(entry) => sessions.push(entry),
-                // It was removed while the list was made.
+                // Removed while the list was made.
                 Err(_) if place.symlink_metadata().is_err() => {}
                 Err(error) => problems.push(error),
             }
@@ -112,7 +112,7 @@ impl Catalogue {
         Ok((sessions, problems))
     }
 
-    /// The folders of sessions, by name. Files beside them, and what a cleanup left that was cut off, are none.
+    /// Folders of sessions, by name. Files next to them and the rest of an interrupted cleanup are skipped.
     pub(super) fn places(&self) -> Result<Vec<PathBuf>, AuditError> {
         let dir = self.dir();
         let entries = match std::fs::read_dir(&dir) {
@@ -135,13 +135,13 @@ impl Catalogue {
         let strange = |what| AuditError::NoSession { path: place.to_owned(), what };
         let meta = place.symlink_metadata().map_err(AuditError::io(place))?;
         if !meta.is_dir() {
-            return Err(strange("it is no folder"));
+            return Err(strange("it is not a directory"));
         }
         let id = place.file_name().and_then(OsStr::to_str).filter(|id| is_session_id(id));
-        let id = id.ok_or_else(|| strange("its name is no session's"))?.to_owned();
+        let id = id.ok_or_else(|| strange("its name is not a session id"))?.to_owned();
         let record = SessionRecord::read(place)?;
         if record.session_id != id {
-            return Err(strange("its record is another session's"));
+            return Err(strange("its record belongs to another session"));
         }
         let state = match &record.ended {
             Some(_) if record.sealed => State::Sealed,
@@ -152,24 +152,23 @@ impl Catalogue {
         Ok(AuditEntry { id, dir: place.to_owned(), state, record })
     }
 
-    /// Whether somebody writes it now: its log is locked, or (where there are no locks) the session has a place below
-    /// `run/`.
+    /// Whether the log is being written: it is locked, or (where there are no locks) the session is listed in `run/`.
     pub(super) fn runs(&self, id: &str) -> bool {
         is_being_written(&self.dir().join(id)) || is_live(&self.state_dir.join("run").join(id))
     }
 
-    /// A full id, a unique beginning of one, a name, or `last`.
+    /// Find a session by full id, unique prefix of an id, name, or `last`.
     pub fn find(&self, text: &str) -> Result<AuditEntry, AuditError> {
         let (mut sessions, problems) = self.list()?;
         if text == "last" {
-            // With nothing but damaged sessions, the damage is the answer.
+            // With nothing but damaged sessions, the damage is the error.
             let none = || problems.into_iter().next().unwrap_or(AuditError::NoSessions);
             return sessions.into_iter().next().ok_or_else(none);
         }
         if let Some(at) = pick::exact(&sessions, text) {
             return Ok(sessions.swap_remove(at));
         }
-        // A session that is there and cannot be read: the reason, not that it is missing.
+        // An unreadable session: report the reason, not that it is missing.
         let place = self.dir().join(text);
         if is_session_id(text) && place.symlink_metadata().is_ok() {
             return self.read(&place);

@@ -1,4 +1,4 @@
-//! Are the logs what was written? What is checked and how is [`nono_audit::verify`]'s; which logs there are is known here.
+//! Verification of logs. The checks are in [`nono_audit::verify`]; this module finds the logs.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use nono_audit::verify::{LedgerVerification, Options, Verification, verify, veri
 use super::catalogue::Catalogue;
 use super::error::AuditError;
 
-/// A log, known by its folder alone: its record may be what is damaged.
+/// A log known by its folder alone: its record may be damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     pub id: String,
     pub dir: PathBuf,
-    /// Somebody writes it now.
+    /// Whether the log is being written.
     pub running: bool,
 }
 
 impl Catalogue {
-    /// As [`Catalogue::find`], but whatever can be read of it.
+    /// [`Catalogue::find`], but accepts damaged sessions.
     pub fn locate(&self, text: &str) -> Result<Located, AuditError> {
         if is_session_id(text) && self.dir().join(text).symlink_metadata().is_ok() {
             return Ok(self.located(text));
@@ -38,7 +38,7 @@ impl Catalogue {
         }
     }
 
-    /// What the ledger knows of a session that is not there.
+    /// Explain from the ledger why a session is missing.
     fn why_missing(&self, text: &str) -> Result<AuditError, AuditError> {
         let mut why = AuditError::NotFound { text: text.to_owned() };
         for entry in self.ledger().entries()? {
@@ -51,14 +51,13 @@ impl Catalogue {
         Ok(why)
     }
 
-    /// Every log there is, by its id, and what stands among them that is none.
+    /// All logs by id, and entries of the folder that are not logs.
     pub fn locate_all(&self) -> Result<(Vec<Located>, Vec<AuditError>), AuditError> {
         let (mut found, mut strange) = (Vec::new(), Vec::new());
         for place in self.places()? {
             match place.file_name().and_then(|name| name.to_str()).filter(|name| is_session_id(name)) {
                 Some(id) if place.is_dir() => found.push(self.located(id)),
-                _ => strange
-                    .push(AuditError::NoSession { path: place, what: "nothing of nono's is called so" }),
+                _ => strange.push(AuditError::NoSession { path: place, what: "not a name that nono uses" }),
             }
         }
         Ok((found, strange))
@@ -76,8 +75,8 @@ impl Catalogue {
         verify_ledger(&self.dir())
     }
 
-    /// Whether the ledger ends in this digest, or once did: whoever noted it down then can tell that nothing before it was
-    /// changed or taken away.
+    /// Whether the ledger ends in this digest, or once did: a user who noted it down can tell that nothing before it
+    /// was changed or removed.
     pub fn had_head(&self, head: &Digest) -> Result<bool, AuditError> {
         for entry in self.ledger().entries()? {
             if entry?.chain_hash == *head {

@@ -1,4 +1,5 @@
-//! Old logs go, and the ledger is told: a session that is missing without that is a finding.
+//! Removal of old logs, recorded in the ledger: a session that is missing without such an entry is reported by
+//! `verify`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,19 +10,19 @@ use nono_sys::time::seconds;
 use super::catalogue::{AuditEntry, Catalogue};
 use super::error::AuditError;
 
-/// What is removed of a log, while it is.
+/// Name prefix of a log that is being removed.
 const ASIDE: &str = ".removing-";
 
-/// What may stay; a session goes that is against any of it.
+/// Limits; a session that exceeds any of them is removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// So many, the newest.
+    /// Number of newest sessions to keep.
     pub keep: Option<usize>,
     pub older_than: Option<Duration>,
     pub all: bool,
 }
 
-/// What a cleanup did, or would do.
+/// Result of a cleanup, or of a dry run.
 #[derive(Debug, Default)]
 pub struct Cleaned {
     pub removed: Vec<AuditEntry>,
@@ -30,7 +31,7 @@ pub struct Cleaned {
 }
 
 impl Catalogue {
-    /// Removes what `retention` does not let stay, but never a session that runs. `now_ms`: what ages are counted from.
+    /// Remove sessions beyond `retention`, but never a running one. `now_ms`: time from which ages are counted.
     pub fn cleanup(&self, retention: &Retention, now_ms: u64, dry_run: bool) -> Result<Cleaned, AuditError> {
         let (sessions, problems) = self.list()?;
         let gone: Vec<AuditEntry> = sessions
@@ -48,7 +49,7 @@ impl Catalogue {
         self.sweep(now_ms)?;
         let mut aside = Vec::new();
         for entry in gone {
-            // Under another name it is no session any more, and never half of one.
+            // Renamed first: it is no longer a session, and never half of one.
             match std::fs::rename(&entry.dir, self.aside(&entry.id)) {
                 Ok(()) => aside.push(entry),
                 Err(error) => cleaned.problems.push(AuditError::io(&entry.dir)(error)),
@@ -58,7 +59,7 @@ impl Catalogue {
         Ok(cleaned)
     }
 
-    /// The ledger is told, then what was put aside is removed. Without the ledger's knowledge nothing is.
+    /// Record the removal in the ledger, then remove what was set aside. Without the ledger entry nothing is removed.
     fn discard(&self, aside: Vec<AuditEntry>, now_ms: u64, cleaned: &mut Cleaned) -> Result<(), AuditError> {
         let ids: Vec<&str> = aside.iter().map(|entry| entry.id.as_str()).collect();
         if let Err(error) = self.tell(&ids, now_ms) {
@@ -89,7 +90,7 @@ impl Catalogue {
         self.dir().join(format!("{ASIDE}{id}"))
     }
 
-    /// What a cleanup left that was cut off: perhaps before the ledger was told.
+    /// Finish an interrupted cleanup, possibly one that had not reached the ledger.
     fn sweep(&self, now_ms: u64) -> Result<(), AuditError> {
         let Ok(entries) = std::fs::read_dir(self.dir()) else { return Ok(()) };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -104,7 +105,7 @@ impl Catalogue {
 }
 
 impl Retention {
-    /// Whether the session at this place, counted from the newest, has to go.
+    /// Whether the session at this position, counted from the newest, has to be removed.
     fn drops(&self, at: usize, entry: &AuditEntry, now_ms: u64) -> bool {
         let record = &entry.record;
         let moment = seconds(record.completed_at()).map_or(0, |seconds| seconds * 1000);
@@ -115,7 +116,7 @@ impl Retention {
     }
 }
 
-/// As far as it can be found out.
+/// Size on disk, as far as it can be determined.
 fn size(entry: &AuditEntry) -> u64 {
     let Ok(files) = std::fs::read_dir(&entry.dir) else { return 0 };
     files.flatten().filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::state_dir::StateDirError;
 
-/// Why a log could not be found, read or removed.
+/// Errors of finding, reading and removing logs.
 #[derive(Debug, Error)]
 pub enum AuditError {
     #[error("there are no recorded sessions")]
@@ -22,9 +22,9 @@ pub enum AuditError {
     Gone { id: String },
     #[error("session {id} was removed by a cleanup")]
     Removed { id: String },
-    #[error("{text} is not one session: {}", .ids.join(", "))]
+    #[error("{text} matches several sessions: {}", .ids.join(", "))]
     Ambiguous { text: String, ids: Vec<String> },
-    #[error("{}: it is no recorded session: {what}", .path.display())]
+    #[error("{}: it is not a recorded session: {what}", .path.display())]
     NoSession { path: PathBuf, what: &'static str },
     #[error("{}: {what}", .path.display())]
     Settings { path: PathBuf, what: String },

@@ -1,4 +1,4 @@
-//! Which sessions and events are wanted.
+//! Filter for recorded sessions and events.
 
 use std::path::{Path, PathBuf};
 
@@ -11,28 +11,28 @@ use nono_sys::time::seconds;
 use super::catalogue::AuditEntry;
 use super::error::AuditError;
 
-/// Everything that is given has to fit.
+/// Conditions that all have to match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Milliseconds since 1970.
     pub since: Option<u64>,
     pub until: Option<u64>,
-    /// Stands somewhere in the command, in any case.
+    /// Text contained in the command, ignoring case.
     pub command: Option<String>,
-    /// It, or something below it, is touched.
+    /// Path that is touched, itself or something below it.
     pub path: Option<PathBuf>,
     pub decision: Option<Decision>,
-    /// A host, or the end of one after a dot.
+    /// Host, or a domain suffix of it.
     pub host: Option<String>,
 }
 
 impl Filter {
-    /// Whether single events are asked for.
+    /// Whether the filter is about single events.
     fn asks_for_events(&self) -> bool {
         self.path.is_some() || self.decision.is_some() || self.host.is_some()
     }
 
-    /// Whether something of this session is wanted. A log that is damaged is wanted as far as it can be read.
+    /// Whether something of this session matches. A damaged log is searched as far as it can be read.
     pub fn wants_session(&self, entry: &AuditEntry) -> Result<bool, AuditError> {
         if !self.fits_session(entry) {
             return Ok(false);
@@ -40,24 +40,24 @@ impl Filter {
         if !self.asks_for_events() {
             return Ok(true);
         }
-        // A bad record ends the log: what is wrong with it is for `verify` to say.
+        // An invalid record ends the log: `verify` reports what is wrong with it.
         Ok(Reader::open(&entry.dir)?.map_while(Result::ok).any(|record| self.wants(&record.event)))
     }
 
-    /// By what its record says.
+    /// Match the session's record.
     fn fits_session(&self, entry: &AuditEntry) -> bool {
         let record = &entry.record;
         let moment = |text: &str| seconds(text).map(|seconds| seconds * 1000);
         let begun = moment(&record.started).unwrap_or(0);
-        // One that was killed was there at least until its beginning.
+        // The end of a killed session is unknown: its start is used.
         let over = record.ended.as_deref().and_then(moment).unwrap_or(begun);
-        // Its moments are whole seconds.
+        // The record's times are whole seconds.
         let in_time = self.since.is_none_or(|since| over.saturating_add(999) >= since || entry.is_running())
             && self.until.is_none_or(|until| begun <= until);
         in_time && self.command.as_deref().is_none_or(|text| says(&record.command, text))
     }
 
-    /// Whether this event is wanted. What no path, decision or host belongs to is not, where one is asked for.
+    /// Whether this event matches. An event without a path, decision or host does not match a condition on it.
     pub fn wants(&self, event: &Event) -> bool {
         let facts = facts(event);
         self.since.is_none_or(|since| facts.time_ms >= since)

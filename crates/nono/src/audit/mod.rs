@@ -1,7 +1,7 @@
-//! What sessions left in the audit log: found, looked through, checked, given to other programs, removed.
+//! Access to the audit logs of sessions: find, filter, verify, export, remove.
 //!
-//! The log itself, its format and its proofs are [`nono_audit`]; here is where logs lie and which one is meant. Nothing
-//! here changes a log. [`Catalogue::cleanup`] removes whole sessions, and the ledger says that it did.
+//! The log itself, its format and its proofs are in [`nono_audit`]; this module knows where logs are and which one is
+//! meant. Nothing here changes a log. [`Catalogue::cleanup`] removes whole sessions, and records that in the ledger.
 
 mod catalogue;
 mod check;
@@ -40,21 +40,21 @@ pub(crate) use restores::RestoreLog;
 pub use restores::{Author, RecordError};
 pub use settings::Settings;
 
-/// Below nono's state folder.
+/// Audit folder below nono's state folder.
 pub fn dir(state_dir: &Path) -> PathBuf {
     state_dir.join("audit")
 }
 
-/// The key of redacted values, below the audit folder.
+/// File with the key of redacted values, below the audit folder.
 const REDACTION_KEY: &str = "redaction.key";
 
-/// Takes secrets out of what is to be recorded, as the person's `config.toml` has it. Makes the audit folder and the key
-/// where they are missing.
+/// Redactor for what is recorded, configured by the user's `config.toml`. Creates the audit folder and the key if they
+/// are missing.
 pub fn redactor(state_dir: &Path) -> Result<Redactor, AuditError> {
     Ok(redactor_and_notice(state_dir)?.0)
 }
 
-/// The same, and what is to be said where a damaged key was replaced.
+/// [`redactor`], with a message if a damaged key was replaced.
 pub(crate) fn redactor_and_notice(state_dir: &Path) -> Result<(Redactor, Option<String>), AuditError> {
     let settings = Settings::load(&state_dir.join("config.toml"))?;
     let dir = dir(state_dir);
@@ -71,9 +71,9 @@ pub(crate) fn redactor_and_notice(state_dir: &Path) -> Result<(Redactor, Option<
     Ok((Redactor::new(Table::with(&settings.redaction), &key), notice))
 }
 
-/// The same where nothing is recorded: nothing is made, and the digests are under a key that nobody keeps.
+/// Redactor for runs that record nothing: creates no files, and uses a key that is not stored.
 pub fn passing_redactor(state_dir: &Path) -> Result<Redactor, AuditError> {
-    // What is wrong with the settings concerns those who record.
+    // Errors in the settings matter only where something is recorded.
     let settings = Settings::load(&state_dir.join("config.toml")).unwrap_or_default();
     let key = Key::passing().map_err(AuditError::io(Path::new("/dev/urandom")))?;
     Ok(Redactor::new(Table::with(&settings.redaction), &key))

@@ -1,22 +1,24 @@
-//! Moments as people write them: a day, a day with its time, in their zone or in one they name, or how long ago.
+//! Parser of points in time as users write them: a date, a date with a time, in the local or a given time zone, or an
+//! age.
 
 use nono_sys::time::seconds;
 
-/// Milliseconds since 1970 of `2026-08-01`, `2026-08-01T10:15`, `2026-08-01 10:15:00` in the person's zone, of
-/// `2026-08-01T10:15:00Z` and `2026-08-01 10:15:00 +02:00` in that one, or of so long before `now_ms`: `90s`, `30m`, `2h`,
-/// `3d`, `1w`; `10:15` is the last time that the clock said so. None for anything else. `zone`: seconds that the person's clock is ahead of UTC at a moment.
+/// Milliseconds since 1970 of `2026-08-01`, `2026-08-01T10:15`, `2026-08-01 10:15:00` in the local time zone, of
+/// `2026-08-01T10:15:00Z` and `2026-08-01 10:15:00 +02:00` in the given one, or of an age before `now_ms`: `90s`,
+/// `30m`, `2h`, `3d`, `1w`; `10:15` is the last time the local clock showed it. None for anything else. `zone`: offset
+/// of the local clock from UTC at a time, in seconds.
 pub fn moment(text: &str, now_ms: u64, zone: impl Fn(u64) -> i64) -> Option<u64> {
     let text = text.trim();
     let at = absolute(text, &zone).or_else(|| clock(text, now_ms / 1000, &zone));
     at.and_then(|seconds| seconds.checked_mul(1000)).or_else(|| ago(text, now_ms))
 }
 
-/// The last time that the person's clock said this.
+/// Last time the local clock showed this.
 fn clock(text: &str, now: u64, zone: impl Fn(u64) -> i64) -> Option<u64> {
     const DAY: u64 = 86_400;
     let time = matches!(text.len(), 5 | 8).then(|| as_utc(&format!("1970-01-01 {text}")))??;
     let today = now.saturating_add_signed(zone(now)) / DAY * DAY + time;
-    // Clocks may have changed since.
+    // The offset may have changed since.
     let place = |local: u64| local.saturating_add_signed(-zone(local.saturating_add_signed(-zone(now))));
     Some(place(today)).filter(|at| *at <= now).or_else(|| Some(place(today.checked_sub(DAY)?)))
 }
@@ -28,14 +30,14 @@ fn absolute(text: &str, zone: &impl Fn(u64) -> i64) -> Option<u64> {
     if let Some((moment, offset)) = with_offset(text) {
         return as_utc(moment)?.checked_add_signed(-offset);
     }
-    // The offset there and then: a guess is at most a day off, and then the offset is that of the moment meant, unless
-    // clocks change in this very hour.
+    // The offset at that time: the first guess is at most a day off, so its offset is the right one, unless clocks
+    // change in that very hour.
     let clock = as_utc(text)?;
     let guess = clock.saturating_add_signed(-zone(clock));
     clock.checked_add_signed(-zone(guess))
 }
 
-/// A day, with or without its time, as if it were UTC.
+/// Date, with or without a time, as if it were UTC.
 fn as_utc(text: &str) -> Option<u64> {
     let whole = match text.len() {
         10 => format!("{text}T00:00:00Z"),
@@ -45,7 +47,7 @@ fn as_utc(text: &str) -> Option<u64> {
     seconds(&whole.replacen(' ', "T", 1))
 }
 
-/// `2026-08-01 10:15:00` and 7200, of that with `+02:00` behind it.
+/// Split off an offset: `2026-08-01 10:15:00` and 7200 for the same with ` +02:00` appended.
 fn with_offset(text: &str) -> Option<(&str, i64)> {
     let (moment, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
     let sign = match offset.chars().next()? {

@@ -1,7 +1,7 @@
-//! The log of a restore that is made later. The log of the run is sealed by then, so a restore has one of its own, with
-//! its own seal and line in the ledger: what was changed after a session is as much on record as what it did.
+//! Audit log of a restore made after a run. The log of the run is sealed by then, so a restore has a log of its own,
+//! with its own seal and line in the ledger: later changes are recorded like those of the session.
 //!
-//! It begins before anything is changed: a restore that is killed leaves a beginning without an end.
+//! The log begins before anything is changed: a killed restore leaves a beginning without an end.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -17,15 +17,15 @@ use thiserror::Error;
 use super::error::AuditError;
 use crate::session::folder::new_id;
 
-/// On whose behalf restores are made.
+/// Command on whose behalf restores are made.
 #[derive(Clone, Debug)]
 pub struct Author {
-    /// As it was typed; what may be secret in it is not recorded.
+    /// Command line as typed; secrets in it are redacted.
     pub command: Vec<OsString>,
     pub workdir: PathBuf,
 }
 
-/// Why a restore is not on record, or not all of it.
+/// Reason why a restore is not recorded, or not completely.
 #[derive(Debug, Error)]
 pub enum RecordError {
     #[error(transparent)]
@@ -40,12 +40,12 @@ pub enum RecordError {
     Ledger(#[from] LedgerError),
 }
 
-/// A log with a beginning.
+/// A log that has been started.
 #[derive(Debug)]
 pub(crate) struct RestoreLog(Log);
 
 impl RestoreLog {
-    /// `roots`: what the session tracks whose files are put back.
+    /// Start the log. `roots`: tracked roots of the session that is restored.
     pub(crate) fn begin(
         state_dir: &Path,
         author: &Author,
@@ -66,14 +66,14 @@ impl RestoreLog {
             policy_digest: Digest::ZERO,
             tracked_paths: roots.to_vec(),
             network: "none".to_owned(),
-            // The log looks it up.
+            // The log fills in `ledger_head`.
             project_profiles: Vec::new(),
             ledger_head: None,
         };
         create(state_dir, &started).map(RestoreLog)
     }
 
-    /// What it came to. After this nothing is added.
+    /// Record the result and close the log.
     pub(crate) fn end(self, restore: Restore) -> Result<(), RecordError> {
         let whole = restore.kept == 0 && restore.failed == 0;
         let ended = SessionEnded {
@@ -85,14 +85,14 @@ impl RestoreLog {
             interrupted: false,
         };
         let noted = self.0.note(&Event::Restore(restore));
-        // Closed all the same: what cannot be said in it is said by its end.
+        // Closed even if the event could not be recorded: the end shows it.
         let finished = self.0.finish(ended, None);
         noted?;
         finished?.ledger.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 
-/// One process may restore more than once in a second, and right after a run of its own.
+/// Create the log under an unused id: one process may restore more than once in a second, and right after a run.
 fn create(state_dir: &Path, started: &SessionStarted) -> Result<Log, RecordError> {
     let options = || Options { integrity: true, key: None };
     let (dir, stamp) = (super::dir(state_dir), started.session_id.clone());

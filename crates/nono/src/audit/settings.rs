@@ -1,4 +1,4 @@
-//! `config.toml` in nono's state folder, as far as it concerns the audit log.
+//! Audit settings in `config.toml` in nono's state folder.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
+    /// Load the settings; the defaults if there is no file. An unknown key or a wrong type is an error that names it.
     pub fn load(file: &Path) -> Result<Settings, AuditError> {
         let wrong = |what: String| AuditError::Settings { path: file.to_owned(), what };
         match config_file::section(file, "audit") {

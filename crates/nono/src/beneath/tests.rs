@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// `{root,out}`: a key outside, and in the folder links to it and to its own.
+/// `{root,out}`: a key outside, and in `root` symlinks to it and within.
 fn lab() -> (tempfile::TempDir, PathBuf, Beneath) {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
@@ -71,6 +71,6 @@ fn only_regular_files_of_a_bearable_size_are_read() {
     File::create(root.join("large")).unwrap().set_len(MOST + 1).unwrap();
     assert!(matches!(beneath.read(&root.join("large")), Err(BeneathError::TooLarge { .. })));
     assert!(matches!(read_anywhere(&root.join("large")), Err(BeneathError::TooLarge { .. })));
-    // Elsewhere a person's own links count.
+    // Outside a project the user's own symlinks are followed.
     assert_eq!(read_anywhere(&root.join("relative")).unwrap().unwrap(), b"KEY");
 }

@@ -1,5 +1,5 @@
-//! What changed, within the bounds of an answer that a model reads: no file counts for more than its share, what is no
-//! text stands there by size and digest, and what was cut is said. Everything in it is harmless to a terminal.
+//! Summary of changes for an answer that a model reads: bounded, each file limited to its share, binary content given
+//! by size and digest, cuts marked. Everything in it is safe for a terminal.
 
 use std::fmt::Write as _;
 
@@ -11,31 +11,31 @@ use crate::rollback::patch::{self, Blob, Hunk, LineKind};
 use crate::rollback::restore::CONTEXT;
 use crate::rollback::{Body, ChangeSet, Item, ItemKind, RollbackError};
 
-/// Maximum number of files that are named. With the two below, an answer fits into one message of the request channel.
+/// Maximum number of files listed. With the two limits below, an answer fits into one message of the request channel.
 const FILES: usize = 50;
-/// Bytes of all names together.
+/// Maximum number of bytes of all names.
 const NAMES: usize = 6 << 10;
-/// Bytes of all lines together.
+/// Maximum number of bytes of all lines.
 const LINES: usize = 16 << 10;
-/// Share of one file in them, where there are several.
+/// Maximum share of one file, if there are several.
 const SHARE: usize = 6 << 10;
-/// Characters of one line.
+/// Maximum number of characters of one line.
 const WIDTH: usize = 400;
 
-/// Changes within bounds.
+/// Bounded summary of changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brief {
     pub counts: ChangeCounts,
-    /// What will execute later first.
+    /// Files that run later first.
     pub files: Vec<BriefFile>,
-    /// Number of files that are not named.
+    /// Number of files not listed.
     pub more_files: usize,
 }
 
-/// One file of them.
+/// One changed file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BriefFile {
-    /// Below the root.
+    /// Path relative to the root.
     pub path: String,
     /// `created`, `modified`, `deleted`, `permissions changed`, `renamed from NAME`.
     pub change: String,
@@ -43,16 +43,16 @@ pub struct BriefFile {
     pub added: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<usize>,
-    /// Why it matters more than others.
+    /// Reason why the file runs later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executes_later: Option<String>,
-    /// What it is, where it has no lines to show.
+    /// Description, if there are no lines to show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
     /// Hunks of a unified diff.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub patch: String,
-    /// Number of lines of the diff that are left out.
+    /// Number of lines of the diff left out.
     #[serde(default, skip_serializing_if = "is_none")]
     pub cut_lines: usize,
 }
@@ -62,7 +62,7 @@ fn is_none(number: &usize) -> bool {
     *number == 0
 }
 
-/// Changes of a set between two snapshots of `manager`.
+/// Summarise a set of changes between two snapshots of `manager`.
 pub fn brief(manager: &SnapshotManager, set: &ChangeSet) -> Result<Brief, RollbackError> {
     let share = if set.items.len() == 1 { LINES } else { SHARE };
     let mut answer = Brief { counts: set.counts(), ..Brief::default() };
@@ -125,7 +125,7 @@ fn blobs(what: &str, old: Option<Blob>, new: Option<Blob>) -> impl Iterator<Item
     [side("before", old), side("now", new)].into_iter().flatten()
 }
 
-/// Take in as many lines as there is room for.
+/// Add as many lines as fit.
 fn fill(file: &mut BriefFile, hunks: &[Hunk], room: usize) {
     let count = |kind| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count();
     (file.added, file.removed) = (Some(count(LineKind::Added)), Some(count(LineKind::Removed)));
@@ -152,7 +152,7 @@ fn fill(file: &mut BriefFile, hunks: &[Hunk], room: usize) {
     }
 }
 
-/// Harmless, with its tabs, and not too wide.
+/// Escape a line, keep its tabs, and cut it to the maximum width.
 fn cut(line: &str) -> String {
     let long = line.chars().nth(WIDTH).is_some();
     let kept: String = line.chars().take(WIDTH).collect();
@@ -168,7 +168,7 @@ impl Brief {
         self.files.is_empty() && self.more_files == 0
     }
 
-    /// The same without any lines.
+    /// Summary without lines.
     #[must_use]
     pub fn without_lines(mut self) -> Brief {
         for file in &mut self.files {
@@ -178,7 +178,7 @@ impl Brief {
         self
     }
 
-    /// One line for each file, then their lines. `more`: how to see what was cut.
+    /// One line for each file, then their hunks. `more`: how to see what was cut.
     pub fn text(&self, more: &str) -> String {
         let mut text = String::new();
         for file in &self.files {
@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    /// What `change` does to a project, in brief.
+    /// Summary of what `change` does to a project.
     fn after(prepare: impl Fn(&Path), change: impl Fn(&Path)) -> Brief {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().join("project");
@@ -240,7 +240,7 @@ mod tests {
         let set = crate::checkpoints::changes(&mut compared);
         let found = brief(&compared.manager, &set).unwrap();
         compared.close().unwrap();
-        // As it goes through the channel.
+        // As sent through the channel.
         let text = serde_json::to_string(&found).unwrap();
         assert!(text.len() < nono_supervisor::channel::MAX_JSON - (2 << 10), "{} bytes", text.len());
         assert_eq!(serde_json::from_str::<Brief>(&text).unwrap(), found);

@@ -1,4 +1,4 @@
-//! What changed since a checkpoint, file by file: what it is, as a patch, and in numbers of lines.
+//! Changes since a checkpoint, file by file: kind, patch, and numbers of lines.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,21 @@ use nono_snapshot::ChangeCounts;
 
 use crate::rollback::{Body, ChangeSet, Item, LineKind, RollbackError, patch};
 
-/// All of them, what will execute later first.
+/// All changes, files that run later first.
 #[derive(Clone, Debug)]
 pub struct Differences {
     pub counts: ChangeCounts,
     pub all: Vec<Difference>,
 }
 
-/// One file's.
+/// Change of one file.
 #[derive(Clone, Debug)]
 pub struct Difference {
     pub item: Item,
     pub binary: bool,
-    /// For `git apply` and `patch -p1`. What a patch cannot say stands in it as a comment.
+    /// Patch for `git apply` and `patch -p1`. What a patch cannot express is a comment in it.
     pub patch: Vec<u8>,
-    /// Lines that came and went; nothing where there are none to be counted.
+    /// Lines added and removed; None if there are none to count.
     pub lines: Option<(usize, usize)>,
 }
 
@@ -34,7 +34,7 @@ impl Differences {
     }
 }
 
-/// What changed, as people see it; in these files and directories only, where there are any. An empty choice is all.
+/// Changes for display, limited to these files and directories. An empty list means all.
 pub fn changes_of(compared: &mut Compared, of: &[PathBuf]) -> ChangeSet {
     let mut set = super::changes(compared);
     if !of.is_empty() {
@@ -44,7 +44,7 @@ pub fn changes_of(compared: &mut Compared, of: &[PathBuf]) -> ChangeSet {
     set
 }
 
-/// The same with their lines; of these files and directories only, where there are any.
+/// [`changes_of`] with patches and line counts.
 pub fn differences(compared: &mut Compared, of: &[PathBuf]) -> Result<Differences, RollbackError> {
     let set = changes_of(compared, of);
     let all = set.items.iter().map(|item| one(compared, &set, item)).collect::<Result<_, _>>()?;

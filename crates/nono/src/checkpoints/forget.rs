@@ -1,4 +1,4 @@
-//! Purging a path everywhere: from the checkpoints of its project and from all sessions.
+//! Purging a path from the checkpoints of its project and from all sessions.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use nono_checkpoint::{CheckpointError, CheckpointManager, project};
 use super::PathError;
 use crate::rollback::{Catalogue, SessionEntry};
 
-/// What has a path.
+/// Checkpoints and sessions that have a path.
 #[derive(Clone, Debug, Default)]
 pub struct HoldingEverywhere {
-    /// Without links on the way.
+    /// Path without symlinks.
     pub path: PathBuf,
     pub checkpoints: Holding,
-    /// Newest first, each with the number of its snapshots that have it.
+    /// Sessions, newest first, each with the number of snapshots that have the path.
     pub sessions: Vec<(SessionEntry, u64)>,
 }
 
-/// What purging a path did.
+/// Result of purging a path.
 #[derive(Clone, Debug, Default)]
 pub struct PurgedEverywhere {
     pub checkpoints: Purged,
-    /// Sessions that had it, and in how many snapshots.
+    /// Sessions that had the path, and in how many snapshots.
     pub sessions: Vec<(String, u64)>,
-    /// Sessions that still have it, and why.
+    /// Sessions that still have the path, and why.
     pub held: Vec<(String, String)>,
 }
 
@@ -36,18 +36,18 @@ impl HoldingEverywhere {
 }
 
 impl PurgedEverywhere {
-    /// Nothing had the path.
+    /// Whether nothing had the path.
     pub fn is_nothing(&self) -> bool {
         self.checkpoints.is_nothing() && self.sessions.is_empty() && self.held.is_empty()
     }
 
-    /// Nothing has it any more, nor its bytes.
+    /// Whether neither the path nor its content is left.
     pub fn is_whole(&self) -> bool {
         self.held.is_empty() && self.checkpoints.held_by.is_empty()
     }
 }
 
-/// What forgetting a path would change.
+/// What purging a path would change.
 pub fn holding(
     manager: &CheckpointManager,
     catalogue: &Catalogue,
@@ -62,8 +62,8 @@ pub fn holding(
     Ok(HoldingEverywhere { path, checkpoints, sessions })
 }
 
-/// Purge the contents of a path from the checkpoints of its project and from all sessions that do not run. The file itself
-/// is not touched.
+/// Purge the contents of a path from the checkpoints of its project and from all sessions that are not running. The
+/// file itself is not touched.
 pub fn forget(
     manager: &CheckpointManager,
     catalogue: &Catalogue,
@@ -81,7 +81,7 @@ pub fn forget(
     let sessions = catalogue.forget(&path).map_err(PathError::Other)?;
     contents.extend(sessions.contents);
     let mut still = BTreeSet::new();
-    // A purge that was cut off left bytes of which nobody knows any more.
+    // An interrupted purge may have left objects that are not listed any more.
     if !contents.is_empty() || !sessions.sessions.is_empty() {
         let stores: BTreeSet<PathBuf> = sessions.stores.into_iter().chain([manager.store_dir()]).collect();
         for store in stores {
@@ -94,7 +94,7 @@ pub fn forget(
     Ok(PurgedEverywhere { checkpoints: purged, sessions: sessions.sessions, held: sessions.held })
 }
 
-/// The folder to name where there are no checkpoints: sessions may have the path all the same.
+/// Folder to report if there are no checkpoints: sessions may still have the path.
 fn without_project(path: &Path, error: CheckpointError) -> Result<PathBuf, CheckpointError> {
     match error {
         CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. } => {

@@ -1,10 +1,10 @@
-//! Checkpoints of another tool become ours: those of Hermes, which keeps them in git repositories.
+//! Import of another tool's checkpoints: those of Hermes, which keeps them in git repositories.
 //!
 //! There are two layouts. In the newer one all projects share one bare repository, `store/`, with a ref
-//! `refs/hermes/<hash>` and a file `projects/<hash>.json` for each; in the older one each project has a repository of its
-//! own, with a file `HERMES_WORKDIR` that names the folder. Both are read without git, and nothing in them is changed;
-//! the folders that they are about are not looked at either. Each commit becomes a checkpoint; one that was imported
-//! before is known by its name and left alone.
+//! `refs/hermes/<hash>` and a file `projects/<hash>.json` for each; in the older one each project has a repository of
+//! its own, with a file `HERMES_WORKDIR` that names the folder. Both are read without git, and nothing in them is
+//! changed; the project folders themselves are not read. Each commit becomes a checkpoint; one imported before is
+//! recognised by its name and skipped.
 
 mod repository;
 
@@ -19,19 +19,19 @@ use nono_snapshot::file;
 
 use self::repository::{Blobs, Commit, Repository};
 
-/// What was imported, and what was not.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Folders whose checkpoints were found, with how many are new.
+    /// Folders whose checkpoints were found, with the number of new ones.
     pub projects: Vec<(PathBuf, u64)>,
     pub checkpoints: Vec<CheckpointId>,
-    /// Imported before.
+    /// Number of checkpoints imported before.
     pub known: u64,
-    /// What could not be taken, as a whole or in part.
+    /// What could not be imported, as a whole or in part.
     pub skipped: Vec<Skipped>,
 }
 
-/// Something that was not taken. Both texts have words of others in them: escape before a terminal sees them.
+/// Something that was not imported. Both texts contain foreign text: escape before printing to a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// A repository, a project, a commit, or a path in one.
@@ -47,16 +47,16 @@ pub enum ImportError {
     Nothing { path: PathBuf },
 }
 
-/// Of so many paths that a commit lacks the names are given.
+/// Maximum number of missing paths of a commit that are named.
 const NAMED: usize = 5;
-/// The name of the shared repository.
+/// Name of the shared repository.
 const STORE: &str = "store";
 const WORKDIR: &str = "HERMES_WORKDIR";
 const REFS: &str = "refs/hermes/";
-/// The largest file that names a folder.
+/// Maximum size of a file that names a folder.
 const SMALL: u64 = 64 << 10;
 
-/// Take over what is in this folder: Hermes' `checkpoints`, or one repository of it.
+/// Import what is in this folder: Hermes' `checkpoints`, or one repository of it.
 pub fn import(dir: &Path, manager: &mut CheckpointManager) -> Result<Imported, ImportError> {
     let found = find(dir)?;
     if found.is_empty() {
@@ -91,7 +91,7 @@ fn find(dir: &Path) -> Result<Vec<Place>, ImportError> {
     for path in entries(dir)? {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         if name.starts_with(b"legacy-") && path.is_dir() {
-            // Those of the older layout, put aside by Hermes itself.
+            // Repositories of the older layout, set aside by Hermes itself.
             found.extend(entries(&path)?.iter().filter_map(|path| what_is(path)));
         } else {
             found.extend(what_is(&path));
@@ -120,7 +120,7 @@ fn what_is(dir: &Path) -> Option<Place> {
     shared.then(|| Place::Shared(dir.to_owned()))
 }
 
-/// All projects of a shared repository.
+/// Import all projects of a shared repository.
 fn shared(dir: &Path, manager: &mut CheckpointManager, imported: &mut Imported) -> Result<(), String> {
     let repository = Repository::open(dir)?;
     for (hash, tip) in repository.refs(REFS)? {
@@ -168,17 +168,17 @@ fn small(path: &Path) -> Result<Vec<u8>, String> {
     file::read(path).map_err(failed)
 }
 
-/// Absolute, and by its real name where it is there.
+/// Check that the path is absolute; resolve it if it exists.
 fn checked(workdir: PathBuf) -> Result<PathBuf, String> {
     use std::path::Component;
     let plain = |component| matches!(component, Component::RootDir | Component::Normal(_));
     if !workdir.is_absolute() || !workdir.components().all(plain) {
-        return Err(format!("{} is no absolute path", workdir.display()));
+        return Err(format!("{} is not an absolute path", workdir.display()));
     }
     Ok(workdir.canonicalize().unwrap_or(workdir))
 }
 
-/// All commits of one project, the oldest first.
+/// Import all commits of one project, oldest first.
 fn history(
     repository: &Repository,
     tip: gix_hash::ObjectId,
@@ -206,7 +206,7 @@ struct Import<'a, 'i> {
 }
 
 impl Import<'_, '_> {
-    /// An error ends the project: nothing more of it can be taken.
+    /// Import one commit. An error ends the project: nothing more of it can be imported.
     fn commit(&mut self, commit: &Commit, workdir: &Path) -> Result<(), String> {
         let from = format!("hermes:{}", commit.id);
         if self.arrival.is_known(&from) {

@@ -1,4 +1,4 @@
-//! Checkpoints, plans and outcomes as JSON. Field names are stable.
+//! JSON of checkpoints, plans and results. Field names are stable.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::rollback::SessionEntry;
 use crate::rollback::changes::JsonText;
 use crate::shapes::{counts, failed, kept, path};
 
-/// A project's checkpoints, newest first. `here`: the one that the project was put back to.
+/// Checkpoints of a project, newest first. `here`: the one that the project was restored to.
 pub fn list(project: &Path, checkpoints: &[Checkpoint], here: Option<&CheckpointId>) -> Value {
     let one = |(at, one): (usize, &Checkpoint)| {
         let mut value = checkpoint(one);
@@ -42,7 +42,7 @@ pub struct Listed {
     pub here: Option<CheckpointId>,
 }
 
-/// Back from [`list`], for whoever hears it over a channel.
+/// Parse a [`list`], as received over a channel.
 pub fn listed(value: &Value) -> Option<Listed> {
     let project = nono_snapshot::paths::deserialize(&value["project"]).ok()?;
     let all = value["checkpoints"].as_array()?;
@@ -56,7 +56,7 @@ fn read(one: &Value) -> Option<Checkpoint> {
     let text = |key: &str| one[key].as_str().map(str::to_owned);
     Some(Checkpoint {
         id: serde_json::from_value(one["id"].clone()).ok()?,
-        // Of the engine, which is none of theirs.
+        // Number in the engine's record, which is not part of the JSON.
         snapshot: 0,
         time: text("time")?,
         reason: text("reason")?,
@@ -79,7 +79,7 @@ fn read(one: &Value) -> Option<Checkpoint> {
     })
 }
 
-/// With every field, known or not.
+/// Checkpoint with every field, known or not.
 pub fn checkpoint(one: &Checkpoint) -> Value {
     json!({
         "id": one.id,
@@ -101,7 +101,7 @@ pub fn checkpoint(one: &Checkpoint) -> Value {
     })
 }
 
-/// A project's turns, newest first.
+/// Turns of a project, newest first.
 pub fn turns(project: &Path, turns: &[WorkedTurn]) -> Value {
     let one = |(at, one): (usize, &WorkedTurn)| {
         let mut value = turn(one);
@@ -131,7 +131,7 @@ pub fn turn(one: &WorkedTurn) -> Value {
     })
 }
 
-/// What came of wanting a checkpoint.
+/// Result of taking a checkpoint if needed.
 pub fn ensured(ensured: &Ensured) -> Value {
     match ensured {
         Ensured::Taken { project, checkpoint: taken, coverage } => json!({
@@ -149,7 +149,7 @@ pub fn ensured(ensured: &Ensured) -> Value {
     }
 }
 
-/// A checkpoint, and what changed since then.
+/// A checkpoint, and the changes since.
 pub fn diff(since: &Checkpoint, differences: &Differences) -> Value {
     let mut value = checkpoint(since);
     value["counts"] = json!(differences.counts);
@@ -191,7 +191,7 @@ pub fn status(status: &Status) -> Value {
     })
 }
 
-/// What a restore of a project would do.
+/// Plan of a restore of a project.
 pub fn plan(project: &Path, turns_undone: &[String], not_covered: u64, plan: &RestorePlan) -> Value {
     json!({
         "dry_run": true,
@@ -209,7 +209,7 @@ pub fn plan(project: &Path, turns_undone: &[String], not_covered: u64, plan: &Re
     })
 }
 
-/// What it did: the note that tells a program, or a model, what is gone.
+/// Result of a restore: tells a program or a model what is gone.
 pub fn outcome(
     project: &Path,
     checkpoint: Option<&Checkpoint>,
@@ -261,7 +261,7 @@ fn archive(one: &Legacy) -> Value {
     json!({"name": one.name(), "bytes": one.bytes})
 }
 
-/// What has a path that is to be forgotten.
+/// Checkpoints that have a path that is to be purged.
 pub fn holding(project: &Path, forgotten: &Path, holding: &[Checkpoint]) -> Value {
     json!({
         "dry_run": true,
@@ -271,7 +271,7 @@ pub fn holding(project: &Path, forgotten: &Path, holding: &[Checkpoint]) -> Valu
     })
 }
 
-/// What has a path, in checkpoints and sessions.
+/// Checkpoints and sessions that have a path.
 pub fn holding_everywhere(found: &HoldingEverywhere) -> Value {
     let mut value = holding(&found.checkpoints.project, &found.path, &found.checkpoints.checkpoints);
     let session =
@@ -280,7 +280,7 @@ pub fn holding_everywhere(found: &HoldingEverywhere) -> Value {
     value
 }
 
-/// What purging a path from checkpoints and sessions did.
+/// Result of purging a path from checkpoints and sessions.
 pub fn purged_everywhere(done: &PurgedEverywhere) -> Value {
     let mut value = purged(&done.checkpoints);
     let session = |(id, snapshots): &(String, u64)| json!({"session_id": id, "snapshots": snapshots});

@@ -1,7 +1,7 @@
-//! Checkpoints, as the edge uses them: the manager and its values from `nono-checkpoint`, the settings of it, what people
-//! type as paths, differences as text, and restores on record.
+//! Checkpoints for the CLI and the bindings: the manager and its types from `nono-checkpoint`, its settings, resolution
+//! of typed paths, differences as text, and the audit of restores.
 //!
-//! Nothing here prints or asks: plans and outcomes are values.
+//! Nothing here prints or prompts: plans and results are values.
 
 mod brief;
 mod differences;
@@ -36,7 +36,7 @@ pub use settings::SettingsError;
 
 use crate::rollback::ChangeSet;
 
-/// What changed from a checkpoint to now, as people see it: renames found, what will execute later marked.
+/// Changes from a checkpoint to now, for display: renames detected, files that run later marked.
 pub fn changes(compared: &mut Compared) -> ChangeSet {
     let changes = std::mem::take(&mut compared.changes);
     ChangeSet::of(&compared.manager, &compared.from, &compared.to, changes)

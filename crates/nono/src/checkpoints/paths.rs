@@ -1,4 +1,4 @@
-//! From what a person types to the paths of a project.
+//! Resolution of paths typed by the user to paths of a project.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::rollback::RollbackError;
 use crate::rollback::choose::{Globs, Sides};
 
-/// Why a path cannot be used.
+/// Reason why a path cannot be used.
 #[derive(Debug, Error)]
 pub enum PathError {
     #[error("{} is neither in the checkpoint nor in {}", path.display(), project.display())]
@@ -23,8 +23,8 @@ pub enum PathError {
     Other(RollbackError),
 }
 
-/// Files and directories as a person types them in `cwd`, as paths of the project. With `globs`, what is more than a name
-/// to a shell is a pattern over the paths of the checkpoint and of now; else every name is only a name.
+/// Resolve files and directories as typed in `cwd` to paths of the project. With `globs`, names with glob characters
+/// are patterns over the paths of the checkpoint and of the present state; else every name is literal.
 pub fn chosen(
     compared: &Compared,
     typed: &[OsString],

@@ -1,6 +1,6 @@
-//! Restores on record: each has an audit log of its own, as those of sessions have.
+//! Audit of restores: each has an audit log of its own, like those of sessions.
 //!
-//! A log that cannot be written stops no restore, since what it puts back is the user's; it is said in the outcome.
+//! A log that cannot be written stops no restore, since what it restores is the user's; the result reports it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use nono_sys::time::now_ms;
 
 use crate::audit::{Author, RestoreLog};
 
-/// What stands in the log of a restore where the id of a session would.
+/// Value in the log of a restore in place of a session id.
 pub const RECORDED_AS: &str = "checkpoints";
 
-/// Restore, and have it on record as this one's.
+/// Restore, and record it under `author`.
 pub fn restore(
     manager: &mut CheckpointManager,
     author: &Author,
@@ -30,7 +30,7 @@ pub fn restore(
     recorded(manager, author, dir, &asked, &choice.paths, |manager| manager.restore(dir, target, choice))
 }
 
-/// Take one turn back, and have that on record as this one's.
+/// Undo one turn, and record it under `author`.
 pub fn undo_turn(
     manager: &mut CheckpointManager,
     author: &Author,
@@ -42,7 +42,7 @@ pub fn undo_turn(
     recorded(manager, author, dir, &asked, &choice.paths, |manager| manager.undo_turn(dir, turn, choice))
 }
 
-/// Take the last restore back, and have that on record as this one's.
+/// Undo the last restore, and record it under `author`.
 pub fn undo(
     manager: &mut CheckpointManager,
     author: &Author,
@@ -51,7 +51,7 @@ pub fn undo(
     recorded(manager, author, dir, "undo", &[], |manager| manager.undo(dir))
 }
 
-/// `asked`: what it goes to, until that is known better.
+/// Run `work` and record it. `asked`: the target, until it is known precisely.
 fn recorded(
     manager: &mut CheckpointManager,
     author: &Author,
@@ -61,11 +61,11 @@ fn recorded(
     work: impl FnOnce(&mut CheckpointManager) -> Result<Outcome, CheckpointError>,
 ) -> Result<Outcome, CheckpointError> {
     let state_dir = manager.host().state_dir.clone();
-    // It begins before anything is changed: one that is killed leaves a beginning without an end.
+    // The log begins before anything is changed: a killed restore leaves a beginning without an end.
     let log = RestoreLog::begin(&state_dir, author, &[dir.to_owned()]);
     let outcome = work(manager);
     let written = log.and_then(|log| log.end(event(asked, paths, &outcome)));
-    // Of one that failed, the failure is what has to be known.
+    // After a failure only the failure matters.
     let mut outcome = outcome?;
     outcome.done.unrecorded = written.err().map(|error| error.to_string());
     Ok(outcome)
@@ -88,12 +88,12 @@ fn event(asked: &str, paths: &[PathBuf], outcome: &Result<Outcome, CheckpointErr
     }
 }
 
-/// In a sentence.
+/// One-line summary of a result.
 fn said(done: &Outcome) -> String {
     let restored = done.changes.len() + done.written_merges().len();
     let text = format!("restored {restored}, kept {}, failed {}", done.kept.len(), done.failed.len());
     match done.undo {
         None => text,
-        Some(_) => format!("{text}; `nono checkpoints undo` takes it back"),
+        Some(_) => format!("{text}; undo with `nono checkpoints undo`"),
     }
 }

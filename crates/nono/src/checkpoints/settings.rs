@@ -1,4 +1,4 @@
-//! `config.toml` in nono's state folder, as far as it concerns checkpoints.
+//! Checkpoint settings in `config.toml` in nono's state folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use crate::config_file::{self, Unusable};
 use crate::rollback::{RollbackError, Settings};
 
-/// Why the settings cannot be used.
+/// Reason why the settings cannot be used.
 #[derive(Debug, Error)]
 pub enum SettingsError {
     #[error("{}: {}", path.display(), errno::describe(.source))]
@@ -20,7 +20,7 @@ pub enum SettingsError {
     Wrong { path: PathBuf, what: String },
 }
 
-/// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
+/// Load the settings; the defaults if there is no file. An unknown key or a wrong type is an error that names it.
 pub fn load(file: &Path) -> Result<Config, SettingsError> {
     let wrong = |what: String| SettingsError::Wrong { path: file.to_owned(), what };
     let mut config = match config_file::section(file, "checkpoints") {
@@ -29,7 +29,7 @@ pub fn load(file: &Path) -> Result<Config, SettingsError> {
         Err(Unusable::Io(source)) => return Err(SettingsError::Io { path: file.to_owned(), source }),
         Err(Unusable::Wrong(what)) => return Err(wrong(what)),
     };
-    // One setting for both: what has no other copy is the same in a run and beside it.
+    // One setting for both: files without another copy are the same for runs and checkpoints.
     config.ignored = Settings::load(file).map_err(|error| unusable(file, error))?.ignored;
     Ok(config)
 }
@@ -43,14 +43,14 @@ fn unusable(file: &Path, error: RollbackError) -> SettingsError {
     }
 }
 
-/// A setting that somebody gives besides the file.
+/// A setting given by the caller besides the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     Switch(bool),
     Number(i64),
 }
 
-/// These instead of what `config` says, by the names and within the bounds of the file.
+/// Override settings of `config`, with the names and limits of the file.
 pub fn with(config: Config, given: &[(&str, Given)]) -> Result<Config, String> {
     let value = |given: Given| match given {
         Given::Switch(on) => Value::Boolean(on),
@@ -84,7 +84,7 @@ fn apply(mut config: Config, table: &Table) -> Result<Config, String> {
     Ok(config)
 }
 
-/// More of them are more bytes than can be counted.
+/// Largest number of megabytes whose bytes fit into 64 bits.
 const MEGABYTES: u64 = u64::MAX >> 20;
 
 fn switch(key: &str, value: &Value) -> Result<bool, String> {

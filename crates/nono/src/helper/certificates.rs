@@ -1,11 +1,11 @@
-//! The certificates this system believes. They are read before a helper confines itself.
+//! Certificates that this system trusts. They are read before a helper confines itself.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Where distributions keep the certificates they trust, in one file.
+/// Files in which distributions keep the certificates they trust.
 const BUNDLES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -15,7 +15,7 @@ const BUNDLES: &[&str] = &[
 ];
 const MAX_BUNDLE: u64 = 8 << 20;
 
-/// Why there are no certificates to believe.
+/// Reason why there are no certificates.
 #[derive(Debug, Error)]
 pub enum CertificatesError {
     #[error("{} cannot be used: {why}", .path.display())]
@@ -24,7 +24,7 @@ pub enum CertificatesError {
     None,
 }
 
-/// A file of certificates, as it is.
+/// A file of certificates, unparsed.
 #[derive(Debug)]
 pub struct Bundle {
     pub path: PathBuf,
@@ -32,7 +32,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// The named file, else the system's.
+    /// Read the named file, else the system's.
     pub fn read(named: Option<&Path>) -> Result<Bundle, CertificatesError> {
         let usual = || BUNDLES.iter().map(Path::new).find(|path| path.is_file());
         let path = named.or_else(usual).ok_or(CertificatesError::None)?;

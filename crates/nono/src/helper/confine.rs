@@ -1,7 +1,7 @@
-//! What a helper gives up before it does anything.
+//! Confinement of a helper, before it does anything.
 //!
-//! The network, the resolver's files and the system's libraries (which the C library loads to look up names) are all it
-//! can reach afterwards, and it can write nothing.
+//! Afterwards it can reach the network, the resolver's files and the system's libraries (which the C library loads to
+//! look up names), and it can write nothing.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ const RESOLVER_FILES: &[&str] = &[
 ];
 const LIBRARIES: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
-/// Why a helper does not work: unconfined it must not.
+/// Reason why a helper cannot be confined; it must not run then.
 #[derive(Debug, Error)]
 pub enum ConfineError {
     #[error("it cannot harden itself: {0}")]
@@ -34,16 +34,16 @@ pub enum ConfineError {
     Apply(#[from] ApplyError),
 }
 
-/// For a helper that knows secrets: nobody of the same user can look into this process, it leaves no core file, and what
-/// it inherited beyond its first three descriptors is closed. Call it before anything is opened.
+/// Harden a helper that knows secrets: no other process of the same user can inspect this process, it leaves no core
+/// file, and inherited descriptors beyond the first three are closed. Call it before anything is opened.
 pub fn harden() -> Result<(), ConfineError> {
     process::set_dumpable(false).map_err(ConfineError::Harden)?;
     process::forbid_core_dumps().map_err(ConfineError::Harden)?;
     process::close_from(3).map_err(ConfineError::Harden)
 }
 
-/// From here on this process reaches what names are looked up with, the network, and nothing else. Call it from a
-/// process without other threads.
+/// Restrict this process to the files needed to look up names, and to the network. Call it from a process without other
+/// threads.
 pub fn confine() -> Result<(), ConfineError> {
     let mut caps = CapabilitySet::new();
     for dir in LIBRARIES {
@@ -52,7 +52,7 @@ pub fn confine() -> Result<(), ConfineError> {
     for file in RESOLVER_FILES {
         present(caps.allow_file(file, AccessMode::Read))?;
     }
-    // Where the resolver's file is made anew when the network changes, its folder has to be open.
+    // The resolver's file is replaced when the network changes, so its folder has to be open.
     if let Ok(file) = Path::new("/etc/resolv.conf").canonicalize()
         && let Some(dir) = file.parent().filter(|dir| dir.starts_with("/run"))
     {
@@ -62,7 +62,7 @@ pub fn confine() -> Result<(), ConfineError> {
     Ok(Sandbox::apply(&caps)?)
 }
 
-/// What this system does not have needs no grant.
+/// Ignore missing paths: they need no grant.
 fn present(added: Result<(), CapabilityError>) -> Result<(), ConfineError> {
     match added {
         Err(CapabilityError::PathNotFound { .. }) | Ok(()) => Ok(()),

@@ -1,8 +1,8 @@
-//! Processes of ours that talk to a network, so that the supervisor does not have to: what all of them share.
+//! Common parts of helpers: nono's own processes that talk to a network, so that the supervisor does not have to.
 //!
-//! A helper gets no environment, no folder and no descriptor but the ones it talks over. It confines itself
-//! ([`confine`]) before anything from outside reaches it, and ends when the supervisor closes its end. Nothing it says is
-//! believed beyond its form: frames are bounded, and whoever speaks out of turn is ended.
+//! A helper gets no environment, no folder and no descriptor but those it communicates over. It confines itself
+//! ([`confine`]) before any outside data reaches it, and ends when the supervisor closes its end. Its messages are not
+//! trusted: frames are bounded, and an unexpected message ends it.
 
 mod certificates;
 mod confine;

@@ -1,4 +1,4 @@
-//! A helper as the supervisor sees it: started with nothing, heard with a deadline, killed when it is dropped.
+//! Supervisor's side of a helper: started with nothing, read with a deadline, killed when dropped.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -13,9 +13,9 @@ use thiserror::Error;
 
 use super::wire::Frames;
 
-/// How often it is looked whether anybody still waits.
+/// Interval of the checks whether the caller still waits.
 const LOOK: Duration = Duration::from_millis(100);
-/// Starting takes milliseconds; a machine under load may take long.
+/// Time limit for the start, which takes milliseconds unless the machine is under load.
 pub(crate) const START: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Error)]
@@ -26,13 +26,13 @@ pub(crate) enum Trouble {
     Unable(String),
     #[error("its helper ended")]
     Ended,
-    #[error("its helper spoke out of turn")]
+    #[error("its helper sent an unexpected message")]
     OutOfTurn,
-    #[error("its helper cannot be understood: {0}")]
+    #[error("its helper sent an invalid message: {0}")]
     Garbled(io::Error),
     #[error("there was no answer in time")]
     Late,
-    #[error("nobody waits for the answer any more")]
+    #[error("the caller no longer waits for the answer")]
     Unwanted,
 }
 
@@ -58,7 +58,7 @@ impl Process {
         Ok(Process(child))
     }
 
-    /// Its input and output, where both are pipes.
+    /// Its input and output, if both are pipes.
     pub(crate) fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Trouble> {
         match (self.0.stdin.take(), self.0.stdout.take()) {
             (Some(input), Some(output)) => Ok((input, output)),
@@ -77,13 +77,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to kill, and waiting takes its last trace away.
+        // It may have ended by itself: then there is nothing to kill, and waiting reaps it.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What a helper says, frame by frame.
+/// Messages of a helper, frame by frame.
 #[derive(Debug)]
 pub(crate) struct Incoming<R> {
     from: R,
@@ -96,12 +96,12 @@ impl<R: Read + AsFd> Incoming<R> {
         Incoming { from, buffer: Vec::new(), frames }
     }
 
-    /// Nothing that was read waits to be taken.
+    /// Whether everything read was consumed.
     pub(crate) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Nothing was said that nobody took.
+    /// Whether there is no unread message.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_empty() && !self.readable(Duration::ZERO)
     }
@@ -128,7 +128,7 @@ impl<R: Read + AsFd> Incoming<R> {
         }
     }
 
-    /// The next frame, however long it takes.
+    /// Next frame, without a deadline.
     pub(crate) fn wait<T: DeserializeOwned>(&mut self) -> Result<T, Trouble> {
         loop {
             if let Some(said) = self.frames.take(&mut self.buffer).map_err(Trouble::Garbled)? {
@@ -147,13 +147,13 @@ impl<R: Read + AsFd> Incoming<R> {
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            // A socket whose other end went away with something unread.
+            // A socket whose peer closed it with unread data.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(Trouble::Ended),
             Err(error) => Err(Trouble::Garbled(error)),
         }
     }
 
-    /// An error counts as readable: reading then says what it is.
+    /// Whether it is readable. An error counts as readable: reading then returns it.
     fn readable(&self, wait: Duration) -> bool {
         let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut fds = [PollFd::new(&self.from, PollFlags::IN)];

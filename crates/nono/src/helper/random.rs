@@ -1,4 +1,4 @@
-//! Numbers that nobody guesses, as text.
+//! Random numbers as text.
 
 use std::fmt::Write;
 
@@ -12,10 +12,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Hexadecimal, two digits for each byte.
+/// Random bytes in hexadecimal digits.
 pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, rustix::io::Errno> {
     let mut bytes = [0u8; BYTES];
-    // So few bytes come whole or not at all.
+    // So few bytes are returned all at once or not at all.
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(hex(&bytes))
 }

@@ -1,4 +1,4 @@
-//! A descriptor that goes along with a frame, over a stream socket.
+//! Passing a file descriptor along with a frame, over a stream socket.
 
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
@@ -26,7 +26,7 @@ pub(crate) fn send(mut socket: &UnixStream, frame: &[u8], descriptor: BorrowedFd
     socket.write_all(frame.get(sent..).unwrap_or_default())
 }
 
-/// What comes over a socket, with the descriptors that come along.
+/// Receiver of frames and the descriptors that come with them.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     socket: UnixStream,
@@ -40,7 +40,7 @@ impl Inbox {
         Inbox { socket, frames, buffer: Vec::new(), descriptor: None }
     }
 
-    /// The next frame; none at the end of the stream.
+    /// Next frame; None at the end of the stream.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         loop {
             if let Some(value) = self.frames.take(&mut self.buffer)? {
@@ -53,7 +53,7 @@ impl Inbox {
         }
     }
 
-    /// The last descriptor that came; it is there when the frame it came with is.
+    /// Last descriptor received; it is available once its frame is.
     pub(crate) fn descriptor(&mut self) -> Option<OwnedFd> {
         self.descriptor.take()
     }
@@ -101,7 +101,7 @@ mod tests {
         UnixStream::from(inbox.descriptor().unwrap()).write_all(b" and through").unwrap();
         let mut said = String::new();
         kept.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "through and through", "and nobody holds it any more");
+        assert_eq!(said, "through and through", "and the descriptor is closed");
         drop(here);
         assert!(inbox.next::<String>().unwrap().is_none() && inbox.descriptor().is_none());
     }

@@ -1,4 +1,4 @@
-//! What the supervisor and its helper say to each other: a length in four bytes, then JSON.
+//! Frames between the supervisor and its helper: a length in four bytes, then JSON.
 
 use std::io::{self, Read, Write};
 
@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 
 const LENGTH: usize = 4;
 
-/// Frames up to a size. Whoever reads one believes nothing that is longer.
+/// Frames up to a size. The reader refuses longer ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frames {
-    /// Bytes of JSON.
+    /// Maximum number of bytes of JSON.
     pub(crate) most: usize,
 }
 
@@ -26,14 +26,14 @@ impl Frames {
         output.flush()
     }
 
-    /// The next frame; none at the end of the stream.
+    /// Next frame; None at the end of the stream.
     pub(crate) fn read<T: DeserializeOwned>(self, input: &mut impl Read) -> io::Result<Option<T>> {
         let mut buffer = Vec::new();
         loop {
             if let Some(value) = self.take(&mut buffer)? {
                 return Ok(Some(value));
             }
-            // Never a byte beyond this frame.
+            // Never reads a byte beyond this frame.
             let missing = match self.length(&buffer)? {
                 Some(length) => LENGTH + length - buffer.len(),
                 None => LENGTH - buffer.len(),
@@ -46,7 +46,7 @@ impl Frames {
         }
     }
 
-    /// Take a whole frame from the front of `buffer`, once it is there.
+    /// Take a whole frame from the front of `buffer`, once it is complete.
     pub(crate) fn take<T: DeserializeOwned>(self, buffer: &mut Vec<u8>) -> io::Result<Option<T>> {
         let Some(length) = self.length(buffer)? else { return Ok(None) };
         if buffer.len() < LENGTH + length {
@@ -99,7 +99,7 @@ mod tests {
         assert!(FRAMES.encode(&long).is_err());
         let bytes = Frames { most: 10_000 }.encode(&long).unwrap();
         assert!(FRAMES.take::<String>(&mut bytes.clone()).is_err());
-        // Its length alone says so: nothing is waited for.
+        // The length alone is refused, without waiting for the data.
         assert!(FRAMES.take::<String>(&mut bytes[..LENGTH].to_vec()).is_err());
     }
 }

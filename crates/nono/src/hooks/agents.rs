@@ -1,9 +1,9 @@
-//! The agents there are: how each one words its payloads, and how it wants to be answered.
+//! Supported agents: how each one formats its payloads and expects its answers.
 //!
-//! What differs between them is data (`agents/data`, read by `adapter`). A payload is hostile text. It is never an error
-//! here: what is missing or of another shape is left out, and an event that nobody knows is [`super::Event::Unknown`]. A
-//! tool that nobody knows may write anything. An answer holds a decision about a tool only where that would remove nono's
-//! own history; no other can be blocked.
+//! The differences between them are data (`agents/data`, read by `adapter`). A payload is hostile text. It is never an
+//! error here: missing or malformed parts are left out, and an unknown event is [`super::Event::Unknown`]. An unknown
+//! tool may write anything. An answer contains a decision about a tool only if the call would remove nono's own
+//! history; no other call can be blocked.
 
 pub(super) mod adapter;
 mod read;
@@ -22,12 +22,12 @@ use serde_json::Value;
 use super::{Event, Reply, Told};
 use adapter::{ADAPTERS, Adapter, Evidence, Kind, Sign};
 
-/// An agent that nono knows.
+/// An agent that nono supports.
 #[derive(Clone, Copy)]
 pub struct Agent(&'static Adapter);
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no agent that nono knows; these are: {all}", all = names())]
+#[error("{0:?} is not a supported agent; supported are {all}", all = names())]
 pub struct UnknownAgent(String);
 
 impl Agent {
@@ -35,27 +35,27 @@ impl Agent {
         ADAPTERS.iter().map(Agent).collect()
     }
 
-    /// As it is typed, and as it is written into checkpoints.
+    /// Name on the command line and in checkpoints.
     pub fn name(self) -> &'static str {
         &self.0.name
     }
 
-    /// As its makers call it.
+    /// Name that its makers use.
     pub fn title(self) -> &'static str {
         &self.0.title
     }
 
-    /// The name of the program that is started.
+    /// Name of the program that is started.
     pub fn program(self) -> &'static str {
         &self.0.program
     }
 
-    /// Where its makers describe its hooks.
+    /// Address of its makers' documentation of hooks.
     pub fn documentation(self) -> &'static str {
         &self.0.documentation
     }
 
-    /// Whether the real agent was seen to send what is read here; else it is as its makers describe it.
+    /// Whether the payloads read here were recorded from the real agent; else they follow its documentation.
     pub fn is_recorded(self) -> bool {
         self.0.payloads == Evidence::Recorded
     }
@@ -86,19 +86,19 @@ impl fmt::Debug for Agent {
 impl FromStr for Agent {
     type Err = UnknownAgent;
 
-    /// By its name, or by its program's.
+    /// Parse an agent's name, or that of its program.
     fn from_str(text: &str) -> Result<Agent, UnknownAgent> {
         let found = ADAPTERS.iter().find(|adapter| adapter.name == text || adapter.program == text);
         found.map(Agent).ok_or_else(|| UnknownAgent(text.to_owned()))
     }
 }
 
-/// What an agent's payload says. `event`: the event as the hook was called with it, for payloads that do not name theirs.
+/// Parse an agent's payload. `event`: the event that the hook was called with, for payloads that do not name theirs.
 pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
     let Ok(Agent(adapter)) = agent.parse() else { return Told::default() };
     let fields = &adapter.fields;
     let named = fields.event.as_deref().unwrap_or("hook_event_name");
-    // A name that nobody knows says less than the call itself.
+    // An unknown event name in the payload is ignored in favour of `event`.
     let event = read::at(payload, named)
         .and_then(|value| value.as_str().map(str::to_owned))
         .filter(|name| adapter.events.contains_key(name))
@@ -149,13 +149,13 @@ pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
     }
 }
 
-/// A person spoke, or an agent that tells its own words as a prompt went on.
+/// The user sent a prompt, or an agent that reports its own texts as prompts continued its turn.
 fn prompt(adapter: &Adapter, text: String) -> Event {
     let goes_on = |start: &String| if start.is_empty() { text.is_empty() } else { text.starts_with(start) };
     if adapter.goes_on.iter().any(goes_on) { Event::Unknown } else { Event::Prompt { text } }
 }
 
-/// What a tool is about to do with its input.
+/// Classify a tool call by its input.
 fn read_call(adapter: &Adapter, tool: &str, input: &Value) -> Call {
     let tools = &adapter.tools;
     if let Some(keys) = tools.shells.get(tool) {
@@ -176,7 +176,7 @@ fn read_call(adapter: &Adapter, tool: &str, input: &Value) -> Call {
     }
 }
 
-/// With the files that were written, where the agent says so afterwards.
+/// Call with the files that were actually written, if the agent reports them afterwards.
 fn really_written(call: Call, adapter: &Adapter, payload: &Value) -> Call {
     let written = adapter.written.as_deref().and_then(|place| read::at(payload, place));
     let written: Vec<PathBuf> = written
@@ -205,18 +205,18 @@ fn shows(sign: &Sign, payload: &Value, output: &str) -> bool {
     }
 }
 
-/// What a person types or presses in an agent to take its conversation back to an earlier message, where that is known.
+/// Keys or command with which the user takes the agent's conversation back to an earlier message, if known.
 pub fn rewind(agent: &str) -> Option<&'static str> {
     Agent::all().into_iter().find(|one| one.name() == agent).and_then(|one| one.adapter().rewind.as_deref())
 }
 
-/// Whether an agent can be answered at this event instead of its model.
+/// Whether nono can answer at this event instead of the model.
 pub fn answers_itself(agent: &str, event: &str) -> bool {
     let Ok(Agent(adapter)) = agent.parse() else { return false };
     adapter.answer.instead.as_ref().is_some_and(|slot| slot.is_at(event))
 }
 
-/// The reply as the agent reads it. `event` as in [`told`].
+/// Reply in the agent's format. `event` as in [`told`].
 pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
     let Ok(Agent(adapter)) = agent.parse() else { return "{}".to_owned() };
     let answer = &adapter.answer;
@@ -225,7 +225,7 @@ pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
     let said: Vec<&str> = reply.message.iter().map(String::as_str).chain(said).collect();
     let said = (!said.is_empty()).then(|| said.join("\n"));
     let (context, message) = match (&answer.message, &said) {
-        // Who cannot be told is told by the model.
+        // Without a slot for the user, the model passes the message on.
         (None, Some(message)) => {
             let told = format!("Tell the user: {message}");
             let parts: Vec<&str> = reply.context.iter().map(String::as_str).chain([told.as_str()]).collect();
@@ -258,7 +258,7 @@ pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
     }
 }
 
-/// Two answers as one: members of both, and where both have an object, of both again.
+/// Merge two answers: members of both, objects merged recursively.
 fn join(whole: &mut Value, more: &Value) {
     match (whole, more) {
         (Value::Object(whole), Value::Object(more)) => {
@@ -270,7 +270,7 @@ fn join(whole: &mut Value, more: &Value) {
     }
 }
 
-/// A value with the text and the event where they belong.
+/// Template with text and event filled in.
 fn fill(value: &Value, event: &str, text: &str) -> Value {
     match value {
         Value::String(word) if word == "$text" => Value::from(text),

@@ -1,4 +1,4 @@
-//! Who carries out what hooks ask for: this process, or the supervisor of the sandbox it is in.
+//! Backends that carry out what hooks ask for: this process, or the supervisor of the sandbox around it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,28 +14,28 @@ use serde_json::Value;
 use crate::request::{self, RequestError, Wait};
 use crate::rollback::room::gaps;
 
-/// Something that went wrong, in words.
+/// Error message.
 pub type Trouble = String;
 
-/// What came of wanting checkpoints.
+/// Result of taking checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Protected {
-    /// Projects of which one was taken now.
+    /// Projects of which a checkpoint was taken now.
     pub taken: Vec<PathBuf>,
-    /// What has no protection, and why.
+    /// Paths without protection, and why.
     pub unprotected: Vec<(PathBuf, Trouble)>,
-    /// What else went wrong.
+    /// Other problems.
     pub troubles: Vec<Trouble>,
 }
 
 pub trait Backend {
-    /// A person spoke.
+    /// The user sent a prompt.
     fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), Trouble>;
 
-    /// A call begins that puts nothing at risk, as far as anybody can tell.
+    /// A call begins that is not known to put anything at risk.
     fn begins(&mut self, origin: &Origin, command: Option<&str>, targets: &[PathBuf]) -> Result<(), Trouble>;
 
-    /// A call begins that does.
+    /// A call begins that puts something at risk.
     fn before(
         &mut self,
         origin: &Origin,
@@ -47,14 +47,14 @@ pub trait Backend {
     /// A call ended.
     fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
 
-    /// The agent is done for now.
+    /// The agent has finished for now.
     fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
 
-    /// What restores undid and the agent was not told yet.
+    /// Restores that the agent has not been informed of yet.
     fn notes(&mut self, origin: &Origin) -> Result<Vec<Note>, Trouble>;
 }
 
-/// In this process.
+/// Backend in this process.
 #[derive(Debug)]
 pub struct Local {
     pub manager: CheckpointManager,
@@ -67,7 +67,7 @@ impl Local {
         Local { manager, turns }
     }
 
-    /// With the turn it belongs to. Where that cannot be found out there is a checkpoint more, not one less.
+    /// Origin with its turn. If the turn cannot be determined, there is an extra checkpoint, not a missing one.
     fn place(&self, origin: &Origin) -> (Origin, Option<Trouble>) {
         match self.turns.current(origin) {
             Ok(turn) => {
@@ -78,7 +78,7 @@ impl Local {
         }
     }
 
-    /// For each project among the paths once: several paths of one cost what one does.
+    /// Run `work` once for each project among the paths.
     fn each(
         &mut self,
         targets: &[PathBuf],
@@ -87,7 +87,7 @@ impl Local {
         let mut first = Ok(());
         for target in self.projects(targets) {
             let result = match work(&mut self.manager, &target) {
-                // It is no project and will not be one: nothing is kept of it.
+                // Not a project and never one: nothing is kept of it.
                 Err(CheckpointError::TooBroad { .. }) => Ok(()),
                 result => result.map_err(|error| error.to_string()),
             };
@@ -96,7 +96,7 @@ impl Local {
         first
     }
 
-    /// What is named and the checkpoint does not hold. That it cannot be found out is no news: the checkpoint is there.
+    /// Report paths that are named but not covered by the checkpoint. An error here is ignored: the checkpoint exists.
     fn tell_uncovered(
         &self,
         project: &Path,
@@ -120,7 +120,7 @@ impl Local {
                     roots.push(root.dir);
                     paths.push(target.clone());
                 }
-                // What lies loose in a folder for temporary files is nobody's work.
+                // Files directly in a folder for temporary files belong to no project.
                 Err(CheckpointError::TooBroad { path, .. }) if is_temporary(&path) => {}
                 Err(_) => paths.push(target.clone()),
             }
@@ -129,7 +129,7 @@ impl Local {
     }
 }
 
-/// What went to make room for this checkpoint.
+/// Message about checkpoints removed to make room for this one.
 fn made_room(pruned: &nono_checkpoint::Pruned) -> Option<Trouble> {
     let count: usize = pruned.removed.iter().map(|(_, checkpoints)| checkpoints.len()).sum();
     (count > 0).then(|| format!("{count} old checkpoints were removed to make room for this one"))
@@ -182,7 +182,7 @@ impl Backend for Local {
         protected.troubles.extend(self.manager.take_pruned().iter().filter_map(made_room));
         for done in self.manager.take_completed() {
             protected.troubles.push(format!(
-                "a restore of {} that was cut off has been completed; `nono checkpoints undo` takes it back",
+                "an interrupted restore of {} was completed; undo it with `nono checkpoints undo`",
                 done.project.display()
             ));
         }
@@ -208,16 +208,16 @@ impl Backend for Local {
     }
 }
 
-/// At the supervisor of the sandbox around this process. What it answers is trusted: it is outside.
+/// Backend at the supervisor of the sandbox around this process. Its answers are trusted: it is outside.
 #[derive(Clone, Debug)]
 pub struct Remote {
     socket: PathBuf,
 }
 
-/// Maximum number of bytes of a command that are told.
+/// Maximum number of bytes of a command that are sent.
 const COMMAND: usize = 900;
 
-/// An agent waits for its hook: a capture that takes longer goes on, but is not waited for.
+/// Time limit for an answer, because an agent waits for its hook: a longer capture continues, but is not waited for.
 const PATIENCE: Duration = Duration::from_secs(50);
 
 impl Remote {
@@ -228,21 +228,21 @@ impl Remote {
     fn ask(&self, action: Action) -> Result<Value, Trouble> {
         let wait = Wait { patience: Some(PATIENCE), until: None };
         match request::history(&self.socket, action, wait) {
-            // Nobody is told at every call of what was chosen when the session began.
+            // Not reported at every call: it was chosen when the session began.
             Err(RequestError::Refused(why)) if why == NO_HISTORIES => Ok(Value::Null),
             answer => answer.map_err(|error| error.to_string()),
         }
     }
 }
 
-/// The beginning of a command, with how much is missing.
+/// Beginning of a command, with the total length.
 fn beginning(command: &str) -> String {
     if command.len() <= COMMAND {
         return command.to_owned();
     }
     let cut: String =
         command.char_indices().take_while(|(at, _)| *at < COMMAND).map(|(_, char)| char).collect();
-    // Half a word may be half a secret, which nobody would know for one.
+    // Cut at a word: half of a secret would not be recognised and redacted.
     let whole = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(whole, _)| whole);
     format!("{whole} … ({} bytes)", command.len())
 }
@@ -301,7 +301,8 @@ fn first_problem(answer: &Value) -> Result<(), Trouble> {
     problem.map_or(Ok(()), |problem| Err(problem.to_owned()))
 }
 
-/// `{"results": [{"project", "taken" | "skipped" | "refused" | "failed"}]}`. What is refused cannot be written either.
+/// Parse `{"results": [{"project", "taken" | "skipped" | "refused" | "failed"}]}`. A refused path cannot be written
+/// either.
 fn understood(answer: &Value) -> Protected {
     let mut protected = Protected::default();
     for result in answer["results"].as_array().into_iter().flatten() {

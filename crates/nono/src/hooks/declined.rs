@@ -1,4 +1,4 @@
-//! What a person said no to: a profile that names an agent asks once whether its hooks should be installed.
+//! Record of declined hook installations: a profile that names an agent asks only once whether to install its hooks.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::state_dir::{self, StateDirError};
 
 const FILE: &str = "hooks-declined.json";
 
-/// Why a no could not be kept.
+/// Error of recording a refusal.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclineError {
     #[error(transparent)]
@@ -17,7 +17,7 @@ pub enum DeclineError {
     Io { path: std::path::PathBuf, source: io::Error },
 }
 
-/// The names of these agents. What cannot be read was not said: the question comes again.
+/// Names of the declined agents. If the file is unreadable, the question is asked again.
 fn read(state_dir: &Path) -> Vec<String> {
     let text = std::fs::read(state_dir.join(FILE)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
@@ -27,7 +27,7 @@ pub fn is_declined(state_dir: &Path, agent: Agent) -> bool {
     read(state_dir).iter().any(|name| name == agent.name())
 }
 
-/// Keep the no. `nono hooks install` does it nevertheless, whenever somebody wants.
+/// Record the refusal. `nono hooks install` still works.
 pub fn decline(state_dir: &Path, agent: Agent) -> Result<(), DeclineError> {
     state_dir::ensure(state_dir)?;
     let mut names = read(state_dir);

@@ -1,7 +1,7 @@
-//! What an agent is told about the sandbox it is in, when a tool failed by it.
+//! Messages for an agent about the sandbox around it, after a tool failed because of it.
 //!
-//! A model that meets "permission denied" tries other ways, again and again. So it is told that this is a sandbox, that
-//! nothing it does opens it, what is open, and what its user would have to start instead.
+//! A model that meets "permission denied" tries other ways, again and again. The message says that this is a sandbox,
+//! that nothing the model does opens it, what is open, and what the user would have to start instead.
 
 use std::path::{Path, PathBuf};
 
@@ -15,17 +15,17 @@ use crate::diagnostic::{
 use crate::request;
 use crate::session::network_word;
 
-/// The sandbox around this process.
+/// Sandbox around this process.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     pub policy: ResolvedPolicy,
-    /// Somebody is asked at run time (`--ask`).
+    /// The user is asked at run time (`--ask`).
     pub asks: bool,
-    /// What the agent's program is called.
+    /// Name of the agent's program.
     pub command: String,
-    /// How a person asked for it, where that is known.
+    /// Command line that the user typed, if known.
     pub typed: Option<Typed>,
-    /// The supervisor, which knows what a person said no to.
+    /// Socket of the supervisor, which knows the user's refusals.
     pub socket: Option<PathBuf>,
 }
 
@@ -33,12 +33,12 @@ const HEADER: &str = "[nono] This was denied by the nono sandbox, not by a mista
 the kernel and permanent for this session: do not try alternatives, other paths, other tools, sudo or chmod; they are \
 denied as well. Tell the user instead.";
 
-/// As many lines as a list gets.
+/// Maximum number of lines of a list.
 const LINES: usize = 20;
 
-/// What a tool's output comes to, and the path that it was given; nothing if the sandbox does not close what it
-/// complains of. A tool that did not fail may still have met something closed (`cat x; true`): then only what is certain
-/// counts.
+/// Explanation of a tool's output and of the path it was given; None if the sandbox does not close what the tool
+/// complains about. A tool that did not fail may still have met something closed (`cat x; true`): then only certain
+/// findings count.
 pub fn explain(call: &Call, failed: Option<bool>, output: &str, sandbox: &Sandbox) -> Option<String> {
     let mut findings = diagnose_text(output, &sandbox.policy);
     let succeeded = failed == Some(false);
@@ -65,7 +65,7 @@ pub fn explain(call: &Call, failed: Option<bool>, output: &str, sandbox: &Sandbo
     Some(lines.join("\n"))
 }
 
-/// The paths that a tool was given.
+/// Paths that the tool was given.
 fn given(call: &Call) -> impl Iterator<Item = (&Path, AccessMode)> {
     let (paths, access): (&[PathBuf], _) = match call {
         Call::Files { paths, .. } => (paths, AccessMode::Write),
@@ -75,7 +75,7 @@ fn given(call: &Call) -> impl Iterator<Item = (&Path, AccessMode)> {
     paths.iter().map(move |path| (path.as_path(), access))
 }
 
-/// For the beginning of a conversation.
+/// Message for the beginning of a conversation.
 pub fn introduction(sandbox: &Sandbox) -> String {
     let mut lines = vec![
         "[nono] You run in the nono sandbox, which is enforced by the kernel and permanent for this session. What is \
@@ -86,7 +86,7 @@ pub fn introduction(sandbox: &Sandbox) -> String {
     lines.join("\n")
 }
 
-/// How the filtering proxy says no, in programs' words.
+/// Whether the output contains a refusal of the filtering proxy, as programs print it.
 fn refused_by_proxy(output: &str) -> bool {
     const WORDS: [&str; 6] = [
         "nono: ",
@@ -113,7 +113,7 @@ fn denied(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
     lines
 }
 
-/// What is open.
+/// List of what is open.
 fn open(sandbox: &Sandbox) -> Vec<String> {
     let chosen = |grant: &&FsCapability| {
         !matches!(grant.source, CapabilitySource::System | CapabilitySource::Group(_))
@@ -134,7 +134,7 @@ fn open(sandbox: &Sandbox) -> Vec<String> {
     lines
 }
 
-/// What opens it: asking, where somebody answers; else another run.
+/// Remedies: a request if the user can be asked, else another run.
 fn remedy(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> {
     let mut flags: Vec<String> = Vec::new();
     let mut closed_for_good = false;
@@ -166,7 +166,7 @@ fn remedy(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
     lines
 }
 
-/// Under `--ask`.
+/// Remedies under `--ask`.
 fn requests(findings: &Findings, sandbox: &Sandbox) -> Vec<String> {
     let opens = findings.denials.iter().filter_map(|denial| match &denial.attempt {
         Attempt::Open { path, access } => Some((path.as_path(), *access)),
@@ -190,13 +190,13 @@ fn requests(findings: &Findings, sandbox: &Sandbox) -> Vec<String> {
     lines
 }
 
-/// Whether a person said no. That nobody can tell is no reason not to ask.
+/// Whether the user refused. If that is unknown, asking is allowed.
 fn is_refused(sandbox: &Sandbox, path: &Path, access: AccessMode) -> bool {
     let by = sandbox.socket.as_deref().map(|socket| request::refused_by(socket, path, access));
     matches!(by, Some(Ok(Some(_))))
 }
 
-/// The line that a person typed, with flags more.
+/// Command line that the user typed, with more flags.
 fn typed_again(typed: &Typed, more: &[String]) -> String {
     let mut words = vec!["nono".to_owned()];
     words.extend(typed.flags.iter().chain(more).cloned());
@@ -208,14 +208,14 @@ fn typed_again(typed: &Typed, more: &[String]) -> String {
     quote_all(&words)
 }
 
-/// The run as it is now, and the flags.
+/// Command line of this run, with more flags.
 fn command_line(sandbox: &Sandbox, more: &[String]) -> String {
     if let Some(typed) = &sandbox.typed {
         return typed_again(typed, more);
     }
     let policy = &sandbox.policy;
     let mut words = ["nono", "run"].map(str::to_owned).to_vec();
-    // The one that everybody has needs no flag.
+    // The default profile needs no flag.
     if let Some(profile) = policy.profiles.last().filter(|profile| *profile != "default") {
         words.extend(["--profile".to_owned(), profile.clone()]);
     }

@@ -1,9 +1,9 @@
-//! Putting nono's hooks into the settings of agents, and taking them out again.
+//! Installing nono's hooks into the settings of agents, and removing them.
 //!
-//! [`plan_install`] and [`plan_remove`] read files and say which would have which bytes; [`apply`] writes them. What is
-//! in those files and not nono's stays as it is, byte for byte. A file that cannot be understood is refused with the
-//! place, and nothing is written at all. Taking out: where a file is still what the install left, it becomes again what
-//! it was before (`record`); else what is recognisably nono's goes and the rest stays.
+//! [`plan_install`] and [`plan_remove`] read files and compute their new content; [`apply`] writes it. Everything in
+//! those files that is not nono's stays as it is, byte for byte. A file that cannot be parsed is refused with the
+//! position, and nothing is written at all. On removal, a file that is still what the install left is restored to its
+//! earlier content (`record`); else nono's recognisable parts are removed and the rest stays.
 
 mod apply;
 mod config;
@@ -34,7 +34,7 @@ pub use error::InstallError;
 pub use files::variables;
 pub use status::{State, Status, status};
 
-/// Where agents keep their settings: the home folder, and the variables that move them away from there.
+/// Location of agents' settings: the home folder, and the variables that move them.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     pub home: PathBuf,
@@ -42,11 +42,11 @@ pub struct Places {
     pub moved: BTreeMap<String, PathBuf>,
 }
 
-/// Whose settings.
+/// Owner of the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     User,
-    /// Of the project in this folder.
+    /// The project in this folder.
     Project(PathBuf),
 }
 
@@ -55,21 +55,21 @@ pub struct Request {
     pub agent: Agent,
     pub scope: Scope,
     pub places: Places,
-    /// nono, as the agent is to call it.
+    /// nono binary that the agent shall call.
     pub binary: PathBuf,
-    /// `NONO_HOME`, where it is set: the hooks pass it on.
+    /// `NONO_HOME`, if set: the hooks pass it on.
     pub nono_home: Option<PathBuf>,
     /// nono's own folder, for `config.toml` and the record of what was installed.
     pub state_dir: PathBuf,
 }
 
-/// What a file is for.
+/// Purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Hooks,
     /// `/rollback`, or a skill of that name.
     Command,
-    /// What the agent should know of nono.
+    /// Instructions about nono for the model.
     Instructions,
     /// `[checkpoints] enabled = true`.
     Config,
@@ -86,16 +86,16 @@ impl Purpose {
     }
 }
 
-/// One file that gets other bytes.
+/// One file that is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub path: PathBuf,
-    /// The file itself, where a link leads to it.
+    /// The file itself, if the path is a symlink.
     pub leads_to: Option<PathBuf>,
     pub purpose: Purpose,
     /// `None`: there is no such file.
     pub before: Option<Vec<u8>>,
-    /// `None`: it is removed.
+    /// `None`: the file is removed.
     pub after: Option<Vec<u8>>,
 }
 
@@ -110,19 +110,19 @@ impl Change {
     }
 }
 
-/// What would be done.
+/// Planned changes.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub agent: Agent,
     pub changes: Vec<Change>,
-    /// For the person: what is left alone, and what the agent wants to be told before it runs hooks.
+    /// Notes for the user: files left alone, and confirmations that the agent asks for before it runs hooks.
     pub notes: Vec<String>,
     is_install: bool,
     state_dir: PathBuf,
     reach: Reach,
 }
 
-/// What to write to install the hooks. Nothing to write: they are there already.
+/// Plan the installation of the hooks. Without changes they are installed already.
 pub fn plan_install(request: &Request) -> Result<Plan, InstallError> {
     let targets = files::targets(request)?;
     let mut plan = Plan::new(request, true)?;
@@ -142,18 +142,18 @@ pub fn plan_install(request: &Request) -> Result<Plan, InstallError> {
     Ok(plan)
 }
 
-/// What to write to take them out again. Whether checkpoints are enabled is left as it is: other agents may rely on it.
+/// Plan their removal. Whether checkpoints are enabled is not changed: other agents may rely on it.
 pub fn plan_remove(request: &Request) -> Result<Plan, InstallError> {
     let targets = files::targets(request)?;
     let mut plan = Plan::new(request, false)?;
     let record = record::Record::load(&request.state_dir)?;
     for target in targets {
         let before = match plan.reach.read(&target.path) {
-            // nono's part is not behind it, and the rest can go.
+            // nono's part is not behind the link, and the rest can be removed.
             Err(InstallError::LeadsOut { path, target }) => {
                 let (path, target) = (path.display(), target.display());
                 plan.notes
-                    .push(format!("{path} is a link to {target}, out of the project; it stays as it is"));
+                    .push(format!("{path} is a link to {target}, outside the project; it stays as it is"));
                 continue;
             }
             before => before?,
@@ -195,14 +195,14 @@ impl Plan {
     }
 }
 
-/// A file that should be wholly nono's and is somebody else's is left alone.
+/// Message if a file that should be wholly nono's is not: it is left alone.
 fn foreign(target: &Target, before: Option<&[u8]>) -> Option<String> {
     let (Content::Own(_), Some(before)) = (&target.content, before) else { return None };
     let is_ours = find(before, templates::MARK.as_bytes()).is_some();
     (!is_ours).then(|| format!("{} is yours, and stays as it is", target.path.display()))
 }
 
-/// The file with nono's part in it.
+/// Content with nono's part.
 fn installed(target: &Target, before: Option<&[u8]>, request: &Request) -> Result<Vec<u8>, InstallError> {
     let path = &target.path;
     match &target.content {
@@ -222,7 +222,7 @@ fn installed(target: &Target, before: Option<&[u8]>, request: &Request) -> Resul
     }
 }
 
-/// The file without nono's part; `None` where nothing else was in it.
+/// Content without nono's part; `None` if there was nothing else in it.
 fn removed(target: &Target, before: &[u8], request: &Request) -> Result<Option<Vec<u8>>, InstallError> {
     let path = &target.path;
     match &target.content {
@@ -248,7 +248,7 @@ fn text<'a>(path: &Path, bytes: Option<&'a [u8]>) -> Result<&'a str, InstallErro
         .map_err(|_| InstallError::NotText { path: path.to_owned() })
 }
 
-/// A file of nono's own; `None` where there is none.
+/// Read a file of nono's own; `None` if there is none.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
     Reach::Anywhere.read(path)
 }

@@ -1,4 +1,4 @@
-//! Hooks as JSON. Field names are stable.
+//! JSON of hooks. Field names are stable.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::install::{Applied, Change, Plan, Scope, Status};
 
-/// What would be done; with `applied`, what was.
+/// Plan of an install or removal; with `applied`, its result.
 pub fn plan(plan: &Plan, applied: Option<&Applied>) -> Value {
     let change = |change: &Change| {
         let mut value = json!({

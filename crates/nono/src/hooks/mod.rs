@@ -1,9 +1,8 @@
-//! What coding agents tell through their hooks, and what they hear.
+//! Hooks of coding agents: what agents report, and what they are answered.
 //!
-//! Each hook of an agent is a process of its own: its payload becomes [`Told`] (`agents`), `run` does what has to be
-//! done about it, and the [`Reply`] goes back in the agent's own format. Whatever goes wrong is part of the reply, for the
-//! person to see, and never blocks a tool. One thing does: a call that removes nono's own history, where the agent can ask
-//! its person or be refused it.
+//! Each hook of an agent is a process of its own: its payload becomes [`Told`] (`agents`), `run` acts on it, and the
+//! [`Reply`] goes back in the agent's own format. Errors are part of the reply, for the user to see, and never block a
+//! tool. One thing does: a call that removes nono's own history makes the agent ask its user, or is refused.
 
 pub mod agents;
 pub mod backend;
@@ -20,23 +19,23 @@ use std::path::PathBuf;
 use nono_checkpoint::Origin;
 use nono_checkpoint::trigger::Call;
 
-/// A hook's payload, in the words of no agent in particular. All of it is the agent's word: hostile text.
+/// Payload of a hook, independent of the agent's format. All of it comes from the agent: hostile text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Agent, conversation, turn or message, tool and call: as far as the agent says them.
+    /// Agent, conversation, turn or message, tool and call, as far as the agent reports them.
     pub origin: Origin,
-    /// Where the agent works; the hook's own working directory if it does not say.
+    /// Working directory of the agent; the hook's own if it does not report one.
     pub cwd: Option<PathBuf>,
     pub event: Event,
 }
 
-/// What happens at the agent.
+/// Event at the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Event {
     SessionStart,
-    /// A person spoke: a turn begins, with the id in the origin if the agent gives turns one.
+    /// The user sent a prompt: a turn begins, with the id in the origin if the agent numbers its turns.
     Prompt {
-        /// What they said, its beginning if it is long; empty where the agent does not tell.
+        /// Beginning of the prompt; empty if the agent does not report it.
         text: String,
     },
     BeforeTool {
@@ -44,32 +43,32 @@ pub enum Event {
     },
     AfterTool {
         call: Call,
-        /// Whether the tool failed; `None` where the agent does not tell.
+        /// Whether the tool failed; `None` if the agent does not report it.
         failed: Option<bool>,
-        /// What the tool printed or answered, its end if it is long (see [`OUTPUT`]).
+        /// End of the tool's output (see [`OUTPUT`]).
         output: String,
     },
     /// The agent finished its answer.
     Stop,
     SessionEnd,
-    /// Nothing is done about it.
+    /// Not acted on.
     #[default]
     Unknown,
 }
 
-/// As much of a tool's output as is looked at, in bytes.
+/// Maximum number of bytes of a tool's output that are examined.
 pub const OUTPUT: usize = 64 << 10;
 
-/// What the agent hears. An agent's format that has no place for one of them leaves it out.
+/// Answer to the agent. Parts for which the agent's format has no place are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// For the model.
+    /// Text for the model.
     pub context: Option<String>,
-    /// For the person: a protection that is missing is visible.
+    /// Text for the user, such as missing protection.
     pub message: Option<String>,
-    /// For the person, instead of what the model would say to their prompt, which it does not get.
+    /// Text for the user, instead of the model's answer; the model does not get the prompt.
     pub answer: Option<String>,
-    /// Why the person is to be asked before this tool runs.
+    /// Reason to ask the user before this tool runs.
     pub ask: Option<String>,
 }
 
@@ -78,13 +77,13 @@ impl Reply {
         self.context.is_none() && self.message.is_none() && self.answer.is_none() && self.ask.is_none()
     }
 
-    /// Nothing for the model, this for the person.
+    /// Reply with a message for the user only.
     pub fn message(text: impl Into<String>) -> Reply {
         Reply { message: Some(text.into()), ..Reply::default() }
     }
 }
 
-/// A word for a POSIX shell: as it is where that is safe, else in single quotes.
+/// Quote a word for a POSIX shell: unchanged if that is safe, else in single quotes.
 pub fn quote(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {

@@ -1,4 +1,4 @@
-//! What is done about what an agent tells.
+//! Handling of the events that an agent reports.
 
 use std::path::{Path, PathBuf};
 
@@ -14,29 +14,29 @@ use super::denial::{self, Sandbox};
 use super::{Event, Reply, Told};
 use crate::diagnostic::{escape, shown};
 
-/// What the edge knows.
+/// Environment of the hook.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Where the hook runs, for agents that do not say where they work.
+    /// Directory that the hook runs in, for agents that do not report theirs.
     pub cwd: PathBuf,
     pub home: PathBuf,
-    /// nono's own folder, where the agent could reach it: inside a sandbox it cannot.
+    /// nono's own folder, if the agent could reach it: inside a sandbox it cannot.
     pub state_dir: Option<PathBuf>,
     /// Whether checkpoints are taken at all.
     pub enabled: bool,
-    /// Before every tool call, whatever it does.
+    /// Take a checkpoint before every tool call, whatever it does.
     pub always: bool,
-    /// The sandbox around this process.
+    /// Sandbox around this process.
     pub sandbox: Option<Sandbox>,
 }
 
-/// The answer, and whether there is work left that nobody has to wait for.
+/// Result of handling an event: the reply, and work left for the background.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handled {
     pub reply: Reply,
-    /// Projects of which a checkpoint was taken: what it left to be settled can be.
+    /// Projects of which a checkpoint was taken: their stores can be settled.
     pub taken: Vec<PathBuf>,
-    /// Something was not protected: perhaps for want of room, which can be made.
+    /// Something was not protected, perhaps for lack of space, which can be freed.
     pub short: bool,
 }
 
@@ -67,7 +67,7 @@ pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Hand
     handled
 }
 
-/// Notes are asked for once they can be told. A session that goes on begins no turn.
+/// Record a prompt, and pass pending notes to the model. The start of a session begins no turn.
 fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
     if let Event::Prompt { text } = &told.event {
         let said = first_words(text);
@@ -87,7 +87,7 @@ fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
     }
 }
 
-/// The beginning of what a person said, on one line.
+/// Beginning of the prompt, on one line.
 fn first_words(text: &str) -> String {
     const WORDS: usize = 120;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -110,7 +110,7 @@ fn before(
         Judgement::Destructive { targets, reason } => (targets, reason),
         Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
         Judgement::Harmless => {
-            // What a program does that nobody knows is the agent's doing all the same.
+            // Changes by an unknown program are still the agent's.
             if matches!(call, Call::Shell { .. })
                 && let Err(trouble) = backend.begins(&origin, command_of(call), &[cwd.to_owned()])
             {
@@ -128,8 +128,8 @@ fn before(
     protected.troubles.iter().for_each(|trouble| handled.reply.tell(&trouble_words(trouble)));
 }
 
-/// Why a person should be asked about a call first, if they should: it removes what it could be undone with. From inside a
-/// sandbox that cannot be done, whatever is typed.
+/// Reason to ask the user about a call first: it removes what it could be undone with. From inside a sandbox that is
+/// impossible, whatever is typed.
 fn removes_history(call: &Call, targets: &[PathBuf], cwd: &Path, context: &Context) -> Option<String> {
     let state = context.state_dir.as_ref()?;
     let state = state.canonicalize().unwrap_or_else(|_| state.clone());
@@ -140,7 +140,7 @@ fn removes_history(call: &Call, targets: &[PathBuf], cwd: &Path, context: &Conte
     })
 }
 
-/// A payload that cannot be read: before a tool, what is here is kept, whatever the tool is about to do.
+/// Handle an unreadable payload: before a tool, take a checkpoint, whatever the tool is about to do.
 pub fn unreadable(
     agent: &str,
     event: &str,
@@ -180,7 +180,7 @@ fn after(
         Judgement::Harmless if matches!(call, Call::Reads { .. }) && !context.always => return,
         Judgement::Harmless => Vec::new(),
     };
-    // A shell may have done more than anybody could tell.
+    // A shell may have written more than could be told from its command line.
     if !matches!(call, Call::Files { .. }) {
         targets.push(cwd.to_owned());
     }
@@ -189,8 +189,8 @@ fn after(
     }
 }
 
-/// The agent is done: calls whose end it never told (some tell nothing of a call that failed) are over, and what changes
-/// from now on is somebody else's.
+/// The agent has finished: calls whose end it never reported (some agents report nothing of a failed call) are over,
+/// and later changes are not the agent's.
 fn over(told: &Told, backend: &mut dyn Backend, cwd: &Path, reply: &mut Reply) {
     if let Err(trouble) = backend.stopped(&told.origin, &[cwd.to_owned()]) {
         reply.tell(&trouble_words(&trouble));
@@ -225,7 +225,7 @@ fn trouble_words(trouble: &str) -> String {
     format!("nono: checkpoints: {}", escape(trouble))
 }
 
-/// For the model: its edits are gone. In words, and for a program.
+/// Message for the model that its edits are gone, as text and as JSON.
 fn note_words(note: &Note, rewind: Option<&str>) -> String {
     const FILES: usize = 50;
     const TURNS: usize = 200;
@@ -242,9 +242,7 @@ fn note_words(note: &Note, rewind: Option<&str>) -> String {
         }
     });
     let what = match (note.came_back, note.alone) {
-        (true, _) => {
-            "the restore that you were told of was taken back: your edits since then are there again"
-        }
+        (true, _) => "the restore that you were told of was undone: your edits since then are there again",
         (false, true) => {
             "what you did in an earlier turn was taken back, and what you did later stays. Read the files again before \
              you rely on what they hold"
@@ -261,12 +259,12 @@ fn note_words(note: &Note, rewind: Option<&str>) -> String {
 }
 
 impl Reply {
-    /// One thing more for the model.
+    /// Append a text for the model.
     pub fn inform(&mut self, text: &str) {
         add(&mut self.context, text);
     }
 
-    /// One thing more for the person.
+    /// Append a text for the user.
     pub fn tell(&mut self, text: &str) {
         add(&mut self.message, text);
     }

@@ -1,17 +1,16 @@
-//! `/rollback` as it is typed into an agent: which `nono checkpoints` command it means.
+//! Parser of `/rollback` as typed into an agent: the `nono checkpoints` command that it means.
 //!
-//! The text comes over stdin or as one argument, never through a shell, so nothing in it can be more than text.
+//! The text comes over stdin or as one argument, never through a shell, so none of it is interpreted.
 
-/// What can be typed.
+/// Usage of `/rollback`.
 pub const USAGE: &str = "/rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; \
 /rollback undo takes the last restore back; --force and --merge go with N";
 
-/// What stands in the file of the command below what was typed: only a model that got it reads on.
+/// Text below what was typed in the command's file: only read by a model if the hook did not answer.
 pub(super) const UNANSWERED: &str = "nono answers /rollback itself, by its hook. If you read this, its hooks do not run here: \
 tell the user that, and do nothing else.";
 
-/// What a person typed after `/rollback`, if that is what a prompt is: as it was typed, or as the file of the command
-/// makes it.
+/// Arguments typed after `/rollback`, if the prompt is one: as typed, or as expanded by the command's file.
 pub fn of_prompt(prompt: &str) -> Option<&str> {
     let prompt = prompt.trim();
     let prompt = match prompt.split_once("-->") {
@@ -24,7 +23,7 @@ pub fn of_prompt(prompt: &str) -> Option<&str> {
     is_line.then(|| rest.trim())
 }
 
-/// The arguments of `nono` for what was typed after `/rollback`, or why there are none.
+/// Arguments of `nono` for what was typed after `/rollback`, or the error.
 pub fn arguments(typed: &str) -> Result<Vec<String>, String> {
     let unquoted: Option<String> = serde_json::from_str(typed.trim()).ok();
     let typed = unquoted.as_deref().unwrap_or(typed).trim();
@@ -32,17 +31,17 @@ pub fn arguments(typed: &str) -> Result<Vec<String>, String> {
     let (verb, target, file): (&[&str], &str, &str) = match first {
         "" | "list" if rest.is_empty() => return Ok(words(&["checkpoints", "list"])),
         "undo" if rest.is_empty() => return Ok(words(&["checkpoints", "undo", "--yes"])),
-        "list" | "undo" => return Err(format!("there is nothing to add to it. {USAGE}")),
+        "list" | "undo" => return Err(format!("it takes no arguments. {USAGE}")),
         "diff" => {
             let (target, file) = word(rest);
             (&["checkpoints", "diff", "--for-reading"], target, file)
         }
-        // Whoever typed it has said yes.
+        // Typing the command is the confirmation.
         target => (&["checkpoints", "restore", "--yes"], target, rest),
     };
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if target.is_empty() || target.starts_with(['-', '.']) || !target.bytes().all(is_part) {
-        return Err(format!("that is no checkpoint. {USAGE}"));
+        return Err(format!("that is not a checkpoint. {USAGE}"));
     }
     let mut arguments = words(verb);
     let (flag, file) = if first == "diff" { (None, file) } else { flag(file) };
@@ -54,7 +53,7 @@ pub fn arguments(typed: &str) -> Result<Vec<String>, String> {
     Ok(arguments)
 }
 
-/// How a restore treats what others changed, before or behind the file. Behind `--` everything is a file.
+/// Conflict flag before or after the file name. After `--` everything is a file.
 fn flag(rest: &str) -> (Option<&str>, &str) {
     if let Some(file) = rest.strip_prefix("-- ") {
         return (None, file.trim());
@@ -70,7 +69,7 @@ fn flag(rest: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// A patch for a person: how many lines of which file first, then the lines, without what only programs need.
+/// Patch for display: line counts of each file first, then the lines, without what only programs need.
 pub fn readable(patch: &str) -> String {
     let mut sections: Vec<(String, Vec<&str>)> = Vec::new();
     let mut in_binary = false;
@@ -97,7 +96,7 @@ pub fn readable(patch: &str) -> String {
     stat.chain(bodies).collect::<Vec<_>>().join("\n")
 }
 
-/// An answer in the words of whoever typed `/rollback`, without the lines that are for programs.
+/// Output with `nono checkpoints` commands replaced by `/rollback`, and without lines meant for programs.
 pub fn in_its_words(said: &str) -> String {
     let is_for_programs = |line: &&str| {
         line.starts_with('{') && serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(line).is_ok()
@@ -112,13 +111,13 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The first word, and what follows it.
+/// First word, and the rest.
 fn word(text: &str) -> (&str, &str) {
     let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (first, rest.trim())
 }
 
-/// A file name without the quotes that somebody is used to put around it.
+/// File name without surrounding quotes.
 fn bare(file: &str) -> &str {
     let inside = |quote| file.strip_prefix(quote)?.strip_suffix(quote).filter(|inside| !inside.is_empty());
     inside('"').or_else(|| inside('\'')).unwrap_or(file)

@@ -1,5 +1,4 @@
-//! What checkpoints, runs and restores leave to be done that nobody should wait for: data synced and compressed, room
-//! made before it runs out.
+//! Background work after checkpoints, runs and restores: sync and compress data, free space before it runs out.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +6,7 @@ use nono_checkpoint::{CheckpointError, CheckpointManager};
 use nono_snapshot::store::Store;
 use nono_snapshot::{SnapshotError, settle_store};
 
-/// In a process of its own, at the lowest priority. Every project is tried; the first error is the answer.
+/// Runs in a process of its own, at the lowest priority. Every project is tried; returns the first error.
 pub fn run(manager: &mut CheckpointManager, projects: &[PathBuf]) -> Result<(), CheckpointError> {
     let mut result = Ok(());
     for project in projects {
@@ -26,8 +25,7 @@ pub fn settle(state_dir: &Path) -> Result<(), SnapshotError> {
     settle_store(&Store::open(&dir)?).map(drop)
 }
 
-/// First of all in the process of its own: nothing of the process that started it is held, neither its terminal nor a
-/// pipe, and others come first.
+/// Detach the background process: close inherited descriptors (terminal, pipes) and lower its priority.
 pub fn detach() -> std::io::Result<()> {
     nono_sys::process::close_from(3)?;
     nono_sys::process::step_aside();

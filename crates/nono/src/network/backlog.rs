@@ -1,8 +1,8 @@
-//! What waits to be told to the supervisor.
+//! Queue of events from the proxy to the supervisor.
 //!
-//! Nothing is ever dropped here, whatever the command does: what was let through is what its log is for. Refusals of a
-//! kind wait as two events, the first as it is and all others as a sum, so that a flood of them takes no room; and while
-//! the rest is too much, the proxy begins no request ([`Events::room`]).
+//! Nothing is ever dropped, whatever the command does: the log exists to show what was let through. Refusals of one
+//! kind are queued as two events, the first as it is and all others as a sum, so that a flood of them takes no memory;
+//! and while there is too much else, the proxy starts no new request ([`Events::room`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,15 +12,15 @@ use tokio::sync::Notify;
 
 use super::wire::{Untold, bounded};
 
-/// Events that wait before the proxy does. Those that were begun before come on top, two for each connection.
+/// Queue length at which the proxy pauses. Requests begun before add at most two events for each connection.
 const ENOUGH: usize = 1024;
-/// Taken at once.
+/// Maximum number of events taken at once.
 const BATCH: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     state: Mutex<State>,
-    /// There is something to take, or there will never be.
+    /// Signalled when there is an event to take, or there will be none.
     filled: Condvar,
     emptied: Notify,
 }
@@ -28,9 +28,9 @@ pub(super) struct Backlog {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Event>,
-    /// How many left the queue: the number of its first event.
+    /// Number of events that left the queue, which is the index of its first event.
     taken: u64,
-    /// Of each kind of refusal that waits, the last event.
+    /// Last queued event of each kind of refusal.
     refusals: HashMap<Kind, Last>,
     untold: Untold,
     closed: bool,
@@ -42,7 +42,7 @@ struct Last {
     is_sum: bool,
 }
 
-/// What makes refusals one kind.
+/// Key by which refusals are summed up.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Kind {
     mode: Mode,
@@ -56,7 +56,7 @@ struct Kind {
 }
 
 impl Kind {
-    /// Whatever was let through is of no kind.
+    /// Kind of a refusal; None for an allowed request.
     fn of(event: &Event) -> Option<Kind> {
         (!event.allowed).then(|| Kind {
             mode: event.mode,
@@ -83,13 +83,13 @@ impl Backlog {
         self.filled.notify_one();
     }
 
-    /// Nothing more comes.
+    /// Mark the end of the events.
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.filled.notify_one();
     }
 
-    /// Wait for events; none: it is closed, and all were taken. With each, what has not been taken after it.
+    /// Wait for events; None once it is closed and empty. Each comes with the counts of those still queued behind it.
     pub(super) fn take(&self) -> Option<Vec<(Event, Untold)>> {
         let idle = |state: &mut State| state.queue.is_empty() && !state.closed;
         let mut state = self.filled.wait_while(self.state(), idle).unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ impl Backlog {
 
     async fn has_room(&self) {
         loop {
-            // Before the look: what happens after it wakes this.
+            // Registered before the check, so that no notification is missed.
             let emptied = self.emptied.notified();
             if self.state().queue.len() < ENOUGH {
                 return;
@@ -149,13 +149,13 @@ fn absorb(sum: &mut Event, other: &Event) {
     sum.bytes_sent = sum.bytes_sent.saturating_add(other.bytes_sent);
     sum.bytes_received = sum.bytes_received.saturating_add(other.bytes_received);
     sum.duration_ms = sum.duration_ms.saturating_add(other.duration_ms);
-    // What is not the same for all of them is said of none.
+    // Details that differ among the events are dropped.
     sum.path.take_if(|path| other.path.as_ref() != Some(path));
     sum.address.take_if(|address| other.address.as_ref() != Some(address));
     sum.credential.take_if(|credential| other.credential.as_ref() != Some(credential));
 }
 
-/// The proxy's end of it.
+/// The proxy's end of the queue.
 #[derive(Debug)]
 pub(super) struct Into(pub(super) Arc<Backlog>);
 
@@ -235,7 +235,7 @@ mod tests {
             backlog.add(event(&format!("closed{number}"), false));
             assert_eq!(has_room(&backlog), number + 1 < ENOUGH / 2);
         }
-        // What was begun before is told all the same.
+        // Requests begun before are still reported.
         backlog.add(event("open", true));
         let mut waiting = pin!(backlog.has_room());
         let context = &mut Context::from_waker(Waker::noop());

@@ -1,4 +1,4 @@
-//! A program that says a secret, run outside the sandbox: bounded in time and in what it may say.
+//! Running a program that prints a secret, outside the sandbox: bounded in time and output.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -13,10 +13,10 @@ use thiserror::Error;
 
 use crate::diagnostic::escape;
 
-/// A person may have to unlock something.
+/// Time limit: the user may have to unlock something.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const MOST: usize = 64 << 10;
-/// The last words of a program that failed.
+/// Maximum length of the error output that is quoted.
 const WORDS: usize = 1000;
 
 #[derive(Debug, Error)]
@@ -25,11 +25,11 @@ pub enum CommandError {
     Run(#[from] io::Error),
     #[error("it did not end within {} s", .0.as_secs())]
     Late(Duration),
-    #[error("it said more than {MOST} bytes")]
+    #[error("it printed more than {MOST} bytes")]
     TooMuch,
     #[error("it failed ({status}){}", said(.words))]
     Failed { status: ExitStatus, words: String },
-    #[error("what it said is not text")]
+    #[error("its output is not text")]
     NotText,
 }
 
@@ -37,7 +37,7 @@ fn said(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 
-/// Run it with this environment, and return what it said on its output.
+/// Run the program with this environment, and return its output.
 pub(super) fn output(
     program: &Path,
     args: &[OsString],
@@ -51,7 +51,7 @@ pub(super) fn output(
         .env_clear()
         .envs(env.iter().map(|(name, value)| (name, value)))
         .current_dir(cwd)
-        // So that all of it can be ended.
+        // A process group, so that all of it can be killed.
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -74,7 +74,7 @@ pub(super) fn output(
 struct Running(Child);
 
 impl Running {
-    /// Both of its outputs to their ends; none when the time is over. What is too much is read and forgotten.
+    /// Read both outputs to their ends; None after the deadline. Excess output is read and discarded.
     fn listen(&mut self, deadline: Instant) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
         let (mut output, mut errors) = (self.0.stdout.take(), self.0.stderr.take());
         let (mut said, mut words) = (Vec::new(), Vec::new());
@@ -110,10 +110,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Already waited for: its number may belong to somebody else by now.
+        // Once waited for, its process id may belong to another process.
         if matches!(self.0.try_wait(), Ok(None)) {
             if let Some(group) = Pid::from_raw(self.0.id().cast_signed()) {
-                // It may have ended this very moment.
+                // It may have ended meanwhile.
                 let _ = kill_process_group(group, Signal::KILL);
             }
             let _ = self.0.wait();

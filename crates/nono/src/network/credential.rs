@@ -1,4 +1,4 @@
-//! `--credential NAME[=SOURCE]`: which service, and where its secret is.
+//! `--credential NAME[=SOURCE]`: the service, and the source of its secret.
 //!
 //! Secrets are fetched outside the sandbox, before the command starts, and go to the proxy's process over its socket.
 //! A file that holds one is closed to the command; a variable that holds one does not reach it.
@@ -19,12 +19,12 @@ use crate::program;
 
 const MAX_SECRET: u64 = 64 << 10;
 
-/// Where a secret is.
+/// Source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Env(String),
     File(PathBuf),
-    /// For `/bin/sh`.
+    /// Command line for `/bin/sh`.
     Command(String),
     Keyring {
         service: String,
@@ -39,18 +39,19 @@ pub struct CredentialRequest {
     pub source: Option<Source>,
 }
 
-/// Why a credential cannot be used. The source is never repeated: somebody may have written the secret itself there.
+/// Reason why a credential cannot be used. The source is never repeated: the user may have written the secret itself
+/// there.
 #[derive(Debug, Error)]
 pub enum CredentialError {
     #[error("--credential needs a name: use letters, digits, - and _")]
     Name,
-    #[error("--credential {name}: it cannot be read where the secret is")]
+    #[error("--credential {name}: the source of the secret is not valid")]
     Source { name: String },
     #[error("--credential {name}: there is no such service")]
     Unknown { name: String, known: Vec<String> },
     #[error("--credential {name} is given twice")]
     Twice { name: String },
-    #[error("--credential {name}: no variable is usual for it, so it has to be said where the secret is")]
+    #[error("--credential {name}: it has no usual variable; name the source of the secret")]
     NoVariable { name: String },
     #[error("--credential {name}: {} {} not set", .variables.join(" and "), are(.variables))]
     NotSet { name: String, variables: Vec<String> },
@@ -58,7 +59,7 @@ pub enum CredentialError {
     File { name: String, error: TrustError },
     #[error("--credential {name}: its command: {error}")]
     Command { name: String, error: CommandError },
-    #[error("--credential {name}: the keyring is asked by secret-tool, which is not installed")]
+    #[error("--credential {name}: the keyring needs secret-tool, which is not installed")]
     NoKeyring { name: String },
     #[error("--credential {name}: the keyring: {error}")]
     Keyring { name: String, error: CommandError },
@@ -73,7 +74,7 @@ fn are(names: &[String]) -> &'static str {
 const SOURCES: &str = "write NAME=env:VAR, NAME=file:PATH, NAME=cmd:COMMAND or NAME=keyring:SERVICE[/USER]";
 
 impl CredentialError {
-    /// What to do about it.
+    /// Next step for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             CredentialError::Name
@@ -92,7 +93,7 @@ impl CredentialError {
         }
     }
 
-    /// Wrong as it was typed, whatever the machine.
+    /// Whether it is a usage error, independent of the machine.
     pub fn is_usage(&self) -> bool {
         use CredentialError::{Name, NoVariable, Source, Twice, Unknown};
         matches!(self, Name | Source { .. } | Unknown { .. } | Twice { .. } | NoVariable { .. })
@@ -138,7 +139,7 @@ impl Source {
         }
     }
 
-    /// The same, whatever the folder. `~/` is the home folder: no shell expands it behind a `:`.
+    /// Source with an absolute path. `~/` is the home folder: no shell expands it after a `:`.
     #[must_use]
     pub fn at(self, here: &Path, home: Option<&Path>) -> Source {
         match self {
@@ -151,7 +152,7 @@ impl Source {
     }
 }
 
-/// A service, and where its secret may be: the first that has it counts.
+/// A service and the possible sources of its secret: the first that has it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     pub service: Service,
@@ -159,7 +160,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// Find the service: the user's own first, then the known ones.
+    /// Look up the service: the user's own first, then the known ones.
     pub fn new(request: CredentialRequest, settings: &Settings) -> Result<Credential, CredentialError> {
         let CredentialRequest { name, source } = request;
         let own = settings.services.get(&name).cloned();
@@ -180,7 +181,7 @@ impl Credential {
         Ok(Credential { service, sources })
     }
 
-    /// The file the secret is in, where it is in one.
+    /// File that holds the secret, if any.
     pub fn file(&self) -> Option<&Path> {
         self.sources.iter().find_map(|source| match source {
             Source::File(path) => Some(path.as_path()),
@@ -188,7 +189,7 @@ impl Credential {
         })
     }
 
-    /// The variables that hold it, or would.
+    /// Variables that hold the secret, or may.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let named = self.sources.iter().filter_map(|source| match source {
             Source::Env(name) => Some(name.as_str()),
@@ -197,7 +198,7 @@ impl Credential {
         named.chain(self.service.variables.iter().map(String::as_str))
     }
 
-    /// The secret, where it is in a variable.
+    /// The secret, if it is in a variable.
     pub(super) fn in_environment<'a>(&self, env: &'a [(OsString, OsString)]) -> Option<&'a str> {
         let found = self.sources.iter().find_map(|source| match source {
             Source::Env(name) => value(env, name),
@@ -206,7 +207,7 @@ impl Credential {
         found?.to_str()
     }
 
-    /// Get the secret.
+    /// Fetch the secret.
     pub(super) fn fetch(&self, around: &Around<'_>) -> Result<Secret, CredentialError> {
         let name = &self.service.name;
         let wrong = || CredentialError::Secret { name: name.clone() };
@@ -238,10 +239,10 @@ impl Credential {
     }
 }
 
-/// What secrets are fetched from.
+/// Environment from which secrets are fetched.
 #[derive(Debug)]
 pub(super) struct Around<'a> {
-    /// What the command is granted.
+    /// Grants of the command.
     pub(super) policy: &'a ResolvedPolicy,
     pub(super) env: &'a [(OsString, OsString)],
     pub(super) cwd: &'a Path,
@@ -274,22 +275,22 @@ impl Around<'_> {
     }
 }
 
-/// A variable that says something.
+/// Value of a variable, unless it is empty.
 pub(crate) fn value<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
     let found = env.iter().find(|(given, _)| given == name);
     found.map(|(_, value)| value.as_os_str()).filter(|value| !value.is_empty())
 }
 
-/// Why the keyring has no answer.
+/// Error of a keyring lookup.
 #[derive(Debug, Error)]
 pub(crate) enum KeyringError {
-    #[error("the keyring is asked by secret-tool, which is not installed")]
+    #[error("the keyring needs secret-tool, which is not installed")]
     Missing,
     #[error("the keyring: {0}")]
     Failed(#[from] CommandError),
 }
 
-/// Ask the keyring.
+/// Look up a secret in the keyring.
 pub(crate) fn keyring(
     service: &str,
     user: Option<&str>,
@@ -303,7 +304,7 @@ pub(crate) fn keyring(
     Ok(without_line_break(command::output(&tool, &args, env, cwd, command::PATIENCE)?))
 }
 
-/// Files and programs end their text with one.
+/// Remove the final line break that files and programs end with.
 fn without_line_break(mut text: String) -> String {
     if text.ends_with('\n') {
         text.pop();

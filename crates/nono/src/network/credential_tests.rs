@@ -109,7 +109,7 @@ fn a_keyring_needs_its_tool() {
 fn a_keyring_is_asked_for_the_service_and_the_user() {
     let dir = tempfile::tempdir().unwrap();
     let tool = dir.path().join("secret-tool");
-    // By another process: a thread that forks while this one has it open for writing would keep it busy.
+    // Written by another process: a thread that forks while this one has it open for writing would keep it busy.
     let script =
         format!("printf '#!/bin/sh\\necho \"$@\"\\n' > {0} && chmod 755 {0}", tool.to_str().unwrap());
     assert!(std::process::Command::new("/bin/sh").args(["-c", &script]).status().unwrap().success());

@@ -1,5 +1,5 @@
-//! What stands for a secret inside: the same for a service on this machine each time, since agents ask about a key that they
-//! do not know, and remember the answer.
+//! Placeholders for secrets inside the sandbox: the same for a service on this machine each time, since agents ask the
+//! user about an unknown key and remember the answer.
 
 use std::io;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::helper::hex;
 const KEY: &str = "dummies.key";
 const KEY_BYTES: usize = 32;
 
-/// A key that stays outside, and what the command has instead.
+/// A key that stays outside, and the placeholder that the command sees instead.
 pub(crate) struct ReplacedKey {
     pub(crate) key: String,
     pub(crate) dummy: String,
 }
 
-/// The dummy of a service. Nobody who does not have it, or the state folder, can tell what it is.
+/// Placeholder of a service. It cannot be predicted without the state folder.
 pub(super) fn dummy(state_dir: &Path, service: &str) -> io::Result<String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&key(state_dir)?).map_err(io::Error::other)?;
     mac.update(service.as_bytes());
@@ -28,7 +28,7 @@ pub(super) fn dummy(state_dir: &Path, service: &str) -> io::Result<String> {
     Ok(format!("nono-dummy-{}", digits.get(..32).unwrap_or(&digits)))
 }
 
-/// Read the key, or make one: a new one costs an agent a question.
+/// Read the key, or create one: a new key makes agents ask again.
 fn key(state_dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = state_dir.join(KEY);
     let read = || std::fs::read(&path).map(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
@@ -38,13 +38,13 @@ fn key(state_dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
         Ok(None) | Err(_) => {}
     }
     let mut key = [0u8; KEY_BYTES];
-    // So few bytes come whole or not at all.
+    // So few bytes are returned all at once or not at all.
     getrandom(&mut key, GetRandomFlags::empty())?;
     match make_file(&path, 0o600, &key) {
         Ok(()) => Ok(key),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match read()? {
             Some(theirs) => Ok(theirs),
-            // Half a key is none.
+            // An incomplete key is replaced.
             None => write_whole(&path, &key).map(|()| key),
         },
         Err(error) => Err(error),

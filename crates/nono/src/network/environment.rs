@@ -1,4 +1,4 @@
-//! What the command is told of the proxy, and what it is not told of secrets.
+//! Environment of the command: the proxy's variables added, secrets removed.
 //!
 //! `NO_PROXY` keeps a program's own servers on loopback out of the proxy. A granted `localhost` or loopback address means
 //! one on *this machine*, which only the proxy reaches: exactly those names are left out of `NO_PROXY` then, so requests
@@ -15,10 +15,10 @@ use super::credential::Credential;
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// Shorter secrets may be part of anything by chance.
+/// Minimum length of a secret that is searched for inside values: shorter ones occur by chance.
 const TELLING: usize = 8;
 
-/// How programs find the proxy, and whom to believe where it speaks for a server.
+/// Variables that name the proxy, and the certificates to trust where it terminates TLS.
 pub fn environment(port: u16, token: &Secret, hosts: &[HostRule], bundle: Option<&Path>) -> Variables {
     let proxy = format!("http://nono:{}@127.0.0.1:{port}", token.reveal());
     let direct = no_proxy(hosts);
@@ -54,7 +54,7 @@ fn no_proxy(hosts: &[HostRule]) -> String {
     direct.join(",")
 }
 
-/// What a credential's programs see: the dummy, and the proxy in place of the service.
+/// Variables of a credential's programs: the placeholder, and the proxy as the base URL.
 pub(super) fn placed(credential: &Credential, dummy: &str, port: u16) -> Variables {
     let service = &credential.service;
     let mut env: Variables = service.variables.iter().map(|name| (name.into(), dummy.into())).collect();
@@ -64,7 +64,7 @@ pub(super) fn placed(credential: &Credential, dummy: &str, port: u16) -> Variabl
     env
 }
 
-/// Take out of `env` whatever could hold a secret, by name and by value, and whatever is set anew.
+/// Remove variables that may hold a secret, by name and by value, and those that are set anew.
 pub(super) fn strip(env: &mut Variables, names: &[OsString], secrets: &[Secret]) {
     let holds = |value: &OsString| {
         let value = value.as_encoded_bytes();

@@ -1,7 +1,7 @@
-//! The process the proxy runs in.
+//! Process in which the proxy runs.
 //!
-//! It gives everything up before the first thread starts ([`harden`], [`confine`]): what it was told stays in its memory,
-//! and it reaches the network and nothing else. When its input ends it ends, whatever is open.
+//! It gives up all rights before the first thread starts ([`harden`], [`confine`]): its configuration stays in its
+//! memory, and it reaches the network and nothing else. When its input ends it ends, whatever is open.
 
 use std::io::{self, Write};
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ use super::backlog::{Backlog, Into};
 use super::wire::{SAID, Said, TOLD, Told};
 use crate::helper::{ConfineError, Inbox, confine, harden};
 
-/// For connections to end, once that is wanted.
+/// Time for connections to end at the end.
 const GRACE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Error)]
@@ -32,12 +32,12 @@ pub enum HelperError {
     Confine(#[from] ConfineError),
     #[error(transparent)]
     Route(#[from] RouteError),
-    #[error("it was told something out of turn")]
+    #[error("unexpected message from the supervisor")]
     OutOfTurn,
 }
 
-/// Confine this process, then filter as it is told over `input`, a unix socket. Call it from a process of its own without
-/// other threads, which ends when this returns.
+/// Confine this process, then filter as configured over `input`, a unix socket. Call it from a process of its own
+/// without other threads, which ends when this returns.
 pub fn serve(input: impl AsFd) -> Result<(), HelperError> {
     harden()?;
     let socket = UnixStream::from(input.as_fd().try_clone_to_owned()?);
@@ -53,7 +53,7 @@ pub fn serve(input: impl AsFd) -> Result<(), HelperError> {
     }
 }
 
-/// Give everything up, and wait for the socket to serve. None: nobody wants it any more.
+/// Give up all rights, and wait for the socket to serve. None if the supervisor is gone.
 fn prepare(
     mut socket: &UnixStream,
     inbox: &mut Inbox,
@@ -73,7 +73,7 @@ fn prepare(
     }
 }
 
-/// Two for each connection. With fewer, fewer connections are served.
+/// Raise the descriptor limit: two for each connection. With fewer, fewer connections are served.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
@@ -101,13 +101,13 @@ fn run(
     let served = runtime.block_on(async {
         tokio::select! {
             served = Proxy::serve_routes(listener, config, routes, events, shutdown) => served,
-            // What does not end in time is ended with the process.
+            // What does not end in time ends with the process.
             () = after(ended, GRACE) => Ok(()),
         }
     });
-    // A lookup that hangs is not waited for.
+    // A hanging name lookup is not waited for.
     runtime.shutdown_background();
-    // The runtime is gone, and with it all that was open: no event comes after this.
+    // The runtime is gone, and with it all connections: no event comes after this.
     backlog.close();
     let written = writer.join().unwrap_or(Ok(()));
     served?;
@@ -119,23 +119,23 @@ fn run(
 async fn after(begin: oneshot::Receiver<()>, time: Duration) {
     match begin.await {
         Ok(()) => tokio::time::sleep(time).await,
-        // Served to its end.
+        // The sender is gone: the service has ended, and no time limit applies.
         Err(_) => std::future::pending().await,
     }
 }
 
-/// A thread that ends when the supervisor says so, or is gone.
+/// Thread that ends when the supervisor says so or is gone.
 fn wait_for_the_end(mut inbox: Inbox) -> io::Result<oneshot::Receiver<()>> {
     let (stop, stopped) = oneshot::channel();
     std::thread::Builder::new().name("end".to_owned()).spawn(move || {
-        // Whatever comes is the end: nothing else may be said any more.
+        // Any message means the end: nothing else is expected.
         let _ = inbox.next::<Told>();
         let _ = stop.send(());
     })?;
     Ok(stopped)
 }
 
-/// A thread that tells the supervisor everything, in few writes.
+/// Thread that sends all events to the supervisor, in few writes.
 fn write_events(mut socket: UnixStream, backlog: Arc<Backlog>) -> io::Result<JoinHandle<io::Result<()>>> {
     std::thread::Builder::new().name("events".to_owned()).spawn(move || {
         while let Some(events) = backlog.take() {

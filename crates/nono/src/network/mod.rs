@@ -1,6 +1,6 @@
-//! The only way out to the network: a filtering proxy in a process of its own.
+//! The command's only way to the network: a filtering proxy in a process of its own.
 //!
-//! How a session uses it:
+//! Use by a session:
 //!
 //! 1. [`Networking::new`] checks what was asked for (credentials, another proxy) and touches nothing.
 //!    [`Networking::open`] adds to the request what it opens and closes: the hosts of the credentials, and the files they
@@ -8,13 +8,13 @@
 //!    ([`Networking::is_needed`]).
 //! 2. [`Network::start`], before the launch: fetches the secrets, starts the process, waits until it is confined, and
 //!    writes the session's certificates. [`Network::apply`] then changes the command's environment: the proxy's
-//!    variables, dummies instead of secrets.
+//!    variables, placeholders instead of secrets.
 //! 3. [`Network::serve`] when there is a socket, before the command may start: the one made inside the command's network
 //!    ([`Listen::Inside`], from the launch's hook), or else [`Network::serve_here`] for one on this machine's loopback
 //!    ([`Listen::Here`], made by [`bind`] so that its address is known to the policy). An error means that the command
 //!    must not run.
-//! 4. [`Network::finish`] after the run: ends what is open and returns what happened. The observer has heard every event
-//!    by then. Dropped instead, the process is killed.
+//! 4. [`Network::finish`] after the run: closes all connections and returns a summary. The observer has received every
+//!    event by then. If the value is dropped instead, the process is killed.
 
 mod backlog;
 mod command;
@@ -50,19 +50,19 @@ pub use start::{Listen, Network, NetworkError, Start};
 pub use upstream::{UpstreamError, UpstreamProxy};
 pub use wire::Untold;
 
-/// What a run asks of its network beyond hosts: checked, nothing fetched.
+/// Network options of a run besides hosts: checked, nothing fetched.
 #[derive(Clone, Debug, Default)]
 pub struct Networking {
     credentials: Vec<Credential>,
     upstream: Option<UpstreamProxy>,
-    /// The command that calls [`serve`].
+    /// Command line of the process that calls [`serve`].
     pub helper: Vec<OsString>,
-    /// A file of certificates to believe, instead of the system's.
+    /// File of certificates to trust, instead of the system's.
     pub certificates: Option<PathBuf>,
 }
 
 impl Networking {
-    /// Find the services, refuse what is named twice. The settings' own proxy stands in where none is given.
+    /// Look up the services, and refuse duplicates. Without an upstream proxy the one in the settings is used.
     pub fn new(
         credentials: Vec<CredentialRequest>,
         upstream: Option<UpstreamProxy>,
@@ -76,7 +76,7 @@ impl Networking {
             }
             found.push(credential);
         }
-        // What is reached directly is so whichever proxy is used.
+        // The bypass list applies to either proxy.
         let upstream = match (upstream, &settings.upstream) {
             (Some(given), Some(own)) => Some(UpstreamProxy { bypass: own.bypass.clone(), ..given }),
             (given, own) => given.or_else(|| own.clone()),
@@ -84,7 +84,7 @@ impl Networking {
         Ok(Networking { credentials: found, upstream, ..Networking::default() })
     }
 
-    /// What the credentials open.
+    /// Hosts that the credentials open.
     pub fn hosts(&self) -> impl Iterator<Item = HostGrant> {
         self.credentials.iter().map(|credential| HostGrant {
             rule: credential.service.rule(),
@@ -92,13 +92,13 @@ impl Networking {
         })
     }
 
-    /// Files that hold secrets: closed to the command, and no answer opens them.
+    /// Files that hold secrets: closed to the command, and no approval opens them.
     pub fn files(&self) -> Vec<PathBuf> {
         let real = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_owned());
         self.credentials.iter().filter_map(Credential::file).map(real).collect()
     }
 
-    /// Keys from the environment, each with the dummy that the command has in its place.
+    /// Keys from the environment, each with the placeholder that the command sees instead.
     pub(crate) fn replaced_keys(
         &self,
         env: &[(OsString, OsString)],
@@ -112,9 +112,9 @@ impl Networking {
         self.credentials.iter().filter_map(known).collect()
     }
 
-    /// Add what the credentials open and close to the request. A second time changes nothing.
+    /// Add what the credentials open and close to the request. Idempotent.
     pub fn open(&self, request: &mut RunRequest) {
-        // A file that does not exist is an error when it is read.
+        // A missing file is an error when it is read.
         for file in self.files().into_iter().filter(|file| file.exists()) {
             if !request.deny.contains(&file) {
                 request.deny.push(file);
@@ -127,7 +127,8 @@ impl Networking {
         }
     }
 
-    /// Whether this policy needs a proxy. Credentials where nothing is filtered would be given to the command in vain.
+    /// Whether this policy needs a proxy. Credentials without a filtered network are an error: they would have no
+    /// effect.
     pub fn is_needed(&self, policy: &NetworkPolicy) -> Result<bool, NetworkError> {
         match (policy, self.credentials.first()) {
             (NetworkPolicy::Filtered { .. }, _) => Ok(true),

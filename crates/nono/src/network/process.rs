@@ -1,7 +1,7 @@
-//! The proxy's process, as the supervisor sees it.
+//! Supervisor's side of the proxy process.
 //!
-//! It is not trusted beyond what it was given: whatever it says is counted and handed on as data. If it dies, or says what
-//! it should not, it is ended, and whoever connects afterwards is turned away by [`turn_away`]: the network stays closed.
+//! The process is not trusted beyond what it was given: what it sends is counted and passed on as data. If it dies or
+//! violates the protocol, it is killed, and later connections are closed by [`turn_away`]: the network stays closed.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -21,28 +21,28 @@ use super::report::NetworkReport;
 use super::wire::{SAID, Said, TOLD, Told};
 use crate::helper::{self, Incoming, Process, START, Trouble};
 
-/// How long it may be silent before its last word.
+/// Maximum time without a message while it ends.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How often: it has a minute for all it has to say.
+/// Maximum number of such periods: it has a minute to send everything.
 const SILENCES: u32 = 12;
 
-/// Who is told what the proxy did. Called from a thread of its own.
+/// Receives the proxy's events. Called from a thread of its own.
 pub trait NetworkObserver: Send + Sync {
-    /// A tunnel or request ended, or was refused. It comes from a process that the command talks to: not to be shown
-    /// unescaped.
+    /// A tunnel or request ended, or was refused. The text comes from a process that the command talks to: escape
+    /// before printing.
     fn event(&self, event: &Event);
-    /// The proxy is gone before its time. Nothing goes out any more.
+    /// The proxy ended unexpectedly. Nothing goes out any more.
     fn lost(&self, why: &str);
 }
 
-/// Nobody is told.
+/// Ignores all events.
 impl NetworkObserver for () {
     fn event(&self, _event: &Event) {}
 
     fn lost(&self, _why: &str) {}
 }
 
-/// Confined, and waiting for its socket.
+/// A proxy that is confined and waits for its socket.
 #[derive(Debug)]
 pub(super) struct Waiting {
     process: Process,
@@ -55,7 +55,7 @@ impl Waiting {
     pub(super) fn start(command: &[OsString], config: Config) -> Result<Waiting, Trouble> {
         let (socket, theirs) = UnixStream::pair().map_err(Trouble::Start)?;
         let process = Process::start(command, Stdio::from(OwnedFd::from(theirs)), Stdio::null())?;
-        // One that does not read does not hold the supervisor up.
+        // A proxy that does not read must not block the supervisor.
         socket.set_write_timeout(Some(START)).map_err(Trouble::Start)?;
         let said = Incoming::new(socket.try_clone().map_err(Trouble::Start)?, SAID);
         let mut waiting = Waiting { process, socket, said, authority: None };
@@ -80,7 +80,7 @@ impl Waiting {
         self.said.receive(Instant::now() + START, &|| true)
     }
 
-    /// Hand the socket over. From here on a thread listens to what is said.
+    /// Hand over the socket. From here on a thread reads the proxy's messages.
     pub(super) fn serve(
         mut self,
         listener: OwnedFd,
@@ -113,12 +113,12 @@ impl Waiting {
     }
 }
 
-/// The proxy at work. Ended when it is dropped.
+/// A running proxy. Ended when dropped.
 #[derive(Debug)]
 pub(super) struct Serving {
     socket: UnixStream,
     process: Arc<Mutex<Option<Process>>>,
-    /// Never accepted on here while the proxy lives: it keeps the address taken when it is gone.
+    /// Not accepted on while the proxy lives: it keeps the address taken after the proxy is gone.
     listener: Arc<OwnedFd>,
     given_up: Arc<OnceLock<String>>,
     heard: Arc<AtomicU64>,
@@ -131,25 +131,26 @@ impl Serving {
         locked(&self.process).as_ref().map(Process::id)
     }
 
-    /// Let it end what is open and say the rest, as long as it speaks.
+    /// Let the proxy close its connections and send its remaining events, as long as it keeps sending.
     pub(super) fn finish(mut self) -> NetworkReport {
         self.stop()
     }
 
     fn stop(&mut self) -> NetworkReport {
         let Some(ear) = self.ear.take() else { return NetworkReport::default() };
-        // One that is gone already was noticed by the ear.
+        // If it is gone already, the reading thread has noticed.
         let _ = TOLD.write(&mut &self.socket, &Told::End);
         let over = |wait| self.is_over.recv_timeout(wait).is_ok();
         if let Some(why) = hear_out(over, || self.heard.load(Ordering::SeqCst)) {
-            // Nobody else says why.
+            // The only place that knows the reason.
             let _ = self.given_up.set(why);
         }
-        // Killed, if it has not ended: its end of the socket closes, and the ear hears that.
+        // Kills it if it has not ended: its end of the socket closes, which ends the reading thread.
         drop(locked(&self.process).take());
-        // Whoever still waits for connections to turn away wakes up. It fails where nobody listens there any more.
+        // Wakes a thread that closes connections. Fails if the socket is not listening any more.
         let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
-        ear.join().unwrap_or_else(|_| NetworkReport::without_a_word("whoever listened to it failed"))
+        ear.join()
+            .unwrap_or_else(|_| NetworkReport::without_a_word("the thread that reads its events failed"))
     }
 }
 
@@ -163,14 +164,14 @@ fn locked(process: &Mutex<Option<Process>>) -> std::sync::MutexGuard<'_, Option<
     process.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hears what the proxy says, to its end.
+/// Reader of the proxy's messages.
 struct Ear {
     said: Incoming<UnixStream>,
     observer: Arc<dyn NetworkObserver>,
     process: Arc<Mutex<Option<Process>>>,
     listener: Arc<OwnedFd>,
     given_up: Arc<OnceLock<String>>,
-    /// Frames so far.
+    /// Number of frames so far.
     heard: Arc<AtomicU64>,
     over: Sender<()>,
 }
@@ -195,7 +196,7 @@ impl Ear {
                 Err(trouble) => break trouble,
             }
         };
-        // It may only have broken its word: then it is ended now.
+        // It may have violated the protocol and still run: kill it.
         drop(locked(&self.process).take());
         let why = self.given_up.get().cloned().unwrap_or_else(|| trouble.to_string());
         self.observer.lost(&why);
@@ -206,12 +207,13 @@ impl Ear {
     }
 
     fn is_over(&self) {
-        // Nobody waits for it where the proxy ended by itself.
+        // Unread if the proxy ended by itself.
         let _ = self.over.send(());
     }
 }
 
-/// Wait for its end, while it speaks. Otherwise: why it is not waited for any more. `over` waits that long for the end.
+/// Wait for its end as long as it sends messages; otherwise return why the wait was given up. `over` waits for the end
+/// for the given time.
 fn hear_out(over: impl Fn(Duration) -> bool, heard: impl Fn() -> u64) -> Option<String> {
     for _ in 0..SILENCES {
         let before = heard();
@@ -219,14 +221,14 @@ fn hear_out(over: impl Fn(Duration) -> bool, heard: impl Fn() -> u64) -> Option<
             return None;
         }
         if heard() == before {
-            return Some(format!("it said nothing for {} s", SILENCE.as_secs()));
+            return Some(format!("it sent nothing for {} s", SILENCE.as_secs()));
         }
     }
     Some(format!("it did not end within {} s", (SILENCE * SILENCES).as_secs()))
 }
 
-/// Take every connection and close it, until the listener is shut down. Without this they would wait for ever, or, with
-/// the listener closed, somebody else could answer at its address.
+/// Accept and close every connection until the listener is shut down. Otherwise clients would wait for ever or, if the
+/// listener were closed, another process could listen at its address.
 fn turn_away(listener: &OwnedFd) {
     loop {
         if nono_sys::wait::poll(&[Some((listener.as_fd(), false))], None).is_err() {
@@ -235,13 +237,13 @@ fn turn_away(listener: &OwnedFd) {
         match rustix::net::accept(listener) {
             Ok(connection) => drop(connection),
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => {}
-            // Shut down; or no descriptors are left, and whoever connects waits.
+            // Shut down; or no descriptors are left, and clients wait.
             Err(_) => return,
         }
     }
 }
 
-/// A place for the proxy on this machine's own loopback.
+/// Listening socket for the proxy on this machine's own loopback.
 pub fn bind() -> io::Result<std::net::TcpListener> {
     std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))
 }
@@ -262,7 +264,7 @@ mod tests {
         }
         drop(there);
         let listener = OwnedFd::from(bind().unwrap());
-        // Nobody has to be turned away.
+        // No connections to close.
         rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
         let (over, is_over) = channel();
         let ear = Ear {
@@ -283,7 +285,7 @@ mod tests {
     #[test]
     fn it_is_heard_out_while_it_speaks() {
         let (waited, said) = (Cell::new(0), Cell::new(0));
-        // It says something in each of the first `speaks` waits, and ends in the one after `ends`.
+        // It sends something in each of the first `speaks` waits, and ends in the one after `ends`.
         let outcome = |speaks: u32, ends: u32| {
             waited.set(0);
             let over = |_| {
@@ -295,8 +297,8 @@ mod tests {
         };
         assert_eq!(outcome(0, 0), (None, 1));
         assert_eq!(outcome(7, 7), (None, 8));
-        assert_eq!(outcome(0, 99), (Some("it said nothing for 5 s".to_owned()), 1));
-        assert_eq!(outcome(3, 99), (Some("it said nothing for 5 s".to_owned()), 4));
+        assert_eq!(outcome(0, 99), (Some("it sent nothing for 5 s".to_owned()), 1));
+        assert_eq!(outcome(3, 99), (Some("it sent nothing for 5 s".to_owned()), 4));
         assert_eq!(outcome(99, 99), (Some("it did not end within 60 s".to_owned()), 12));
     }
 }

@@ -1,4 +1,4 @@
-//! What the network was used for, counted.
+//! Summary of the network use of a run.
 
 use std::collections::HashMap;
 
@@ -7,31 +7,31 @@ use nono_proxy::{Category, Event, Phase};
 use super::wire::Untold;
 use crate::diagnostic::HostDenied;
 
-/// As many different hosts as anybody reads of.
+/// Maximum number of hosts listed.
 const MOST_HOSTS: usize = 200;
 
-/// What the proxy let through and what not, from its start to its end.
+/// Counts of what the proxy allowed and refused, from its start to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkReport {
     pub allowed: u64,
     pub refused: u64,
-    /// What was refused, in the order it came; [`NetworkReport::not_listed`] counts those beyond the bound.
+    /// Refused hosts in order; [`NetworkReport::not_listed`] counts those beyond the limit.
     pub hosts: Vec<HostDenied>,
     pub not_listed: u64,
-    /// Happened, but no event tells of it: known where the proxy was gone before its end, and then at least.
+    /// Events known to be lost, because the proxy ended unexpectedly: a lower bound.
     pub untold: Untold,
-    /// The proxy was gone before its end, and why.
+    /// Reason, if the proxy ended unexpectedly.
     pub lost: Option<String>,
     index: HashMap<(String, u16, Option<Category>), usize>,
 }
 
 impl NetworkReport {
-    /// Nothing is known but why.
+    /// Report of a proxy of which only the failure is known.
     pub(super) fn without_a_word(why: &str) -> NetworkReport {
         NetworkReport { lost: Some(why.to_owned()), ..NetworkReport::default() }
     }
 
-    /// In words, if events are missing.
+    /// Message about lost events, if any.
     pub fn missing(&self) -> Option<String> {
         let Untold { allowed, refused } = self.untold;
         let all = allowed.saturating_add(refused);
@@ -40,7 +40,7 @@ impl NetworkReport {
     }
 
     pub(crate) fn note(&mut self, event: &Event) {
-        // A tunnel counts where it opens; and it was none if it is refused after all.
+        // A tunnel counts when it opens, and not if it is refused after all.
         let counted = event.phase == Some(Phase::Ended);
         if event.allowed {
             self.allowed += if counted { 0 } else { event.count };
@@ -69,7 +69,7 @@ impl NetworkReport {
         }
     }
 
-    /// Some programs show the token only when they are asked for it: no host was closed to them then.
+    /// Some programs send the token only when challenged: then no host was closed to them.
     fn forget_challenge(&mut self, event: &Event) {
         let key = (event.host.clone(), event.port, Some(Category::AuthenticationFailed));
         let Some(place) = self.index.remove(&key) else { return };

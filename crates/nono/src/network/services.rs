@@ -1,11 +1,11 @@
-//! The services whose credentials nono knows how to place: where they are, what their programs look for.
+//! Services whose credentials nono can place: their hosts, and the variables that their programs read.
 //!
 //! Facts, not logic. A name that is not here can be described in `config.toml` (see [`super::settings`]).
 
 use nono_policy::hosts::{Host, HostRule, Hosts};
 use nono_proxy::Inject;
 
-/// Where a credential belongs, and what the command gets instead.
+/// Service of a credential: its host, the place of the credential in requests, and the variables of its programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     pub name: String,
@@ -13,23 +13,23 @@ pub struct Service {
     pub host: Host,
     pub port: u16,
     pub inject: Inject,
-    /// The variables its programs look for the credential in. The dummy goes into all of them.
+    /// Variables from which its programs read the credential. All of them are set to the placeholder.
     pub variables: Vec<String>,
-    /// A variable its programs look for another address in, and what follows the address there.
+    /// Variable from which its programs read the base URL, and the path to append to the address.
     pub base_url: Option<(String, String)>,
 }
 
 impl Service {
-    /// What a credential for it opens.
+    /// Host rule that a credential for it opens.
     pub fn rule(&self) -> HostRule {
         HostRule { hosts: Hosts::One(self.host.clone()), port: Some(self.port) }
     }
 }
 
 enum Place {
-    /// Name and format.
+    /// Header name and format.
     Header(&'static str, &'static str),
-    /// The user.
+    /// User name.
     Basic(&'static str),
 }
 
@@ -53,8 +53,8 @@ const fn bearer(
     Known { names, host, place: BEARER, variables, base_url: None }
 }
 
-/// All of them speak https on its own port. A base URL is given only where all programs of a service agree what stands
-/// in it; the others come through the proxy by the service's own name.
+/// All use https on port 443. A base URL is listed only if all programs of a service agree on its form; the others use
+/// the proxy under the service's own name.
 const KNOWN: &[Known] = &[
     Known {
         names: &["anthropic"],
@@ -112,13 +112,13 @@ const KNOWN: &[Known] = &[
     bearer(&["xai"], "api.x.ai", &["XAI_API_KEY"]),
 ];
 
-/// A service by one of its names.
+/// Service with this name.
 pub fn known(name: &str) -> Option<Service> {
     let known = KNOWN.iter().find(|known| known.names.contains(&name))?;
     Some(Service {
         name: name.to_owned(),
         https: true,
-        // The table's own test reads every one of them.
+        // A test parses every entry.
         host: known.host.parse().ok()?,
         port: 443,
         inject: match known.place {
@@ -130,7 +130,7 @@ pub fn known(name: &str) -> Option<Service> {
     })
 }
 
-/// Every name, sorted.
+/// All names, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let mut names: Vec<_> = KNOWN.iter().flat_map(|known| known.names).copied().collect();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! `config.toml` in nono's state folder, as far as it concerns the network.
+//! Network settings in `config.toml` in nono's state folder.
 //!
 //! ```toml
 //! [network]
@@ -26,7 +26,7 @@ use toml::{Table, Value};
 use super::services::Service;
 use super::upstream::{self, UpstreamProxy};
 
-/// Why the file is of no use. The message names the key.
+/// Error in the file. The message names the key.
 #[derive(Debug, Error)]
 pub enum SettingsError {
     #[error("{} cannot be read: {}", .path.display(), nono_sys::errno::describe(.source))]
@@ -42,11 +42,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The file's settings; none where there is no file.
+    /// Load the settings; the defaults if there is no file.
     pub fn load(file: &Path) -> Result<Settings, SettingsError> {
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
-            // Where there is no folder there is no file; that the folder is none is somebody else's to say.
+            // Without a folder there is no file; a state folder that is not a directory is reported elsewhere.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(Settings::default());
             }
@@ -139,7 +139,7 @@ fn service(name: &str, keys: &Keys<'_>) -> Result<Service, String> {
     })
 }
 
-/// One place, and only one.
+/// Place of the credential: exactly one.
 fn inject(keys: &Keys<'_>) -> Result<Inject, String> {
     let (header, format) = (keys.text("header")?, keys.text("format")?);
     let (query, user) = (keys.text("query")?, keys.text("basic_user")?);
@@ -155,7 +155,7 @@ fn inject(keys: &Keys<'_>) -> Result<Inject, String> {
         return if fine {
             Ok(Inject::Query { name: name.to_owned() })
         } else {
-            Err(keys.wrong("query", "is no name"))
+            Err(keys.wrong("query", "is not a valid name"))
         };
     }
     if let Some(user) = user {
@@ -167,7 +167,7 @@ fn inject(keys: &Keys<'_>) -> Result<Inject, String> {
     if name.is_empty()
         || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     {
-        return Err(keys.wrong("header", "is no header's name"));
+        return Err(keys.wrong("header", "is not a header name"));
     }
     let format = format.unwrap_or(if header.is_some() { "{}" } else { "Bearer {}" });
     if format.matches("{}").count() != 1 || !format.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
@@ -176,13 +176,13 @@ fn inject(keys: &Keys<'_>) -> Result<Inject, String> {
     Ok(Inject::Header { name: name.to_owned(), format: format.to_owned() })
 }
 
-/// It is part of an address (`http://127.0.0.1:PORT/NAME`).
+/// Whether this can be a service name: it is part of an address (`http://127.0.0.1:PORT/NAME`).
 pub(super) fn is_name(name: &str) -> bool {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(fine)
 }
 
-/// A table, and what it is called.
+/// A table and its name.
 struct Keys<'a> {
     table: &'a Table,
     path: String,
@@ -213,7 +213,7 @@ impl<'a> Keys<'a> {
         self.table.get(key).map(|value| port(value).ok_or_else(wrong)).transpose()
     }
 
-    /// One text, or several.
+    /// One string, or several.
     fn list(&self, key: &str) -> Result<Vec<String>, String> {
         let wrong = || self.wrong(key, "should be a list of texts");
         match self.table.get(key) {

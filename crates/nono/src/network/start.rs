@@ -1,4 +1,4 @@
-//! From a checked wish to a proxy that serves.
+//! Start of a proxy from a checked configuration.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,32 +18,32 @@ use super::process::{NetworkObserver, Serving, Waiting};
 use super::{CredentialError, NetworkReport, Networking, dummy, environment};
 use crate::helper::{Bundle, CertificatesError, Trouble, random_hex};
 
-/// What the command believes, in the session's folder.
+/// File in the session's folder with the certificates that the command shall trust.
 const BUNDLE: &str = "ca-bundle.pem";
 
-/// Why there is no proxy. The command must not run then.
+/// Reason why there is no proxy. The command must not run then.
 #[derive(Debug, Error)]
 pub enum NetworkError {
     #[error(transparent)]
     Credential(#[from] CredentialError),
-    #[error("--credential {name} needs a filtered network, and this one is not")]
+    #[error("--credential {name} needs a filtered network")]
     NotFiltered { name: String },
     #[error(transparent)]
     Certificates(#[from] CertificatesError),
     #[error("{} cannot be written: {}", .path.display(), errno::describe(.source))]
     Bundle { path: PathBuf, source: io::Error },
-    #[error("no random numbers are to be had: {}", errno::describe(.0))]
+    #[error("cannot get random numbers: {}", errno::describe(.0))]
     Random(io::Error),
     #[error("the network filter: {0}")]
     Helper(String),
     #[error("the network filter cannot listen: {}", errno::describe(.0))]
     Listen(io::Error),
-    #[error("the network filter serves already")]
+    #[error("the network filter is already running")]
     Twice,
 }
 
 impl NetworkError {
-    /// What to do about it.
+    /// Next step for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             NetworkError::Credential(error) => error.hint(),
@@ -53,31 +53,32 @@ impl NetworkError {
     }
 }
 
-/// Where the proxy listens.
+/// Place of the proxy's socket.
 #[derive(Debug)]
 pub enum Listen {
-    /// In the command's own network, at this port of its loopback: the socket comes later, to [`Network::serve`].
+    /// In the command's own network namespace, at this loopback port: the socket is passed later, to
+    /// [`Network::serve`].
     Inside { port: u16 },
-    /// On this machine's loopback ([`super::bind`]); [`Network::serve_here`] begins.
+    /// On this machine's loopback ([`super::bind`]); [`Network::serve_here`] starts it.
     Here(TcpListener),
 }
 
-/// What a start needs to know.
+/// Input of a start.
 #[derive(Debug)]
 pub struct Start<'a> {
-    /// Resolved, with the files of [`Networking::files`] closed.
+    /// Resolved policy, with the files of [`Networking::files`] closed.
     pub policy: &'a ResolvedPolicy,
-    /// The caller's environment and folder: secrets are fetched from there.
+    /// The caller's environment and working directory, from which secrets are fetched.
     pub env: &'a [(OsString, OsString)],
     pub cwd: &'a Path,
     /// The session's folder: readable inside, not writable.
     pub folder: &'a Path,
-    /// nono's state folder, where there is one: a service has the same dummy each time.
+    /// nono's state folder, if any: a service then has the same placeholder each time.
     pub state_dir: Option<&'a Path>,
     pub listen: Listen,
 }
 
-/// A proxy for one session.
+/// Proxy of one session.
 pub struct Network {
     stage: Mutex<Stage>,
     observer: Arc<dyn NetworkObserver>,
@@ -100,7 +101,7 @@ impl std::fmt::Debug for Network {
 }
 
 impl Network {
-    /// Fetch the secrets and start the proxy's process; when this returns it is confined. Nothing is served yet.
+    /// Fetch the secrets and start the proxy process; on return it is confined. Nothing is served yet.
     pub fn start(
         networking: &Networking,
         start: Start<'_>,
@@ -152,8 +153,8 @@ impl Network {
         })
     }
 
-    /// The command's environment with the proxy in it, and without what it must not know: variables that hold secrets, by
-    /// their names or by what is in them, whatever passed them on.
+    /// Add the proxy's variables to the command's environment, and remove all variables that hold secrets, by name or
+    /// by value, whatever passed them on.
     pub fn apply(&self, env: &mut Vec<(OsString, OsString)>) {
         let own = self.env.iter().map(|(name, _)| name);
         let names: Vec<OsString> = self.hidden.iter().chain(own).cloned().collect();
@@ -162,12 +163,12 @@ impl Network {
         env.sort();
     }
 
-    /// The certificates the command should believe, where the proxy speaks for servers.
+    /// Certificates that the command shall trust, if the proxy terminates TLS.
     pub fn bundle(&self) -> Option<&Path> {
         self.bundle.as_deref()
     }
 
-    /// The proxy's process, while there is one.
+    /// Process id of the proxy, while there is one.
     pub fn helper_pid(&self) -> Option<u32> {
         match &*self.stage() {
             Stage::Waiting(waiting, _) => Some(waiting.pid()),
@@ -203,7 +204,7 @@ impl Network {
         Ok(())
     }
 
-    /// End everything that is open, and hear the rest. At most a few seconds.
+    /// Close all connections and collect the remaining events. Takes at most a few seconds.
     pub fn finish(&self) -> NetworkReport {
         match std::mem::replace(&mut *self.stage(), Stage::Over) {
             Stage::Serving(serving) => serving.finish(),
@@ -217,7 +218,7 @@ impl Network {
 }
 
 fn helper_failed(trouble: &Trouble) -> NetworkError {
-    // What it says about itself may have come from outside.
+    // Its error text may have come from outside.
     NetworkError::Helper(crate::diagnostic::escape(&trouble.to_string()))
 }
 
@@ -254,7 +255,7 @@ fn certificates(networking: &Networking) -> Result<String, NetworkError> {
     Ok(String::from_utf8(pem).map_err(not_text)?)
 }
 
-/// The system's certificates and the session's own authority, for the command to read.
+/// Write the system's certificates and the session's own authority to a file for the command.
 fn write_bundle(folder: &Path, certificates: &str, authority: &str) -> Result<PathBuf, NetworkError> {
     let path = folder.join(BUNDLE);
     let text = format!("{}\n{authority}", certificates.trim_end());

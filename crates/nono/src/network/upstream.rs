@@ -1,4 +1,4 @@
-//! Another proxy on the way out: `host:port`, or `http://user:password@host:port`.
+//! Upstream proxy: `host:port`, or `http://user:password@host:port`.
 
 use std::str::FromStr;
 
@@ -6,10 +6,10 @@ use nono_policy::hosts::{Host, HostRule, Hosts};
 use nono_proxy::{Secret, Upstream};
 use thiserror::Error;
 
-/// What is wrong with an address. It never repeats it: there may be a password in it.
+/// Error in an address. It never repeats the address: there may be a password in it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UpstreamError {
-    #[error("only http:// is spoken to a proxy")]
+    #[error("only http:// proxies are supported")]
     Scheme,
     #[error("the proxy's address is not HOST:PORT: {0}")]
     Address(&'static str),
@@ -22,7 +22,7 @@ pub struct UpstreamProxy {
     pub host: Host,
     pub port: u16,
     pub authorization: Option<Secret>,
-    /// Reached directly.
+    /// Hosts reached directly.
     pub bypass: Vec<HostRule>,
 }
 
@@ -69,7 +69,7 @@ fn authorization(login: &str) -> Result<Secret, UpstreamError> {
     Ok(Secret::basic(&user, &decode(password).ok_or(UpstreamError::Login)?))
 }
 
-/// `%41` is `A`. Control characters have no place in a login.
+/// Percent-decode a user name or password. Control characters are refused.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,33 +1,34 @@
-//! What the supervisor and the proxy's process say to each other, over one socket.
+//! Messages between the supervisor and the proxy process, over one socket.
 
 use nono_proxy::{Config, Event};
 use serde::{Deserialize, Serialize};
 
 use crate::helper::Frames;
 
-/// To the helper: the whole configuration, with the certificates this system believes.
+/// Frames to the helper: the whole configuration, with the certificates that this system trusts.
 pub(super) const TOLD: Frames = Frames { most: 32 << 20 };
-/// From the helper, which is not trusted: an event, every byte of it escaped.
+/// Frames from the helper, which is not trusted: an event, every byte of it escaped.
 pub(super) const SAID: Frames = Frames { most: 64 << 10 };
 
-/// Frames to the helper, in this order.
+/// Messages to the helper, in this order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub(super) enum Told {
     Setup {
         config: Box<Config>,
     },
-    /// The socket to serve comes along.
+    /// Comes with the socket to serve.
     Listener,
-    /// No more: end what is open, say the rest, and end. The end of the stream means the same.
+    /// Close all connections, send the remaining events, and end. The end of the stream means the same.
     End,
 }
 
-/// Frames from the helper.
+/// Messages from the helper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub(super) enum Said {
-    /// Confined, and waiting for the socket. `authority`: PEM, whose certificates it shows where it speaks for a server.
+    /// Confined, and waiting for the socket. `authority`: PEM of the authority whose certificates it presents where it
+    /// terminates TLS.
     Ready {
         authority: Option<String>,
     },
@@ -38,14 +39,14 @@ pub(super) enum Said {
     Serving,
     Event {
         event: Box<Event>,
-        /// What waited behind it. Should the helper never speak again, that much is lost at least.
+        /// Counts of the events queued behind it. If the helper never sends again, at least these are lost.
         untold: Untold,
     },
-    /// The last frame: everything was told.
+    /// Last frame: everything was sent.
     Done,
 }
 
-/// Events that happened and were not told.
+/// Counts of events that were not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Untold {
     pub allowed: u64,
@@ -70,7 +71,7 @@ impl Untold {
 
 const MOST_TEXT: usize = 1000;
 
-/// The event with no text longer than a reader needs: they come from the command, and a frame has its bound.
+/// Event with its texts cut to a useful length: they come from the command, and a frame is bounded.
 pub(super) fn bounded(mut event: Event) -> Event {
     let texts = [
         &mut event.method,

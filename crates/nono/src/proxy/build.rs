@@ -1,4 +1,4 @@
-//! From a configuration to what the engine is told.
+//! Conversion of a configuration to the engine's.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{Injection, Placed, ProxyConfig, ProxyError, RouteConfig};
 use crate::glob;
 use crate::helper::{Bundle, CertificatesError};
 
-/// Larger files of certificates and keys are none.
+/// Maximum size of a file of certificates or keys.
 const MAX_PEM: u64 = 16 << 20;
 
 pub(super) fn engine(
@@ -66,7 +66,7 @@ pub(super) fn engine(
     Ok((engine, placed))
 }
 
-/// The authorities that servers are believed by. Routes that bring their own need no others.
+/// Certificate authorities that servers are checked against. Routes that bring their own need no others.
 fn certificates(config: &ProxyConfig, routes: &[Route]) -> Result<String, ProxyError> {
     if let Some(pems) = &config.intercept_parent_ca_pems {
         return Ok(pems.clone());
@@ -82,14 +82,14 @@ fn certificates(config: &ProxyConfig, routes: &[Route]) -> Result<String, ProxyE
     }
 }
 
-/// Where programs look for the key. A place is no name.
+/// Variable from which programs read the key. A URI is not a variable name.
 fn variable(route: &RouteConfig) -> Option<String> {
     let key = route.credential_key.as_ref()?;
     let capitals = || (!secret::is_uri(key)).then(|| key.to_uppercase());
     route.env_var.clone().or_else(capitals)
 }
 
-/// The secret, and how it goes in.
+/// The secret, and its place in a request.
 fn key(route: &RouteConfig, around: &Surroundings) -> Result<(Key, Inject), ProxyError> {
     let inject = |user: &str| inject(route, user);
     let Some(key) = &route.credential_key else { return Ok((Key::None, inject("")?)) };
@@ -107,7 +107,7 @@ fn key(route: &RouteConfig, around: &Surroundings) -> Result<(Key, Inject), Prox
 
 fn inject(route: &RouteConfig, user: &str) -> Result<Inject, ProxyError> {
     let missing = |why| ProxyError::Route { prefix: route.prefix.clone(), why };
-    // Without a key there is nothing to say how.
+    // Without a key the place does not matter.
     let without = route.credential_key.is_none();
     Ok(match route.inject_mode {
         Injection::Header => Inject::Header {
@@ -169,7 +169,7 @@ fn pem(path: &Path) -> Result<String, ProxyError> {
     Ok(text)
 }
 
-/// `http://host:port/base`, taken apart.
+/// Parts of `http://host:port/base`.
 struct Upstream {
     https: bool,
     host: Host,

@@ -1,4 +1,4 @@
-//! What a proxy is asked to be, before anything is fetched.
+//! Configuration of a proxy, before anything is fetched.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub enum ProxyConfigError {
     External(#[from] UpstreamError),
 }
 
-/// A proxy.
+/// Configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     pub allowed: Vec<HostRule>,
@@ -34,17 +34,17 @@ pub struct ProxyConfig {
     pub routes: Vec<RouteConfig>,
     pub external_proxy: Option<UpstreamProxy>,
     pub bind_addr: IpAddr,
-    /// 0: any that is free.
+    /// Port; 0 for any free one.
     pub bind_port: u16,
     pub max_connections: usize,
-    /// Where the certificates are written that clients have to believe; without it no tunnel is looked into.
+    /// Folder for the certificates that clients have to trust; without it no tunnel is intercepted.
     pub intercept_ca_dir: Option<PathBuf>,
-    /// PEM: authorities that clients and the proxy believe in place of the system's.
+    /// Authorities (PEM) that clients and the proxy trust instead of the system's.
     pub intercept_parent_ca_pems: Option<String>,
 }
 
 impl ProxyConfig {
-    /// Check what can be checked without the machine.
+    /// Check what can be checked without access to the machine.
     pub fn new(
         allowed_hosts: &[String],
         allow_all_hosts: bool,
@@ -72,7 +72,7 @@ impl ProxyConfig {
         })
     }
 
-    /// Another proxy on the way out: `host:port`, or `http://user:password@host:port`.
+    /// Upstream proxy: `host:port`, or `http://user:password@host:port`.
     pub fn external(address: &str, bypass_hosts: &[String]) -> Result<UpstreamProxy, ProxyConfigError> {
         let proxy: UpstreamProxy = address.parse()?;
         let bypass: Result<_, _> = bypass_hosts.iter().map(|text| text.parse()).collect();
@@ -80,7 +80,7 @@ impl ProxyConfig {
     }
 }
 
-/// How a secret goes into a request.
+/// Place of a secret in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Injection {
     Header,
@@ -100,12 +100,12 @@ impl Injection {
     }
 }
 
-/// `http://127.0.0.1:PORT/<prefix>/…` leads to `upstream`.
+/// Route: `http://127.0.0.1:PORT/<prefix>/…` leads to `upstream`.
 #[derive(Clone, Debug)]
 pub struct RouteConfig {
     pub prefix: String,
     pub upstream: String,
-    /// Where the secret is: a variable's name, `env://NAME`, `file:///path`, `keyring://service/account`.
+    /// Source of the secret: a variable's name, `env://NAME`, `file:///path`, `keyring://service/account`.
     pub credential_key: Option<String>,
     pub inject_mode: Injection,
     pub inject_header: String,
@@ -114,9 +114,9 @@ pub struct RouteConfig {
     pub path_pattern: Option<String>,
     pub path_replacement: Option<String>,
     pub query_param_name: Option<String>,
-    /// The variable in which programs look for the key.
+    /// Variable from which programs read the key.
     pub env_var: Option<String>,
-    /// Methods and globs of paths; anything, if there are none.
+    /// Allowed methods and path globs; everything if empty.
     pub endpoint_rules: Vec<(String, String)>,
     pub tls_ca: Option<PathBuf>,
     pub tls_client_cert: Option<PathBuf>,

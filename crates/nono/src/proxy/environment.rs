@@ -1,4 +1,4 @@
-//! What programs are told: variables.
+//! Environment variables for programs that use the proxy.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ pub(super) fn proxy(
     env
 }
 
-/// A host that was opened by its name is meant to be reached by the proxy.
+/// Value of `NO_PROXY`. A host opened by its name is meant to be reached through the proxy.
 fn no_proxy(allowed: &[HostRule]) -> String {
     let opened = |name: &str| {
         allowed.iter().any(|rule| match &rule.hosts {
@@ -51,7 +51,7 @@ fn no_proxy(allowed: &[HostRule]) -> String {
     direct.join(",")
 }
 
-/// Sorted by name.
+/// Variables of the routes, sorted by name.
 pub(super) fn routes(address: SocketAddr, token: &Secret, routes: &[Placed]) -> Variables {
     let mut env = BTreeMap::new();
     for route in routes {

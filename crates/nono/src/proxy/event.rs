@@ -1,4 +1,4 @@
-//! What happened, in the words of a session's record.
+//! Network events in the format of a session's record.
 
 use nono_proxy::{Category, Event, Mode, Phase};
 
@@ -19,7 +19,7 @@ impl Decision {
     }
 }
 
-/// One request or tunnel, when it was decided on.
+/// One request or tunnel, at the time of the decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkEvent {
     pub timestamp_unix_ms: u64,
@@ -40,7 +40,7 @@ pub struct NetworkEvent {
 }
 
 impl NetworkEvent {
-    /// None: it ends what was told when it was opened.
+    /// Convert an event; None for the end of one that was reported when it was opened.
     pub(super) fn of(event: &Event, routes: &[Placed], external: bool) -> Option<NetworkEvent> {
         if event.phase == Some(Phase::Ended) && event.category.is_none() {
             return None;
@@ -71,7 +71,7 @@ impl NetworkEvent {
     }
 }
 
-/// A plain request is told like one to a route: both are requests that the proxy itself makes.
+/// Mode of an event. A plain request is reported like one to a route: the proxy makes both itself.
 fn mode(event: &Event, external: bool) -> &'static str {
     match event.mode {
         Mode::Connect if external => "external",
@@ -81,7 +81,7 @@ fn mode(event: &Event, external: bool) -> &'static str {
     }
 }
 
-/// What the client showed to be let in. Where a host is refused it is not even looked at.
+/// Authentication that the client presented. For a refused host it is not checked.
 fn authentication(event: &Event, route: Option<&Placed>) -> (Option<&'static str>, Option<&'static str>) {
     let mechanism = match route {
         Some(route) if route.managed => match route.injection {
@@ -111,7 +111,7 @@ fn category(category: Category) -> Option<&'static str> {
         | Category::UpstreamConnectFailed
         | Category::UpstreamFailed
         | Category::Timeout => "upstream_connect_failed",
-        // No word of the record's fits.
+        // The record has no value for it.
         Category::MalformedRequest | Category::TooManyConnections => return None,
     })
 }

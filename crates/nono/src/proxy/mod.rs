@@ -1,9 +1,9 @@
 //! The filtering proxy as a thread of the calling process, for programs that start commands of their own.
 //!
-//! A session has its proxy in a confined process ([`crate::network`]); here the caller's process holds the secrets and the
-//! sockets. What is the same: hosts that are not open are refused, secrets go into requests on the way out and are hidden
-//! in the answers, everything is told as an event. What differs: a secret that cannot be had closes its route only, and
-//! link-local addresses and those of a cloud's credentials are closed whatever the rules say.
+//! A session has its proxy in a confined process ([`crate::network`]); here the caller's process holds the secrets and
+//! the sockets. The same in both: hosts that are not open are refused, secrets are inserted into outgoing requests and
+//! hidden in answers, everything is reported as an event. Different here: a secret that cannot be fetched closes its
+//! route only, and link-local addresses and those of cloud metadata services are closed whatever the rules say.
 
 mod build;
 mod config;
@@ -33,13 +33,13 @@ pub use secret::Surroundings;
 use crate::exec::EnvError;
 use crate::helper::CertificatesError;
 
-/// What programs are told to believe, in the folder that was named.
+/// File of certificates for programs to trust, in the given folder.
 const BUNDLE: &str = "nono-ca-bundle.pem";
 
-/// Why there is no proxy.
+/// Reason why there is no proxy.
 #[derive(Debug, Error)]
 pub enum ProxyError {
-    #[error("no random numbers are to be had: {}", errno::describe(.0))]
+    #[error("cannot get random numbers: {}", errno::describe(.0))]
     Random(io::Error),
     #[error("route {prefix}: {source}")]
     Endpoint { prefix: String, source: EndpointError },
@@ -55,25 +55,25 @@ pub enum ProxyError {
     Start(#[from] StartError),
 }
 
-/// A proxy that serves. It ends when this and all clones of its handle are gone.
+/// A running proxy. It ends when this and all clones of its handle are dropped.
 pub struct RunningProxy {
     handle: Arc<Handle>,
     token: Secret,
     allowed: Vec<HostRule>,
     routes: Vec<Placed>,
     bundle: Option<PathBuf>,
-    /// Goes through another proxy, but for what is reached directly.
+    /// Whether connections go through another proxy, except those reached directly.
     external: bool,
 }
 
-/// What programs and events are told of a route.
+/// Properties of a route for programs and events.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     prefix: String,
     injection: Injection,
-    /// It has a key, whether that could be had or not.
+    /// Whether it has a key, even one that could not be fetched.
     managed: bool,
-    /// The variable that has the token in place of the key, where the key could be had.
+    /// Variable that has the token instead of the key, if the key could be fetched.
     variable: Option<String>,
 }
 
@@ -84,7 +84,8 @@ impl fmt::Debug for RunningProxy {
 }
 
 impl RunningProxy {
-    /// Fetch the secrets and serve. A secret that cannot be had is an answer of its route, not an error.
+    /// Fetch the secrets and serve. A secret that cannot be fetched makes its route answer with an error; it does not
+    /// fail the start.
     pub fn start(config: &ProxyConfig, around: &Surroundings) -> Result<RunningProxy, ProxyError> {
         let token = crate::helper::random_hex::<32>().map_err(|error| ProxyError::Random(error.into()))?;
         let token = Secret::new(token);
@@ -104,17 +105,17 @@ impl RunningProxy {
         &self.handle
     }
 
-    /// How programs find the proxy, and whom to believe where it speaks for a server.
+    /// Variables that name the proxy, and the certificates to trust where it terminates TLS.
     pub fn env_vars(&self) -> Vec<(String, OsString)> {
         environment::proxy(self.address(), &self.token, &self.allowed, self.bundle.as_deref())
     }
 
-    /// Where programs find the routes, and what they show there in place of a key.
+    /// Variables that name the routes, and the token to present there instead of a key.
     pub fn credential_env_vars(&self) -> Vec<(String, OsString)> {
         environment::routes(self.address(), &self.token, &self.routes)
     }
 
-    /// Everything a command needs, after `extra`, which it does not change. Sorted by name.
+    /// Everything a command needs, after `extra`, which is not changed. Sorted by name.
     pub fn sandbox_env(&self, extra: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>, EnvError> {
         let own = self.env_vars().into_iter().chain(self.credential_env_vars());
         let mut all = extra.to_vec();
@@ -122,13 +123,13 @@ impl RunningProxy {
         crate::exec::environment(&all)
     }
 
-    /// What happened since the last time; at most the last 4096 events.
+    /// Events since the last call; at most the last 4096.
     pub fn drain(&self) -> Vec<NetworkEvent> {
         let (events, _) = self.handle.drain();
         events.iter().filter_map(|event| NetworkEvent::of(event, &self.routes, self.external)).collect()
     }
 
-    /// Where clients on this machine reach it.
+    /// Address at which clients on this machine reach it.
     fn address(&self) -> SocketAddr {
         let bound = self.handle.address();
         let ip = match bound.ip() {
@@ -140,7 +141,7 @@ impl RunningProxy {
     }
 }
 
-/// Replaced whole: another proxy may have left one there.
+/// Written as a whole: another proxy may have left one there.
 fn write_bundle(path: PathBuf, certificates: &str, own: &str) -> Result<PathBuf, ProxyError> {
     let text = format!("{}\n{own}", certificates.trim_end());
     let wrong = |source| ProxyError::Bundle { path: path.clone(), source };

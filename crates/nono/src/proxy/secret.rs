@@ -1,4 +1,4 @@
-//! Where a route's secret is, and getting it. What cannot be had is said without any part of it.
+//! Source of a route's secret, and fetching it. Error messages contain no part of the secret.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
@@ -12,10 +12,10 @@ use nono_sys::errno;
 use crate::network::{keyring, value};
 
 const MAX_SECRET: u64 = 64 << 10;
-/// Whose secrets they are in a keyring, where a key names none.
+/// Keyring service used if a key names none.
 const SERVICE: &str = "nono";
 
-/// What secrets are fetched from: the caller's environment and folder.
+/// Environment and working directory of the caller, from which secrets are fetched.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     pub env: Vec<(OsString, OsString)>,
@@ -28,12 +28,12 @@ impl Surroundings {
     }
 }
 
-/// Whether a key says by itself where the secret is.
+/// Whether a key is a URI that names its source.
 pub(super) fn is_uri(key: &str) -> bool {
     key.contains("://")
 }
 
-/// The secret; the error says why there is none.
+/// Fetch the secret, or return an error message.
 pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, String> {
     let text = match key.split_once("://") {
         None => by_name(key, around),
@@ -43,13 +43,13 @@ pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, String> 
             let (service, user) = entry.split_once('/').unwrap_or((entry, ""));
             from_keyring(service, (!user.is_empty()).then_some(user), around)
         }
-        Some((scheme, _)) => Err(format!("there is no way to read {scheme}:// keys")),
+        Some((scheme, _)) => Err(format!("{scheme}:// keys are not supported")),
     }?;
     check_secret(&text, true).map_err(|why| why.to_string())?;
     Ok(text)
 }
 
-/// A variable of that name, as it is or in capitals; else an entry of the keyring.
+/// Variable of that name, as it is or in capitals; else an entry of the keyring.
 fn by_name(key: &str, around: &Surroundings) -> Result<String, String> {
     let capitals = key.to_uppercase();
     if let Some(name) = [key, &capitals].into_iter().find(|name| around.variable(name).is_some()) {
@@ -70,7 +70,7 @@ fn file(path: &Path) -> Result<String, String> {
         return Err(wrong("is not an absolute path".to_owned()));
     }
     let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {}", errno::describe(&error)));
-    // A pipe would wait for a writer.
+    // A FIFO would wait for a writer.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     if !file.metadata().map_err(unreadable)?.is_file() {

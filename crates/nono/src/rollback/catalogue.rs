@@ -1,4 +1,4 @@
-//! The sessions there are, and one of them opened.
+//! Finding sessions, and opening one of them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -22,17 +22,18 @@ use crate::pick::{self, Pickable};
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     pub(super) state_dir: PathBuf,
-    /// Who is on record for restores.
+    /// Author under whom restores are recorded.
     pub(super) author: Option<Author>,
 }
 
-/// How a session ended.
+/// Status of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It runs now.
+    /// The session is running.
     Live,
     Finished,
-    /// Its supervisor was killed. Until a later command ends it, the last snapshots may be missing; everything else is there.
+    /// The supervisor was killed. Until a later command ends the session, the last snapshots may be missing; everything
+    /// else is there.
     Interrupted,
 }
 
@@ -44,14 +45,14 @@ pub struct SessionEntry {
     pub status: Status,
     pub pinned: bool,
     pub metadata: SessionMetadata,
-    /// The project it belongs to: the first tracked path that is a folder.
+    /// Project of the session: the first tracked path that is a folder.
     pub project: PathBuf,
-    /// Made by the library, by Python or by somebody else, wherever it is: never pruned.
+    /// Made by the library, by Python or by another program, wherever it is: never pruned.
     pub foreign: bool,
 }
 
 impl SessionEntry {
-    /// Of a session that runs, for the one who runs it.
+    /// Entry of a running session, for its own supervisor.
     pub(super) fn running(metadata: &SessionMetadata, dir: &Path) -> SessionEntry {
         SessionEntry {
             id: metadata.session_id.clone(),
@@ -64,12 +65,12 @@ impl SessionEntry {
         }
     }
 
-    /// It ended, and nothing of what it tracked is other than before.
+    /// Whether the session ended without changes.
     pub fn is_empty(&self) -> bool {
         self.status != Status::Live && self.metadata.is_empty()
     }
 
-    /// It ended, and its last snapshot could not be taken: what it changed is not known.
+    /// Whether the session ended without a final snapshot: its changes are unknown.
     pub fn lacks_final(&self) -> bool {
         self.status == Status::Finished && !self.foreign && self.metadata.final_snapshot.is_none()
     }
@@ -90,20 +91,20 @@ impl Pickable for SessionEntry {
 pub struct SnapshotInfo {
     pub id: SnapshotId,
     pub timestamp: String,
-    /// Its content was given up to make room in time.
+    /// The content was removed by thinning.
     pub thinned: bool,
     pub durable: bool,
 }
 
-/// A session that is opened.
+/// An opened session.
 #[derive(Debug)]
 pub struct RollbackSession {
     pub(super) entry: SessionEntry,
     pub(super) manager: SnapshotManager,
     pub(super) catalogue: Catalogue,
-    /// What completing a restore that was cut off did, until somebody asks.
+    /// Result of an interrupted restore that was completed, until it is taken.
     pub(super) recovered: Option<Done>,
-    /// By the one who runs it, while it does.
+    /// Opened by the process that runs the session.
     pub(super) running: bool,
 }
 
@@ -120,15 +121,15 @@ impl Catalogue {
         self.state_dir.join("rollbacks")
     }
 
-    /// All of them, newest first. A folder that cannot be read is an entry of `problems`, not the end of the list.
+    /// All sessions, newest first. An unreadable folder is reported in the second list and does not fail the call.
     pub fn list(&self) -> Result<(Vec<SessionEntry>, Vec<RollbackError>), RollbackError> {
         let (mut sessions, mut problems) = (Vec::new(), Vec::new());
         for place in self.places()? {
             match read_place(&place) {
                 Ok(entry) => sessions.push(entry),
-                // It was pruned while the list was made.
+                // Pruned while the list was made.
                 Err(_) if place.symlink_metadata().is_err() => {}
-                // It begins just now, or was killed before its command ran: there is nothing in it.
+                // Just beginning, or killed before its command ran: nothing in it.
                 Err(RollbackError::NoSession { .. }) if is_live(&place) || prune::is_unused(&place) => {}
                 Err(error) => problems.push(error),
             }
@@ -137,7 +138,7 @@ impl Catalogue {
         Ok((sessions, problems))
     }
 
-    /// What stands in `rollbacks/`, without our own files there, by name.
+    /// Entries of `rollbacks/` except nono's own files, by name.
     pub(super) fn places(&self) -> Result<Vec<PathBuf>, RollbackError> {
         let dir = self.sessions_dir();
         let entries = match std::fs::read_dir(&dir) {
@@ -156,7 +157,7 @@ impl Catalogue {
         Ok(places)
     }
 
-    /// A full id, a unique beginning of one, a name, `last`, or the path of a session folder made by anybody.
+    /// Find a session by full id, unique prefix of an id, name, `last`, or the path of a session folder of any origin.
     pub fn find(&self, text: &str) -> Result<SessionEntry, RollbackError> {
         if text.contains('/') {
             return self.at(Path::new(text));
@@ -168,7 +169,7 @@ impl Catalogue {
         if let Some(at) = pick::exact(&sessions, text) {
             return sessions.into_iter().nth(at).ok_or(RollbackError::NoSessions);
         }
-        // A session that is there and cannot be read: the reason, not that it is missing.
+        // An unreadable session: report the reason, not that it is missing.
         let dir = self.sessions_dir();
         if let Some(place) = self.places()?.into_iter().find(|place| *place == dir.join(text)) {
             return read_place(&place);
@@ -186,17 +187,17 @@ impl Catalogue {
         }
     }
 
-    /// The session in this folder, wherever it is.
+    /// Session in this folder, wherever it is.
     fn at(&self, path: &Path) -> Result<SessionEntry, RollbackError> {
         let dir = path.canonicalize().map_err(RollbackError::io(path))?;
         if !dir.is_dir() {
-            return Err(RollbackError::NoSession { path: dir, what: "it is no folder" });
+            return Err(RollbackError::NoSession { path: dir, what: "it is not a directory" });
         }
         let ours = self.sessions_dir().canonicalize().is_ok_and(|ours| dir.parent() == Some(&ours));
         if ours {
             return read_place(&dir);
         }
-        // The place of a session that was put elsewhere knows it by its id.
+        // A session kept elsewhere is known by its id in `rollbacks/`.
         let known = dir.file_name().map(|name| self.sessions_dir().join(name));
         let known = known.filter(|place| {
             folder::follow(place).is_ok_and(|there| there.canonicalize().ok().as_ref() == Some(&dir))
@@ -204,7 +205,7 @@ impl Catalogue {
         known.map_or_else(|| folder::read_session(&dir, None), |place| read_place(&place))
     }
 
-    /// Sessions that tracked something around or below `dir`, newest first. One of another format has nothing to restore.
+    /// Sessions whose roots overlap `dir`, newest first. Sessions of another format have nothing to restore.
     pub fn here(&self, dir: &Path) -> Result<Vec<SessionEntry>, RollbackError> {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         let (mut sessions, _) = self.list()?;
@@ -215,15 +216,15 @@ impl Catalogue {
         Ok(sessions)
     }
 
-    /// Other sessions that worked in the same place while this one did, and changed something or still run: what they
-    /// changed meanwhile cannot be told from what this one did.
+    /// Other sessions that ran at the same time on overlapping roots, and changed something or still run: their changes
+    /// cannot be told from those of this session.
     pub fn beside(&self, entry: &SessionEntry) -> Result<Vec<SessionEntry>, RollbackError> {
         let (mut sessions, _) = self.list()?;
         let meets = |other: &SessionEntry| {
             let mut roots = other.metadata.tracked_paths.iter();
             roots.any(|path| entry.metadata.tracked_paths.iter().any(|own| overlap(path, own)))
         };
-        // When an interrupted one ended is not known.
+        // The end of an interrupted session is not known.
         let before_end = |time: &str, of: &SessionEntry| {
             of.metadata.ended.as_deref().map_or(of.status == Status::Live, |end| time < end)
         };
@@ -237,7 +238,7 @@ impl Catalogue {
         Ok(sessions)
     }
 
-    /// The last session that tracked something around or below `dir`; without one, the last of all.
+    /// Last session whose roots overlap `dir`, or else the last of all.
     pub fn last_for(&self, dir: &Path) -> Result<SessionEntry, RollbackError> {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         let (sessions, problems) = self.list()?;
@@ -249,8 +250,8 @@ impl Catalogue {
         }
     }
 
-    /// The session meant in a directory where none was named: the last one that worked there and changed something; where
-    /// none did, the last one.
+    /// Default session for a directory: the last one that worked there and changed something, or else the last one that
+    /// worked there.
     pub fn last_here(&self, dir: &Path) -> Result<SessionEntry, RollbackError> {
         let mut here = self.here(dir)?;
         if here.is_empty() {
@@ -273,9 +274,9 @@ impl Catalogue {
         Ok(RollbackSession { entry, manager, catalogue: self.clone(), recovered: None, running: false })
     }
 
-    /// The room of a session in a store of ours; nothing where it has a store of its own.
+    /// Quota of a session in a store of nono's; None if it has a store of its own.
     pub(super) fn room_of(&self, entry: &SessionEntry, store: &Path) -> Option<Room> {
-        // Settings that cannot be read must not stand between a person and an undo.
+        // Unreadable settings must not prevent an undo.
         let settings = Settings::load(&self.state_dir.join("config.toml")).unwrap_or_default();
         if store == self.store_dir() {
             return Some(Room::new(self, &settings, None));
@@ -285,14 +286,14 @@ impl Catalogue {
         (store == dest.join("store") && !entry.foreign).then(|| Room::new(self, &settings, Some(elsewhere)))
     }
 
-    /// The store of a session that has none of its own: ours, or the one beside it.
+    /// Store of a session that has none of its own: the common one, or the one next to it.
     pub(super) fn store_of(&self, entry: &SessionEntry) -> PathBuf {
         let beside = entry.dir.parent().map(|parent| parent.join("store"));
         let elsewhere = !self.is_home(&entry.dir);
         beside.filter(|store| elsewhere && store.is_dir()).unwrap_or_else(|| self.store_dir())
     }
 
-    /// Whether this folder is below nono's own, and not put elsewhere.
+    /// Whether this folder is in nono's own `rollbacks/`.
     pub(super) fn is_home(&self, dir: &Path) -> bool {
         let parent = dir.parent().map(Path::canonicalize);
         matches!((parent, self.sessions_dir().canonicalize()), (Some(Ok(parent)), Ok(home)) if parent == home)
@@ -302,7 +303,7 @@ impl Catalogue {
         folder::set_pinned(&entry.dir, pinned)
     }
 
-    /// The running session, if any, that tracks something around or below one of `roots`. `own`: not that one.
+    /// Running session, if any, whose roots overlap `roots`. `own`: session to ignore.
     pub(super) fn live_on(
         &self,
         roots: &[PathBuf],
@@ -314,7 +315,8 @@ impl Catalogue {
                 continue;
             }
             let id = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // Before its first snapshot, or where it is damaged, it is what it said when it began; else it is taken for all.
+            // Before its baseline, or if it is damaged, the roots stored when it began count; without those it counts
+            // as overlapping.
             let known = read_place(&place).map(|entry| entry.metadata.tracked_paths).ok();
             let Some(tracked) = known.or_else(|| super::live::roots(&dir)) else {
                 return Ok(Some((id, dir)));
@@ -328,18 +330,19 @@ impl Catalogue {
     }
 }
 
-/// The session of a place in `rollbacks/`.
+/// Session at a place in `rollbacks/`.
 pub(super) fn read_place(place: &Path) -> Result<SessionEntry, RollbackError> {
     let strange = |what| RollbackError::NoSession { path: place.to_owned(), what };
     let meta = place.symlink_metadata().map_err(RollbackError::io(place))?;
     if !meta.is_dir() {
-        return Err(strange("it is no folder"));
+        return Err(strange("it is not a directory"));
     }
-    let id = place.file_name().and_then(OsStr::to_str).ok_or_else(|| strange("its name is no text"))?;
+    let id =
+        place.file_name().and_then(OsStr::to_str).ok_or_else(|| strange("its name is not valid UTF-8"))?;
     folder::read_session(&folder::follow(place)?, Some(id))
 }
 
-/// Files of our own in `rollbacks/`, and what a removal left that was cut off.
+/// Whether this is one of nono's own files in `rollbacks/`, or the rest of an interrupted removal.
 fn is_ours(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name == seals::FILE.as_bytes()
@@ -348,13 +351,13 @@ fn is_ours(name: &OsStr) -> bool {
         || removal::is_aside(name)
 }
 
-/// Equal, above or below.
+/// Whether the paths are equal or one contains the other.
 pub(crate) fn overlap(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
 
 fn newest(sessions: Vec<SessionEntry>, problems: Vec<RollbackError>) -> Result<SessionEntry, RollbackError> {
-    // With nothing but damaged sessions, the damage is the answer.
+    // With nothing but damaged sessions, the damage is the error.
     sessions
         .into_iter()
         .next()
@@ -366,7 +369,7 @@ impl RollbackSession {
         &self.entry
     }
 
-    /// Other sessions that worked in the same place at the same time.
+    /// Other sessions that ran on overlapping roots at the same time.
     pub fn beside(&self) -> Result<Vec<SessionEntry>, RollbackError> {
         self.catalogue.beside(&self.entry)
     }
@@ -375,7 +378,7 @@ impl RollbackSession {
         &mut self.manager
     }
 
-    /// The same, to be looked at.
+    /// Read access to the snapshot manager.
     pub fn engine(&self) -> &SnapshotManager {
         &self.manager
     }
@@ -391,7 +394,7 @@ impl RollbackSession {
         Ok(record.snapshots.into_iter().map(info).collect())
     }
 
-    /// The last numbered snapshot; the baseline where there is no other.
+    /// Last numbered snapshot; the baseline if there is no other.
     pub fn last(&self) -> Result<SnapshotId, RollbackError> {
         Ok(SnapshotId::Number(self.record()?.last_number().unwrap_or(0)))
     }
@@ -401,7 +404,7 @@ impl RollbackSession {
         Ok(manifest.coverage)
     }
 
-    /// What one snapshot had left out and is gone or changed in another.
+    /// Paths left out of the first snapshot that are gone or changed in the other.
     pub fn losses(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Lost>, RollbackError> {
         self.manager.losses(from, to).map_err(|error| self.no_snapshot(error))
     }
@@ -412,7 +415,7 @@ impl RollbackSession {
         self.manager.session().record()?.ok_or_else(missing)
     }
 
-    /// A snapshot that is not there, in the session's words.
+    /// Map an unknown snapshot to the session's own error.
     pub(super) fn no_snapshot(&self, error: SnapshotError) -> RollbackError {
         match error {
             SnapshotError::Session(SessionError::NoSnapshot { id: snapshot, .. }) => {

@@ -1,4 +1,4 @@
-//! What changed between two snapshots, as people see it: renames found, what will execute later marked and listed first.
+//! Changes between two snapshots, as shown to the user: renames detected, files that run later marked and listed first.
 
 mod history;
 mod json;
@@ -27,22 +27,22 @@ pub struct ChangeSet {
     pub to: SnapshotId,
     #[serde(skip)]
     pub roots: Vec<PathBuf>,
-    /// What will execute later first, then by path.
+    /// Files that run later first, then by path.
     pub items: Vec<Item>,
 }
 
-/// What a run changed.
+/// Changes made by a run.
 #[derive(Clone, Debug)]
 pub struct Changed {
     pub counts: ChangeCounts,
-    /// Where it was asked for.
+    /// Present if requested.
     pub list: Option<ChangeSet>,
 }
 
-/// One difference.
+/// One changed path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Item {
-    /// Absolute: where it is, or was if it is gone.
+    /// Absolute path; the former one of a deleted file.
     #[serde(serialize_with = "json::path")]
     pub path: PathBuf,
     #[serde(flatten)]
@@ -54,7 +54,7 @@ pub struct Item {
     pub size_delta: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executes_later: Option<Later>,
-    /// Of a repository, which is one item: what became of its branches, in a few words each.
+    /// Branches changed in a git repository (which is one item), a short text for each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<String>>,
 }
@@ -66,7 +66,7 @@ pub enum ItemKind {
     Modified,
     Deleted,
     PermissionsChanged,
-    /// The same or a similar content stood there before.
+    /// The same or similar content was at `from` before.
     Renamed {
         #[serde(rename = "renamed_from", serialize_with = "json::path")]
         from: PathBuf,
@@ -74,7 +74,7 @@ pub enum ItemKind {
 }
 
 impl ChangeSet {
-    /// What changed from one snapshot to another. Renames are found among files that came and went: by content hash
+    /// Changes from one snapshot to another. Renames are detected among created and deleted files: by content hash
     /// first, then by similarity where both are small.
     pub fn between(
         manager: &SnapshotManager,
@@ -84,7 +84,7 @@ impl ChangeSet {
         Ok(ChangeSet::of(manager, from, to, manager.diff(from, to)?))
     }
 
-    /// The same of these changes, which are all or some of those between the two.
+    /// [`ChangeSet::between`] for a given list of changes: all or some of those between the two.
     pub fn of(
         manager: &SnapshotManager,
         from: &SnapshotId,
@@ -97,7 +97,7 @@ impl ChangeSet {
         for item in &mut items {
             item.executes_later = runs_later(manager, item);
         }
-        // Stable: what went from a path stays before what came in its place.
+        // A stable sort keeps a deletion before a creation at the same path.
         items.sort_by(|a, b| {
             (a.executes_later.is_none(), &a.path).cmp(&(b.executes_later.is_none(), &b.path))
         });
@@ -119,15 +119,15 @@ impl ChangeSet {
         counts
     }
 
-    /// The path below its root, for people; with several roots each begins with its root's name.
+    /// Path relative to its root, for display; with several roots it begins with the root's name.
     pub fn shown(&self, path: &Path) -> PathBuf {
         names::below_root(&self.roots, path)
     }
 }
 
 impl Changed {
-    /// Count what changed from one snapshot to another, and list it if that is wanted. Without a list a million changes
-    /// need no memory, unless renames have to be found among them, or a repository's history is to be one of them.
+    /// Count the changes from one snapshot to another, and list them if requested. Without a list a million changes
+    /// need no memory, unless renames have to be detected or a repository's history is among them.
     pub(super) fn between(
         manager: &SnapshotManager,
         from: &SnapshotId,
@@ -150,7 +150,7 @@ impl Changed {
 }
 
 impl Item {
-    /// Where the old version stood.
+    /// Path of the old version.
     pub fn old_path(&self) -> &Path {
         match &self.kind {
             ItemKind::Renamed { from } => from,
@@ -180,13 +180,13 @@ impl From<Change> for Item {
 }
 
 impl RollbackSession {
-    /// What changed from one snapshot to another; see [`ChangeSet::between`].
+    /// Changes from one snapshot to another; see [`ChangeSet::between`].
     pub fn changes(&self, from: &SnapshotId, to: &SnapshotId) -> Result<ChangeSet, RollbackError> {
         ChangeSet::between(&self.manager, from, to)
     }
 }
 
-/// Files that a rule looks into are small; one that is larger is marked unseen.
+/// Largest file that a rule reads; a larger one is marked without reading it.
 const LOOK_INTO: u64 = 1 << 20;
 
 fn runs_later(manager: &SnapshotManager, item: &Item) -> Option<Later> {
@@ -194,7 +194,7 @@ fn runs_later(manager: &SnapshotManager, item: &Item) -> Option<Later> {
     if item.kind == ItemKind::PermissionsChanged && !became_executable(item) {
         return None;
     }
-    // What cannot be read is marked unseen: a damaged object must neither hide the list nor unmark a line of it.
+    // An unreadable file is marked: a damaged object must neither hide the list nor unmark an item.
     let content = || manager.content(new.hash?, LOOK_INTO).ok().flatten();
     later::executes_later(&item.path, new.mode, &content)
 }

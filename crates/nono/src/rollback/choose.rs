@@ -1,4 +1,4 @@
-//! From what a person types to the paths of a session.
+//! Resolution of paths and globs typed by the user to paths of a session.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,8 +15,8 @@ use super::error::RollbackError;
 use crate::glob::{self, Pattern};
 
 impl RollbackSession {
-    /// Files, directories and globs as a person types them in `cwd`, as paths of this session. Globs match the paths of
-    /// the snapshot and of what the session left.
+    /// Resolve files, directories and globs as typed in `cwd` to paths of this session. Globs match the paths of the
+    /// snapshot and of the session's last snapshot.
     pub fn resolve_paths(
         &self,
         snapshot: &SnapshotId,
@@ -32,18 +32,18 @@ impl RollbackSession {
     }
 }
 
-/// What is more than a name to a shell.
+/// Treatment of names that contain glob characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Globs {
-    /// A name like any other.
+    /// Take the name literally.
     No,
-    /// A glob, where there is nothing of that name.
+    /// Take it as a glob if nothing has that name.
     Also,
-    /// Always a glob.
+    /// Always take it as a glob.
     Yes,
 }
 
-/// Two snapshots that paths are looked for in.
+/// The two snapshots that paths are looked up in.
 pub(crate) struct Sides<'a> {
     pub(crate) manager: &'a SnapshotManager,
     pub(crate) a: &'a SnapshotId,
@@ -51,7 +51,7 @@ pub(crate) struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// What a person types in `cwd`, as paths of the snapshots or of their roots.
+    /// Resolve what the user typed in `cwd` to paths of the snapshots or of their roots.
     pub(crate) fn resolve(
         &self,
         typed: &[OsString],
@@ -83,8 +83,8 @@ impl Sides<'_> {
         Ok(topmost(chosen))
     }
 
-    /// A path that is in one of them or in their roots; for a folder above roots, those. The links above it are followed
-    /// only if it is nothing as it stands: roots are known by their real paths.
+    /// A path that is in one of the snapshots or in their roots; for a folder above roots, those roots. Symlinks above
+    /// it are followed only if the literal path matches nothing: roots are stored as real paths.
     fn named(&self, path: &Path) -> Result<Vec<PathBuf>, RollbackError> {
         for path in [Some(path.to_owned()), real(path)].into_iter().flatten() {
             let roots = self.manager.roots();
@@ -115,7 +115,7 @@ impl Sides<'_> {
         let mut matched = Vec::new();
         for one in glob::expand(typed.as_bytes()).map_err(wrong)? {
             let one = Path::new(OsStr::from_bytes(&one));
-            // Up to the first component that is more than a name it is a place.
+            // The components before the first one with glob characters are a plain directory.
             let special = |component: &Component<'_>| glob::is_special(component.as_os_str().as_bytes());
             let start: PathBuf = one.components().take_while(|component| !special(component)).collect();
             let rest: Vec<Component<'_>> =
@@ -131,7 +131,7 @@ impl Sides<'_> {
         Ok(matched)
     }
 
-    /// Everything in both snapshots, directories too.
+    /// All paths of both snapshots, directories included.
     fn all_paths(&self) -> Result<BTreeSet<PathBuf>, RollbackError> {
         let mut all = BTreeSet::new();
         for id in [self.a, self.b] {
@@ -169,7 +169,7 @@ impl Sides<'_> {
     }
 }
 
-/// Without `.` and `..`, as it is written.
+/// Remove `.` and `..` lexically.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -184,7 +184,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// With the links above it followed; its own name stays, which may be a link that is meant itself.
+/// Follow the symlinks above the path, but not the last component: that may be a symlink which is meant itself.
 fn real(path: &Path) -> Option<PathBuf> {
     let above = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
     let (above, real) = above?;
@@ -194,11 +194,11 @@ fn real(path: &Path) -> Option<PathBuf> {
 fn below(path: &Path, start: &Path, pattern: &Pattern) -> bool {
     let Ok(rest) = path.strip_prefix(start) else { return false };
     let names: Vec<&[u8]> = rest.components().map(|component| component.as_os_str().as_bytes()).collect();
-    // Braces may leave a plain path, which is the start itself; a pattern never is.
+    // After brace expansion a plain path may be left: it matches the start directory itself, a pattern does not.
     (names.is_empty() == pattern.is_empty()) && pattern.matches(&names)
 }
 
-/// What is in a directory that is chosen itself needs no mention.
+/// Drop paths inside a chosen directory.
 fn topmost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut top: Vec<PathBuf> = Vec::new();
     for path in paths {

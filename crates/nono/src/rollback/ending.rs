@@ -1,4 +1,4 @@
-//! The end of a tracked run: the last snapshot, the record, the log and the bounds.
+//! The end of a tracked run: final snapshot, session record, audit log, retention.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use super::settings::Settings;
 use super::tracking::{RollbackReport, Shared, SharedObserver};
 use super::watching::{Watched, Watching};
 
-/// What is left to do when the command has ended.
+/// Everything needed to finish a session when its command has ended.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(super) catalogue: Catalogue,
@@ -38,7 +38,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Remember what others changed meanwhile, of what is tracked.
+    /// Record the tracked paths that others changed between the agent's calls.
     pub(crate) fn with_others(mut self, others: Option<Vec<ChangedByOthers>>) -> Ending {
         let roots = &self.metadata.tracked_paths;
         let tracked = |other: &ChangedByOthers| roots.iter().any(|root| other.path.starts_with(root));
@@ -46,8 +46,8 @@ impl Ending {
         self
     }
 
-    /// The last snapshot, the record, and the bounds. The record is complete before the session stops to be live: from
-    /// then on others may restore or prune it.
+    /// Take the final snapshot, write the record, apply retention. The record is complete before the session stops
+    /// being live: from then on other processes may restore or prune it.
     pub(crate) fn finish(
         mut self,
         watching: Watching,
@@ -60,7 +60,7 @@ impl Ending {
         self.report(changes)
     }
 
-    /// The same for a session whose supervisor was killed. Where the snapshot is cancelled, everything stays as it was.
+    /// [`Ending::finish`] for a session whose supervisor was killed. If the snapshot is cancelled, nothing is changed.
     pub(super) fn finish_killed(
         mut self,
         observer: SharedObserver,
@@ -74,7 +74,7 @@ impl Ending {
         }
     }
 
-    /// Where the session came to. Others may restore or prune it from then on.
+    /// Apply retention, end the session and report. Other processes may restore or prune it from then on.
     fn report(self, changes: Result<Changed, RollbackError>) -> RollbackReport {
         let Ending {
             catalogue,
@@ -88,10 +88,10 @@ impl Ending {
             mut warnings,
             ..
         } = self;
-        // While it is live, this session is not one of those that go.
+        // While this session is live, it is not pruned itself.
         let mut notes = Vec::new();
         if !room.is_elsewhere() {
-            // One that changed nothing takes nobody's place.
+            // A session without changes pushes no other session out.
             let ending = Some(metadata.session_id.as_str()).filter(|_| !metadata.is_empty());
             match room::prune_by_rule(&catalogue, &settings, ending) {
                 Ok(removed) => notes.extend(removed),
@@ -120,7 +120,8 @@ impl Ending {
         observer: SharedObserver,
         list: bool,
     ) -> Result<Changed, RollbackError> {
-        // What was taken is recorded, and the rules are those of the baseline: somebody else can go on.
+        // After a panic of the thread a new manager continues: snapshots are on record, and the rules are those of the
+        // baseline.
         let mut manager = match watching.map(Watching::stop) {
             Some(Some(Watched { manager, metadata, problems })) => {
                 self.warnings.extend(problems);
@@ -128,7 +129,7 @@ impl Ending {
                 manager
             }
             Some(None) => {
-                self.warnings.push("the thread that takes snapshots ended by itself".to_owned());
+                self.warnings.push("the thread that takes snapshots ended unexpectedly".to_owned());
                 self.resume()?
             }
             None => self.resume()?,
@@ -151,7 +152,7 @@ impl Ending {
         if let Ok(Some(manifest)) = &taken {
             self.metadata.final_snapshot = Some(manifest.number);
             self.recorder.taken(manifest);
-            // Whatever it comes to, the record is closed.
+            // The record is closed even if this fails.
             let first = manager.load_whole(&SnapshotId::Number(0)).map_err(RollbackError::from);
             match first.and_then(|first| made_uncovered(&first, manifest)) {
                 Ok(made) => self.metadata.made_uncovered = made,
@@ -188,7 +189,7 @@ impl Ending {
         Ok(SnapshotManager::resume(&self.session_dir, options)?)
     }
 
-    /// Write the record: with what changed, if that can be told.
+    /// Write the record, with the counts of changes if they are known.
     fn close(&mut self, manager: SnapshotManager, list: bool) -> Result<Changed, RollbackError> {
         let record = manager.session().record().map_err(SnapshotError::from)?.unwrap_or_default();
         let numbered = record.snapshots.iter().filter(|one| matches!(one.snapshot(), SnapshotId::Number(_)));
@@ -200,7 +201,7 @@ impl Ending {
         let session = RollbackSession { entry, manager, catalogue, recovered: None, running: true };
         let last = SnapshotId::Number(self.metadata.final_snapshot.unwrap_or(0));
         let changes = Changed::between(&session.manager, &SnapshotId::Number(0), &last, list);
-        // Without a last snapshot nothing is known of the end, which is not the same as nothing changed.
+        // Without a final snapshot the changes are unknown, which is not the same as none.
         let known = changes.as_ref().ok().filter(|_| self.metadata.final_snapshot.is_some());
         self.metadata.changes = known.map(|changed| changed.counts);
         session.manager.save_session_metadata(&self.metadata)?;
@@ -210,7 +211,7 @@ impl Ending {
 }
 
 impl Ending {
-    /// What joined while the command ran is tracked and covered like the rest.
+    /// Include roots added while the command ran in the record and its coverage.
     fn take_in_late_roots(&mut self, manager: &SnapshotManager) -> Result<(), RollbackError> {
         if manager.roots() == self.metadata.tracked_paths {
             return Ok(());
@@ -226,8 +227,8 @@ fn is_cancelled(error: &RollbackError) -> bool {
     matches!(error, RollbackError::Snapshot(SnapshotError::Capture(CaptureError::Cancelled)))
 }
 
-/// What the last snapshot leaves out and the first did not know of. Looking through both costs something, so it is done
-/// only where something changed at all.
+/// Paths that the last snapshot leaves out and the first did not contain. Both are searched only if they differ,
+/// because that takes time.
 fn made_uncovered(first: &Manifest, last: &Manifest) -> Result<Vec<Example>, RollbackError> {
     if first.state == last.state {
         return Ok(Vec::new());
@@ -239,5 +240,5 @@ fn made_uncovered(first: &Manifest, last: &Manifest) -> Result<Vec<Example>, Rol
     Ok(made.take(MADE).map(|(path, reason)| Example { path, reason: reason.to_string() }).collect())
 }
 
-/// So many are named.
+/// Maximum number of such paths reported.
 const MADE: usize = 20;

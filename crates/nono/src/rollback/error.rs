@@ -1,4 +1,4 @@
-//! What can go wrong with a session that is looked at or undone.
+//! Errors of listing, reading, restoring and undoing sessions.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub enum RollbackError {
     NotFound { text: String },
     #[error("there are no sessions yet")]
     NoSessions,
-    #[error("{text} is not one session: {}", .ids.join(", "))]
+    #[error("{text} matches several sessions: {}", .ids.join(", "))]
     Ambiguous { text: String, ids: Vec<String> },
     #[error("session {id} is running on {}", root.display())]
     Live { id: String, root: PathBuf },
@@ -29,7 +29,7 @@ pub enum RollbackError {
     NoRestores,
     #[error("no session worked in {}", dir.display())]
     NoneHere { dir: PathBuf, last: Option<Box<SessionEntry>> },
-    /// Nobody named a session, and none worked in this directory.
+    /// No session was named, and none worked in this directory.
     #[error("no session worked in {}", dir.display())]
     NoSessionHere { dir: PathBuf, last: Option<Box<SessionEntry>> },
     #[error("there is nothing left to undo in {}", dir.display())]
@@ -52,11 +52,11 @@ pub enum RollbackError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is damaged: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
-    #[error("{} is no session: {what}", path.display())]
+    #[error("{} is not a session: {what}", path.display())]
     NoSession { path: PathBuf, what: &'static str },
     #[error("{}: {what}", path.display())]
     Settings { path: PathBuf, what: String },
-    /// A snapshot does not fit into the store, and nothing that may go would be enough.
+    /// The snapshot does not fit into the store, and pruning everything that may be pruned would not be enough.
     #[error("{what}; the snapshot needs about {}, and {} of {} are free", megabytes(*needed), left.map_or_else(|| "an unknown part".to_owned(), megabytes), megabytes(*limit))]
     NoRoom { what: String, needed: u64, left: Option<u64>, limit: u64 },
     #[error(transparent)]

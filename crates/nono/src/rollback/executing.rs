@@ -1,4 +1,4 @@
-//! What a restore keeps although it will run later: the one thing about it that must not go unsaid.
+//! Detection of kept files that run later, which a restore must report.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use super::error::RollbackError;
 use super::later::Later;
 
 impl RollbackSession {
-    /// What the session changed since `target` so that it runs later, and what is in its place still because it, or what
-    /// it is in, is kept.
+    /// Files that the session changed since `target`, that run later, and that are still there because they, or a
+    /// folder above them, are kept.
     pub(super) fn still_executing(
         &self,
         target: &SnapshotId,
@@ -22,7 +22,7 @@ impl RollbackSession {
         }
         let items = self.changes(target, &self.last()?)?.items.into_iter();
         let is_kept = |path: &PathBuf| kept.iter().any(|kept| path.starts_with(&kept.path));
-        // Somebody may have removed it since. This is for a warning alone, so a look by its path will do.
+        // It may have been removed since. Used only for a warning, so a check by path is enough.
         let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
         let still = items.filter_map(|item| Some((item.path, item.executes_later?)));
         Ok(still.filter(|(path, _)| is_kept(path) && is_there(path)).collect())

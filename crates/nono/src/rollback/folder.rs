@@ -1,6 +1,6 @@
-//! One session's folder, read: whose it is, where it is, how it ended.
+//! Reading a session's folder: id, location, status.
 //!
-//! Nothing here is believed: whatever stands in `rollbacks/` may be damaged, half made or somebody else's.
+//! Nothing in `rollbacks/` is trusted: it may be damaged, incomplete or made by another program.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -17,14 +17,14 @@ use super::catalogue::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::live::is_live;
 
-/// In a session's place below the state folder: where the session is instead.
+/// File in a session's place below the state folder that holds the session's actual path.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 pub(crate) const METADATA: &str = "session.json";
 pub(crate) const RECORD: &str = "record.json";
 const PINNED: &str = "pinned";
 const LIVE: &str = "live";
 
-/// A whole file of ours; never through a link, never anything but a regular file.
+/// Read a whole file; never through a symlink, and only if it is a regular file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -36,7 +36,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same; `None` where there is no such file.
+/// [`read`]; `None` if there is no such file.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RollbackError> {
     match read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -45,13 +45,13 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RollbackErro
     }
 }
 
-/// Whether this folder is a session's own.
+/// Whether this folder holds a session.
 pub(crate) fn is_session(dir: &Path) -> bool {
     [RECORD, METADATA].iter().any(|name| dir.join(name).symlink_metadata().is_ok())
         && dir.join("snapshots").is_dir()
 }
 
-/// Where the session of this place is: there, or where the place says.
+/// Directory of the session at this place: the place itself, or the path that it refers to.
 pub(crate) fn follow(place: &Path) -> Result<PathBuf, RollbackError> {
     let note = place.join(ELSEWHERE);
     let Some(bytes) = read_if_there(&note)? else { return Ok(place.to_owned()) };
@@ -66,7 +66,7 @@ pub(crate) fn follow(place: &Path) -> Result<PathBuf, RollbackError> {
     Ok(dir)
 }
 
-/// Read a session's folder. `id`: the name that it must have; any for a folder that was made by somebody else.
+/// Read a session's folder. `id`: the name it must have; None for a folder made by another program.
 pub(crate) fn read_session(dir: &Path, id: Option<&str>) -> Result<SessionEntry, RollbackError> {
     let path = dir.join(METADATA);
     let described = match read_if_there(&path)? {
@@ -78,17 +78,17 @@ pub(crate) fn read_session(dir: &Path, id: Option<&str>) -> Result<SessionEntry,
     let metadata = match described {
         Ok(Some(metadata)) => metadata,
         Ok(None) => made_up(dir, id)?,
-        // What cannot be read is told by the record, as if nobody had described it; where that says nothing, it is damaged.
+        // An unreadable description is replaced by what the record says; without a record the session is damaged.
         Err(damaged) => made_up(dir, id).map_err(|_| damaged)?,
     };
-    // Ours has its contents in the store of all of them, and a record of snapshots.
+    // Sessions made by the CLI use the common store and have a record of snapshots.
     let theirs = || dir.join("store").is_dir() || dir.join(RECORD).symlink_metadata().is_err();
     let foreign = id.is_none() || metadata.sequence.is_none() && theirs();
     let id = match id {
-        // The name of the folder is the one that commands take, whatever its maker called it.
+        // Commands take the folder's name as the id, whatever its description says.
         Some(id) if foreign || metadata.session_id == id => id.to_owned(),
         Some(_) => {
-            let what = format!("it is of session {}", metadata.session_id);
+            let what = format!("it belongs to session {}", metadata.session_id);
             return Err(RollbackError::damaged(path, what));
         }
         None => metadata.session_id.clone(),
@@ -104,7 +104,7 @@ pub(crate) fn read_session(dir: &Path, id: Option<&str>) -> Result<SessionEntry,
     })
 }
 
-/// Put a damaged file beside its place.
+/// Rename a damaged file, next to its place.
 pub(crate) fn set_aside(path: &Path) -> Result<(), RollbackError> {
     match std::fs::rename(path, nono_snapshot::session::aside(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -112,7 +112,7 @@ pub(crate) fn set_aside(path: &Path) -> Result<(), RollbackError> {
     }
 }
 
-/// Whether its process was killed after the end of the session was written, and before everything else was.
+/// Whether the process ended without ending the session.
 pub(crate) fn was_killed(dir: &Path) -> bool {
     dir.join(LIVE).symlink_metadata().is_ok() && !is_live(dir)
 }
@@ -124,8 +124,8 @@ fn status(dir: &Path, metadata: &SessionMetadata) -> Status {
     if metadata.ended.is_some() && !metadata.interrupted { Status::Finished } else { Status::Interrupted }
 }
 
-/// What the record says of a session that nobody described. Its last snapshot is taken for its end, if there is more
-/// than the baseline: what came later is somebody else's.
+/// Describe a session without `session.json` from its record. Its last snapshot counts as its end if there is one
+/// besides the baseline: later changes are not the session's.
 pub(super) fn made_up(dir: &Path, id: Option<&str>) -> Result<SessionMetadata, RollbackError> {
     let nothing = RollbackError::NoSession { path: dir.to_owned(), what: "it has no record of snapshots" };
     let record = Session::new(dir).record()?.ok_or(nothing)?;
@@ -142,7 +142,7 @@ pub(super) fn made_up(dir: &Path, id: Option<&str>) -> Result<SessionMetadata, R
     Ok(metadata)
 }
 
-/// The snapshots that have numbers, in order; safety snapshots have none.
+/// Numbered snapshots in order; safety snapshots have no number.
 pub(crate) fn numbered(record: &Record) -> Vec<&nono_snapshot::session::Recorded> {
     record.snapshots.iter().filter(|recorded| matches!(recorded.id, RecordedId::Number(_))).collect()
 }
@@ -160,7 +160,7 @@ pub(crate) fn set_pinned(dir: &Path, pinned: bool) -> Result<(), RollbackError> 
     let path = dir.join(PINNED);
     let done = if pinned { nono_sys::fs::make_file(&path, 0o600, b"") } else { std::fs::remove_file(&path) };
     match done {
-        // It is as it should be already.
+        // Already in the wanted state.
         Err(error) if pinned && error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) if !pinned && error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(RollbackError::io(path)),

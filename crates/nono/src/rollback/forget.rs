@@ -1,9 +1,9 @@
-//! Purging a path from sessions: out of every snapshot, and the session described and sealed anew.
+//! Purging a path from sessions: it is removed from every snapshot, and the session is described and sealed anew.
 //!
-//! The engine takes the path out of the record. That changes the roots of the snapshots, so `session.json` gets the new
-//! ones and the ledger another seal of the session, the one that counts from then on; the old line stays, as all lines
-//! do. Only a session that fitted its seal is sealed again: damage does not become good by this. The file `forgetting` tells a
-//! purge that was killed between the two from damage. The bytes go when the store is purged, which is the caller's part.
+//! The engine removes the path from the record. That changes the roots of the snapshots, so `session.json` gets the new
+//! ones and the ledger another seal of the session, which replaces the old one (the old line stays, as all lines do).
+//! Only a session that matched its seal is sealed again: damage is not made good by this. The file `forgetting` tells
+//! an interrupted purge from damage. The bytes are freed when the caller purges the store.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,25 +19,25 @@ use super::error::RollbackError;
 use super::folder::{self, METADATA};
 use super::seals::{self, Ledger, snapshots_digest};
 
-/// In a session's folder, from before its record changes until it is sealed again.
+/// Marker in a session's folder, from before its record changes until it is sealed again.
 const UNDER_WAY: &str = "forgetting";
 
-/// What purging a path from the sessions did.
+/// Result of purging a path from the sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionsForgot {
-    /// Sessions that had it, and in how many snapshots.
+    /// Sessions that had the path, and in how many snapshots.
     pub sessions: Vec<(String, u64)>,
-    /// What it had contained in them.
+    /// Contents that the path had in them.
     pub contents: BTreeSet<ContentHash>,
-    /// Their stores, which have to be purged.
+    /// Stores of these sessions, which have to be purged.
     pub stores: BTreeSet<PathBuf>,
-    /// Sessions that still have it, and why.
+    /// Sessions that still have the path, and why.
     pub held: Vec<(String, String)>,
 }
 
 impl Catalogue {
-    /// The sessions that have a path (absolute, without links on the way), newest first, each with the number of its
-    /// snapshots that have it.
+    /// Sessions that have a path (absolute, without symlinks), newest first, each with the number of snapshots that
+    /// have it.
     pub fn holding(&self, path: &Path) -> Result<Vec<(SessionEntry, u64)>, RollbackError> {
         let mut holding = Vec::new();
         for entry in self.list()?.0.into_iter().filter(|entry| may_hold(entry, path)) {
@@ -49,7 +49,7 @@ impl Catalogue {
         Ok(holding)
     }
 
-    /// Take a path out of all snapshots of all sessions that do not run. The file itself is not touched.
+    /// Remove a path from all snapshots of all sessions that are not running. The file itself is not touched.
     pub fn forget(&self, path: &Path) -> Result<SessionsForgot, RollbackError> {
         let mut forgot = SessionsForgot::default();
         for (entry, _) in self.holding(path)? {
@@ -68,27 +68,27 @@ impl Catalogue {
     }
 }
 
-/// One of another format has no snapshots.
+/// Whether the session may have the path. Sessions of another format have no snapshots.
 fn may_hold(entry: &SessionEntry, path: &Path) -> bool {
     let tracked = entry.metadata.tracked_paths.iter();
     tracked.clone().any(|root| super::catalogue::overlap(root, path))
         && entry.dir.join(folder::RECORD).is_file()
 }
 
-/// Why this session cannot forget the path now.
+/// Reason why the path cannot be purged from this session now.
 fn in_the_way(entry: &SessionEntry, path: &Path) -> Option<&'static str> {
     if entry.status == Status::Live {
         return Some("it is running; forget the path again when it has ended");
     }
     if entry.dir.join(nono_history::JOURNAL).symlink_metadata().is_ok() {
-        return Some("a restore of it was cut off; `nono rollback recover` completes it");
+        return Some("a restore of it was interrupted; `nono rollback recover` completes it");
     }
     let whole = entry.metadata.tracked_paths.iter().any(|root| root.starts_with(path));
     whole.then_some("it tracks the path as a whole; only removing the session removes it")
 }
 
 impl RollbackSession {
-    /// In how many snapshots something stands at this path, or in a folder that is tracked below it.
+    /// Number of snapshots with an entry at this path, or at a root below it.
     fn snapshots_with(&self, path: &Path) -> Result<u64, RollbackError> {
         let mut count = 0;
         for info in self.snapshots()?.into_iter().filter(|info| !info.thinned) {
@@ -104,7 +104,7 @@ impl RollbackSession {
         Ok(count)
     }
 
-    /// Out of every snapshot. Whoever calls has looked that it does not run.
+    /// Remove the path from every snapshot. The caller has checked that the session is not running.
     fn forget(&mut self, path: &Path) -> Result<nono_snapshot::Forgotten, RollbackError> {
         let dir = self.entry.dir.clone();
         let _lock = Lock::take(&dir)?;
@@ -122,7 +122,7 @@ impl RollbackSession {
         Ok(forgotten)
     }
 
-    /// Whether it is what was sealed when it ended. One of others, or one that was killed, has no seal.
+    /// Whether the session matches its seal. Foreign and killed sessions have none.
     fn fits_seal(&self) -> Result<bool, RollbackError> {
         if self.entry.foreign {
             return Ok(false);
@@ -136,7 +136,7 @@ impl RollbackSession {
         }))
     }
 
-    /// `session.json` with the roots, the coverage and the counts of the snapshots as they are now.
+    /// Rewrite `session.json` with the present roots, coverage and counts of the snapshots.
     fn describe_anew(&mut self) -> Result<(), RollbackError> {
         if !self.entry.dir.join(METADATA).is_file() {
             return Ok(());
@@ -157,7 +157,7 @@ impl RollbackSession {
         Ok(())
     }
 
-    /// The paths that were purged from its snapshots. Trees are walked only where there are any.
+    /// Paths purged from the session's snapshots. Trees are walked only where there are any.
     pub(super) fn forgotten(&self) -> Result<BTreeSet<PathBuf>, RollbackError> {
         let mut paths = BTreeSet::new();
         for info in self.snapshots()?.into_iter().filter(|info| !info.thinned) {

@@ -1,4 +1,4 @@
-//! Sessions, plans and outcomes as JSON. Field names are stable.
+//! JSON of sessions, plans and results. Field names are stable.
 
 use std::path::PathBuf;
 
@@ -22,11 +22,11 @@ pub fn status(status: Status) -> &'static str {
     }
 }
 
-/// The fields of `session.json`, and what is known from outside of it.
+/// Fields of `session.json`, and what is known about the session besides.
 pub fn session(entry: &SessionEntry) -> Result<Value, RollbackError> {
     let mut value =
         serde_json::to_value(&entry.metadata).map_err(|error| RollbackError::damaged(&entry.dir, error))?;
-    // The folder's own name is the one that commands take.
+    // Commands take the folder's name as the id.
     value["session_id"] = json!(entry.id);
     value["status"] = json!(status(entry.status));
     value["pinned"] = json!(entry.pinned);
@@ -42,7 +42,7 @@ pub fn problem(error: &RollbackError) -> Value {
     json!({"error": error.to_string()})
 }
 
-/// What a check of a session found.
+/// Result of verifying a session.
 pub fn verified(id: &str, found: &Verified) -> Value {
     json!({
         "session_id": id,
@@ -75,7 +75,7 @@ pub fn snapshot(info: &SnapshotInfo) -> Value {
     })
 }
 
-/// One difference; with the patch of it, if that is wanted.
+/// One change, with its patch if requested.
 pub fn change(
     session: &RollbackSession,
     set: &ChangeSet,
@@ -96,13 +96,13 @@ fn merges(merges: &[Merge]) -> Vec<Value> {
     merges.iter().map(|merge| json!({"path": path(&merge.path), "clean": merge.clean})).collect()
 }
 
-/// Kept, and it will run.
+/// Kept files that run later.
 fn still_executes(still: &[(PathBuf, Later)]) -> Vec<Value> {
     let one = |(at, later): &(PathBuf, Later)| json!({"path": path(at), "executes_later": later});
     still.iter().map(one).collect()
 }
 
-/// What would be done.
+/// Plan of a restore.
 pub fn plan(id: &str, plan: &Plan) -> Value {
     json!({
         "session_id": id,
@@ -119,7 +119,7 @@ pub fn plan(id: &str, plan: &Plan) -> Value {
     })
 }
 
-/// What was done.
+/// Result of a restore.
 pub fn done(id: &str, done: &Done) -> Value {
     json!({
         "session_id": id,
@@ -136,7 +136,7 @@ pub fn done(id: &str, done: &Done) -> Value {
     })
 }
 
-/// What was, or would be, put in order.
+/// Result of a repair, or of a dry run.
 pub fn repaired(sessions: &Repaired, projects: &checkpoints::Repaired, dry_run: bool) -> Value {
     let stores = sessions.stores.iter().map(|(dir, store)| {
         let records = store.records.iter().map(|record| {

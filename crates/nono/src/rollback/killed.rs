@@ -1,5 +1,5 @@
-//! Sessions whose supervisor was killed: the next command in the same place takes the last snapshot, and closes the record
-//! and the log.
+//! Sessions whose supervisor was killed: the next command on the same roots takes the final snapshot and closes the
+//! record and the audit log.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,12 @@ use super::tracking::{RollbackReport, SharedObserver};
 use crate::audit;
 
 impl Catalogue {
-    /// Sessions that tracked something around or below one of `roots`, and whose supervisor was killed. Without any it costs
-    /// a look at a name or two for each session.
+    /// Sessions whose supervisor was killed and whose roots overlap `roots`. If there are none, the cost is a stat or
+    /// two for each session.
     pub fn killed(&self, roots: &[PathBuf]) -> Result<Vec<SessionEntry>, RollbackError> {
         let is_killed = |place: &PathBuf| folder::follow(place).is_ok_and(|dir| folder::was_killed(&dir));
         let places = self.places()?.into_iter().filter(is_killed);
-        // One that cannot be read is told by whoever lists it.
+        // Unreadable sessions are reported by the commands that list them.
         let entries = places.filter_map(|place| read_place(&place).ok());
         let tracked_here = |entry: &SessionEntry| {
             let mut tracked = entry.metadata.tracked_paths.iter();
@@ -34,8 +34,8 @@ impl Catalogue {
         Ok(entries.filter(|entry| entry.metadata.ended.is_none() && tracked_here(entry)).collect())
     }
 
-    /// End a session whose supervisor was killed: take its last snapshot now, and close its record and its log. None where
-    /// somebody else is at it, or was.
+    /// End a session whose supervisor was killed: take its final snapshot now, close its record and its audit log. None
+    /// if another process is doing so, or did.
     pub fn end_killed(
         &self,
         entry: SessionEntry,
@@ -48,7 +48,7 @@ impl Catalogue {
         };
         self.refuse_restoring(&entry.metadata.tracked_paths, &entry.dir)?;
         let settings = Settings::load(&self.state_dir.join("config.toml"))?;
-        // One with a store of its own is somebody else's.
+        // A session with a store of its own was not made by the CLI.
         let Some(room) = self.room_of(&entry, &self.store_of(&entry)) else { return Ok(None) };
         let RollbackSession { entry, manager, .. } = self.open(entry)?;
         let baseline = manager.load_whole(&SnapshotId::Number(0))?;
@@ -71,7 +71,7 @@ impl Catalogue {
     }
 }
 
-/// End all of them around `roots`, for somebody who is about to take a first snapshot there; what to say about it.
+/// End all such sessions around `roots` before a baseline is taken there; returns messages for the user.
 pub(super) fn end_all(catalogue: &Catalogue, roots: &[PathBuf]) -> Result<Vec<String>, RollbackError> {
     let mut said = Vec::new();
     for entry in catalogue.killed(roots)? {
@@ -86,10 +86,10 @@ pub(super) fn end_all(catalogue: &Catalogue, roots: &[PathBuf]) -> Result<Vec<St
     Ok(said)
 }
 
-/// The log of a session whose supervisor was killed.
+/// Audit log of a session whose supervisor was killed.
 #[derive(Debug)]
 struct LateLog {
-    /// None where there is no log, or it is closed.
+    /// None if there is no log, or it is closed already.
     log: Option<Log>,
     trouble: Mutex<Option<String>>,
 }
@@ -102,14 +102,14 @@ impl LateLog {
         }
     }
 
-    /// Why it is not closed, if it is not.
+    /// Reason why the log is not closed, if so.
     fn trouble(&self) -> Option<String> {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
         trouble.map(|why| format!("its audit log could not be closed: {why}"))
     }
 
     fn note(&self, event: &Event) {
-        // What cannot be written is the log's own trouble, and closing it says so.
+        // A write error is kept in the log and reported when it is closed.
         let _ = self.log.as_ref().map(|log| log.note(event));
     }
 }

@@ -1,7 +1,7 @@
-//! Files that run something later without anybody starting them on purpose: a `table`, and how it is read.
+//! Autorun: recognises files that run later without being started on purpose. The rules are in `table`.
 //!
-//! A mark is a hint where to look first, no proof: it rather marks too much than too little. Names are compared without
-//! case, because some file systems have none and several tools take any spelling.
+//! A mark is a hint where to look first, no proof: it marks too much rather than too little. Names are compared without
+//! case, because some file systems ignore it and several tools accept any spelling.
 
 mod git_config;
 mod pattern;
@@ -16,8 +16,8 @@ use table::{If, Row, TABLE};
 
 pub use nono_history::Later;
 
-/// Whether the file at `path` (below one of `roots`) runs later. `mode`: of the new version. `new_content` gives the bytes
-/// of the new version where the rule has to look inside (git config keys that run commands); what it cannot give is marked.
+/// Match the file at `path` (below a root) against the rules. `mode`: of the new version. `new_content` returns the new
+/// content for rules that read it (git config keys that run commands); if it returns None, the file is marked.
 pub fn executes_later(path: &Path, mode: u32, new_content: &dyn Fn() -> Option<Vec<u8>>) -> Option<Later> {
     let names = pattern::names(&own_project(path));
     let fits = |row: &table::Row| match row.only {
@@ -27,14 +27,14 @@ pub fn executes_later(path: &Path, mode: u32, new_content: &dyn Fn() -> Option<V
         If::Holds(dangerous) => new_content().is_none_or(|content| dangerous(&content)),
     };
     let rows = INDEX.rows(&names);
-    // What the table has a condition for is judged by that alone.
+    // If the table has a row for the path, that row's condition alone decides.
     let in_table = rows.first().is_some_and(|first| *first < TABLE.len());
     let rows = rows.into_iter().filter(|row| *row < TABLE.len() || !in_table);
     let row = rows.map(|row| TABLE.get(row).unwrap_or(&HELD_IN_HOME)).find(|row| fits(row))?;
     Some(Later { what: row.what, why: row.why })
 }
 
-/// What the policy holds in the home folder runs later, too, wherever a copy of it lies: the last row.
+/// Last row: files that the policy protects in the home folder, wherever a copy of them is.
 const HELD_IN_HOME: Row = Row {
     paths: "",
     only: If::Always,
@@ -42,8 +42,8 @@ const HELD_IN_HOME: Row = Row {
     why: "a program of the home folder runs or obeys it when it starts",
 };
 
-/// The globs of that row. Programs are left out: in a project their folders are ordinary ones, and a row of the table has
-/// those that can be executed.
+/// Globs of that row. Programs are excluded: in a project their folders are ordinary ones, and a row of the table
+/// covers executables.
 static HELD: LazyLock<Vec<String>> = LazyLock::new(|| {
     let groups = PolicyData::embedded().groups.iter().filter(|group| group.name != "own_programs");
     let below_home = groups.flat_map(|group| &group.held).filter_map(|text| {
@@ -59,11 +59,11 @@ static HELD: LazyLock<Vec<String>> = LazyLock::new(|| {
     below_home.flat_map(|name| [format!("{name}/**"), name]).collect()
 });
 
-/// The globs of the table by a name that a path must have to fit them: there are hundreds of them, and changes by the ten
-/// thousand.
+/// Globs of the table, indexed by a literal name that a matching path must contain: there are hundreds of globs, and
+/// changes by the ten thousand.
 struct Index {
     by_name: HashMap<&'static [u8], Vec<(usize, &'static str)>>,
-    /// Those without such a name.
+    /// Globs without a literal name.
     others: Vec<(usize, &'static str)>,
 }
 
@@ -86,7 +86,7 @@ impl Index {
         }
     }
 
-    /// The rows with a glob that fits, in the order of the table.
+    /// Rows with a matching glob, in the order of the table.
     fn rows(&self, names: &[Vec<u8>]) -> Vec<usize> {
         let named = names.iter().filter_map(|name| self.by_name.get(name.as_slice())).flatten();
         let fitting = named.chain(&self.others).filter(|(_, glob)| pattern::matches(glob, names));
@@ -97,7 +97,7 @@ impl Index {
     }
 }
 
-/// An agent keeps whole worktrees below its own settings: what is in one of them is a project's file, not a setting.
+/// Agents keep whole worktrees below their own settings: a file in one of them is a project's file, not a setting.
 fn own_project(path: &Path) -> PathBuf {
     let names: Vec<_> = path.components().collect();
     let worktree = names

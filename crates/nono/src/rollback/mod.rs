@@ -1,10 +1,9 @@
-//! Sessions that can be looked at and undone: what a supervised run with rollback leaves behind, and what is done with it
-//! later.
+//! Rollback: the snapshots that a supervised run leaves behind, and listing, comparing, restoring and verifying them.
 //!
-//! A run is [`tracking`]: roots, baseline, watcher, final snapshot, `session.json`. Everything later starts from the
-//! [`Catalogue`], which finds sessions, and a [`RollbackSession`], which is one of them opened: what changed
-//! ([`changes`]), how it looks as text ([`patch`]), putting it back ([`restore`]), checking it ([`verify`]).
-//! Nothing here prints or asks: plans and outcomes are values.
+//! During a run, [`tracking`] takes the snapshots: tracked roots, baseline, watcher, final snapshot, `session.json`.
+//! Later commands start from the [`Catalogue`], which finds sessions, and a [`RollbackSession`], an opened session: its
+//! changes ([`changes`]), also as text ([`patch`]), restoring them ([`restore`]), verification ([`verify`]).
+//! Nothing here prints or prompts: plans and results are values.
 
 pub mod catalogue;
 pub mod changes;

@@ -1,4 +1,4 @@
-//! A change as text: hunks with the words that differ, and a patch that `git apply` and `patch -p1` take.
+//! Changes as text: hunks with marked words, and a patch for `git apply` and `patch -p1`.
 
 mod binary;
 mod git;
@@ -16,10 +16,10 @@ use super::catalogue::RollbackSession;
 use super::changes::{ChangeSet, Item, ItemKind};
 use super::error::RollbackError;
 
-/// One file's change, to be shown.
+/// Change of one file, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiff {
-    /// Old and new permission bits, where they differ or one side is missing.
+    /// Old and new permission bits, if they differ or one side is missing.
     pub old_mode: Option<u32>,
     pub new_mode: Option<u32>,
     pub body: Body,
@@ -32,7 +32,7 @@ pub enum Body {
         old: Option<Blob>,
         new: Option<Blob>,
     },
-    /// Too large to be compared line by line here.
+    /// Too large for a line-by-line comparison.
     Large {
         old: Option<Blob>,
         new: Option<Blob>,
@@ -41,7 +41,7 @@ pub enum Body {
         old: Option<Vec<u8>>,
         new: Option<Vec<u8>>,
     },
-    /// Only attributes changed, or it is an empty directory, a FIFO, …: what it is, in words.
+    /// Only attributes changed, or it is an empty directory, a FIFO and the like: a description.
     Other(String),
 }
 
@@ -53,7 +53,7 @@ pub struct Blob {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// From 1, as in a unified diff (0 for an empty side).
+    /// Line number from 1, as in a unified diff (0 for an empty side).
     pub old_start: usize,
     pub old_count: usize,
     pub new_start: usize,
@@ -66,9 +66,9 @@ pub struct Line {
     pub kind: LineKind,
     pub old_number: Option<usize>,
     pub new_number: Option<usize>,
-    /// The bytes without the line's end, cut where words begin or end to differ.
+    /// Bytes without the line's end, split where words begin or end to differ.
     pub segments: Vec<Segment>,
-    /// There is no line end (the last line of a file without one).
+    /// No line end follows (last line of a file without one).
     pub unterminated: bool,
 }
 
@@ -82,25 +82,25 @@ pub enum LineKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub text: Vec<u8>,
-    /// This word is what differs.
+    /// Whether this segment differs.
     pub differs: bool,
 }
 
-/// More than this on a side is not compared line by line, to be shown.
+/// Limits on each side for a line-by-line comparison shown to the user.
 const SHOWN_BYTES: u64 = 2 << 20;
 const SHOWN_LINES: usize = 50_000;
-/// Where git looks for the zero byte that makes a file binary.
+/// Length of the prefix in which git looks for a zero byte to detect binary files.
 const BINARY_PREFIX: usize = 8000;
-/// A file over this is not read to see whether it is binary.
+/// Largest file that is read to detect binary content.
 const LOOKED_INTO: u64 = 64 << 20;
 
 impl RollbackSession {
-    /// One file's change as text. `context`: lines around each hunk; `usize::MAX` for the whole file.
+    /// Change of one file as text. `context`: lines around each hunk; `usize::MAX` for the whole file.
     pub fn file_diff(&self, item: &Item, context: usize) -> Result<FileDiff, RollbackError> {
         file_diff(&self.manager, item, context)
     }
 
-    /// The new content with these hunks (numbers in `file_diff(item, context)`) taken back.
+    /// New content with these hunks (numbers as in `file_diff(item, context)`) reverted.
     pub fn without_hunks(
         &self,
         item: &Item,
@@ -110,14 +110,14 @@ impl RollbackSession {
         without_hunks(&self.manager, item, context, hunks)
     }
 
-    /// Whether the item's content is binary, by its first bytes. One that is too large to be looked into counts as such.
+    /// Whether the item's content is binary, by its first bytes. A file too large to read counts as binary.
     pub fn is_binary(&self, item: &Item) -> Result<bool, RollbackError> {
         is_binary(&self.manager, item)
     }
 
-    /// A patch for `git apply` and `patch -p1` in the root that the items stand in. With several roots, their names are
-    /// the first folders: it fits a folder that holds them all. What a patch cannot say, and what git refuses to patch
-    /// (its own `.git`), stands in it as a comment.
+    /// Write a patch for `git apply` and `patch -p1`, relative to the root of the items. With several roots, their
+    /// names are the first path components: it applies to a folder that contains them all. What a patch cannot express,
+    /// and what git refuses to patch (its own `.git`), is written as a comment.
     pub fn write_patch(
         &self,
         set: &ChangeSet,
@@ -128,7 +128,7 @@ impl RollbackSession {
     }
 }
 
-/// See [`RollbackSession::write_patch`]; with any snapshots of the engine.
+/// [`RollbackSession::write_patch`] for any snapshots of the engine.
 pub fn write_patch(
     manager: &SnapshotManager,
     set: &ChangeSet,
@@ -138,12 +138,12 @@ pub fn write_patch(
     git::write(manager, set, items, out)
 }
 
-/// A text has no zero byte where git looks for one.
+/// Whether the content has a zero byte where git looks for one.
 pub(in crate::rollback) fn looks_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_PREFIX)].contains(&0)
 }
 
-/// See [`RollbackSession::is_binary`]; with any snapshots of the engine.
+/// [`RollbackSession::is_binary`] for any snapshots of the engine.
 pub fn is_binary(manager: &SnapshotManager, item: &Item) -> Result<bool, RollbackError> {
     for version in [&item.new, &item.old].into_iter().flatten() {
         let Some(hash) = version.hash else { continue };
@@ -154,7 +154,7 @@ pub fn is_binary(manager: &SnapshotManager, item: &Item) -> Result<bool, Rollbac
     Ok(false)
 }
 
-/// See [`RollbackSession::file_diff`]; with any snapshots of the engine.
+/// [`RollbackSession::file_diff`] for any snapshots of the engine.
 pub fn file_diff(manager: &SnapshotManager, item: &Item, context: usize) -> Result<FileDiff, RollbackError> {
     let mode = |side: &Option<Version>| side.as_ref().map(|version| version.mode);
     let (old_mode, new_mode) = (mode(&item.old), mode(&item.new));
@@ -188,7 +188,7 @@ fn permissions(old: Option<&Version>, new: Option<&Version>) -> &'static str {
     }
 }
 
-/// What it is, in words.
+/// Description of a version.
 fn what(version: &Version) -> String {
     match version.kind {
         FileKind::File => format!("a file of {} bytes", version.size.unwrap_or(0)),
@@ -207,7 +207,7 @@ fn target(version: &Version) -> Vec<u8> {
     version.target.as_ref().map(|target| target.as_os_str().as_bytes().to_vec()).unwrap_or_default()
 }
 
-/// Both sides, where both can be compared line by line.
+/// Content of both sides, if it can be compared line by line.
 enum Sides {
     Text { old: Vec<u8>, new: Vec<u8> },
     Binary,

@@ -1,8 +1,8 @@
-//! Keeping the number of sessions and the size of the store within bounds. Never what is live, pinned, foreign, put
-//! elsewhere, or just being restored.
+//! Retention: limits on the number of sessions and the size of the store. Never removes a session that is live, pinned,
+//! foreign, kept elsewhere, or being restored.
 //!
-//! A session goes in one rename, so that it is there as a whole or not at all; what a killed process left of that is
-//! finished by the next one. Its objects go with a collection of the store, as far as no other session needs them.
+//! A session is removed by one rename, so that it is there as a whole or not at all; a removal interrupted by a kill is
+//! finished by the next one. Its objects are freed by a collection of the store, unless another session needs them.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -25,48 +25,48 @@ use super::error::RollbackError;
 use super::folder;
 use super::live::{Live, is_live};
 
-/// In `rollbacks/`: held by the one who prunes, and shared by those who begin a session.
+/// Lock file in `rollbacks/`: exclusive while pruning, shared while a session begins.
 pub(super) const LOCK: &str = ".lock";
-/// Each round frees what the one before was short of.
+/// Maximum number of rounds: each frees what the one before was short of.
 const ROUNDS: usize = 4;
 
-/// What may stay.
+/// Limits on what is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Of all projects. Pinned sessions are not counted.
+    /// Limit over all projects. Pinned sessions do not count.
     pub max_sessions: Option<usize>,
-    /// Of each project. Those that changed nothing are counted by themselves.
+    /// Limit for each project. Sessions without changes are counted separately.
     pub max_per_project: Option<usize>,
     pub max_bytes: Option<u64>,
     pub older_than: Option<Duration>,
-    /// Everything that may be removed goes.
+    /// Remove everything that may be removed.
     pub all: bool,
-    /// Leave what no session needs any more in the store, as long as all of it takes less than so many bytes: a
-    /// collection looks at everything, which is much for the beginning and the end of each run.
+    /// Skip the collection of unneeded objects while the store is smaller than this many bytes: a collection reads
+    /// everything, too much for the beginning and the end of each run.
     pub lazy: Option<u64>,
 }
 
-/// What was, or would be, removed.
+/// Result of pruning, or of a dry run.
 #[derive(Debug, Default)]
 pub struct Pruned {
     pub removed: Vec<SessionEntry>,
     /// Bytes on disk of the whole store and all sessions, before and after (an estimate in a dry run).
     pub bytes_before: u64,
     pub bytes_after: u64,
-    /// The budget does not hold even so: what is live or pinned needs more.
+    /// Still over `max_bytes`: live and pinned sessions need more.
     pub over_budget: bool,
-    /// What could not be removed, or not be freed.
+    /// Sessions that could not be removed and objects that could not be freed.
     pub problems: Vec<RollbackError>,
 }
 
 impl Catalogue {
-    /// Oldest first, until everything holds. Those that run are not counted: nobody knows yet whether they change
-    /// anything.
+    /// Remove sessions, oldest first, until all limits hold. Running sessions are not counted: whether they change
+    /// anything is not known yet.
     pub fn prune(&self, retention: &Retention, dry_run: bool) -> Result<Pruned, RollbackError> {
         self.prune_beside(retention, dry_run, None)
     }
 
-    /// The same when the session `ending`, which is still live, is to be counted.
+    /// [`Catalogue::prune`] when the session `ending`, which is still live, counts as well.
     pub(super) fn prune_beside(
         &self,
         retention: &Retention,
@@ -91,17 +91,18 @@ impl Catalogue {
         for entry in now {
             self.remove(entry, &mut pruned);
         }
-        // By number all is decided now, and sessions may begin and end while a collection waits for those who write. By
-        // size nobody else may prune meanwhile: each would take one session more than is needed.
+        // With limits on number and age everything is decided now, and sessions may begin and end while the collection
+        // waits for writers. With a size limit no other process may prune meanwhile: each would remove one session more
+        // than needed.
         let _alone = alone.filter(|_| retention.max_bytes.is_some());
         let over = |pruned: &Pruned| retention.max_bytes.is_some_and(|max| pruned.bytes_after > max);
-        // A collection looks at all there is, so it is worth it only where something went, or room is needed.
+        // A collection reads the whole store, so it runs only if something was removed or space is needed.
         let mut freed = true;
         let roomy = retention.lazy.is_some_and(|few| pruned.bytes_after < few);
         if !roomy && (left || over(&pruned) || !pruned.removed.is_empty()) {
             freed = self.collect(gc, &mut pruned)?;
         }
-        // Without a collection nothing would be won.
+        // If the collection failed, removing more sessions would free nothing.
         let mut later = later;
         for _ in 0..ROUNDS {
             if !freed || !over(&pruned) {
@@ -117,7 +118,7 @@ impl Catalogue {
         Ok(pruned)
     }
 
-    /// Of sessions from the oldest on: those that go by number or age, and those that may go by size.
+    /// Split sessions (oldest first) into those to remove by number or age and those that may be removed by size.
     fn choose(
         &self,
         sessions: &[SessionEntry],
@@ -138,7 +139,7 @@ impl Catalogue {
         (now, later)
     }
 
-    /// Ids of those that are too many among those that belong together.
+    /// Ids of the sessions beyond `max` in each group.
     fn excess<T: Eq + Hash>(
         &self,
         sessions: &[SessionEntry],
@@ -166,7 +167,7 @@ impl Catalogue {
         entry.status != Status::Live && !entry.pinned && !entry.foreign && self.is_home(&entry.dir)
     }
 
-    /// Choose as few as needed of `later` when everything takes `bytes` and `now` goes in any case.
+    /// Choose as few of `later` as needed when everything takes `bytes` and `now` is removed in any case.
     fn by_size(
         &self,
         now: &[SessionEntry],
@@ -197,7 +198,7 @@ impl Catalogue {
         for entry in &now {
             pruned.bytes_after = pruned.bytes_after.saturating_sub(disk_bytes(&entry.dir)?);
         }
-        // By number and age they go whether or not it is known what that frees.
+        // By number and age they are removed even if it is not known what that frees.
         let mut by_size = 0;
         match self.by_size(&now, &later, retention, pruned.bytes_after) {
             Ok(Victims { count, freed, .. }) => {
@@ -211,7 +212,7 @@ impl Catalogue {
         Ok(pruned)
     }
 
-    /// Remove one session, unless somebody is just doing something with it. A failure is no reason to keep the others.
+    /// Remove one session, unless it is in use. After a failure the others are still removed.
     pub(super) fn remove(&self, entry: SessionEntry, pruned: &mut Pruned) {
         match self.set_aside(&entry) {
             Ok(None) => {}
@@ -234,8 +235,8 @@ impl Catalogue {
         Ok(removal::set_aside(dir, &self.sessions_dir(), &entry.id)?)
     }
 
-    /// What killed processes left: removals that were cut off, and places that never became a session.
-    /// Says whether there was something.
+    /// Finish what killed processes left: interrupted removals, and places that never became a session. True if there
+    /// was any.
     fn finish_removals(&self, pruned: &mut Pruned) -> Result<bool, RollbackError> {
         let dir = self.sessions_dir();
         let mut found = false;
@@ -254,7 +255,7 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// Free what no session needs any more. What cannot be freed now stays until the next time. Says whether it could.
+    /// Free objects that no session needs. What cannot be freed now stays until the next time. False on failure.
     fn collect(
         &self,
         how: fn(&Store) -> Result<GcReport, SnapshotError>,
@@ -276,12 +277,13 @@ impl Catalogue {
         Ok(disk_bytes(&self.store_dir())?.saturating_add(disk_bytes(&self.sessions_dir())?))
     }
 
-    /// Make the place of a new session, and mark it as live in the same moment: nobody who prunes sees it before that.
+    /// Create the place of a new session and mark it as live under the same lock: pruning never sees it without the
+    /// mark.
     pub fn begin_session(&self, id: &str) -> Result<(PathBuf, Live), RollbackError> {
         self.begin_session_on(id, &[])
     }
 
-    /// The same, for a session that will track these paths.
+    /// [`Catalogue::begin_session`] for a session that will track these paths.
     pub fn begin_session_on(&self, id: &str, roots: &[PathBuf]) -> Result<(PathBuf, Live), RollbackError> {
         let dir = self.sessions_dir();
         match sys::make_dir(&dir, 0o700) {
@@ -301,11 +303,11 @@ impl Catalogue {
     }
 }
 
-/// A place that never became a session: its process was killed before a baseline was recorded, so no command ran and
-/// there is nothing to restore. Anything in it that such a process cannot have left keeps it.
+/// Whether the place never became a session: its process was killed before a baseline was recorded, so no command ran
+/// and there is nothing to restore. Any file that such a process cannot have left keeps it.
 pub(super) fn is_unused(place: &Path) -> bool {
     let is_dir = place.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-    // The mark first: it goes only when the session, or the note where it is, is complete.
+    // The live mark first: it is removed only when the session, or the note of its location, is complete.
     if !is_dir || is_live(place) {
         return false;
     }
@@ -318,7 +320,7 @@ pub(super) fn is_unused(place: &Path) -> bool {
         && holds_only(&dir.join("safety"), &[])
 }
 
-/// Whether nothing is there but these names, and files that were not put in place yet.
+/// Whether the directory has only these names and temporary files.
 fn holds_only(dir: &Path, known: &[&str]) -> bool {
     let expected = |name: &OsStr| {
         let name = name.to_string_lossy();
@@ -330,18 +332,18 @@ fn holds_only(dir: &Path, known: &[&str]) -> bool {
     }
 }
 
-/// When it ended, or began: seconds since 1970. What cannot be read is as old as can be.
+/// End (or start) of a session, in seconds since 1970; 0 if it cannot be parsed.
 fn moment(entry: &SessionEntry) -> u64 {
     seconds(entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started)).unwrap_or(0)
 }
 
 fn is_older(entry: &SessionEntry, than: Option<Duration>) -> bool {
-    // A time that cannot be read is no reason to remove anything.
+    // An unparsable time is no reason to remove anything.
     let (Some(than), 1..) = (than, moment(entry)) else { return false };
     (time::now_ms() / 1000).saturating_sub(moment(entry)) > than.as_secs()
 }
 
-/// A session's folder as the store's records name it.
+/// Path of a session's folder as the store's records have it.
 pub(super) fn resolved(dir: &Path) -> PathBuf {
     dir.canonicalize().unwrap_or_else(|_| dir.to_owned())
 }

@@ -1,6 +1,7 @@
-//! Restores on record: whoever opened the catalogue as an [`Author`] has each restore, undo and completion written down.
+//! Audit of restores: with an [`Author`] set on the catalogue each restore, undo and completion is recorded in the
+//! audit log.
 //!
-//! A log that cannot be written stops no restore, since what it puts back is the user's; it is said in the outcome.
+//! A log that cannot be written stops no restore, since what it restores is the user's; the result reports it.
 
 use std::path::PathBuf;
 
@@ -14,11 +15,11 @@ use super::error::RollbackError;
 use super::restore::{Done, Log, RestoreChoice};
 use crate::audit::{Author, RestoreLog};
 
-/// What is put back.
+/// Subject of a restore: session, snapshot and paths.
 pub(super) struct Subject {
     session_id: String,
     snapshot: SnapshotId,
-    /// Everything, if empty.
+    /// Everything if empty.
     paths: Vec<PathBuf>,
     except: usize,
 }
@@ -42,7 +43,7 @@ impl Subject {
             paths: self.paths,
             restored: count(|done| done.changes.len()),
             kept: count(|done| done.kept.len()),
-            // A restore that ends in an error, or before its time, has failed as a whole.
+            // A restore that ends in an error, or is interrupted, has failed as a whole.
             failed: match outcome {
                 Ok(done) => done.failed.len() as u64 + u64::from(done.interrupted),
                 Err(_) => 1,
@@ -53,20 +54,20 @@ impl Subject {
 }
 
 impl Catalogue {
-    /// Restores that are made with it are written down as this one's.
+    /// Record restores made with this catalogue under `author`.
     #[must_use]
     pub fn recording(self, author: Author) -> Catalogue {
         Catalogue { author: Some(author), ..self }
     }
 }
 
-/// A result in a sentence.
+/// One-line summary of a result.
 pub(crate) fn sentence(done: &Done) -> String {
     let Done { changes, kept, failed, undo, .. } = done;
     let text = format!("restored {}, kept {}, failed {}", changes.len(), kept.len(), failed.len());
     let text = if done.interrupted { text + ", interrupted" } else { text };
     match undo {
-        Some(undo) => format!("{text}; `nono rollback undo {undo}` takes it back"),
+        Some(undo) => format!("{text}; undo with `nono rollback undo {undo}`"),
         None => text,
     }
 }
@@ -82,20 +83,21 @@ impl RollbackSession {
         }
     }
 
-    /// A restore that is taken back, or was cut off: what it was about.
+    /// Subject of a restore that is undone or was interrupted.
     pub(super) fn subject(&self, restore: Option<&Restore<()>>) -> Subject {
         let paths = restore.map(Restore::paths).unwrap_or_default();
         let snapshot = restore.map_or(SnapshotId::Number(0), |restore| restore.target.clone());
         Subject { session_id: self.entry.id.clone(), snapshot, paths, except: 0 }
     }
 
-    /// Of a restore that was cut off.
+    /// Subject of the interrupted restore.
     pub(super) fn cut_off(&self) -> Result<Subject, RollbackError> {
         let restore = Log::load(&self.entry.dir)?.take_cut_off();
         Ok(self.subject(restore.as_ref()))
     }
 
-    /// Do it, and have it on record. What the one who runs a session restores meanwhile stands in the log of the run.
+    /// Run `work` and record it. A restore by the process that runs the session is recorded in the log of the run
+    /// instead.
     pub(super) fn recorded(
         &mut self,
         subject: Subject,
@@ -107,7 +109,7 @@ impl RollbackSession {
         let log = RestoreLog::begin(&self.catalogue.state_dir, author, &self.entry.metadata.tracked_paths);
         let outcome = work(self);
         let written = log.and_then(|log| log.end(subject.event(&outcome)));
-        // Of one that failed, the failure is what has to be known; what it left half done is completed, and recorded, later.
+        // After a failure only the failure matters; what it left incomplete is completed, and recorded, later.
         let mut done = outcome?;
         done.unrecorded = written.err().map(|error| error.to_string());
         Ok(done)

@@ -1,4 +1,4 @@
-//! Who writes down what the snapshots of a run were, outside the session itself.
+//! Recording of a run's snapshots outside the session itself (the audit log).
 
 use std::fmt::Debug;
 
@@ -8,19 +8,19 @@ use nono_snapshot::{AuditIntegrity, Manifest};
 use nono_sys::time::now_ms;
 use serde_json::{Value, json};
 
-/// Told of every snapshot, and once of the end.
+/// Receives every snapshot, and the end.
 pub(crate) trait Recorder: Debug + Send + Sync {
-    /// One more is taken and published.
+    /// A snapshot was taken and published.
     fn taken(&self, manifest: &Manifest);
 
-    /// A restore was completed before the first snapshot.
+    /// An interrupted restore was completed before the first snapshot.
     fn restored(&self, restore: Restore);
 
-    /// None will follow `last`, if there is one: its session is about to be closed. What goes into its `session.json`.
+    /// No snapshot follows `last`: the session is about to be closed. Returns what goes into its `session.json`.
     fn close(&self, last: Option<&Manifest>) -> Closed;
 }
 
-/// What the audit log came to.
+/// Summary of the closed audit log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Closed {
     pub(crate) event_count: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Closed {
     pub(crate) network_events: Vec<serde_json::Value>,
 }
 
-/// Nobody.
+/// Records nothing.
 impl Recorder for () {
     fn taken(&self, _manifest: &Manifest) {}
 
@@ -39,7 +39,7 @@ impl Recorder for () {
     }
 }
 
-/// What the tracked files were at the end.
+/// Digests of the tracked files at the end.
 pub(crate) fn tree(manifest: &Manifest) -> Value {
     json!({
         "snapshot": manifest.number,
@@ -48,7 +48,7 @@ pub(crate) fn tree(manifest: &Manifest) -> Value {
     })
 }
 
-/// What a closed log came to.
+/// Summary of a closed log.
 pub(crate) fn closed(record: &SessionRecord) -> Closed {
     let integrity = record.audit_integrity.as_ref().map(|integrity| AuditIntegrity {
         hash_algorithm: integrity.hash_algorithm.clone(),
@@ -56,12 +56,12 @@ pub(crate) fn closed(record: &SessionRecord) -> Closed {
         chain_head: integrity.chain_head.hex(),
         merkle_root: integrity.merkle_root.hex(),
     });
-    // Plain values: each of them can be put in JSON.
+    // Plain values: none of them fails to serialise.
     let network_events = record.network_events.iter().filter_map(|event| serde_json::to_value(event).ok());
     Closed { event_count: record.audit_event_count, integrity, network_events: network_events.collect() }
 }
 
-/// What the log says of a snapshot.
+/// Log entry of a snapshot.
 pub(crate) fn snapshot(manifest: &Manifest) -> Event {
     Event::Snapshot(Snapshot {
         time_ms: now_ms(),

@@ -1,4 +1,4 @@
-//! Putting in order what is damaged of sessions: the store and its sessions' records, descriptions and lists of restores.
+//! Repair of damaged sessions: the stores, and the records, descriptions and restore lists of sessions.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use super::restore::Log;
 
 pub use nono_snapshot::{LostSnapshot, Repaired as RepairedStore, RepairedRecord};
 
-/// What was, or would be, put in order.
+/// What was repaired, or would be.
 #[derive(Debug, Default)]
 pub struct Repaired {
-    /// By store: ours, and those of sessions that were put elsewhere.
+    /// By store: the common one, and those of sessions kept elsewhere.
     pub stores: Vec<(PathBuf, RepairedStore)>,
-    /// Damaged files that were set aside; a description is made anew from the record.
+    /// Damaged files that were set aside; a description is rebuilt from the record.
     pub files: Vec<PathBuf>,
-    /// What could not be put in order. There are names of files in it: escape before a terminal sees it.
+    /// What could not be repaired. Contains file names: escape before printing to a terminal.
     pub problems: Vec<String>,
 }
 
 impl Catalogue {
-    /// Put everything in order that can be, and say what that was. With `dry_run` nothing is changed.
+    /// Repair everything that can be repaired, and report it. With `dry_run` nothing is changed.
     pub fn repair(&self, dry_run: bool) -> Result<Repaired, RollbackError> {
         let mut repaired = Repaired::default();
         for dir in self.stores()? {
@@ -50,7 +50,7 @@ impl Catalogue {
         Ok(repaired)
     }
 
-    /// All stores that sessions of ours use.
+    /// All stores used by sessions of this catalogue.
     fn stores(&self) -> Result<BTreeSet<PathBuf>, RollbackError> {
         let mut stores = BTreeSet::from([self.store_dir()]);
         for place in self.places()? {
@@ -62,7 +62,7 @@ impl Catalogue {
     }
 }
 
-/// The files of one session that are not the engine's.
+/// Repair the files of one session that the snapshot engine does not maintain.
 fn mend_files(place: &Path, dry_run: bool, files: &mut Vec<PathBuf>) -> Result<(), RollbackError> {
     let Ok(dir) = folder::follow(place) else { return Ok(()) };
     if is_live(place) || is_live(&dir) || !dir.is_dir() {

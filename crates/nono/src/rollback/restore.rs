@@ -1,4 +1,4 @@
-//! Putting back what a session changed: the owner's side of a [`History`].
+//! Restoring what a session changed: the session's side of a [`History`].
 //!
 //! A path is a conflict when it differs from what the session left there, and from what an earlier restore put there.
 //! Conflicts are kept unless forced or merged; a restore prints the id that undoes it.
@@ -18,28 +18,29 @@ use super::changes::Item;
 use super::error::RollbackError;
 use super::live::is_live;
 
-/// Restores of a session; it remembers nothing of its own about them.
+/// Restores of a session; a session stores no details of its own about them.
 pub(super) type Log = nono_history::Log<()>;
 
-/// What to restore.
+/// Selection of what to restore.
 #[derive(Clone, Debug)]
 pub struct RestoreChoice {
     pub snapshot: SnapshotId,
-    /// Absolute; a directory with all that is in it. Everything when empty, unless there are `hunks`: then only those.
+    /// Absolute paths; a directory includes its content. Everything if empty, unless there are `hunks`: then only
+    /// those.
     pub paths: Vec<PathBuf>,
-    /// These stay as they are.
+    /// Paths to leave as they are.
     pub except: Vec<PathBuf>,
-    /// Hunks to take back, by item: the item must be of the change set from `snapshot` to the session's last snapshot,
+    /// Hunks to revert, by item: the item must be from the change set from `snapshot` to the session's last snapshot,
     /// hunk numbers are those of `file_diff(item, CONTEXT)`.
     pub hunks: Vec<(Item, Vec<usize>)>,
     pub conflicts: Conflicts,
 }
 
-/// The context that hunk numbers in a [`RestoreChoice`] refer to.
+/// Number of context lines that hunk numbers in a [`RestoreChoice`] refer to.
 pub const CONTEXT: usize = 3;
 
 impl RestoreChoice {
-    /// Everything back to the baseline.
+    /// Everything, to the baseline.
     pub fn everything() -> RestoreChoice {
         RestoreChoice {
             snapshot: SnapshotId::Number(0),
@@ -50,7 +51,7 @@ impl RestoreChoice {
         }
     }
 
-    /// A part of a repository is neither restored nor spared by itself.
+    /// Refuse paths inside a repository: it is restored or kept as a whole.
     fn refuse_parts(&self) -> Result<(), RollbackError> {
         let hunks = self.hunks.iter().map(|(item, _)| &item.path);
         Ok(refuse_parts(self.paths.iter().chain(&self.except).chain(hunks))?)
@@ -58,7 +59,7 @@ impl RestoreChoice {
 }
 
 impl RollbackSession {
-    /// What a restore would do; nothing is touched, except that one that was cut off is completed first.
+    /// Plan a restore. Nothing is changed, except that an interrupted restore is completed first.
     pub fn plan(&mut self, choice: &RestoreChoice) -> Result<Plan, RollbackError> {
         choice.refuse_parts()?;
         self.ready(&choice.snapshot)?;
@@ -69,7 +70,7 @@ impl RollbackSession {
         Ok(plan)
     }
 
-    /// Refused while a session is live on one of these roots.
+    /// Restore. Refused while a session is live on one of these roots.
     pub fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
         choice.refuse_parts()?;
         self.ready(&choice.snapshot)?;
@@ -79,13 +80,13 @@ impl RollbackSession {
         Ok(self.tell_projects(done, gone.then_some(false)))
     }
 
-    /// Let the projects in the same folders know: what was restored is no change of a person's. `came_back`: all of the
-    /// run's work is gone, or there again.
+    /// Inform the checkpoints of projects in the same folders that these changes are a restore, not the user's.
+    /// `came_back`: all of the run's work was removed (false) or brought back (true).
     pub(super) fn tell_projects(&self, mut done: Done, came_back: Option<bool>) -> Done {
         let host = Host { state_dir: self.catalogue.state_dir.clone(), home: PathBuf::new() };
         let gone = came_back.map(|came_back| RunGone { run: &self.entry.id, came_back });
         let told = CheckpointManager::new(host, Config::default()).restored_beside(&done.changes, gone);
-        let note = |error| format!("checkpoints may take this restore for a change of yours: {error}");
+        let note = |error| format!("checkpoints may treat this restore as your own change: {error}");
         done.notes.extend(told.err().map(note));
         done
     }
@@ -106,13 +107,13 @@ impl RollbackSession {
         History::new(&self.entry.dir, &mut self.manager)
     }
 
-    /// The next entry of the log.
+    /// Header of the next log entry.
     pub(super) fn begin(&self) -> Result<Begin<()>, RollbackError> {
         let sequence = self.catalogue.next_sequence()?;
         Ok(Begin { prefix: self.entry.id.clone(), sequence, details: None })
     }
 
-    /// The choice, with the bytes of files that hunks are taken from.
+    /// The selection, with the resulting content of files whose hunks are reverted.
     fn wanted(&self, choice: &RestoreChoice) -> Result<Choice, RollbackError> {
         let mut edits = Vec::new();
         for (item, hunks) in &choice.hunks {
@@ -132,7 +133,7 @@ impl RollbackSession {
         })
     }
 
-    /// What tells the session's changes from later ones: what it left, and where restores went.
+    /// Rule that tells the session's changes from later ones: its final snapshot, and the targets of restores.
     fn rule(&mut self, choice: &RestoreChoice) -> Result<Rule, RollbackError> {
         let left = self.final_snapshot()?;
         let targets = self.history().targets::<()>()?;
@@ -149,18 +150,18 @@ impl RollbackSession {
         Ok(Rule { since, left, others: others.collect(), labels, ..Rule::default() })
     }
 
-    /// Say what is kept and will run. What was done must be told even if this cannot be.
+    /// Report kept files that run later. If that fails, the restore is still reported.
     fn warn(&self, target: &SnapshotId, done: &mut Done) {
         match self.still_executing(target, &done.kept) {
             Ok(still) => done.still_executes = still,
             Err(error) => {
-                let what = format!("what is kept may run later, which could not be looked up: {error}");
+                let what = format!("cannot check whether kept files run later: {error}");
                 done.failed.push((self.entry.dir.clone(), what));
             }
         }
     }
 
-    /// Before anything: nobody works in these roots, and no restore is half done.
+    /// Before any restore: no session is live on these roots, and no restore is incomplete.
     pub(super) fn ready(&mut self, target: &SnapshotId) -> Result<(), RollbackError> {
         self.refuse_live()?;
         self.manager.make_room_to_restore()?;
@@ -182,8 +183,8 @@ impl RollbackSession {
         }
     }
 
-    /// The final snapshot, if it was taken: what the session left. A run says which one it is; of a session that was made
-    /// by others it is the last one, if their description knows it.
+    /// Final snapshot, if it was taken. A run records which one it is; for a foreign session it is the last one, if the
+    /// description has its root.
     pub fn final_snapshot(&self) -> Result<Option<SnapshotId>, RollbackError> {
         let record = self.record()?;
         let metadata = &self.entry.metadata;
@@ -193,20 +194,20 @@ impl RollbackSession {
         let root = record.find(&id).map(|recorded| recorded.merkle_root);
         let named = usize::try_from(last).ok().and_then(|last| metadata.merkle_roots.get(last)).copied();
         let is_it = named.is_some() && named == root;
-        // One that cannot be read, as after a loss of power, tells nothing; the others restore without it.
+        // An unreadable one, as after a power loss, is ignored; restores work without it.
         Ok((is_it && self.manager.can_compare(&id)).then_some(id))
     }
 
-    /// Hold the session's restores: one at a time.
+    /// Take the lock: one restore of a session at a time.
     pub(super) fn lock(&self) -> Result<Lock, RollbackError> {
         let lock = Lock::take(&self.entry.dir)?;
-        // With the lock held: whoever begins now sees it, and whoever began before is seen.
+        // Checked with the lock held: a session that begins now sees the lock, and one that began before is seen here.
         self.refuse_live()?;
         self.catalogue.refuse_restoring(self.manager.roots(), &self.entry.dir)?;
         Ok(lock)
     }
 
-    /// An error of the history, in the session's words.
+    /// Map an error of the history to the session's own error.
     pub(super) fn said(&self, error: HistoryError) -> RollbackError {
         match error {
             HistoryError::NothingToUndo => RollbackError::NothingToUndo { id: self.entry.id.clone() },
@@ -215,12 +216,13 @@ impl RollbackSession {
     }
 }
 
-/// The content of a regular file.
+/// Content hash of a regular file.
 fn file(version: Option<&Version>) -> Option<ContentHash> {
     version.filter(|version| version.kind == FileKind::File).and_then(|version| version.hash)
 }
 
-/// Whether a capture of this session was killed that had opened up what is closed to its own owner.
+/// Whether a killed capture of this session left permissions changed: it makes files readable that their owner cannot
+/// read.
 pub(super) fn left_open(session: &Path) -> bool {
     session.join("unlocked").symlink_metadata().is_ok()
 }

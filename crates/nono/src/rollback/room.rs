@@ -1,8 +1,8 @@
-//! Room for the snapshots of a run: the store's quota, and older sessions that go when a snapshot does not fit.
+//! Space for the snapshots of a run: the store's quota, and removal of older sessions when a snapshot does not fit.
 //!
-//! What goes is decided before anything is removed: those that changed nothing first, then the oldest, the newest of each
-//! project last, never one that is live, pinned, foreign or ended in the last minutes (its person may be reading how to undo
-//! it). If all of them together would not be enough, none goes.
+//! What to remove is decided before anything is removed: sessions without changes first, then the oldest, the newest of
+//! each project last; never a session that is live, pinned, foreign or ended in the last minutes (the user may be
+//! reading how to undo it). If all of them together would not be enough, none is removed.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,15 +17,16 @@ use super::error::RollbackError;
 use super::prune::{Pruned, Retention, resolved};
 use super::settings::Settings;
 
-/// Each round frees what the one before was short of: estimates of compressed sizes may be wrong more than once.
+/// Maximum number of rounds: each frees what the one before was short of, and estimates of compressed sizes may be
+/// wrong more than once.
 const ROUNDS: usize = 4;
 
-/// Where a session's snapshots are stored, and how large that may become.
+/// Store of a session's snapshots, and its size limit.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     catalogue: Catalogue,
     limit: u64,
-    /// A session elsewhere: its folder and id. Other sessions there are not nono's to remove.
+    /// Folder and id of a session kept elsewhere. Other sessions there are not nono's to remove.
     elsewhere: Option<(PathBuf, String)>,
 }
 
@@ -38,7 +39,7 @@ impl Room {
         self.elsewhere.is_some()
     }
 
-    /// The store that grows.
+    /// Store that the session writes to.
     pub(super) fn store(&self) -> PathBuf {
         self.elsewhere.as_ref().map_or_else(|| self.catalogue.store_dir(), |(dest, _)| dest.join("store"))
     }
@@ -51,8 +52,8 @@ impl Room {
         Quota { owner: Owner::Session, total: self.limit, checkpoints: 0, beside }
     }
 
-    /// Do something that captures, and make room for it when it does not fit. What still does not fit then is left out
-    /// by name, or ends it, as `last` says.
+    /// Run a capture, and make room for it if it does not fit. What still does not fit is then left out and reported,
+    /// or an error, depending on `last`.
     pub(super) fn with_room<T>(
         &self,
         manager: &mut SnapshotManager,
@@ -81,7 +82,7 @@ impl Room {
 
     fn refusal(&self, error: CaptureError) -> RollbackError {
         let CaptureError::NoRoom { needed, .. } = error else { return SnapshotError::from(error).into() };
-        // What cannot be counted now is said without the number.
+        // If the free space is unknown, the error omits it.
         let left = self.open().and_then(|store| Ok(store.room()?)).ok();
         RollbackError::NoRoom { what: error.to_string(), needed, left, limit: self.limit }
     }
@@ -90,7 +91,7 @@ impl Room {
         Ok(Store::open(&self.store())?.with_quota(self.quota()))
     }
 
-    /// Free what `needed` bytes are short of; false where that cannot be reached, and then nothing was removed.
+    /// Free enough space for `needed` bytes. False if that is impossible; then nothing was removed.
     fn make(&self, needed: u64, warnings: &mut Vec<String>) -> Result<bool, RollbackError> {
         if self.elsewhere.is_some() {
             return Ok(false);
@@ -121,11 +122,11 @@ impl Room {
         Ok(true)
     }
 
-    /// Sessions that may go, in the order in which they do.
+    /// Removable sessions in order of removal.
     fn may_go(&self) -> Result<Vec<SessionEntry>, RollbackError> {
         let (sessions, _) = self.catalogue.list()?;
         let mut projects = HashSet::new();
-        // From the newest on, the first of each project is its newest.
+        // Newest first: the first of each project is its newest.
         let [mut empty, mut older, mut newest] = [Vec::new(), Vec::new(), Vec::new()];
         for entry in sessions {
             let is_empty = entry.is_empty();
@@ -147,7 +148,7 @@ fn is_recent(entry: &SessionEntry) -> bool {
     room::is_recent(entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started))
 }
 
-/// What went, and why.
+/// Message that names the removed sessions and the reason.
 fn removed(sessions: &[SessionEntry], why: &str) -> Option<String> {
     let first = sessions.first()?;
     let last = sessions.last()?;
@@ -157,8 +158,8 @@ fn removed(sessions: &[SessionEntry], why: &str) -> Option<String> {
     })
 }
 
-/// Give up sessions beyond the number and the age that the settings allow, beside the one that is `ending`; what to say about
-/// it, unless they had changed nothing.
+/// Remove sessions beyond the number and age in the settings, besides the one that is `ending`. Returns a message,
+/// unless the removed ones had changed nothing.
 pub(super) fn prune_by_rule(
     catalogue: &Catalogue,
     settings: &Settings,
@@ -174,7 +175,7 @@ pub(super) fn prune_by_rule(
     };
     let mut pruned = catalogue.prune_beside(&retention, false, ending)?;
     pruned.removed.retain(|entry| !entry.is_empty());
-    let number = format!("beyond the {} that are kept of a project", settings.max_sessions);
+    let number = format!("beyond the {} kept for a project", settings.max_sessions);
     let why = match settings.max_age_days {
         Some(days) => format!("{number}, or older than {days} days"),
         None => number,
@@ -182,7 +183,7 @@ pub(super) fn prune_by_rule(
     Ok(removed(&pruned.removed, &why))
 }
 
-/// What a snapshot does not hold for want of room, as a warning.
+/// Warning about paths that a snapshot leaves out for lack of space.
 pub(crate) fn gaps(coverage: &Coverage) -> Option<String> {
     let left_out = coverage.left_out.iter().find(|left_out| left_out.cause == Cause::OverBudget)?;
     let names: Vec<String> = left_out.examples.iter().map(|one| one.path.display().to_string()).collect();

@@ -1,9 +1,8 @@
-//! A session that runs, for those who need something of it meanwhile: a path that is tracked from now on, a snapshot right
-//! now, a restore.
+//! Access to a running session: track one more path, take a snapshot now, restore.
 //!
-//! Whoever asks does the work in its own thread, at its own priority; the thread that watches has the lowest. One works
-//! at a time. A snapshot is given up for a path that is to be tracked, because a command waits for that, and taken again
-//! afterwards. When the session has ended, whoever asks gets an error and never waits.
+//! The caller does the work in its own thread and at its own priority; the watching thread has the lowest. One thread
+//! works at a time. A snapshot is cancelled in favour of a path that has to be tracked, because a command waits for
+//! that, and is taken again afterwards. Once the session has ended, every call returns an error and never blocks.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -23,19 +22,20 @@ use super::recorder::Recorder;
 use super::restore::{Done, RestoreChoice};
 use super::{scope, thinning};
 
-/// So many snapshots that were asked for are never given up while the session runs; more are like all others.
+/// Maximum number of requested snapshots that are exempt from thinning while the session runs; further ones are thinned
+/// like all others.
 const CHECKPOINTS: usize = 64;
-/// So much of a reason is kept.
+/// Maximum length of the stored reason of a checkpoint, in characters.
 const WHY: usize = 200;
 
-/// A session that runs.
+/// Handle to a running session.
 #[derive(Clone, Debug)]
 pub struct Live(pub(super) Arc<Shared>);
 
 impl Live {
-    /// Track this path, too: when this returns, what stands there, or that nothing does, is captured and comes back when
-    /// the session is undone. `path` is absolute and resolved. An error means that it is not, and must not be written.
-    /// Devices and what the kernel shows as files have no state to come back to.
+    /// Track this path as well. On return its present state (or its absence) is captured, and undoing the session
+    /// restores it. `path` is absolute and resolved. After an error the path is not tracked and must not be written.
+    /// Devices and kernel file systems have no state to restore and are accepted without a capture.
     pub fn add_root(&self, path: &Path) -> Result<(), RollbackError> {
         if !scope::has_state(path) {
             return Ok(());
@@ -47,36 +47,36 @@ impl Live {
         Ok(())
     }
 
-    /// The session's id: the name of its folder.
+    /// Id of the session: the name of its folder.
     pub fn id(&self) -> String {
         self.0.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// A snapshot of this moment; the last one, if everything is as it was then. Gives its number.
+    /// Take a snapshot now, or reuse the last one if nothing changed since. Returns its number.
     pub fn checkpoint(&self, why: &str) -> Result<u64, RollbackError> {
         loop {
             match self.0.patiently(|work| work.checkpoint(why))? {
-                // Somebody was in a hurry.
+                // Cancelled in favour of an urgent caller: try again.
                 Err(SnapshotError::Capture(CaptureError::Cancelled)) if !self.0.signals.is_stopped() => {}
                 other => return Ok(u64::from(other?)),
             }
         }
     }
 
-    /// Put these paths back to a snapshot, all of them if none is named. Written down like every restore, so that it can
-    /// be undone. Nothing tells the command's changes from somebody else's while it runs.
+    /// Restore these paths from a snapshot, or all paths if none is named. Recorded like every restore, so that it can
+    /// be undone. While the command runs, its changes cannot be told from those of other processes.
     pub fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Done, RollbackError> {
         self.0.restore(snapshot, paths)
     }
 }
 
-/// What everybody can see.
+/// Flags shared by all threads of the session.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     stopped: AtomicBool,
-    /// So many are in a hurry.
+    /// Number of urgent callers that wait or work.
     hurried: AtomicUsize,
-    /// What is done now can wait for them.
+    /// Whether the work in progress can be cancelled for them.
     gives_way: AtomicBool,
 }
 
@@ -90,7 +90,7 @@ impl Signals {
     }
 }
 
-/// Work that is given up when the session ends, or for somebody in a hurry.
+/// Observer that cancels work when the session ends or an urgent caller waits.
 struct Until(Arc<Signals>);
 
 impl Observer for Until {
@@ -101,15 +101,15 @@ impl Observer for Until {
     }
 }
 
-/// The session, held by all who work on it.
+/// State of the session, shared by all threads that work on it.
 pub(super) struct Shared {
     dir: PathBuf,
-    /// None: it has ended.
+    /// None after the session has ended.
     work: Mutex<Option<Work>>,
-    /// Nobody is in a hurry any more.
+    /// Signalled when an urgent caller is done, and at the end.
     turn: Condvar,
     pub(super) signals: Arc<Signals>,
-    /// What joined and is not watched yet, and how the one who watches learns of it.
+    /// Paths added but not watched yet; `waker` wakes the watching thread for them.
     joined: Mutex<Vec<Manifest>>,
     waker: UnixStream,
 }
@@ -120,12 +120,12 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// Counts for as long as somebody is in a hurry.
+/// Counts one urgent caller until dropped.
 struct Hurry<'a>(&'a Shared);
 
 impl Drop for Hurry<'_> {
     fn drop(&mut self) {
-        // Held, so that nobody goes to sleep between looking and waiting.
+        // Taken so that no thread can start to wait between its check and the notification.
         let _alone = self.0.work.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.signals.hurried.fetch_sub(1, Ordering::SeqCst);
         self.0.turn.notify_all();
@@ -133,7 +133,7 @@ impl Drop for Hurry<'_> {
 }
 
 impl Shared {
-    /// The session, and what becomes readable when something joined.
+    /// Share `work`. The returned stream becomes readable when a path was added.
     pub(super) fn new(mut work: Work) -> io::Result<(Arc<Shared>, UnixStream)> {
         let (waker, wakes) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
@@ -151,13 +151,13 @@ impl Shared {
         Ok((Arc::new(shared), wakes))
     }
 
-    /// From now on everybody gives up what can be given up.
+    /// Cancel everything that can be cancelled, and refuse new work.
     pub(super) fn stop(&self) {
         self.signals.stopped.store(true, Ordering::Relaxed);
         self.turn.notify_all();
     }
 
-    /// The end: nobody works on it any more. None if somebody died in the middle of it.
+    /// Take the work back at the end of the session. None if a thread panicked while it held the work.
     pub(super) fn end(&self) -> Option<Work> {
         let mut work = self.work.lock().ok()?.take()?;
         work.manager.observe(());
@@ -168,7 +168,7 @@ impl Shared {
         RollbackError::io(&self.dir)(io::Error::other("the session has ended"))
     }
 
-    /// Whoever died in the middle of something left it in a state that nobody knows.
+    /// Lock the work. After a panic its state is unknown, which counts as ended.
     fn lock(&self) -> Result<MutexGuard<'_, Option<Work>>, RollbackError> {
         self.work.lock().map_err(|_| self.ended())
     }
@@ -184,7 +184,7 @@ impl Shared {
         work(there)
     }
 
-    /// After all who are in a hurry; and given up for those who come.
+    /// Run `work` after all urgent callers; it is cancelled when another one arrives.
     pub(super) fn patiently<T>(&self, work: impl FnOnce(&mut Work) -> T) -> Result<T, RollbackError> {
         let mut held = self.in_turn()?;
         let there = held.as_mut().ok_or_else(|| self.ended())?;
@@ -205,7 +205,7 @@ impl Shared {
     fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Done, RollbackError> {
         let mut held = self.in_turn()?;
         let mut work = held.take().ok_or_else(|| self.ended())?;
-        // A restore is carried out as a whole, also when the command ends meanwhile.
+        // A restore is not cancelled when the command ends meanwhile.
         work.manager.observe(());
         let (mut work, done) = work.restore(snapshot, paths);
         work.manager.observe(Until(self.signals.clone()));
@@ -215,30 +215,30 @@ impl Shared {
 
     fn wake(&self, manifest: Manifest) {
         self.joined.lock().unwrap_or_else(PoisonError::into_inner).push(manifest);
-        // Full: it will wake in any case. Closed: it ended, and there is nothing left to watch.
+        // If the pipe is full, the thread wakes in any case; if it is closed, there is nothing left to watch.
         let _ = (&self.waker).write(&[1]);
     }
 
-    /// What joined since this was asked.
+    /// Take the paths added since the last call.
     pub(super) fn joined(&self) -> Vec<Manifest> {
         std::mem::take(&mut *self.joined.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What is worked with.
+/// Everything needed to take snapshots of the session and restore them.
 pub(super) struct Work {
     pub(super) manager: SnapshotManager,
     pub(super) metadata: SessionMetadata,
     pub(super) catalogue: Catalogue,
     pub(super) session_dir: PathBuf,
     pub(super) recorder: Arc<dyn Recorder>,
-    /// Snapshots that may be given up one day.
+    /// Snapshots that thinning may remove.
     pub(super) taken: Vec<thinning::Point>,
     pub(super) problems: Vec<String>,
 }
 
 impl Work {
-    /// A path that is not covered becomes a root, in `session.json` too.
+    /// Add `path` as a tracked root, in `session.json` too. None if it is tracked already.
     fn join(&mut self, path: &Path) -> Result<Option<Manifest>, RollbackError> {
         if self.manager.is_tracked(path)? {
             return Ok(None);
@@ -246,7 +246,7 @@ impl Work {
         let before = self.metadata.tracked_paths.clone();
         self.metadata.tracked_paths.push(path.to_owned());
         self.metadata.tracked_paths.sort();
-        // It stands there first: a restore that begins now sees it, and one that began before is seen.
+        // Saved first: a restore that begins now sees the new root, and one that began before is detected here.
         let saved = self.manager.save_session_metadata(&self.metadata).map_err(RollbackError::from);
         let joined = saved.and_then(|()| self.capture(path));
         if !matches!(joined, Ok(Some(_))) {
@@ -270,7 +270,7 @@ impl Work {
         Ok(joined)
     }
 
-    /// The next snapshot, if something changed, and what it cost.
+    /// Take the next snapshot if something changed; also returns what it cost.
     pub(super) fn next(&mut self) -> (Result<Option<Manifest>, SnapshotError>, Duration) {
         let (began, busy) = (Instant::now(), cpu_time());
         self.manager.set_gaps(Gaps::Refuse);
@@ -279,12 +279,13 @@ impl Work {
         if let Ok(Some(manifest)) = &taken {
             self.recorder.taken(manifest);
         }
-        // Most of the time of a small snapshot is waiting for the disk to sync its record, which costs others little.
+        // Most of the time of a small snapshot is spent waiting for the disk to sync its record, which costs others
+        // little.
         let cost = cpu_time().saturating_sub(busy).max(began.elapsed() / 4);
         (taken, cost)
     }
 
-    /// This snapshot may be given up one day; and the time of some may have come.
+    /// Register a snapshot for thinning, and remove those that are superfluous by now.
     pub(super) fn thin(&mut self, number: u32, at: Instant) -> Result<(), SnapshotError> {
         self.taken.push(thinning::Point { number, at });
         let gone = thinning::superfluous(&self.taken, Instant::now());
@@ -304,7 +305,7 @@ impl Work {
             None => self.manager.snapshot_count()?.saturating_sub(1),
         };
         if self.metadata.checkpoints.len() < CHECKPOINTS {
-            // One that is asked for is kept, also if it was taken before for no reason.
+            // A requested snapshot is kept even if it was taken earlier for another reason.
             self.taken.retain(|point| point.number != number);
             let why = why.chars().take(WHY).collect();
             self.metadata.checkpoints.push(Checkpoint { snapshot: number, why });
@@ -326,7 +327,7 @@ impl Work {
                 paths: paths.to_vec(),
                 ..RestoreChoice::everything()
             }),
-            // There are not so many.
+            // No session has that many snapshots.
             Err(_) => Err(RollbackError::NoSnapshot {
                 id: metadata.session_id.clone(),
                 snapshot: SnapshotId::Number(u32::MAX),
@@ -337,7 +338,7 @@ impl Work {
     }
 }
 
-/// Time that all threads of this process have worked.
+/// CPU time used by all threads of this process.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! What of a run is tracked: the paths, and the rules by which things in them are left out.
+//! Scope of tracking: which paths of a run are tracked, and which exclusion rules apply.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -22,10 +22,10 @@ pub(crate) struct Roots {
     pub(crate) of_tools: Vec<PathBuf>,
 }
 
-/// The grants that are tracked: everything that can be written, files and directories. Devices and what the kernel
-/// shows as files have no state to come back to; nono's own folder for this session goes with it. What a group of the
-/// policy opens is the state of tools (an agent's transcripts, a package manager's cache), which nobody wants to go back
-/// with a project: only where `all` is asked for, or a path in it is included by name.
+/// Writable grants, files and directories, by whether they are tracked. Devices and kernel file systems have no state
+/// to restore; nono's own folder of the session is skipped. Paths opened by a policy group are the state of tools (an
+/// agent's transcripts, a package manager's cache), which should not be undone with a project: they are tracked only
+/// with `all`, or if a path in them is included by name.
 pub(crate) fn roots(policy: &ResolvedPolicy, session_dir: &Path, request: Option<&RollbackRequest>) -> Roots {
     let all = request.is_some_and(|request| request.all);
     let included = |path: &Path| {
@@ -53,10 +53,10 @@ pub(crate) fn roots(policy: &ResolvedPolicy, session_dir: &Path, request: Option
     roots
 }
 
-/// What to say about paths that the command may write and that no undo brings back.
+/// Message about paths that the command may write and that an undo does not restore.
 pub(super) fn not_part_of_an_undo(of_tools: &[PathBuf]) -> Option<String> {
     let mut paths: Vec<&PathBuf> = of_tools.iter().collect();
-    // Nobody misses a cache: what is named first is what somebody might.
+    // Caches last: they matter least to the user.
     paths.sort_by_key(|path| path.iter().any(|name| name == ".cache"));
     let names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
     let more = of_tools.len().saturating_sub(NAMED);
@@ -69,10 +69,10 @@ pub(super) fn not_part_of_an_undo(of_tools: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// Maximum number of paths that are named.
+/// Maximum number of paths listed.
 const NAMED: usize = 3;
 
-/// Whether there is anything to come back to.
+/// Whether the path has state that can be restored.
 pub(super) fn has_state(path: &Path) -> bool {
     let kernel = [Path::new("/dev"), Path::new("/proc"), Path::new("/sys")];
     !kernel.iter().any(|dir| is_within(path, dir))
@@ -83,7 +83,7 @@ fn is_device(kind: fs::FileType) -> bool {
     kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket()
 }
 
-/// The rules of a run: flags, then what the profile adds, then the settings.
+/// Exclusion rules of a run: flags, then the profile, then the settings.
 pub(super) fn exclusion(
     request: &RollbackRequest,
     profile: &RollbackSection,
@@ -106,7 +106,7 @@ pub(super) fn exclusion(
     }
 }
 
-/// Whether what git ignores is not captured.
+/// Whether files ignored by git are left out.
 fn leaves_ignored(request: &RollbackRequest, profile: &RollbackSection, settings: &Settings) -> bool {
     !request.all && profile.use_gitignore.unwrap_or(settings.ignored == Ignored::LeaveOut)
 }

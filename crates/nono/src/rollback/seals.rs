@@ -1,9 +1,10 @@
-//! The ledger of seals: one line for each session that ended, each chained to the one before.
+//! Ledger of seals: one line for each session that ended, each chained to the line before.
 //!
-//! A session's folder can be forged as a whole, with every digest in it made to fit. Its line here says what
-//! `session.json` and the numbered snapshots were when it ended. The ledger stands in nono's own state, which no command
-//! that runs under nono can reach; whoever can write there can write a new ledger, and only an anchor outside would tell.
-//! Lines of sessions that were removed stay. A line that a killed process did not finish is cut off by the next one.
+//! A session's folder can be forged as a whole, with every digest in it made to fit. Its line here records
+//! `session.json` and the numbered snapshots at the time it ended. The ledger is in nono's own state, which no command
+//! under nono can reach; a process that can write there can write a new ledger, which only an external anchor would
+//! reveal. Lines of removed sessions stay. An incomplete last line (its writer was killed) is cut off by the next
+//! writer.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -23,7 +24,7 @@ use super::folder::{self, METADATA};
 
 pub(super) const FILE: &str = "seals.ndjson";
 
-/// What a session was when it ended.
+/// Digests of a session at the time it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seal {
     pub(crate) sequence: u64,
@@ -48,7 +49,8 @@ impl Seal {
     }
 }
 
-/// The digest of a record's numbered snapshots. Safety snapshots come later, and thinned ones keep their digests.
+/// Digest of a record's numbered snapshots. Safety snapshots come later and do not count; thinned ones keep their
+/// digests.
 pub(crate) fn snapshots_digest(record: &Record) -> ContentHash {
     let mut text = String::new();
     for recorded in folder::numbered(record) {
@@ -64,7 +66,7 @@ pub(crate) fn snapshots_digest(record: &Record) -> ContentHash {
     content_hash(text.as_bytes())
 }
 
-/// Seal a session that just ended: its `session.json` is written, its last snapshot taken.
+/// Append the seal of a session that just ended: its `session.json` is written, its last snapshot taken.
 pub fn seal(catalogue: &Catalogue, id: &str, dir: &Path) -> Result<(), RollbackError> {
     let path = dir.join(METADATA);
     let metadata = content_hash(&folder::read(&path).map_err(RollbackError::io(&path))?);
@@ -103,7 +105,7 @@ fn append(dir: &Path, mut seal: Seal) -> Result<(), RollbackError> {
     line.push(b'\n');
     file.write_all(&line).map_err(io)?;
     file.sync_data().map_err(io)?;
-    // Closing is not enough: a process that is just being forked has the descriptor until it executes.
+    // Closing is not enough: a child between fork and exec still has the descriptor.
     file.unlock().map_err(io)?;
     if lines.is_empty() {
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(io)?;
@@ -121,17 +123,18 @@ fn lines(whole: &[u8]) -> Vec<&[u8]> {
     if whole.is_empty() { Vec::new() } else { whole.split(|byte| *byte == b'\n').collect() }
 }
 
-/// What the next line names: this line's hash; of a line that is none, the hash of its bytes, so that the chain goes on.
+/// Digest that the next line refers to: this line's hash or, for an invalid line, the hash of its bytes, so that the
+/// chain continues.
 fn link(line: &[u8]) -> ContentHash {
     let seal: Option<Seal> = serde_json::from_slice(line).ok();
     seal.and_then(|seal| seal.hash).unwrap_or_else(|| content_hash(line))
 }
 
-/// The ledger, read and checked.
+/// Ledger of seals, read and checked.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     seals: Vec<Seal>,
-    /// Where the chain is broken.
+    /// Positions where the chain is broken.
     pub(crate) problems: Vec<String>,
 }
 
@@ -151,14 +154,14 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// The seal of a session: the last one, if it was sealed again.
+    /// Seal of a session: the last one, if it was sealed again.
     pub(crate) fn of(&self, session: &str) -> Option<&Seal> {
         self.seals.iter().rev().find(|seal| seal.session == session)
     }
 }
 
 fn check(line: &[u8], sequence: u64, previous: ContentHash) -> Result<Seal, String> {
-    let seal: Seal = serde_json::from_slice(line).map_err(|error| format!("it is no seal: {error}"))?;
+    let seal: Seal = serde_json::from_slice(line).map_err(|error| format!("it is not a seal: {error}"))?;
     let own = seal.own_hash().map_err(|error| error.to_string())?;
     let same = serde_json::to_vec(&seal).is_ok_and(|bytes| bytes == line);
     if seal.hash != Some(own) || !same {

@@ -1,18 +1,18 @@
-//! The order in which sessions began and restores were made: a counter in `rollbacks/`.
+//! Counter in `rollbacks/` that orders the starts of sessions and the restores.
 
 use super::catalogue::{Catalogue, SessionEntry};
 use super::error::RollbackError;
 use super::restore::Log;
 use crate::pick;
 
-/// In `rollbacks/`: the last number that was given.
+/// File in `rollbacks/` with the last number used.
 pub(super) const FILE: &str = ".sequence";
 
 impl Catalogue {
-    /// The next number; nothing where there is no place for sessions.
+    /// Take the next number; None if there is no sessions folder.
     pub(super) fn next_sequence(&self) -> Result<Option<u64>, RollbackError> {
         let path = self.sessions_dir().join(FILE);
-        // Every number that was given stands in a session or a restore.
+        // Every number used is stored in a session or a restore.
         let taken = nono_history::sequence::next(&path, || self.highest().ok());
         taken.map_err(RollbackError::io(path))
     }
@@ -29,7 +29,7 @@ impl Catalogue {
     }
 }
 
-/// Where a session stands among others: by its number; those of before there were numbers first, by their times.
+/// Sort key of a session: its number; older sessions without a number come first, by time.
 pub(super) fn order(entry: &SessionEntry) -> impl Ord + use<> {
     (entry.metadata.sequence.unwrap_or(0), pick::age(&entry.metadata.started, &entry.id))
 }

@@ -1,4 +1,4 @@
-//! `config.toml` in nono's state folder, as far as it concerns rollback.
+//! Rollback settings in `config.toml` in nono's state folder.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use crate::config_file::{self, Unusable};
 /// `[rollback] always = false, max_sessions = 10, max_age_days = 0, max_storage_gb = 5, ignored = "capture", max_ignored_folder_gb = 2`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Every supervised run has snapshots, unless it is said that it has none. `rollback = "always"` is short for it.
+    /// Every supervised run takes snapshots unless told otherwise. `rollback = "always"` is short for it.
     pub always: bool,
     pub max_sessions: usize,
-    /// Sessions that ended longer ago go; nothing: none for that.
+    /// Sessions that ended longer ago are pruned; None: no limit.
     pub max_age_days: Option<u32>,
     pub max_storage_gb: f64,
-    /// What becomes of files that git ignores: nothing else keeps them.
+    /// Treatment of files ignored by git: no other copy of them exists.
     pub ignored: Ignored,
-    /// A folder that git ignores is left out, by name, if it holds more than this.
+    /// A folder ignored by git is left out, and reported, if it is larger than this.
     pub max_ignored_folder_gb: f64,
 }
 
@@ -37,7 +37,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The file's settings; the defaults where there is no file. An unknown key or a wrong type is an error that names it.
+    /// Load the settings; the defaults if there is no file. An unknown key or a wrong type is an error that names it.
     pub fn load(file: &Path) -> Result<Settings, RollbackError> {
         let wrong = |what: String| RollbackError::Settings { path: file.to_owned(), what };
         match config_file::value(file, "rollback") {
@@ -63,18 +63,14 @@ impl Settings {
     }
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positive; a cast ends at the largest"
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; the cast saturates")]
 fn bytes(gigabytes: f64) -> u64 {
     (gigabytes * f64::from(1 << 30)) as u64
 }
 
-/// A number of gigabytes.
+/// Parse a number of gigabytes.
 fn gigabytes(key: &str, value: &Value) -> Result<f64, String> {
-    #[allow(clippy::cast_precision_loss, reason = "nobody has that many gigabytes")]
+    #[allow(clippy::cast_precision_loss, reason = "no store has that many gigabytes")]
     let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
     let number = number.filter(|number| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| format!("`rollback.{key}` should be a number above 0"))

@@ -1,24 +1,24 @@
-//! Which snapshots of a running session may go: dense recently, sparse earlier.
+//! Selection of the snapshots of a running session that may be removed: dense recently, sparse earlier.
 //!
-//! The newest are all kept. Of older ones the first and the last of each age are, where ages are twice as long each time,
-//! so a session of a week has some forty snapshots and not a hundred thousand. (The first grows into the next age; the
-//! last is there to be the first then.)
+//! The newest are all kept. Of older ones the first and the last of each age class are kept, where each class is twice
+//! as long as the one before, so a session of a week has some forty snapshots and not a hundred thousand. (The first
+//! grows into the next class; the last becomes the first then.)
 
 use std::time::{Duration, Instant};
 
-/// So many of the newest stay.
+/// Number of newest snapshots that are all kept.
 const RECENT: usize = 16;
-/// The first age.
+/// Length of the first age class.
 const UNIT: Duration = Duration::from_secs(60);
 
-/// A snapshot between the first and the last.
+/// A snapshot between the first and the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) number: u32,
     pub(crate) at: Instant,
 }
 
-/// The numbers that may go. `points` are in the order they were taken.
+/// Numbers of the snapshots that may be removed. `points` are in the order they were taken.
 pub(crate) fn superfluous(points: &[Point], now: Instant) -> Vec<u32> {
     let older = &points[..points.len().saturating_sub(RECENT)];
     let ages = older.chunk_by(|a, b| age(since(a, now)) == age(since(b, now)));
@@ -29,7 +29,7 @@ fn since(point: &Point, now: Instant) -> Duration {
     now.saturating_duration_since(point.at)
 }
 
-/// 0 for the first minute, then one more each time it doubles.
+/// Age class: 0 for the first minute, then one more each time the age doubles.
 fn age(since: Duration) -> u32 {
     let units = since.as_secs() / UNIT.as_secs();
     u64::BITS - units.leading_zeros()

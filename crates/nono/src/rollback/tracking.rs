@@ -1,8 +1,8 @@
-//! The snapshots of a run: baseline, what the watcher sees, final.
+//! Snapshots of a run: baseline, snapshots while it runs, final snapshot.
 //!
-//! `Tracking::begin` takes the baseline or leaves nothing behind. While the command runs, `watching` takes snapshots in a
-//! thread of its own. `Ending::finish` takes the last one when everything is dead and closes the record; if that fails,
-//! the baseline stays what it is, and the report says so. All of them leave out what the baseline's rules leave out: a
+//! `Tracking::begin` takes the baseline or leaves nothing behind. While the command runs, `watching` takes snapshots in
+//! a thread of its own. `Ending::finish` takes the final one when all processes have ended and closes the record; if
+//! that fails, the baseline stays valid, and the report says so. All of them use the exclusion rules of the baseline: a
 //! command that writes an ignore file hides nothing.
 
 use std::fs;
@@ -33,24 +33,24 @@ use super::watching::Watching;
 use super::{folder, killed, scope};
 use crate::state_dir;
 
-/// How a run is tracked.
+/// Options for tracking a run.
 #[derive(Clone, Debug, Default)]
 pub struct RollbackRequest {
     pub exclude: Vec<String>,
     pub include: Vec<String>,
-    /// Ignored files and build output too.
+    /// Include ignored files and build output.
     pub all: bool,
-    /// Where the session lives, instead of nono's state folder.
+    /// Directory of the session, instead of nono's state folder.
     pub dest: Option<PathBuf>,
-    /// The longest time between two snapshots while something changes.
+    /// Longest time between two snapshots while something changes.
     pub interval: Option<Duration>,
     pub paranoid: bool,
-    /// Run also where not everything fits into the store, and say what is not protected.
+    /// Run even if not everything fits into the store, and report what is not protected.
     pub best_effort: bool,
 }
 
 impl RollbackRequest {
-    /// The flag of something that was asked for.
+    /// First flag among the options that are set.
     pub(crate) fn named(&self) -> Option<&'static str> {
         let asked = [
             ("--rollback-exclude", !self.exclude.is_empty()),
@@ -64,46 +64,46 @@ impl RollbackRequest {
     }
 }
 
-/// What tracking a run came to.
+/// Result of tracking a run.
 #[derive(Debug)]
 pub struct RollbackReport {
     pub id: String,
     pub dir: PathBuf,
-    /// Of the baseline.
+    /// Coverage of the baseline.
     pub coverage: Coverage,
-    /// What was made since then and is in no snapshot: the first of them.
+    /// Paths created since the baseline that are in no snapshot: the first few.
     pub made_uncovered: Vec<Example>,
-    /// What the baseline had left out and is gone or changed: no restore brings it back.
+    /// Paths left out of the baseline that are gone or changed: no restore brings them back.
     pub lost: Vec<Lost>,
     pub snapshots: u32,
-    /// From the baseline to the end; an error where the final snapshot could not be taken.
+    /// Changes from the baseline to the end; an error if the final snapshot could not be taken.
     pub changes: Result<Changed, RollbackError>,
-    /// What went wrong on the way and did not end the run.
+    /// Problems that did not end the run.
     pub warnings: Vec<String>,
-    /// What else a person may want to know: sessions that went, for one.
+    /// Other information for the user, such as pruned sessions.
     pub notes: Vec<String>,
 }
 
-/// What is known before the first snapshot.
+/// Everything known before the baseline.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) id: String,
     pub(crate) name: Option<String>,
     pub(crate) command: Vec<String>,
     pub(crate) roots: Vec<PathBuf>,
-    /// State of tools that the command may write, and that is not tracked.
+    /// State of tools that the command may write and that is not tracked.
     pub(crate) of_tools: Vec<PathBuf>,
-    /// What the profile says about coverage.
+    /// Coverage settings of the profile.
     pub(crate) profile: RollbackSection,
     pub(crate) request: RollbackRequest,
-    /// Folders of nono's own.
+    /// Folders of nono itself.
     pub(crate) own: Vec<PathBuf>,
     pub(crate) state_dir: PathBuf,
     pub(crate) recorder: Arc<dyn Recorder>,
 }
 
 impl Plan {
-    /// Leave these out of every snapshot, too: they are nono's own.
+    /// Also leave these out of every snapshot: they are nono's own.
     pub(crate) fn without(mut self, own: Vec<PathBuf>) -> Plan {
         self.own.extend(own);
         self
@@ -127,20 +127,20 @@ pub(crate) struct Tracking {
     notes: Vec<String>,
 }
 
-/// The baseline, as it is told before the command starts.
+/// Summary of the baseline, shown before the command starts.
 #[derive(Debug)]
 pub struct Baseline<'a> {
     pub id: &'a str,
     pub coverage: &'a Coverage,
     pub took: Duration,
-    /// What was pruned to make room, or could not be.
+    /// Sessions pruned to make room, or that could not be.
     pub warnings: &'a [String],
-    /// What else a person may want to know.
+    /// Other information for the user.
     pub notes: &'a [String],
 }
 
 impl Tracking {
-    /// Make room, take the baseline. On an error nothing of the session is left.
+    /// Make room and take the baseline. On an error nothing of the session is left.
     pub(crate) fn begin(plan: &Plan, observer: SharedObserver) -> Result<Tracking, RollbackError> {
         let catalogue = Catalogue::new(&plan.state_dir);
         let settings = Settings::load(&plan.state_dir.join("config.toml"))?;
@@ -157,7 +157,7 @@ impl Tracking {
         match began {
             Ok(tracking) => Ok(Tracking { warnings, notes, ..tracking }),
             Err(error) => {
-                // Whatever cannot be removed is no session without its session.json, and goes with the next prune.
+                // A folder that cannot be removed is not a session without its session.json; the next prune removes it.
                 let _ = fs::remove_dir_all(&session_dir);
                 let _ = fs::remove_dir_all(catalogue.sessions_dir().join(&plan.id));
                 Err(error)
@@ -173,7 +173,8 @@ impl Tracking {
         observer: SharedObserver,
         warnings: &mut Vec<String>,
     ) -> Result<Tracking, RollbackError> {
-        // This session is marked as live: a restore that begins now sees it, and one that began before is seen.
+        // This session is already marked as live: a restore that begins now sees it, and one that began before is
+        // detected here.
         catalogue.refuse_restoring(&plan.roots, &session_dir)?;
         let elsewhere = plan.request.dest.clone().map(|dest| (dest, plan.id.clone()));
         let room = Room::new(&catalogue, &settings, elsewhere);
@@ -187,7 +188,8 @@ impl Tracking {
         let rules = scope::exclusion(&plan.request, &plan.profile, &settings);
         if rules.use_gitignore {
             let who = if plan.profile.use_gitignore.is_some() { "the profile" } else { "config.toml" };
-            warnings.push(format!("what git ignores is not covered and cannot be undone: {who} says so"));
+            warnings
+                .push(format!("files ignored by git are not covered and cannot be undone (set by {who})"));
         }
         let mut manager =
             SnapshotManager::with_options(&session_dir, &plan.roots, rules, Limits::NONE, options)?;
@@ -231,7 +233,7 @@ impl Tracking {
         }
     }
 
-    /// Take snapshots from now on, whenever something changed and it is quiet again.
+    /// Start taking snapshots, whenever something changed and it is quiet again.
     pub(crate) fn watch(self) -> Result<(Watching, Ending), RollbackError> {
         let work = Work {
             manager: self.manager,
@@ -260,33 +262,33 @@ impl Tracking {
     }
 }
 
-/// Where the session lives: made, private, and live.
+/// Create the session's folder: private, and marked as live.
 fn place(catalogue: &Catalogue, plan: &Plan) -> Result<(PathBuf, Live), RollbackError> {
     let (own, live) = catalogue.begin_session_on(&plan.id, &plan.roots)?;
     let Some(dest) = &plan.request.dest else { return Ok((own, live)) };
     let placed = place_at(dest, &own, plan);
     match placed {
         Ok(_) => live.end(&own).map_err(RollbackError::io(&own))?,
-        // Whatever cannot be removed goes with the next prune.
+        // A folder that cannot be removed goes with the next prune.
         Err(_) => drop(fs::remove_dir_all(&own)),
     }
     placed
 }
 
-/// The session's folder in `dest`, and the note that leads to it from its place in the state folder, `own`.
+/// Create the session's folder in `dest`, and the note in its place in the state folder (`own`) that refers to it.
 fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), RollbackError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dest);
     made.map_err(RollbackError::io(dest))?;
-    // What was checked is what is used.
+    // The path that was checked must be the one that is used.
     if dest.canonicalize().map_err(RollbackError::io(dest))? != *dest {
-        let source = io::Error::other("somebody else just put something there");
+        let source = io::Error::other("another process just changed this path");
         return Err(RollbackError::Io { path: dest.to_owned(), source });
     }
-    // Whoever can put another store or session in place of ours decides what a restore brings back.
+    // A user who can replace the store or the session decides what a restore brings back.
     let meta = fs::metadata(dest).map_err(RollbackError::io(dest))?;
     let others = meta.mode() & 0o002 != 0 && meta.mode() & 0o1000 == 0;
     if others || ![0, process::uid()].contains(&meta.uid()) {
-        let source = io::Error::other("others can replace what is in it");
+        let source = io::Error::other("others can replace files in it");
         return Err(RollbackError::Io { path: dest.to_owned(), source });
     }
     let store = dest.join("store");
@@ -300,7 +302,7 @@ fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), Rol
     Ok((dir, there))
 }
 
-/// Somebody who watches a capture, shared with it.
+/// Observer of a capture, shared with the caller.
 pub(crate) type SharedObserver = Arc<dyn Observer + Send>;
 
 pub(super) struct Shared(pub(super) SharedObserver);

@@ -1,5 +1,5 @@
-//! Restores that are under way on some roots, or were cut off there. Whoever is about to capture or restore the same
-//! roots waits for nobody: what is under way refuses them, what was cut off is completed first.
+//! Restores in progress or interrupted on some roots. A capture or restore of the same roots never waits for them: one
+//! in progress is an error, an interrupted one is completed first.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ impl Catalogue {
         Ok(sessions.into_iter().filter_map(|entry| shared(&entry).map(|root| (entry, root))).collect())
     }
 
-    /// Nobody else restores there now. `own`: the session of the one who asks.
+    /// Refuse if another session is being restored on these roots. `own`: the caller's session.
     pub(super) fn refuse_restoring(&self, roots: &[PathBuf], own: &Path) -> Result<(), RollbackError> {
         for (entry, root) in self.around(roots)?.into_iter().filter(|(entry, _)| entry.dir != own) {
             if lock::is_locked(&entry.dir)? {
@@ -31,7 +31,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// No restore was cut off there that somebody else has to complete: what is captured now would be half of it.
+    /// Refuse if a restore by another session was interrupted on these roots: a snapshot now would capture half of it.
     pub(super) fn refuse_cut_off(&self, roots: &[PathBuf], own: &Path) -> Result<(), RollbackError> {
         let others = self.around(roots)?.into_iter().filter(|(entry, _)| entry.dir != own);
         let mut cut_off = others.filter(|(entry, _)| entry.dir.join(JOURNAL).symlink_metadata().is_ok());
@@ -41,7 +41,7 @@ impl Catalogue {
         }
     }
 
-    /// Complete the restores that were cut off there; what to say about it.
+    /// Complete interrupted restores on these roots; returns messages for the user.
     pub(super) fn complete_restores(
         &self,
         roots: &[PathBuf],
@@ -60,8 +60,7 @@ impl Catalogue {
                 if let Some(done) = session.recover()? {
                     recorder.restored(subject.event(&Ok(done)));
                 }
-                completed
-                    .push(format!("a restore of session {id} was cut off before; it was completed first"));
+                completed.push(format!("completed an interrupted restore of session {id} first"));
             } else if super::restore::left_open(&entry.dir) {
                 self.open(entry)?.recover()?;
             }

@@ -1,4 +1,4 @@
-//! Taking back a restore of a session, completing one that was cut off, and finding the session to undo.
+//! Undoing a restore of a session, completing an interrupted one, and finding the session to undo.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::error::RollbackError;
 use super::restore::{Done, Log, Plan, left_open};
 
 impl RollbackSession {
-    /// What undoing a restore would do. `undo`: the id that the restore gave; the last one that was not undone if none.
+    /// Plan the undo of a restore. `undo`: id of the restore; None for the last one that was not undone.
     pub fn plan_undo(&mut self, undo: Option<&str>) -> Result<Plan, RollbackError> {
         self.ready(&SnapshotId::Number(0))?;
         let plan = self.history().plan_undo::<()>(undo);
@@ -36,13 +36,13 @@ impl RollbackSession {
         Ok(done)
     }
 
-    /// Complete a restore that was cut off, if there is one.
+    /// Complete an interrupted restore, if there is one.
     pub fn recover(&mut self) -> Result<Option<Done>, RollbackError> {
         if let Some(done) = self.recovered.take() {
             return Ok(Some(done));
         }
         if !self.history().is_cut_off::<()>()? {
-            // A running session there looks after what is open; so does the next one who comes.
+            // A running session resets the permissions that a capture opened itself; else the next command does.
             if left_open(&self.entry.dir) && self.refuse_live().is_ok() {
                 self.manager.recover()?;
             }
@@ -58,7 +58,7 @@ impl RollbackSession {
         Ok(met.then_some(completed))
     }
 
-    /// None: it had not begun to change anything.
+    /// Complete the restore; None if it had not begun to change anything.
     fn complete(&mut self) -> Result<Option<Done>, RollbackError> {
         let _lock = self.lock()?;
         let mut history = self.history();
@@ -69,15 +69,15 @@ impl RollbackSession {
         Ok(Some(done))
     }
 
-    /// What completing a restore that was cut off did, if a plan, a restore or an undo met one. Asked once, it is forgotten.
+    /// Result of an interrupted restore that a plan, a restore or an undo found and completed. Returned once.
     pub fn take_recovered(&mut self) -> Option<Done> {
         self.recovered.take()
     }
 }
 
 impl Catalogue {
-    /// The sessions to undo in a directory, newest first: those that changed something there, or at these paths, and were
-    /// not undone. Each undo goes one further back.
+    /// Sessions to undo in a directory, newest first: those that changed something there (or at these paths) and were
+    /// not undone. Each undo goes one session further back.
     pub fn to_undo_in(&self, dir: &Path, paths: &[PathBuf]) -> Result<Vec<ToUndo>, RollbackError> {
         let here = self.here(dir)?;
         if here.is_empty() {
@@ -86,7 +86,7 @@ impl Catalogue {
         }
         let mut to_undo = Vec::new();
         for entry in here {
-            // What runs is refused by name, not passed over.
+            // A running session is refused by name, not skipped.
             let running = entry.status == Status::Live;
             let log = Log::load(&entry.dir)?;
             let undone = log.brought_back(paths).filter(|_| !running);
@@ -102,7 +102,7 @@ impl Catalogue {
         Ok(to_undo)
     }
 
-    /// Sessions in a directory that were undone, or undone at these paths: each with the time of that, in nanoseconds since
+    /// Sessions in a directory that were undone (at these paths), each with the time of the undo in nanoseconds since
     /// 1970.
     pub(crate) fn undone_in(
         &self,
@@ -134,13 +134,13 @@ impl Catalogue {
         Ok(changed)
     }
 
-    /// The session whose restore is the last one that was not undone.
+    /// Session of the last restore that was not undone.
     pub fn last_restored(&self) -> Result<SessionEntry, RollbackError> {
         let last = last_restore(self.list()?.0)?;
         last.map(|last| last.entry).ok_or(RollbackError::NoRestores)
     }
 
-    /// The session of a restore, by the id that undoes it.
+    /// Session of a restore, by the id that undoes it.
     pub fn find_restore(&self, undo: &str) -> Result<SessionEntry, RollbackError> {
         let missing = || RollbackError::NoSuchRestore { undo: undo.to_owned() };
         let (session, _) = undo.rsplit_once('.').ok_or_else(missing)?;
@@ -155,17 +155,17 @@ impl Catalogue {
 #[derive(Debug)]
 pub struct ToUndo {
     pub entry: SessionEntry,
-    /// It was undone before, and something was kept: only what can be restored by now is left.
+    /// Undone before, but some paths were kept: only those are left.
     pub again: bool,
 }
 
-/// A restore of a session.
+/// The last restore of a session that was not undone.
 #[derive(Debug)]
 pub(crate) struct LastRestore {
-    /// Place among all restores of sessions and projects.
+    /// Position among all restores of sessions and projects.
     pub(crate) order: (Option<u64>, u64),
     pub(crate) entry: SessionEntry,
-    /// Something was kept: there is more to restore.
+    /// Some paths were kept: there is more to restore.
     pub(crate) kept: bool,
 }
 

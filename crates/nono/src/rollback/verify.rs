@@ -1,4 +1,4 @@
-//! Checking a session against what was sealed when it ended.
+//! Verification of a session against the seal made when it ended.
 
 use std::path::PathBuf;
 
@@ -11,20 +11,20 @@ use super::error::RollbackError;
 use super::folder::{self, METADATA};
 use super::seals::{Ledger, snapshots_digest};
 
-/// What a check found. `problems` is empty when everything is as it was.
+/// Result of a verification. `problems` is empty if nothing was altered or damaged.
 #[derive(Debug, Default)]
 pub struct Verified {
     pub snapshots: usize,
     pub objects: u64,
     pub bytes: u64,
-    /// The session was sealed when it ended, and the seal fits.
+    /// The session was sealed when it ended, and matches its seal.
     pub sealed: bool,
-    /// It was killed, so there is no seal: what it has was checked.
+    /// The session was killed and has no seal: only its own digests were checked.
     pub interrupted: bool,
-    /// It was removed while it was checked.
+    /// The session was removed during the check.
     pub removed: bool,
     pub problems: Vec<String>,
-    /// Paths that somebody had purged from its snapshots (`nono checkpoints forget`): they are not missing.
+    /// Paths purged from its snapshots (`nono checkpoints forget`): they are not missing.
     pub forgotten: Vec<PathBuf>,
 }
 
@@ -34,10 +34,10 @@ impl RollbackSession {
         self.verify_with(&mut Checks::default())
     }
 
-    /// The same for one of several sessions: what they have in common is checked once.
+    /// [`RollbackSession::verify`] for one of several sessions: shared objects are checked once.
     pub fn verify_with(&mut self, checks: &mut Checks) -> Result<Verified, RollbackError> {
         let verified = self.check(checks);
-        // What another one removes is gone, and neither good nor bad.
+        // A session removed by another process is neither good nor bad.
         if self.entry.dir.symlink_metadata().is_err() {
             return Ok(Verified { removed: true, ..Verified::default() });
         }
@@ -52,7 +52,7 @@ impl RollbackSession {
             problems: engine_problems(&report),
             ..Verified::default()
         };
-        // A record that cannot be read is among the engine's problems already.
+        // An unreadable record is among the engine's problems already.
         if let Ok(Some(record)) = self.manager.session().record() {
             verified.snapshots = record.snapshots.iter().filter(|recorded| !recorded.thinned).count();
             let bytes = folder::read_if_there(&self.metadata_path())?;
@@ -75,7 +75,7 @@ impl RollbackSession {
         self.entry.dir.join(METADATA)
     }
 
-    /// The roots that `session.json` names are those of the record.
+    /// Compare the roots in `session.json` with those of the record.
     fn compare(&self, metadata: &SessionMetadata, record: &Record) -> Vec<String> {
         let path = self.metadata_path();
         let numbered = folder::numbered(record);
@@ -87,7 +87,7 @@ impl RollbackSession {
             match numbered.iter().find(is_it) {
                 Some(recorded) if recorded.merkle_root == *root => {}
                 Some(_) => problems.push(format!(
-                    "snapshot {number}: its root in {} is another than in the record",
+                    "snapshot {number}: its root in {} differs from the record",
                     path.display()
                 )),
                 None => problems
@@ -114,7 +114,7 @@ impl RollbackSession {
             verified.interrupted =
                 self.entry.status == Status::Interrupted || folder::was_killed(&self.entry.dir);
             if self.entry.status == Status::Finished && !verified.interrupted {
-                verified.problems.push(format!("session {id} has ended, but there is no seal of it"));
+                verified.problems.push(format!("session {id} has ended but is not sealed"));
             }
             return Ok(());
         };

@@ -1,8 +1,8 @@
 //! Snapshots while the command runs, in a thread of their own and at the lowest priority.
 //!
-//! The watcher says that something changed; a snapshot is taken when it is quiet for a while, or after the interval when
-//! it never is. Each is a scan, which finds everything whatever the watcher missed, so the only thing that depends on
-//! the watcher is the moment. Where not everything can be watched, it is looked at by the clock.
+//! The watcher reports that something changed; a snapshot is taken after a quiet period, or after the interval when
+//! there is none. Each snapshot is a full scan and finds what the watcher missed: only its timing depends on the
+//! watcher. Where not everything can be watched, scans run at the interval.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -17,28 +17,28 @@ use nono_sys::{process, wait};
 
 use super::running::{Live, Shared, Work};
 
-/// Quiet for this long after a change: a good moment.
+/// Quiet period after a change before a snapshot is taken.
 const QUIET: Duration = Duration::from_secs(2);
-/// Never quiet: after this long at the latest.
+/// Longest time from a change to its snapshot, by default.
 const INTERVAL: Duration = Duration::from_secs(30);
-/// How often the queue is looked into once something changed. Events pile up meanwhile instead of waking this thread
-/// for each; that the queue may overflow does not matter.
+/// Interval at which the event queue is read once something changed. Events pile up meanwhile instead of waking this
+/// thread for each; a queue overflow does no harm.
 const TICK: Duration = Duration::from_millis(250);
-/// Watching thousands of directories is not worth it for a command that is over by then.
+/// Delay before watching starts: watching thousands of directories is not worth it for a command that ends sooner.
 const HEAD_START: Duration = Duration::from_millis(100);
-/// A scan takes at most this part of the time.
+/// A scan uses at most one part in this many of the time.
 const SHARE: u32 = 20;
 
-/// The thread.
+/// Handle to the watching thread.
 #[derive(Debug)]
 pub(crate) struct Watching {
     thread: JoinHandle<Vec<String>>,
-    /// Closed to end it.
+    /// Closed to end the thread.
     stop: UnixStream,
     ends: Ends,
 }
 
-/// However it is let go, the session is over for everybody else.
+/// Ends the session for all other threads when dropped.
 #[derive(Debug)]
 struct Ends(Arc<Shared>);
 
@@ -48,11 +48,11 @@ impl Drop for Ends {
     }
 }
 
-/// What it gives back.
+/// Result of the watching thread.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) manager: SnapshotManager,
-    /// With what joined and was asked for meanwhile.
+    /// Metadata with the roots and checkpoints added while the command ran.
     pub(crate) metadata: SessionMetadata,
     pub(crate) problems: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl Watching {
         let thread = std::thread::Builder::new().name("nono-watch".to_owned()).spawn(move || {
             let (interval, cost) = (interval.unwrap_or(INTERVAL), Duration::ZERO);
             let mut watch = Watch { shared, stops, wakes, interval, cost, problems: Vec::new() };
-            // Losing the watcher loses snapshots in between, nothing else: the last one is taken in any case.
+            // Without the watcher only the snapshots in between are lost: the final one is taken in any case.
             if let Err(error) = watch.turn(baseline) {
                 watch.problems.push(format!("no snapshots while the command ran: {error}"));
             }
@@ -74,12 +74,12 @@ impl Watching {
         Ok(Watching { thread, stop, ends })
     }
 
-    /// For those who need something of the session while it runs.
+    /// Handle for callers that need the session while it runs.
     pub(crate) fn live(&self) -> Live {
         Live(self.ends.0.clone())
     }
 
-    /// End it; what it is in the middle of is given up.
+    /// Stop the thread; a snapshot in progress is cancelled.
     pub(crate) fn stop(self) -> Option<Watched> {
         let Watching { thread, stop, ends } = self;
         ends.0.stop();
@@ -96,7 +96,7 @@ struct Watch {
     stops: UnixStream,
     wakes: UnixStream,
     interval: Duration,
-    /// How long the last scan took.
+    /// Cost of the last scan.
     cost: Duration,
     problems: Vec<String>,
 }
@@ -112,10 +112,10 @@ impl Watch {
         let mut watcher = Watcher::new().map_err(failed)?;
         self.watch(&mut watcher, &baseline)?;
         drop(baseline);
-        // What changed before everything was watched is seen by a first look.
+        // Finds changes made before everything was watched.
         let mut dirty = true;
         loop {
-            // A capture needs some tens of megabytes for a moment; then nothing may happen for long.
+            // A capture needs tens of megabytes for a moment, and the next one may be far off.
             process::give_back_memory();
             if !dirty && self.idle(&watcher).map_err(failed)? {
                 return Ok(());
@@ -128,8 +128,8 @@ impl Watch {
         }
     }
 
-    /// Wait for the first change; true: it is over. What is not watched is looked at by the clock. That something joined
-    /// is a change: it did so to be written.
+    /// Wait for the first change; true at the end of the session. Where not everything is watched, wait no longer than
+    /// the interval. An added root counts as a change: it was added to be written.
     fn idle(&self, watcher: &Watcher) -> io::Result<bool> {
         let timeout = (!watcher.is_complete()).then_some(self.interval);
         let fds = [self.stops.as_fd(), watcher.as_fd(), self.wakes.as_fd()];
@@ -137,7 +137,7 @@ impl Watch {
         Ok(ready[0])
     }
 
-    /// Something changed: wait until it is quiet, or for as long as the interval allows; true: it is over.
+    /// Wait until it is quiet, but no longer than the interval; true at the end of the session.
     fn settle(&self, watcher: &Watcher) -> io::Result<bool> {
         let quiet = QUIET.min(self.interval);
         let first = Instant::now();
@@ -159,11 +159,11 @@ impl Watch {
         }
     }
 
-    /// Take one, if something differs; true: look again, because something is watched only since now, or because it was
-    /// given up for somebody else.
+    /// Take a snapshot if something differs. True to scan again: directories were newly watched, or the snapshot was
+    /// cancelled for an urgent caller.
     fn snapshot(&mut self, watcher: &mut Watcher) -> Result<bool, SnapshotError> {
         let began = Instant::now();
-        // It has ended, which the next look at it says.
+        // The session has ended; the next poll reports it.
         let Ok((taken, cost)) = self.shared.patiently(Work::next) else { return Ok(true) };
         self.cost = cost;
         match taken {
@@ -175,16 +175,17 @@ impl Watch {
                 thinned.unwrap_or(Ok(()))?;
                 Ok(again)
             }
-            // A tree that is being torn down may fail once and be fine the next time; the last one tells in any case.
+            // A tree that is being removed may fail once and succeed the next time; the final snapshot reports lasting
+            // errors.
             Err(error) => {
-                self.problems.push(format!("a snapshot while the command ran: {error}"));
+                self.problems.push(format!("a snapshot while the command ran failed: {error}"));
                 self.problems.truncate(3);
                 Ok(false)
             }
         }
     }
 
-    /// Watch what a snapshot holds; true: some of it was not watched before.
+    /// Watch all directories of a snapshot; true if some of them were not watched before.
     fn watch(&self, watcher: &mut Watcher, manifest: &Manifest) -> Result<bool, SnapshotError> {
         let directories = manifest.directories()?;
         let roots = manifest.state.roots.iter().map(|root| &*root.path);
@@ -192,10 +193,10 @@ impl Watch {
         Ok(watcher.watch(places, &|| self.shared.signals.is_stopped()))
     }
 
-    /// Watch what joined meanwhile, too. The last one has all that joined before.
+    /// Watch added roots. The last manifest includes all roots added before it.
     fn watch_joined(&mut self, watcher: &mut Watcher) -> Result<(), SnapshotError> {
         let mut bytes = [0u8; 64];
-        // Nothing more to read, or nobody left to write: both are no news.
+        // Drained or closed: nothing to do in either case.
         while matches!(self.wakes.read(&mut bytes), Ok(1..)) {}
         match self.shared.joined().last() {
             Some(manifest) => self.watch(watcher, manifest).map(drop),

@@ -1,7 +1,7 @@
-//! A git repository as another tool left it, read without git: commits, trees, contents.
+//! Reader of another tool's git repository, without git: commits, trees, contents.
 //!
-//! Nothing in it is believed: each object is checked against its name, and everything has a bound. A tree cannot contain
-//! itself, because its name is a digest of what is in it; but a small one can stand for billions of paths.
+//! Nothing in it is trusted: each object is checked against its name, and everything is bounded. A tree cannot contain
+//! itself, because its name is a digest of its content; but a small one can stand for billions of paths.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -14,19 +14,19 @@ use gix_odb::Header;
 use gix_ref::file::ReferenceExt;
 use nono_snapshot::{ContentHash, Contents, Foreign, Piece};
 
-/// Git's first kind of digests; the other one is not in use where this is for.
+/// Git's original digest; the newer one is not used by the tool.
 const HASH: HashKind = HashKind::Sha1;
-/// So large an object is not taken into memory.
+/// Largest object read into memory.
 const LARGEST: u64 = 256 << 20;
-/// Paths of one commit.
+/// Maximum number of paths of one commit.
 const PATHS: usize = 300_000;
-/// Trees that are kept in memory: those of one commit are mostly those of the next.
+/// Number of trees cached: a commit shares most of its trees with the next.
 const TREES: usize = 4096;
-/// Directories in one another.
+/// Maximum depth of directories.
 const DEPTH: usize = 256;
-/// Bytes of a path, as for the kernel.
+/// Maximum length of a path, as in the kernel.
 const LONGEST: usize = 4096;
-/// Commits of one project.
+/// Maximum number of commits of one project.
 const COMMITS: usize = 10_000;
 
 /// One commit.
@@ -36,11 +36,11 @@ pub(super) struct Commit {
     pub(super) tree: ObjectId,
     /// Seconds since 1970.
     pub(super) time: i64,
-    /// Its first line.
+    /// First line of its message.
     pub(super) message: String,
 }
 
-/// The last part of a ref's name, and what it leads to.
+/// Last component of a ref's name, and its target.
 pub(super) type Found = (String, Result<ObjectId, String>);
 
 /// Objects and refs of one repository.
@@ -60,7 +60,7 @@ impl Repository {
         Ok(Repository { objects, refs: gix_ref::file::Store::at(dir.to_owned(), HASH) })
     }
 
-    /// The refs below this prefix.
+    /// Refs below this prefix.
     pub(super) fn refs(&self, prefix: &str) -> Result<Vec<Found>, String> {
         let unreadable = |error: &dyn std::fmt::Display| format!("its refs cannot be read: {error}");
         let all = self.refs.iter().map_err(|error| unreadable(&error))?;
@@ -88,13 +88,13 @@ impl Repository {
         Ok(found)
     }
 
-    /// What `HEAD` leads to.
+    /// Target of `HEAD`.
     pub(super) fn head(&self) -> Result<ObjectId, String> {
         let mut head = self.refs.find("HEAD").map_err(|error| error.to_string())?;
         head.peel_to_id(&self.refs, &self.objects).map_err(|error| error.to_string())
     }
 
-    /// A whole object, which is what its name says.
+    /// Read an object and check it against its name.
     fn object(&self, id: &ObjectId, kind: Kind) -> Result<Vec<u8>, String> {
         let header = self.objects.try_header(id).map_err(|error| format!("{id} is damaged: {error}"))?;
         let header = header.ok_or_else(|| format!("{id} is missing"))?;
@@ -106,7 +106,7 @@ impl Repository {
         let found = found.map_err(|error| format!("{id} is damaged: {error}"))?;
         let found = found.ok_or_else(|| format!("{id} is missing"))?;
         let digest = gix_object::compute_hash(HASH, found.kind, found.data);
-        // No digest at all: it is made to collide with another one.
+        // No digest at all: the object is made to collide with another one.
         if found.kind != kind || digest.ok() != Some(*id) {
             return Err(format!("{id} is damaged"));
         }
@@ -124,11 +124,11 @@ impl Repository {
         Ok((read, commit.parents().collect()))
     }
 
-    /// A commit and all before it, the oldest first; and what could not be read.
+    /// A commit and its ancestors, oldest first, and what could not be read.
     pub(super) fn history(&self, tip: ObjectId) -> (Vec<Commit>, Vec<String>) {
         let (mut commits, mut problems) = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
-        // Each after those it came from: a commit is done when it comes up for the second time.
+        // Parents first: a commit is emitted when it is popped for the second time.
         let mut waiting = vec![(tip, None)];
         while let Some((id, read)) = waiting.pop() {
             if let Some(commit) = read {
@@ -150,13 +150,13 @@ impl Repository {
                 Err(why) => problems.push(why),
             }
         }
-        // Where the end was cut off, what was read on the way counts still.
+        // At the limit, the commits read so far still count.
         commits.extend(waiting.into_iter().rev().filter_map(|(_, read)| read));
         (commits, problems)
     }
 }
 
-/// The contents of one repository, each known by a number.
+/// Contents of one repository, each identified by a number.
 pub(super) struct Blobs<'a> {
     repository: &'a Repository,
     numbers: HashMap<ObjectId, usize>,
@@ -196,28 +196,28 @@ impl<'a> Blobs<'a> {
         })
     }
 
-    /// All paths of a tree. What cannot be read of it is among them, as left out.
+    /// All paths of a tree. Unreadable ones are included as left out.
     pub(super) fn list(&mut self, tree: ObjectId) -> Result<Vec<Foreign>, String> {
         let mut all = Vec::new();
         let mut waiting = vec![(Vec::new(), tree, 0)];
         while let Some((path, tree, depth)) = waiting.pop() {
             let bytes = match self.tree(tree) {
                 Ok(bytes) if depth <= DEPTH => bytes,
-                // Without the top there is nothing to take.
+                // Without the root tree there is nothing to import.
                 Err(why) if path.is_empty() => return Err(format!("tree {why}")),
                 Err(why) => {
                     all.push(left_out(path, true, format!("tree {why}")));
                     continue;
                 }
                 Ok(_) => {
-                    all.push(left_out(path, true, "it lies too deep".to_owned()));
+                    all.push(left_out(path, true, "it is nested too deeply".to_owned()));
                     continue;
                 }
             };
             for entry in TreeRefIter::from_bytes(&bytes, HASH) {
                 let entry = match entry {
                     Ok(entry) => entry,
-                    // The rest of this directory cannot be found; what was found is taken.
+                    // The rest of this directory cannot be read; what was found is imported.
                     Err(error) if path.is_empty() => return Err(format!("tree {tree} is damaged: {error}")),
                     Err(error) => {
                         let name = [path.as_slice(), b"/(the rest)"].concat();
@@ -254,7 +254,7 @@ impl<'a> Blobs<'a> {
                 Ok(target) if target.len() < LONGEST && !target.is_empty() && !target.contains(&0) => {
                     Piece::Link { target }
                 }
-                Ok(_) => Piece::LeftOut { is_dir: false, why: format!("{id} is no target of a link") },
+                Ok(_) => Piece::LeftOut { is_dir: false, why: format!("{id} is not a symlink target") },
                 Err(why) => Piece::LeftOut { is_dir: false, why: format!("content {why}") },
             },
             EntryKind::Commit => {

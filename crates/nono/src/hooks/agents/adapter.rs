@@ -1,4 +1,4 @@
-//! What is known of an agent's hooks, as data: `data/<name>.json`.
+//! Description of an agent's hooks, as data: `data/<name>.json`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,55 +6,55 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One agent.
+/// Description of one agent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::hooks) struct Adapter {
-    /// As it is typed, and as it is written into checkpoints.
+    /// Name on the command line and in checkpoints.
     pub(in crate::hooks) name: String,
-    /// As its makers call it.
+    /// Name that its makers use.
     pub(in crate::hooks) title: String,
-    /// The program that is started.
+    /// Program that is started.
     pub(in crate::hooks) program: String,
-    /// What a person types or presses in it to take the conversation back to an earlier message.
+    /// Keys or command with which the user takes the conversation back to an earlier message.
     pub(in crate::hooks) rewind: Option<String>,
-    /// Where its hooks are described.
+    /// Address of the documentation of its hooks.
     pub(in crate::hooks) documentation: String,
     pub(in crate::hooks) payloads: Evidence,
-    /// Its names of events.
+    /// Kind of each event, by the agent's name for it.
     pub(super) events: BTreeMap<String, Kind>,
     pub(super) fields: Fields,
-    /// How a prompt begins that nobody typed: the agent goes on in its turn. An empty one: a prompt without a word.
+    /// Beginnings of prompts that the agent sends itself to continue its turn. An empty one stands for an empty prompt.
     #[serde(default)]
     pub(super) goes_on: Vec<String>,
-    /// What tells that a tool failed; any of them does. Without one nothing tells.
+    /// Signs that a tool failed; any of them is enough. Without a sign, success and failure cannot be told apart.
     #[serde(default)]
     pub(super) failure: Vec<Sign>,
-    /// Where the files stand that a tool really wrote.
+    /// Place of the files that a tool actually wrote.
     pub(super) written: Option<String>,
     pub(super) tools: Tools,
     pub(super) answer: Answer,
     pub(in crate::hooks) install: Install,
 }
 
-/// How its payloads are known.
+/// Source of the knowledge about its payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::hooks) enum Evidence {
-    /// The real agent sent them.
+    /// Recorded from the real agent.
     Recorded,
-    /// Its makers describe them.
+    /// Taken from its documentation.
     Documentation,
 }
 
-/// What an event is about.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     SessionStart,
     Prompt,
     BeforeTool,
-    /// Whether it failed is in the payload, or not known.
+    /// Success or failure is in the payload, or unknown.
     AfterTool,
     ToolSucceeded,
     ToolFailed,
@@ -62,7 +62,7 @@ pub(super) enum Kind {
     SessionEnd,
 }
 
-/// Where things stand in a payload: keys joined by dots, the first that is there counts.
+/// Places of values in a payload: keys joined by dots; the first one present counts.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Fields {
@@ -77,45 +77,45 @@ pub(super) struct Fields {
     pub(super) prompt: Vec<String>,
 }
 
-/// Something that is there, and is not what it is after a success.
+/// Value whose presence, unless it equals the value of a success, shows a failure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sign {
-    /// A place in the payload, or `$output`.
+    /// Place in the payload, or `$output`.
     pub(super) at: String,
-    /// The rest of a line that begins like this.
+    /// Rest of a line with this prefix.
     pub(super) line: Option<String>,
     pub(super) not: Value,
 }
 
-/// Tools by what they do, each with the keys of its input that say where. One that is not named may do anything.
+/// Tools by what they do, each with the keys of its input that name the target. A tool not listed may do anything.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Tools {
-    /// Writes a file; without a key, whatever is there.
+    /// Tools that write a file; without a key, the whole project.
     pub(super) files: BTreeMap<String, Vec<String>>,
-    /// Applies a patch.
+    /// Tools that apply a patch.
     pub(super) patches: BTreeMap<String, Vec<String>>,
-    /// Runs a line.
+    /// Tools that run a command line.
     pub(super) shells: BTreeMap<String, Vec<String>>,
-    /// Changes no file.
+    /// Tools that change no file.
     pub(super) reads: BTreeMap<String, Vec<String>>,
 }
 
-/// How it is answered.
+/// Format of the answers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Answer {
-    /// Where there is nothing to say.
+    /// Answer without content.
     #[serde(default = "nothing")]
     pub(super) nothing: String,
-    /// For the model.
+    /// Text for the model.
     pub(super) context: Option<Slot>,
-    /// For the person. Without one the model is asked to tell.
+    /// Text for the user. Without this slot the model is asked to pass it on.
     pub(super) message: Option<Slot>,
-    /// For the person, instead of the model's answer to a prompt.
+    /// Text for the user, instead of the model's answer to a prompt.
     pub(super) instead: Option<Slot>,
-    /// Before a tool: lets the agent ask its person, or where it cannot, refuses the call.
+    /// Before a tool: makes the agent ask its user or, if it cannot, refuses the call.
     pub(super) ask: Option<Slot>,
 }
 
@@ -123,47 +123,47 @@ fn nothing() -> String {
     "{}".to_owned()
 }
 
-/// A place for a text in an answer.
+/// Place for a text in an answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Slot {
-    /// Only at these events.
+    /// Events to which the slot is limited.
     pub(super) events: Option<Vec<String>>,
-    /// With `$text` and `$event` in it. A text alone is the whole answer.
+    /// Template with `$text` and `$event`. A plain string is the whole answer.
     pub(super) value: Value,
 }
 
 impl Slot {
-    /// Whether it is there at this event.
+    /// Whether the slot exists at this event.
     pub(super) fn is_at(&self, event: &str) -> bool {
         self.events.as_ref().is_none_or(|events| events.iter().any(|known| known == event))
     }
 }
 
-/// Where its hooks are put.
+/// Location of its hooks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::hooks) struct Install {
-    /// Its folder in the home folder.
+    /// Settings folder in the home folder.
     pub(in crate::hooks) user: Option<String>,
-    /// Variables that move it elsewhere, the first that is set counts; with what is appended.
+    /// Variables that move the folder, with what is appended; the first one set counts.
     #[serde(default)]
     pub(in crate::hooks) moved_by: BTreeMap<String, String>,
-    /// Its folder in a project.
+    /// Settings folder in a project.
     pub(in crate::hooks) project: Option<String>,
     pub(in crate::hooks) hooks: Option<HooksFile>,
-    /// Settings that keep hooks from running.
+    /// Settings that disable hooks.
     #[serde(default)]
     pub(in crate::hooks) off: Vec<Off>,
-    /// `/rollback`, or a skill.
+    /// File of the `/rollback` command, or of a skill.
     pub(in crate::hooks) command: Option<CommandFile>,
-    /// The file that the model reads at the beginning.
+    /// Instruction file that the model reads at the start.
     pub(in crate::hooks) instructions: Option<String>,
-    /// A file that makes the folder what the agent looks for.
+    /// File that marks the folder as what the agent looks for.
     pub(in crate::hooks) manifest: Option<Manifest>,
     #[serde(default)]
     pub(in crate::hooks) notes: Vec<String>,
-    /// What a person has to do where nono cannot.
+    /// Instructions for the user where nono cannot install hooks.
     pub(in crate::hooks) by_hand: Option<String>,
 }
 
@@ -172,15 +172,15 @@ pub(in crate::hooks) struct Install {
 pub(in crate::hooks) struct HooksFile {
     pub(in crate::hooks) file: String,
     pub(in crate::hooks) format: Format,
-    /// The agent reads no comments.
+    /// Whether the agent refuses comments.
     #[serde(default)]
     pub(in crate::hooks) strict: bool,
     #[serde(default)]
     pub(in crate::hooks) milliseconds: bool,
-    /// Members that the file has beside `hooks`.
+    /// Members of the file besides `hooks`.
     #[serde(default)]
     pub(in crate::hooks) top: serde_json::Map<String, Value>,
-    /// One hook, with `$command` and `$timeout` in it.
+    /// Template of one hook, with `$command` and `$timeout`.
     #[serde(default)]
     pub(in crate::hooks) entry: Value,
     #[serde(default)]
@@ -195,7 +195,7 @@ pub(in crate::hooks) enum Format {
     /// `{"hooks": {EVENT: [HOOK]}}`
     Entries,
     Yaml,
-    /// A program of nono's own that the agent loads.
+    /// Program of nono's own that the agent loads.
     Plugin,
 }
 
@@ -213,7 +213,7 @@ pub(in crate::hooks) struct Off {
 pub(in crate::hooks) struct CommandFile {
     pub(in crate::hooks) file: String,
     pub(in crate::hooks) template: Template,
-    /// Of a skill.
+    /// Name of a skill.
     #[serde(default)]
     pub(in crate::hooks) name: String,
 }
@@ -223,7 +223,7 @@ pub(in crate::hooks) struct CommandFile {
 pub(in crate::hooks) enum Template {
     Claude,
     Opencode,
-    /// With `!{command}` and `{{args}}` in it.
+    /// Template with `!{command}` and `{{args}}`.
     Markdown,
     Toml,
     Skill,
@@ -236,7 +236,7 @@ pub(in crate::hooks) struct Manifest {
     pub(in crate::hooks) value: Value,
 }
 
-/// All agents, those that were recorded first.
+/// All agents, those with recorded payloads first.
 pub(super) static ADAPTERS: LazyLock<Vec<Adapter>> = LazyLock::new(|| {
     let files = [
         include_str!("data/claude-code.json"),
@@ -251,7 +251,7 @@ pub(super) static ADAPTERS: LazyLock<Vec<Adapter>> = LazyLock::new(|| {
         include_str!("data/kiro.json"),
         include_str!("data/cline.json"),
     ];
-    // A test reads every one of them; a file that is wrong is an agent that is not known.
+    // A test reads every file; an invalid file is an unknown agent.
     files.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
 });
 

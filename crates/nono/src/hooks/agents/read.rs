@@ -1,4 +1,4 @@
-//! Taking things out of a payload: bounded, and without an opinion on what is missing.
+//! Extraction of values from a payload: bounded, and tolerant of missing parts.
 
 use std::path::{Path, PathBuf};
 
@@ -9,26 +9,26 @@ use sha2::{Digest, Sha256};
 use super::super::OUTPUT;
 use crate::helper::hex;
 
-/// An id or the name of a tool that is longer is cut: it goes into records and lists.
+/// Maximum length of an id or a tool name, in bytes; longer ones are cut, because they go into records and lists.
 const ID: usize = 200;
-/// Longer ones exist on no system.
+/// Maximum length of a path; no system has longer ones.
 const PATH: usize = 4096;
-/// Paths of one call.
+/// Maximum number of paths of one call.
 const PATHS: usize = 1000;
-/// Keys that say where a shell command starts.
+/// Keys that name the starting directory of a shell command.
 const DIRECTORIES: [&str; 4] = ["workdir", "dir_path", "directory", "cwd"];
 
-/// Cut to `limit` bytes, at a character.
+/// Cut to at most `limit` bytes, at a character boundary.
 fn cut(text: &str, limit: usize) -> &str {
     let end = (0..=limit.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text[..end]
 }
 
-/// What stands at a place: keys and numbers joined by dots. A text on the way is JSON.
+/// Value at a place: keys and indexes joined by dots. A string on the way is parsed as JSON.
 pub(super) fn at(payload: &Value, place: &str) -> Option<Value> {
     let Some((key, rest)) = place.split_once('.') else { return member(payload, place) };
     match payload {
-        // Without a copy of what is around it: a call may be many megabytes long.
+        // By reference, not by copy: a call may be many megabytes long.
         Value::Object(members) => at(members.get(key)?, rest),
         Value::Array(list) => at(list.get(key.parse::<usize>().ok()?)?, rest),
         _ => at(&member(payload, key)?, rest),
@@ -44,19 +44,19 @@ fn member(value: &Value, key: &str) -> Option<Value> {
     }
 }
 
-/// The first of several places where there is something.
+/// Value at the first of several places that has one.
 pub(super) fn first(payload: &Value, places: &[String]) -> Option<Value> {
     places.iter().filter_map(|place| at(payload, place)).find(|value| !value.is_null())
 }
 
-/// A short text that names something.
+/// Short text that identifies something.
 pub(super) fn id(payload: &Value, places: &[String]) -> Option<String> {
     let found = places.iter().filter_map(|place| at(payload, place));
     let mut texts = found.filter_map(|value| value.as_str().map(|text| cut(text, ID).to_owned()));
     texts.find(|text| !text.is_empty())
 }
 
-/// The input of a tool; one that is a text is JSON.
+/// Input of a tool; a string is parsed as JSON.
 pub(super) fn input(payload: &Value, places: &[String]) -> Value {
     match first(payload, places) {
         Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -65,27 +65,27 @@ pub(super) fn input(payload: &Value, places: &[String]) -> Value {
     }
 }
 
-/// The beginning of what a person said.
+/// Beginning of the user's prompt.
 pub(super) fn prompt(payload: &Value, places: &[String]) -> String {
     const PROMPT: usize = 4096;
     let said = first(payload, places);
     said.as_ref().and_then(Value::as_str).map(|text| cut(text, PROMPT).to_owned()).unwrap_or_default()
 }
 
-/// The end of a text, as much of it as is looked at.
+/// End of a text, limited to the examined length.
 pub(super) fn tail(text: &str) -> String {
     let from = text.len().saturating_sub(OUTPUT);
     let from = (from..=text.len()).find(|from| text.is_char_boundary(*from)).unwrap_or(from);
     text[from..].to_owned()
 }
 
-/// A text that can be a path.
+/// Text as a path, if it can be one.
 fn path(text: &str) -> Option<PathBuf> {
     let fits = !text.is_empty() && text.len() <= PATH && !text.contains('\0');
     fits.then(|| PathBuf::from(text))
 }
 
-/// Where a call happens: where the agent is, unless a shell command names another folder.
+/// Directory of a call: the agent's, unless a shell command names another one.
 pub(super) fn place(payload: &Value, places: &[String], input: &Value, is_shell: bool) -> Option<PathBuf> {
     let found = places.iter().filter_map(|place| path(at(payload, place)?.as_str()?));
     let cwd = found.into_iter().find(|dir| dir.is_absolute());
@@ -93,7 +93,7 @@ pub(super) fn place(payload: &Value, places: &[String], input: &Value, is_shell:
     moved.or(cwd)
 }
 
-/// Where a shell command of this input starts, if it says so.
+/// Starting directory that the input of a shell command names, if any.
 fn shell_dir(input: &Value, cwd: Option<&Path>) -> Option<PathBuf> {
     let named = DIRECTORIES.iter().find_map(|key| path(input.get(key)?.as_str()?))?;
     match cwd {
@@ -102,12 +102,12 @@ fn shell_dir(input: &Value, cwd: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// The path under one of these keys.
+/// Path under one of these keys.
 pub(super) fn path_at(input: &Value, keys: &[String]) -> Option<PathBuf> {
     keys.iter().find_map(|key| path(input.get(key)?.as_str()?))
 }
 
-/// A call that writes these. None is the whole project: when in doubt, too much.
+/// Call that writes these paths. Without any it is the whole project: when in doubt, too much.
 pub(super) fn files(tool: &str, paths: impl IntoIterator<Item = PathBuf>) -> Call {
     let mut paths: Vec<PathBuf> = paths.into_iter().take(PATHS).collect();
     if paths.is_empty() {
@@ -116,7 +116,7 @@ pub(super) fn files(tool: &str, paths: impl IntoIterator<Item = PathBuf>) -> Cal
     Call::Files { tool: tool.to_owned(), paths }
 }
 
-/// A call that applies the patch under one of these keys.
+/// Call that applies the patch under one of these keys.
 pub(super) fn patched(tool: &str, input: &Value, keys: &[String]) -> Call {
     let text = keys.iter().find_map(|key| input.get(key)?.as_str());
     let paths = text.map(patch::paths).unwrap_or_default();
@@ -127,7 +127,7 @@ pub(super) fn other(tool: &str) -> Call {
     Call::Other { tool: tool.to_owned() }
 }
 
-/// The line for a shell under one of these keys, which may be a list of arguments.
+/// Shell command line under one of these keys; may be a list of arguments.
 pub(super) fn command(input: &Value, keys: &[String]) -> Option<String> {
     keys.iter().find_map(|key| line(input.get(key)?))
 }
@@ -152,13 +152,13 @@ fn is_shell(program: &str) -> bool {
     matches!(name, Some("sh" | "bash" | "zsh" | "dash" | "ksh"))
 }
 
-/// An id for a call of an agent that gives its calls none: the same before and after.
+/// Id for a call of an agent that gives its calls none: the same before and after the call.
 pub(super) fn derived_id(tool: &str, input: &Value) -> String {
     let digest = Sha256::digest(input.to_string().as_bytes());
     format!("{tool}-{}", hex(&digest[..6]))
 }
 
-/// What a tool said, from the places where agents put it.
+/// Output of a tool, from the keys that agents use.
 pub(super) fn output(value: &Value) -> String {
     const KEYS: [&str; 6] = ["stdout", "stderr", "output", "llmContent", "error", "message"];
     match value {

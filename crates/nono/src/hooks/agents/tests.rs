@@ -1,4 +1,4 @@
-//! Payloads as real agents sent them (`fixtures/`, recorded by `tests/agents/run`), and those that nobody should send.
+//! Payloads recorded from real agents (`fixtures/`, by `tests/agents/run`), and malformed ones.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ fn replay(agent: &str, fixture: &str) -> Vec<Told> {
     payloads.iter().map(|payload| told(agent, "", payload)).collect()
 }
 
-/// One line for each payload: what happens, and what is known of it.
+/// One line for each payload: the event and its details.
 fn lines(told: &[Told]) -> Vec<String> {
     let call = |call: &Call| match call {
         Call::Files { tool, paths } => {
@@ -38,7 +38,7 @@ fn lines(told: &[Told]) -> Vec<String> {
     told.iter().map(line).collect()
 }
 
-/// What holds for every payload of a conversation with one turn.
+/// Properties of every payload of a conversation with one turn.
 fn check_origins(told: &[Told], agent: &str, has_turn: bool) {
     let session = told[0].origin.session.clone().unwrap();
     let mut turns = Vec::new();
@@ -127,7 +127,7 @@ fn gemini() {
 #[test]
 fn hermes() {
     let told = replay("hermes", include_str!("fixtures/hermes.json"));
-    // A session begins before its first turn does.
+    // A session begins before its first turn.
     check_origins(&told, "hermes", true);
     let lines = lines(&told);
     assert_eq!(lines[..3], ["SessionStart", "Prompt", "before write_file writes /home/u/project/new.txt"]);
@@ -214,7 +214,7 @@ fn tools_that_no_recording_has() {
     assert_eq!(
         line("claude-code", "Write", json!({"file_path": 7})),
         "before Write writes .",
-        "nobody knows where"
+        "the directory is unknown"
     );
     assert_eq!(line("claude-code", "Write", json!({"file_path": "a\0b"})), "before Write writes .");
     assert_eq!(
@@ -254,7 +254,7 @@ fn tools_that_no_recording_has() {
     );
 }
 
-/// Payloads as the makers of these agents describe them.
+/// Payloads as the agents' documentation describes them.
 #[test]
 fn agents_that_were_only_read_about() {
     let said = |agent: &str, event: &str, payload: Value| {
@@ -304,7 +304,7 @@ fn agents_that_were_only_read_about() {
     }
 }
 
-/// Whatever arrives: no panic, and nothing that could block.
+/// Arbitrary input: no panic, and no answer that could block.
 #[test]
 fn nonsense_is_unknown() {
     let shapes = [

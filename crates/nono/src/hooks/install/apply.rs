@@ -1,5 +1,6 @@
-//! Carrying a plan out: a copy of each file into nono's own folder first (beside the file a command could reach it), then
-//! the file as a whole, in the place a link points to and with the mode and owner it had. What comes to an end half-way leaves whole files, and the same command again does the rest.
+//! Carrying out a plan: each file is first copied to nono's own folder (a copy next to the file would be in reach of a
+//! command), then replaced as a whole, at the target of a symlink and with its mode and owner. After an interruption
+//! all files are whole, and running the same command again does the rest.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,10 @@ use nono_sys::fs::Lock;
 use super::record::Record;
 use super::{Change, InstallError, Plan, Purpose};
 
-/// Where copies are kept, in nono's folder.
+/// Folder of the copies, in nono's folder.
 const BACKUPS: &str = "backups";
 
-/// What was done.
+/// Result of carrying out a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
     pub written: Vec<PathBuf>,
@@ -20,7 +21,7 @@ pub struct Applied {
     pub backups: Vec<PathBuf>,
 }
 
-/// Write what the plan says.
+/// Write the changes of the plan.
 pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
     let mut applied = Applied::default();
     if plan.changes.is_empty() {
@@ -30,7 +31,7 @@ pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
     let lock = plan.state_dir.join("hooks.lock");
     let held = Lock::try_exclusive(&lock).map_err(InstallError::io(&lock))?;
     let _held = held.ok_or(InstallError::Busy { path: lock })?;
-    // All of them before the first is written.
+    // Check all of them before the first is written.
     for change in &plan.changes {
         check(plan, change)?;
     }
@@ -42,17 +43,17 @@ pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
             Some(after) => put(plan, change, after, &stamp, &mut record, &mut applied),
             None => delete(plan, change, &stamp, &mut record, &mut applied).map(|made| folders.extend(made)),
         };
-        // What was done is on record even if the next one fails.
+        // What was done is on record even if the next change fails.
         let saved = record.save(&plan.state_dir);
         done.and(saved)?;
     }
-    // Innermost first. One with something of somebody else's in it stays.
+    // Innermost first. Folders with other files in them stay.
     folders.sort_by_key(|folder: &PathBuf| std::cmp::Reverse(folder.components().count()));
     folders.retain(|folder| plan.reach.remove_folder(folder).is_err());
     Ok(applied)
 }
 
-/// The file is still what the plan was made for, and where that said.
+/// Check that the file is still what the plan was made for, and at the same target.
 fn check(plan: &Plan, change: &Change) -> Result<(), InstallError> {
     let reach = plan.reach.for_change(change);
     let is_there = change.purpose == Purpose::Config || reach.leads_to(&change.path)? == change.leads_to;
@@ -76,7 +77,7 @@ fn put(
     let folders = reach.make_folders(path)?;
     let backup = change.before.as_ref().map(|before| back_up(plan, path, before, stamp)).transpose()?;
     applied.backups.extend(backup.clone());
-    // nono's own file is nobody else's business; the agent's get what the umask says.
+    // nono's own file is private; the agent's files get what the umask allows.
     let mode = if change.purpose == Purpose::Config { 0o600 } else { 0o666 };
     reach.write(path, after, mode)?;
     applied.written.push(path.clone());
@@ -88,7 +89,7 @@ fn put(
     Ok(())
 }
 
-/// Returns the folders that were made for the file.
+/// Delete a file; returns the folders that were created for it.
 fn delete(
     plan: &Plan,
     change: &Change,
@@ -106,20 +107,20 @@ fn delete(
     Ok(record.forget(path, plan.agent).map(|file| file.folders()).unwrap_or_default())
 }
 
-/// A file that an install made and nobody touched since: nothing is lost with it.
+/// Whether an install created the file and it was not changed since: nothing is lost with it.
 fn is_only_ours(plan: &Plan, change: &Change, record: &Record) -> bool {
     let now = change.before.as_deref().unwrap_or_default();
     matches!(record.original(&change.path, plan.agent, now), Some(Ok(None)))
 }
 
-/// Now, as `YYYYMMDD-HHMMSS`.
+/// Current time as `YYYYMMDD-HHMMSS`.
 fn stamp() -> String {
     let digits: String = nono_sys::time::now_iso().chars().filter(char::is_ascii_digit).take(14).collect();
     let (day, time) = digits.split_at(digits.len().min(8));
     format!("{day}-{time}")
 }
 
-/// A copy of what the plan was made for, in nono's own folder, under a name that nothing has.
+/// Copy the planned content to nono's own folder, under an unused name.
 fn back_up(plan: &Plan, path: &Path, bytes: &[u8], stamp: &str) -> Result<PathBuf, InstallError> {
     let folder = plan.state_dir.join(BACKUPS);
     crate::state_dir::ensure(&folder)?;

@@ -1,4 +1,4 @@
-//! `[checkpoints] enabled = true` in nono's own `config.toml`, everything else in it left as it is.
+//! Edit of nono's own `config.toml`: sets `[checkpoints] enabled = true` and leaves everything else as it is.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn parse(path: &Path, text: &str) -> Result<DocumentMut, InstallError> {
     })
 }
 
-/// The change that turns checkpoints on, or none where they are.
+/// Change that enables checkpoints; None if they are enabled.
 pub(super) fn enable(state_dir: &Path) -> Result<Option<Change>, InstallError> {
     let path = state_dir.join("config.toml");
     let before = read(&path)?;
@@ -29,7 +29,7 @@ pub(super) fn enable(state_dir: &Path) -> Result<Option<Change>, InstallError> {
         return Ok(None);
     }
     match table.get_mut("enabled").and_then(Item::as_value_mut) {
-        // With the comment behind it.
+        // Keep the comment after it.
         Some(old) => {
             let decor = old.decor().clone();
             *old = true.into();

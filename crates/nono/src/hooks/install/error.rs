@@ -1,4 +1,4 @@
-//! Why hooks cannot be put in or taken out. Nothing was written when one of these is returned by a plan.
+//! Errors of installing and removing hooks. When a plan returns one, nothing was written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ pub enum InstallError {
         path: PathBuf,
         line: usize,
         what: &'static str,
-        /// What to add by hand.
+        /// Lines to add by hand.
         add: String,
     },
-    #[error("{}:{line}: the part between nono's marks has no end, or no beginning; nothing was changed", path.display())]
+    #[error("{}:{line}: the section of nono has no end or no beginning; nothing was changed", path.display())]
     Section { path: PathBuf, line: usize },
     #[error("{} is not text in UTF-8; nothing was changed", path.display())]
     NotText { path: PathBuf },
-    #[error("{} is a link to something that is not there; nothing was changed", path.display())]
+    #[error("{} is a dangling symlink; nothing was changed", path.display())]
     Dangling { path: PathBuf },
-    #[error("{} is a link to {}, out of the project; nothing was changed", path.display(), target.display())]
+    #[error("{} is a link to {}, outside the project; nothing was changed", path.display(), target.display())]
     LeadsOut { path: PathBuf, target: PathBuf },
     #[error("{} is not a regular file; nothing was changed", path.display())]
     NotAFile { path: PathBuf },
@@ -31,15 +31,15 @@ pub enum InstallError {
     TooLarge { path: PathBuf, limit: u64 },
     #[error("{} cannot be named in settings: it is not UTF-8", path.display())]
     Name { path: PathBuf },
-    #[error("{agent} has no hooks of a project; only --scope user")]
+    #[error("{agent} has no project hooks; use --scope user")]
     NoProject { agent: &'static str },
-    #[error("{agent} has no hooks of a person, only of a project")]
+    #[error("{agent} has no user hooks, only project hooks")]
     OnlyProject { agent: &'static str },
     #[error("nono cannot put its hooks into the settings of {agent}; nothing was changed")]
     ByHand { agent: &'static str, what: &'static str, documentation: &'static str },
-    #[error("{} was changed by somebody else meanwhile; it was left alone", path.display())]
+    #[error("{} was changed by another process meanwhile; it was left alone", path.display())]
     Changed { path: PathBuf },
-    #[error("{} belongs to another user, and would not any more; it was left alone", path.display())]
+    #[error("{} belongs to another user, and writing would change its owner; it was left alone", path.display())]
     Foreign { path: PathBuf },
     #[error("another nono is changing hooks right now (lock {})", path.display())]
     Busy { path: PathBuf },
@@ -56,7 +56,7 @@ impl InstallError {
         move |source| InstallError::Io { path: path.to_owned(), source }
     }
 
-    /// Whether it says that nono has no place for hooks there at all: nothing is wrong, in a list of all agents.
+    /// Whether nono simply has no place for hooks there: not an error in a list of all agents.
     pub fn is_no_place(&self) -> bool {
         matches!(
             self,
@@ -64,7 +64,7 @@ impl InstallError {
         )
     }
 
-    /// What helps, if something does.
+    /// Next step for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             InstallError::Malformed { .. } => Some("correct the file, and try again".to_owned()),
@@ -72,7 +72,7 @@ impl InstallError {
                 Some("put a file in the link's place, or install the hooks with --scope user".to_owned())
             }
             InstallError::Yaml { add, .. } => Some(format!("add this by hand:\n{add}")),
-            InstallError::Section { .. } => Some("remove the mark that is left".to_owned()),
+            InstallError::Section { .. } => Some("remove the remaining mark".to_owned()),
             InstallError::Record { path, .. } => Some(format!("remove {}", path.display())),
             InstallError::Changed { .. } | InstallError::Busy { .. } => Some("try again".to_owned()),
             InstallError::OnlyProject { .. } => Some("add --scope project".to_owned()),

@@ -1,4 +1,4 @@
-//! Which files an agent has, and what belongs into each.
+//! Files of an agent, and nono's part in each.
 
 use std::path::{Path, PathBuf};
 
@@ -21,16 +21,16 @@ pub(super) struct Target {
 pub(super) enum Content {
     Json(Vec<Hook>),
     Yaml(Vec<Hook>),
-    /// Between two marks.
+    /// Section between two marks.
     Section(String),
     /// The whole file.
     Own(String),
 }
 
-/// A first checkpoint of a large project takes its time; later ones are done in milliseconds.
+/// Timeout of a hook: a first checkpoint of a large project takes time; later ones take milliseconds.
 const TIMEOUT_SECONDS: u64 = 60;
 
-/// The hooks that should be there. Every tool is told of: one that nobody knows may write, and one that only reads may be
+/// Hooks that should be installed. They cover every tool: an unknown one may write, and one that only reads may be
 /// refused by the sandbox.
 fn hooks(agent: Agent, file: &'static HooksFile, nono: &str) -> Vec<Hook> {
     let timeout = if file.milliseconds { TIMEOUT_SECONDS * 1000 } else { TIMEOUT_SECONDS };
@@ -42,7 +42,7 @@ fn hooks(agent: Agent, file: &'static HooksFile, nono: &str) -> Vec<Hook> {
     file.events.iter().map(hook).collect()
 }
 
-/// How nono is called: words. `env` sets the variable where no shell reads the line, too.
+/// Argument list that runs nono. `env` sets the variable even where no shell reads the line.
 fn command(request: &Request) -> Result<Vec<String>, InstallError> {
     let utf8 = |path: &Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| InstallError::Name { path: path.to_owned() })
@@ -55,7 +55,7 @@ fn command(request: &Request) -> Result<Vec<String>, InstallError> {
     Ok(words)
 }
 
-/// The folder of an agent's settings, and the one where its instructions are; none where it has no such settings.
+/// Settings folder of an agent, and the folder of its instructions; None if it has no such settings.
 pub(super) fn folders(agent: Agent, scope: &Scope, places: &Places) -> Option<(PathBuf, PathBuf)> {
     let install = &agent.adapter().install;
     match scope {
@@ -72,7 +72,7 @@ pub(super) fn folders(agent: Agent, scope: &Scope, places: &Places) -> Option<(P
     }
 }
 
-/// Variables that move an agent's settings.
+/// Variables that move agents' settings.
 pub fn variables() -> Vec<&'static str> {
     let installs = Agent::all().into_iter().map(|agent| &agent.adapter().install);
     installs.flat_map(|install| install.moved_by.keys().map(String::as_str)).collect()
@@ -120,7 +120,7 @@ pub(super) fn targets(request: &Request) -> Result<Vec<Target>, InstallError> {
     Ok(targets)
 }
 
-/// What the person has to know besides: settings that keep the hooks from running, and what the agent asks first.
+/// Notes for the user: settings that disable the hooks, and confirmations that the agent asks for.
 pub(super) fn notes(request: &Request) -> Result<Vec<String>, InstallError> {
     let folders = folders(request.agent, &request.scope, &request.places);
     let reach = Reach::of(&request.scope)?;
@@ -128,7 +128,7 @@ pub(super) fn notes(request: &Request) -> Result<Vec<String>, InstallError> {
     Ok(off.into_iter().chain(request.agent.adapter().install.notes.iter().cloned()).collect())
 }
 
-/// A setting that turns all hooks of the agent off.
+/// Setting that disables all hooks of the agent, if any.
 pub(super) fn switched_off(
     agent: Agent,
     folder: &Path,
@@ -139,7 +139,7 @@ pub(super) fn switched_off(
         let Some(bytes) = reach.read(&file)? else { continue };
         let text = String::from_utf8_lossy(&bytes);
         let keys: Vec<&str> = key.split('.').collect();
-        // The agent itself says what is wrong with a file that cannot be read.
+        // The agent itself reports what is wrong with an unreadable file.
         let is_toml = file.extension().is_some_and(|extension| extension == "toml");
         let set = if is_toml { toml_flag(&text, &keys) } else { json_hooks::flag(&text, &keys) };
         if set == Some(*value) {

@@ -1,5 +1,5 @@
-//! Hooks in a JSON file of the shape that Claude Code began and others took over:
-//! `{"hooks": {EVENT: [{"matcher": …, "hooks": [{"type": "command", "command": …}]}]}}`, or without the groups.
+//! Hooks in a JSON file of the shape that Claude Code introduced: `{"hooks": {EVENT: [{"matcher": …, "hooks": [{"type":
+//! "command", "command": …}]}]}}`, or without the groups.
 
 use std::path::Path;
 
@@ -10,17 +10,17 @@ use super::super::agents::adapter::{Format, HooksFile};
 use super::InstallError;
 use super::jsonc::{self, Commas, Kind, Layout, Node, Wrong};
 
-/// One hook that should be there.
+/// One hook to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hook {
     pub(super) event: &'static str,
     pub(super) command: String,
-    /// In the agent's unit.
+    /// Timeout in the agent's unit.
     pub(super) timeout: u64,
 }
 
 impl Hook {
-    /// As it stands in the list of its event.
+    /// JSON of the hook in the list of its event.
     fn element(&self, file: &HooksFile) -> Value {
         let entry = file.entry.as_object().into_iter().flatten();
         let fill = |(key, value): (&String, &Value)| {
@@ -36,18 +36,18 @@ impl Hook {
     }
 }
 
-/// The shape of an agent's file. Those without one are never read here.
+/// Description of an agent's hooks file; agents without one never get here.
 fn shape(agent: Agent) -> Option<&'static HooksFile> {
     agent.adapter().install.hooks.as_ref()
 }
 
-/// The key of an entry that has the command.
+/// Key of an entry that holds the command.
 fn command_key(file: &HooksFile) -> &str {
     let members = file.entry.as_object().into_iter().flatten();
     members.into_iter().find(|(_, value)| **value == "$command").map_or("command", |(key, _)| key.as_str())
 }
 
-/// The end of every command of ours; how it is called before that may change.
+/// Suffix of every command of nono's; what is before it may change.
 pub(super) fn signature(agent: Agent, event: &str) -> String {
     signature_of(agent.name(), event)
 }
@@ -56,7 +56,7 @@ pub(super) fn signature_of(agent: &str, event: &str) -> String {
     format!(" hook {agent} {event}")
 }
 
-/// What is wrong with a file.
+/// Error in a file, with its position.
 #[derive(Debug)]
 pub(super) struct Problem {
     line: usize,
@@ -75,7 +75,7 @@ impl Problem {
         Problem { line, column, what: what.to_owned() }
     }
 
-    /// Of a parser that counts bytes, and says the place in its message.
+    /// Error of a parser that counts bytes and puts the position into its message.
     fn strict(text: &str, error: &serde_json::Error) -> Problem {
         let before: usize =
             text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
@@ -92,27 +92,27 @@ impl From<Wrong> for Problem {
     }
 }
 
-/// Whether the agent itself reads the file: one that it does not read has no hooks that work.
+/// Check that the agent can read the file: otherwise no hook in it works.
 fn check(text: &str, agent: Agent) -> Result<(), Problem> {
     if shape(agent).is_some_and(|file| file.strict) {
         let read = serde_json::from_str::<serde::de::IgnoredAny>(text);
         return read.map(|_| ()).map_err(|error| Problem::strict(text, &error));
     }
-    // It takes comments out, and what is left is JSON.
+    // The agent strips comments; the rest is JSON.
     Ok(jsonc::parse_with(text, Commas::Between).map(|_| ())?)
 }
 
-/// A hook of ours in a file: the event, and which group and entry it is.
+/// A hook of nono's in a file: its event, and the indexes of its group and entry.
 struct Found {
     event: String,
     group: usize,
     entry: usize,
     command: String,
-    /// Nothing else is in its group.
+    /// Whether its group has no other entry.
     is_alone: bool,
 }
 
-/// The file, read: its root, and the list of groups of each event.
+/// Parse the file, and check the shape of its hooks.
 fn read(text: &str) -> Result<Node, Problem> {
     let root = jsonc::parse(text)?;
     if !matches!(root.kind, Kind::Object(_)) {
@@ -123,7 +123,7 @@ fn read(text: &str) -> Result<Node, Problem> {
         return Err(Problem::shape(text, hooks, "`hooks` should be an object"));
     };
     for (_, member) in events {
-        // Other settings may be in there, too; only what nono adds to has to be a list.
+        // Other settings may be in there, too; only the lists that nono extends are checked.
         for group in member.value.elements() {
             if group.get("hooks").is_some_and(|inner| !matches!(inner.kind, Kind::Array(_))) {
                 return Err(Problem::shape(text, group, "`hooks` of a group should be a list"));
@@ -157,14 +157,14 @@ fn found(root: &Node, agent: Agent) -> Vec<Found> {
     found
 }
 
-/// The commands of ours in a file, with their events.
+/// Commands of nono's in a file, with their events.
 pub(super) fn commands(text: &str, agent: Agent) -> Result<Vec<(String, String)>, Problem> {
     check(text, agent)?;
     let root = read(text)?;
     Ok(found(&root, agent).into_iter().map(|found| (found.event, found.command)).collect())
 }
 
-/// A setting somewhere in a file, if it is `true` or `false`.
+/// Boolean setting at a path in a file.
 pub(super) fn flag(text: &str, path: &[&str]) -> Option<bool> {
     let root = jsonc::parse(text).ok()?;
     let node = path.iter().try_fold(&root, |node, key| node.get(key))?;
@@ -174,7 +174,7 @@ pub(super) fn flag(text: &str, path: &[&str]) -> Option<bool> {
 pub(super) fn install(text: &str, hooks: &[Hook], agent: Agent) -> Result<String, Problem> {
     check(text, agent)?;
     let mut text = text.to_owned();
-    // What an earlier version put at an event that is not used any more.
+    // Hooks that an earlier version added to an event that is not used any more.
     while let Some(old) = first(&text, agent, |found| !hooks.iter().any(|hook| hook.event == found.event))? {
         text = without(&text, &old)?;
     }
@@ -191,7 +191,7 @@ pub(super) fn install(text: &str, hooks: &[Hook], agent: Agent) -> Result<String
     Ok(text)
 }
 
-/// Also out of a file that the agent does not read, as long as it is clear what is in it.
+/// Remove nono's hooks, even from a file that the agent does not read, if its structure is clear.
 pub(super) fn remove(text: &str, agent: Agent) -> Result<String, Problem> {
     let mut text = text.to_owned();
     while let Some(ours) = first(&text, agent, |_| true)? {
@@ -204,7 +204,7 @@ fn first(text: &str, agent: Agent, is_meant: impl Fn(&Found) -> bool) -> Result<
     Ok(found(&read(text)?, agent).into_iter().find(is_meant))
 }
 
-/// The text with this hook once, and as it should be.
+/// Text with this hook exactly once, in the wanted form.
 fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<String, Problem> {
     loop {
         let root = read(&text)?;
@@ -228,13 +228,13 @@ fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<S
                 }
                 return Ok(jsonc::replace(&text, node, wanted, &layout));
             }
-            // More than one, or one among others in a group: out, and a group of its own for it.
+            // More than one, or one among others in a group: remove it, and add a group of its own.
             (Some(extra), _) => text = without(&text, &extra)?,
         }
     }
 }
 
-/// The text without this hook, and without what it leaves empty.
+/// Text without this hook, and without the containers it leaves empty.
 fn without(text: &str, ours: &Found) -> Result<String, Problem> {
     let root = read(text)?;
     let Some((hooks, groups)) = root.get("hooks").and_then(|hooks| Some((hooks, hooks.get(&ours.event)?)))
@@ -259,7 +259,7 @@ fn without(text: &str, ours: &Found) -> Result<String, Problem> {
     Ok(index(container, key).map_or_else(|| text.to_owned(), |at| jsonc::remove(text, container, at)))
 }
 
-/// A node as a value, without the comments in it.
+/// Node as a value, without comments.
 fn value(text: &str, node: &Node) -> Value {
     match &node.kind {
         Kind::Object(members) => {

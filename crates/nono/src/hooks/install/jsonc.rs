@@ -1,11 +1,11 @@
-//! Small edits of a JSON file that leave every other byte of it alone: order, comments, spaces, line ends.
+//! Small edits of a JSON file that preserve every other byte: order, comments, spaces, line ends.
 //!
-//! The text is read into a tree of spans, and an edit replaces a span. Comments and a comma at the end are let through,
-//! since some agents allow them ([`Commas`]); whatever else is no JSON is an error with its line and column.
+//! The text is parsed into a tree of spans, and an edit replaces a span. Comments and trailing commas are accepted,
+//! since some agents allow them ([`Commas`]); anything else that is not JSON is an error with its line and column.
 
 use std::ops::Range;
 
-/// Deeper ones are refused: the reader calls itself.
+/// Maximum nesting: the parser is recursive.
 const DEPTH: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,12 +25,12 @@ pub(super) enum Kind {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Member {
-    /// From the key to the end of the value.
+    /// Span from the key to the end of the value.
     pub(super) span: Range<usize>,
     pub(super) value: Node,
 }
 
-/// What is wrong, and where: lines and columns from 1, columns in characters.
+/// Error and its position: lines and columns from 1, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) line: usize,
@@ -39,7 +39,7 @@ pub(super) struct Wrong {
 }
 
 impl Node {
-    /// The member with this name, if this is an object that has one.
+    /// Member with this name, if this is an object that has one.
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
         let Kind::Object(members) = &self.kind else { return None };
         members.iter().find(|(name, _)| name == key).map(|(_, member)| &member.value)
@@ -53,7 +53,7 @@ impl Node {
         if let Kind::Array(elements) = &self.kind { elements } else { &[] }
     }
 
-    /// The spans of what is in it, with their keys.
+    /// Spans of its items, with their keys.
     fn items(&self) -> Vec<Range<usize>> {
         match &self.kind {
             Kind::Object(members) => members.iter().map(|(_, member)| member.span.clone()).collect(),
@@ -63,7 +63,7 @@ impl Node {
     }
 }
 
-/// Where in the text: line and column, from 1.
+/// Line and column of a byte offset, from 1.
 pub(super) fn position(text: &str, at: usize) -> (usize, usize) {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let before = &text[..at];
@@ -72,11 +72,11 @@ pub(super) fn position(text: &str, at: usize) -> (usize, usize) {
     (line, before[start..].chars().count() + 1)
 }
 
-/// Where commas may be.
+/// Positions where commas are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Commas {
     Between,
-    /// And after the last item.
+    /// Also after the last item.
     AtEndToo,
 }
 
@@ -116,7 +116,7 @@ impl Reader<'_> {
         if self.at == self.text.len() { Ok(node) } else { Err("something after the end") }
     }
 
-    /// Blanks, comments, and the mark that some editors put first.
+    /// Skip blanks, comments and a byte order mark.
     fn space(&mut self) -> Result<(), &'static str> {
         loop {
             let rest = self.rest();
@@ -187,7 +187,7 @@ impl Reader<'_> {
         Ok(Kind::Array(elements))
     }
 
-    /// Whether another item follows; takes the comma before it, or the end.
+    /// Whether another item follows; consumes the comma before it, or the end.
     fn more(&mut self, end: u8, first: bool) -> Result<bool, &'static str> {
         self.space()?;
         if !first {
@@ -239,14 +239,14 @@ impl Reader<'_> {
         let rest = self.rest();
         let end =
             rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(rest.len());
-        // Only numbers and the three words are left.
+        // Only numbers and the three literals are left.
         serde_json::from_str::<serde_json::Value>(&rest[..end]).map_err(|_| "no JSON value")?;
         self.at += end;
         Ok(Kind::Other)
     }
 }
 
-/// How the file is laid out.
+/// Line ends and indentation of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     newline: &'static str,
@@ -261,21 +261,21 @@ impl Layout {
     }
 }
 
-/// The blanks before this place, if there is nothing else before it in its line.
+/// Blanks before this offset, if nothing else precedes it in its line.
 fn indent_before(text: &str, at: usize) -> Option<String> {
     let start = text[..at].rfind('\n')? + 1;
     let indent = &text[start..at];
     indent.chars().all(|c| c == ' ' || c == '\t').then(|| indent.to_owned())
 }
 
-/// The blanks that the line of this place begins with.
+/// Indentation of the line at this offset.
 fn line_indent(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let line = &text[start..at];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// A value in several lines, all but the first indented by `indent`.
+/// Pretty-printed value, all lines but the first indented by `indent`.
 fn pretty(value: &serde_json::Value, indent: &str, layout: &Layout) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut lines = text.lines();
@@ -291,7 +291,7 @@ fn pretty(value: &serde_json::Value, indent: &str, layout: &Layout) -> String {
     out
 }
 
-/// Add an item at the end of an object (with a key) or an array.
+/// Append an item to an object (with a key) or an array.
 pub(super) fn push(
     text: &str,
     container: &Node,
@@ -306,7 +306,7 @@ pub(super) fn push(
         let indent = format!("{outer}{}", layout.unit);
         let newline = layout.newline;
         let item = format!("{newline}{indent}{name}{}{newline}{outer}", pretty(value, &indent, layout));
-        // After whatever comment is in there.
+        // After any comment in there.
         return replaced(text, container.span.end - 1..container.span.end - 1, &item);
     };
     let has_comma = trailing_comma(text, last.end, container.span.end - 1).is_some();
@@ -322,7 +322,7 @@ pub(super) fn push(
     replaced(text, after..after, &item)
 }
 
-/// Put another value where a node is.
+/// Replace a node by another value.
 pub(super) fn replace(text: &str, node: &Node, value: &serde_json::Value, layout: &Layout) -> String {
     let indent = line_indent(text, node.span.start).to_owned();
     let value = if text[node.span.clone()].contains('\n') {
@@ -333,7 +333,7 @@ pub(super) fn replace(text: &str, node: &Node, value: &serde_json::Value, layout
     replaced(text, node.span.clone(), &value)
 }
 
-/// Take the `index`th item out, with its comma.
+/// Remove the `index`th item, with its comma.
 pub(super) fn remove(text: &str, container: &Node, index: usize) -> String {
     let items = container.items();
     let inner = container.span.start + 1..container.span.end - 1;
@@ -349,7 +349,7 @@ pub(super) fn remove(text: &str, container: &Node, index: usize) -> String {
     }
     if index + 1 == items.len() {
         let previous = items[index - 1].end;
-        // With its own comma the one before stays, as it was.
+        // If the item has its own comma, the one before stays.
         let end = comma.map_or(item.end, |comma| comma + 1);
         let from = if comma.is_some() {
             trailing_comma(text, previous, inner.end).map_or(previous, |comma| comma + 1)
@@ -359,7 +359,7 @@ pub(super) fn remove(text: &str, container: &Node, index: usize) -> String {
         if is_blank(from..item.start) {
             return replaced(text, from..end, "");
         }
-        // A comment stands between: only the comma before it goes, and the item.
+        // A comment is between them: remove only the comma before it, and the item.
         let without = cut(text, item.clone(), comma);
         return match trailing_comma(&without, previous, item.start).filter(|_| comma.is_none()) {
             Some(comma) => replaced(&without, comma..comma + 1, ""),
@@ -373,7 +373,7 @@ pub(super) fn remove(text: &str, container: &Node, index: usize) -> String {
     cut(text, item, comma)
 }
 
-/// An item and its comma, and nothing that stands between them.
+/// Remove an item and its comma, but nothing between them.
 fn cut(text: &str, item: Range<usize>, comma: Option<usize>) -> String {
     let text = match comma {
         Some(comma) => replaced(text, comma..comma + 1, ""),
@@ -382,7 +382,7 @@ fn cut(text: &str, item: Range<usize>, comma: Option<usize>) -> String {
     replaced(&text, item, "")
 }
 
-/// The comma that follows an item, comments between them or not.
+/// Comma that follows an item, possibly after comments.
 fn trailing_comma(text: &str, from: usize, to: usize) -> Option<usize> {
     let mut reader = Reader { text: &text[..to], at: from, depth: 0, commas: Commas::AtEndToo };
     reader.space().ok()?;

@@ -1,5 +1,5 @@
-//! How the files of a scope are reached: those of a person wherever their own links lead, those of a project beneath it. A
-//! command that worked in the project may have left any link there.
+//! File access for a scope: the user's files through any symlinks, a project's files only beneath the project. A
+//! command that ran in the project may have left any symlink there.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -29,7 +29,7 @@ impl Reach {
         if change.purpose == Purpose::Config { Reach::Anywhere } else { self.clone() }
     }
 
-    /// The content of a file; `None`: there is none.
+    /// Content of a file; `None` if there is none.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
         let (read, is_dangling) = match self {
             Reach::Anywhere => (beneath::read_anywhere(path)?, path.is_symlink()),
@@ -41,14 +41,14 @@ impl Reach {
         }
     }
 
-    /// Where a path leads, if that is elsewhere.
+    /// Target of a path, if it is elsewhere.
     pub(super) fn leads_to(&self, path: &Path) -> Result<Option<PathBuf>, InstallError> {
         let place = match self {
             Reach::Anywhere => path.canonicalize().ok().or_else(|| {
                 let folder = path.parent()?.canonicalize().ok()?;
                 Some(folder.join(path.file_name()?))
             }),
-            // Of a file that is not there yet, in a folder that may not be either.
+            // For a file that does not exist yet, possibly in a folder that does not either.
             Reach::Beneath(project) => match project.locate(path)? {
                 None => project.place(path).ok().map(|(_, place)| place),
                 place => place,
@@ -57,7 +57,7 @@ impl Reach {
         Ok(place.filter(|place| place != path))
     }
 
-    /// Makes the folders above a file; returned are those that were made, from the outermost on.
+    /// Create the folders above a file; returns those created, outermost first.
     pub(super) fn make_folders(&self, path: &Path) -> Result<Vec<PathBuf>, InstallError> {
         match self {
             Reach::Anywhere => make_folders(path),

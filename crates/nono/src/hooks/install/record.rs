@@ -1,5 +1,5 @@
-//! What was installed, in `hooks.json` of nono's folder: which bytes nono left in a file, and where the ones from before
-//! are kept. With it a file that nobody touched since becomes again exactly what it was.
+//! Record of what was installed, in `hooks.json` of nono's folder: the digest of what nono left in a file, and the
+//! backup of the earlier content. With it an unchanged file is restored exactly.
 
 use std::path::{Path, PathBuf};
 
@@ -21,11 +21,11 @@ pub(super) struct File {
     agent: String,
     #[serde(with = "nono_sys::path_serde")]
     path: PathBuf,
-    /// Of what nono left there.
+    /// Digest of what nono left there.
     after: String,
     /// `None`: there was no such file.
     before: Option<Before>,
-    /// Folders that were made for it, from the outermost on.
+    /// Folders created for the file, outermost first.
     #[serde(default)]
     folders: Vec<Folder>,
 }
@@ -41,7 +41,7 @@ struct Before {
 #[serde(transparent)]
 struct Folder(#[serde(with = "nono_sys::path_serde")] PathBuf);
 
-/// The bytes that a file had, or the reason why they cannot be read.
+/// Earlier content of a file, or the reason why it cannot be read.
 pub(super) type Original = Result<Option<Vec<u8>>, InstallError>;
 
 fn digest(bytes: &[u8]) -> String {
@@ -71,8 +71,8 @@ impl Record {
         self.files.iter().find(|file| file.path == path && file.agent == agent.name())
     }
 
-    /// What the file was before, if it is still what nono left: `Some(Ok(None))` is no file. `None`: somebody changed it
-    /// since, or the backup is gone or another one.
+    /// Content before the install, if the file is still what nono left: `Some(Ok(None))` means no file. `None`: the
+    /// file was changed since, or the backup is gone or altered.
     pub(super) fn original(&self, path: &Path, agent: Agent, now: &[u8]) -> Option<Original> {
         let file = self.find(path, agent).filter(|file| file.after == digest(now))?;
         let Some(before) = &file.before else { return Some(Ok(None)) };
@@ -82,7 +82,8 @@ impl Record {
         }
     }
 
-    /// An install wrote this file. What was before an earlier install stays on record, if nobody wrote it in between.
+    /// Record that an install wrote this file. The content before an earlier install stays on record, if the file was
+    /// not changed in between.
     pub(super) fn installed(
         &mut self,
         path: &Path,
@@ -107,7 +108,7 @@ impl Record {
         self.files.push(file);
     }
 
-    /// The file is as nono never was there.
+    /// Drop the record of a file: nono's part is gone.
     pub(super) fn forget(&mut self, path: &Path, agent: Agent) -> Option<File> {
         let at = self.files.iter().position(|file| file.path == path && file.agent == agent.name())?;
         Some(self.files.remove(at))

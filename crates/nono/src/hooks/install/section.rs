@@ -1,4 +1,4 @@
-//! A part of nono's own in a Markdown file, between two comments that readers do not see.
+//! nono's own section in a Markdown file, between two HTML comments.
 
 use super::super::agents::Agent;
 use super::find;
@@ -13,7 +13,8 @@ fn marks(agent: Agent) -> (String, String) {
     )
 }
 
-/// Where the part is: from its first byte to after its last line. `Err`: the line of a mark without the other one.
+/// Range of the section, from its first byte to the end of its last line. `Err`: line of a mark without its
+/// counterpart.
 fn locate(bytes: &[u8], agent: Agent) -> Result<Option<std::ops::Range<usize>>, usize> {
     let name = agent.name();
     let (begin, end) = (format!("<!-- nono:begin {name}:"), marks(agent).1);
@@ -56,7 +57,7 @@ pub(super) fn install(bytes: &[u8], agent: Agent, body: &str) -> Result<Vec<u8>,
 pub(super) fn remove(bytes: &[u8], agent: Agent) -> Result<Vec<u8>, usize> {
     let Some(range) = locate(bytes, agent)? else { return Ok(bytes.to_vec()) };
     let mut before = &bytes[..range.start];
-    // The empty line that set it off.
+    // The empty line that separates the section.
     if before.ends_with(b"\r\n\r\n") {
         before = &before[..before.len() - 2];
     } else if before.ends_with(b"\n\n") {
@@ -65,7 +66,7 @@ pub(super) fn remove(bytes: &[u8], agent: Agent) -> Result<Vec<u8>, usize> {
     Ok([before, &bytes[range.end..]].concat())
 }
 
-/// Whether the part is there.
+/// Whether the section is present.
 pub(super) fn is_there(bytes: &[u8], agent: Agent) -> bool {
     matches!(locate(bytes, agent), Ok(Some(_)))
 }

@@ -1,4 +1,4 @@
-//! Whether an agent's hooks are there, as they should be, and name a nono that is there.
+//! Status of an agent's hooks: installed, up to date, and calling an existing nono.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{
     InstallError, Purpose, Request, Scope, foreign, installed, json_hooks, section, templates, yaml,
 };
 
-/// How things are.
+/// State of the hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     NotInstalled,
@@ -19,7 +19,7 @@ pub enum State {
     Outdated {
         why: String,
     },
-    /// They do not work.
+    /// The hooks do not work.
     Broken {
         why: String,
     },
@@ -35,7 +35,7 @@ impl State {
         }
     }
 
-    /// What is the matter, if something is.
+    /// Reason, if they are outdated or broken.
     pub fn why(&self) -> Option<&str> {
         match self {
             State::Outdated { why } | State::Broken { why } => Some(why),
@@ -44,15 +44,15 @@ impl State {
     }
 }
 
-/// One agent.
+/// Status of one agent.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub agent: Agent,
     pub scope: Scope,
     pub state: State,
-    /// The file with the hooks.
+    /// File with the hooks.
     pub file: PathBuf,
-    /// The nono that they call, and whether it can be.
+    /// nono binary that they call, and whether it can be run.
     pub binary: Option<(PathBuf, bool)>,
 }
 
@@ -61,7 +61,7 @@ pub fn status(request: &Request) -> Result<Status, InstallError> {
     let file = targets.first().map(|target| target.path.clone()).unwrap_or_default();
     let (state, binary) = match examine(request, &targets) {
         Ok(found) => found,
-        // A file that cannot be read is an answer, too.
+        // An unreadable file is a status, too.
         Err(error) => (State::Broken { why: error.to_string() }, None),
     };
     Ok(Status { agent: request.agent, scope: request.scope.clone(), state, file, binary })
@@ -76,7 +76,7 @@ fn examine(request: &Request, targets: &[Target]) -> Result<Found, InstallError>
     let reach = Reach::of(&request.scope)?;
     for target in targets {
         let bytes = match reach.read(&target.path) {
-            // nono's part is not behind it.
+            // nono's part is not behind the link.
             Err(InstallError::LeadsOut { .. }) if target.purpose != Purpose::Hooks => None,
             bytes => bytes?,
         };
@@ -121,7 +121,7 @@ fn switched_off(request: &Request) -> Result<Option<String>, InstallError> {
     folders.map_or(Ok(None), |(folder, _)| files::switched_off(request.agent, &folder, &reach))
 }
 
-/// The commands of ours in a file that has hooks.
+/// Commands of nono's in a file that has hooks.
 fn called(target: &Target, bytes: &[u8], request: &Request) -> Result<Vec<String>, InstallError> {
     let path = &target.path;
     let commands = match &target.content {
@@ -151,7 +151,7 @@ fn is_part_there(target: &Target, bytes: &[u8], agent: Agent) -> bool {
     }
 }
 
-/// The line of the plugin that says how nono is called, as a line for a shell.
+/// Command of the plugin that runs nono, as a shell line.
 fn plugin_command(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let words = text.lines().find_map(|line| line.strip_prefix("const COMMAND = "))?;
@@ -159,12 +159,12 @@ fn plugin_command(bytes: &[u8]) -> Option<String> {
     Some(words.iter().map(|word| super::super::quote(word)).collect::<Vec<_>>().join(" "))
 }
 
-/// The program in a command of ours: the first word that is an absolute path.
+/// Program in a command of nono's: the first word that is an absolute path.
 fn binary(command: &str) -> Option<PathBuf> {
     words(command).into_iter().map(PathBuf::from).find(|word| word.is_absolute())
 }
 
-/// The words of a line that [`quote`](super::super::quote) wrote, or that YAML put double quotes around.
+/// Split a line written by [`quote`](super::super::quote), or put in double quotes by YAML, into words.
 fn words(line: &str) -> Vec<String> {
     let inner = line.find("command: ").map_or(line, |at| &line[at + "command: ".len()..]);
     let unquoted: Option<String> =

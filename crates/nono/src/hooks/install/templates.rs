@@ -1,15 +1,15 @@
-//! What nono writes into files of its own, and between its marks in others.
+//! Content of nono's own files, and of its sections in others.
 
 use super::super::agents::Agent;
 use super::super::agents::adapter::{CommandFile, Template};
 use super::super::slash::UNANSWERED;
 
-/// In every file that is wholly nono's.
+/// Mark in every file that is wholly nono's.
 pub(super) const MARK: &str = "nono:managed";
 
 const DESCRIPTION: &str = "List, preview and restore nono's checkpoints of this project";
 const HINT: &str = "[N [FILE] | diff N [FILE] | undo]";
-/// What was typed stands between two of these, where a shell takes nothing in it for more than text.
+/// Delimiter of a here-document around what was typed, so that a shell takes it as text only.
 const END: &str = "NONO_ROLLBACK_ARGUMENTS";
 const THEN: &str = "Show that output to the user as it is, in a code block, and stop there: run nothing. If files were \
 restored, what you knew of them is out of date: read them again before you change them.";
@@ -18,7 +18,7 @@ fn mark(agent: &str) -> String {
     format!("{MARK} {agent}: written by `nono hooks install {agent}`, removed by `nono hooks remove {agent}`")
 }
 
-/// The file of `/rollback`.
+/// File of the `/rollback` command.
 pub(super) fn command(agent: Agent, file: &CommandFile, nono: &str) -> String {
     match file.template {
         Template::Claude => claude_command(),
@@ -29,7 +29,7 @@ pub(super) fn command(agent: Agent, file: &CommandFile, nono: &str) -> String {
     }
 }
 
-/// `/rollback` of Claude Code: that it is known. The hook answers it; the model cannot call it.
+/// `/rollback` of Claude Code: registers the name only. The hook answers it; the model cannot call it.
 fn claude_command() -> String {
     format!(
         "---\ndescription: {DESCRIPTION}\nargument-hint: \"{HINT}\"\ndisable-model-invocation: true\n---\n<!-- {} -->\n\
@@ -47,13 +47,13 @@ fn opencode_command(nono: &str) -> String {
     )
 }
 
-/// `/rollback` of Qwen Code: what was typed, for the hook to answer.
+/// `/rollback` of Qwen Code: passes on what was typed, for the hook to answer.
 fn markdown_command(agent: &str) -> String {
     let mark = mark(agent);
     format!("---\ndescription: {DESCRIPTION}\n---\n<!-- {mark} -->\n/rollback {{{{args}}}}\n\n{UNANSWERED}\n")
 }
 
-/// `/rollback` of Gemini CLI, the same.
+/// `/rollback` of Gemini CLI, likewise.
 fn toml_command(agent: &str) -> String {
     let prompt = toml_text(&format!("/rollback {{{{args}}}}\n\n{UNANSWERED}\n"));
     format!("# {}\ndescription = \"{DESCRIPTION}\"\nprompt = {prompt}\n", mark(agent))
@@ -63,7 +63,7 @@ fn toml_text(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-/// A skill for agents that have no commands of the user's own: the model runs the command.
+/// Skill for agents without user-defined commands: the model runs the command.
 fn skill(agent: &str, name: &str, nono: &str) -> String {
     format!(
         "---\nname: {name}\ndescription: {DESCRIPTION}. Only for when the user asks for it by name.\n---\n<!-- {mark} -->\n\
@@ -80,7 +80,7 @@ them.\n",
     )
 }
 
-/// What an agent should know.
+/// Instructions for the model.
 pub(super) fn instructions(command: Option<&CommandFile>) -> String {
     let ask = match command.map(|command| command.template) {
         Some(Template::Skill) | None => ASK_SKILL,
@@ -100,7 +100,7 @@ the user which path or host you need, and the command that the message names."
 const ASK_COMMAND: &str = "The user sees them with `/rollback`, and goes back with `/rollback N`.";
 const ASK_SKILL: &str = "The user sees them with the skill `rollback` or `nono checkpoints`, and goes back with `nono checkpoints restore N`.";
 
-/// OpenCode's plugin. `command`: how nono is called, as a list for no shell.
+/// OpenCode's plugin. `command`: argument list that runs nono, without a shell.
 pub(super) fn plugin(agent: Agent, command: &[String]) -> String {
     let command = serde_json::Value::from(command.to_vec());
     let mark = mark(agent.name());

@@ -1,4 +1,4 @@
-//! Files as people have them, through install and remove.
+//! Install and remove on typical settings files.
 
 mod hermes;
 
@@ -63,7 +63,7 @@ impl Desk {
         status(&self.request).unwrap().state
     }
 
-    /// Every file and folder but nono's own and backups, with contents and modes.
+    /// Every file and folder except nono's own and backups, with contents and modes.
     fn tree(&self) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
         fn walk(dir: &Path, out: &mut Vec<(PathBuf, u32, Option<Vec<u8>>)>) {
             let mut entries: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -92,7 +92,7 @@ fn agent(name: &str) -> Agent {
     name.parse().unwrap()
 }
 
-/// Those that nono puts hooks into the person's own settings for.
+/// Agents whose hooks go into the user's own settings.
 fn agents() -> Vec<Agent> {
     let can =
         |agent: &Agent| agent.adapter().install.hooks.is_some() && agent.adapter().install.user.is_some();
@@ -193,7 +193,7 @@ fn settings_come_back_byte_for_byte() {
     }
 }
 
-/// Without the record, what is ours goes and what is not stays.
+/// Without the record nono's parts are removed and everything else stays.
 #[test]
 fn changed_since_the_install() {
     for agent in [agent("claude-code"), agent("codex"), agent("gemini")] {
@@ -203,7 +203,7 @@ fn changed_since_the_install() {
             desk.install();
             let file = desk.path(&hooks_file(agent));
             let text = fs::read_to_string(&file).unwrap();
-            // Somebody adds a key of their own.
+            // The user adds a key.
             let text = text.replacen('{', "{ \"later\": [1], ", 1);
             fs::write(&file, &text).unwrap();
             desk.remove();
@@ -231,13 +231,13 @@ fn what_the_hooks_say() {
     );
     let group = &hooks["PreToolUse"][0];
     assert!(group.get("matcher").is_none(), "of every tool");
-    // The line, as a shell takes it.
+    // The command line, as a shell parses it.
     let command = group["hooks"][0]["command"].as_str().unwrap();
     fs::write(&desk.request.binary, "#!/bin/sh\nprintf '%s|' \"$NONO_HOME\" \"$@\"\n").unwrap();
     let said = std::process::Command::new("sh").arg("-c").arg(command).output().unwrap();
     assert_eq!(String::from_utf8(said.stdout).unwrap(), "/tmp/no no|hook|claude-code|PreToolUse|");
 
-    // An earlier version was told of some tools only.
+    // An earlier version registered some tools only.
     let old = desk.get(".claude/settings.json").replacen(
         "\"hooks\": [\n",
         "\"matcher\": \"Bash\", \"hooks\": [\n",
@@ -335,7 +335,7 @@ fn instructions_are_a_part_of_the_file() {
         assert!(with.starts_with(text) && with.contains("nono:begin claude-code"), "{with}");
         assert_eq!(with.contains("\r\n"), text.contains("\r\n"));
         assert!(!with.replace("\r\n", "").contains('\r'));
-        // Below it somebody writes on.
+        // The user adds text below it.
         fs::write(desk.path(".claude/CLAUDE.md"), format!("{with}after\n")).unwrap();
         assert_eq!(desk.state(), State::Installed);
         desk.remove();
@@ -370,7 +370,7 @@ fn two_agents_in_one_file_do_not_mind_each_other() {
     assert!(matches!(plan_install(&hermes), Err(InstallError::NoProject { .. })));
 }
 
-/// Hooks without groups, in a file of nono's own or in one with others.
+/// Hooks without groups, in a file of nono's own or in a shared one.
 #[test]
 fn entries_without_groups() {
     let desk = Desk::new(agent("cursor"));

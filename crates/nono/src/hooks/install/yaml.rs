@@ -1,5 +1,5 @@
-//! Hooks in Hermes' `config.yaml`: `hooks: {EVENT: [{command, timeout}]}`. Comments survive, since only whole
-//! lines are put in and taken out.
+//! Hooks in Hermes' `config.yaml`: `hooks: {EVENT: [{command, timeout}]}`. Comments survive, since only whole lines are
+//! inserted and removed.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use super::InstallError;
 use super::json_hooks::{Hook, signature_of};
 use super::yaml_scan::{Block, Event, Line, Malformed, Unsure, block, check, flattened, lines};
 
-/// Says that the `hooks:` below it was not there before.
+/// Marks a `hooks:` key that was added by nono.
 const MARK: &str = "# nono:begin hermes: the key `hooks` was added by `nono hooks install hermes`";
 
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// It is no YAML, or not what settings are.
+    /// Not YAML, or not a mapping.
     Malformed(Malformed),
-    /// It is YAML that nono does not know how to extend.
+    /// YAML that nono cannot extend.
     Unsure { unsure: Unsure, add: String },
 }
 
@@ -30,11 +30,11 @@ impl Problem {
     }
 }
 
-/// The lines of one hook, below its event.
+/// Lines of one hook, below its event.
 fn item(hook: &Hook, indent: usize) -> Vec<String> {
     let blanks = " ".repeat(indent);
     let mut lines = Vec::new();
-    // A text of JSON is one of YAML.
+    // A JSON string is a valid YAML string.
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let command = format!("command: {}", text(&hook.command));
     lines.push(format!("{blanks}- {command}"));
@@ -90,13 +90,13 @@ fn scan(text: &str, hooks: &[Hook]) -> Result<Option<Block>, Problem> {
     block(&lines(text)).map_err(|unsure| Problem::Unsure { unsure, add: whole(hooks).join("\n") })
 }
 
-/// An edit that made something else than settings of it is not for writing.
+/// Check the edited text: it is not written if it is no longer a valid mapping.
 fn checked(before: &str, edited: &Edited, hooks: &[Hook]) -> Result<String, Problem> {
     let text = edited.text();
     match check(&text) {
         Ok(()) => Ok(text),
         Err(Malformed { line, .. }) => {
-            // A line of the file as it is.
+            // A line of the original file.
             let line = line.min(before.lines().count().max(1));
             let unsure = (line, "settings in a form that nono does not extend");
             Err(Problem::Unsure { unsure, add: whole(hooks).join("\n") })
@@ -108,11 +108,11 @@ fn is_ours(lines: &[Line<'_>], event: &Event, item: usize) -> bool {
     let signature = signature_of("hermes", &event.name);
     let text = flattened(&lines[event.items[item].clone()]);
     let Some(at) = text.find(&signature) else { return false };
-    // The event's name may be the beginning of another one's.
+    // The event's name may be a prefix of another one.
     !text[at + signature.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The items of ours, with their events, as (event, item).
+/// Items of nono's, as (event, item).
 fn ours(text: &str, block: &Block) -> Vec<(usize, usize)> {
     let lines = lines(text);
     let mut found = Vec::new();
@@ -124,7 +124,7 @@ fn ours(text: &str, block: &Block) -> Vec<(usize, usize)> {
     found
 }
 
-/// What our hooks in a file say, in one line each, with their events.
+/// Text of nono's hooks in a file, one line each, with their events.
 pub(super) fn found(text: &str, hooks: &[Hook]) -> Result<Vec<(String, String)>, Problem> {
     let Some(block) = scan(text, hooks)? else { return Ok(Vec::new()) };
     let all = lines(text);
@@ -135,7 +135,7 @@ pub(super) fn found(text: &str, hooks: &[Hook]) -> Result<Vec<(String, String)>,
     Ok(ours(text, &block).into_iter().map(said).collect())
 }
 
-/// Whether this hook is in the file once, and in these words.
+/// Whether this hook is in the file exactly once and in this form.
 fn is_there(text: &str, block: &Block, hook: &Hook) -> bool {
     let all = lines(text);
     let wanted = item(hook, 0);
@@ -158,7 +158,7 @@ pub(super) fn install(text: &str, hooks: &[Hook]) -> Result<String, Problem> {
     if found_all {
         return Ok(text.to_owned());
     }
-    // Whatever of ours is there in other words goes, and all of it is put in anew.
+    // Hooks of nono's in another form are removed, and all of them are inserted anew.
     let text = remove(text, hooks)?;
     let mut edited = Edited::new(&text);
     match scan(&text, hooks)? {
@@ -177,7 +177,7 @@ pub(super) fn install(text: &str, hooks: &[Hook]) -> Result<String, Problem> {
     checked(&text, &edited, hooks)
 }
 
-/// Into a block with something in it. From the end to the beginning, so that the places stay where they were.
+/// Insert into a non-empty block, from the end to the beginning, so that line numbers stay valid.
 fn extend(edited: &mut Edited, block: &Block, hooks: &[Hook]) {
     let is_known = |hook: &&Hook| block.events.iter().any(|event| event.name == hook.event);
     let new: Vec<String> =

@@ -1,12 +1,12 @@
-//! The `hooks:` block of a YAML file, line by line: as much of YAML as people and programs write there, and nothing more.
+//! Line-based scanner for the `hooks:` block of a YAML file, for the subset of YAML found there in practice.
 //!
-//! A parser says whether the file is YAML at all ([`check`]), but not which lines an edit may touch. Whatever is in the
-//! block that is not known here for sure is refused, so that an edit is never a guess; the rest of the file is not looked
-//! at, save for where its keys begin.
+//! A parser says whether the file is YAML at all ([`check`]), but not which lines an edit may touch. Anything unknown
+//! in the block is refused, so that an edit is never a guess; the rest of the file is not read, except to find where
+//! its keys begin.
 
 use saphyr_parser::{Event as Parsed, Marker, Parser};
 
-/// What is wrong with a file as a whole, and where: lines and columns from 1.
+/// Error in the file as a whole, with its position: lines and columns from 1.
 #[derive(Debug)]
 pub(super) struct Malformed {
     pub(super) line: usize,
@@ -20,7 +20,7 @@ impl Malformed {
     }
 }
 
-/// Whether it is YAML, and keys with values or nothing at all.
+/// Check that the text is YAML, and a mapping or empty.
 pub(super) fn check(text: &str) -> Result<(), Malformed> {
     let mut is_top = false;
     for event in Parser::new_from_str(text.trim_start_matches('\u{feff}')) {
@@ -39,7 +39,7 @@ pub(super) fn check(text: &str) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// A line with its end, and where it is in the file.
+/// A line with its end, and its number in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
     pub(super) text: &'a str,
@@ -55,7 +55,7 @@ impl Line<'_> {
         self.text.trim()
     }
 
-    /// Nothing, or a comment.
+    /// Whether the line is empty or a comment.
     fn is_blank(&self) -> bool {
         self.body().is_empty() || self.body().starts_with('#')
     }
@@ -65,19 +65,19 @@ impl Line<'_> {
     }
 }
 
-/// The line, and what about it nono does not know how to extend.
+/// Line number, and the construct there that nono cannot extend.
 pub(super) type Unsure = (usize, &'static str);
 
-/// The block. Numbers of lines are from 0 here.
+/// The `hooks:` block. Line numbers are from 0 here.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-    /// The line with `hooks:`.
+    /// Line with `hooks:`.
     pub(super) key: usize,
     /// `hooks: {}`, `hooks: null` or nothing below it.
     pub(super) is_empty: bool,
-    /// After the last line that is in it.
+    /// Line after the last one of the block.
     pub(super) end: usize,
-    /// Of the events.
+    /// Indentation of the events.
     pub(super) indent: usize,
     pub(super) events: Vec<Event>,
 }
@@ -88,11 +88,11 @@ pub(super) struct Event {
     pub(super) key: usize,
     /// `event: []` or `event:` with nothing below it.
     pub(super) is_empty: bool,
-    /// After its last item.
+    /// Line after its last item.
     pub(super) end: usize,
-    /// Of the dashes.
+    /// Indentation of the dashes.
     pub(super) indent: usize,
-    /// The lines of each item.
+    /// Lines of each item.
     pub(super) items: Vec<std::ops::Range<usize>>,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
     text.split_inclusive('\n').enumerate().map(|(at, text)| Line { text, number: at + 1 }).collect()
 }
 
-/// A key and what stands after it in its line, without a comment.
+/// Key of a line and the text after it, without a comment.
 fn key<'a>(line: &Line<'a>) -> Option<(&'a str, &'a str)> {
     let text = line.text.trim();
     let (name, rest) = text.split_once(':')?;
@@ -117,7 +117,7 @@ fn is_nothing(rest: &str, empty: &str) -> bool {
     matches!(rest, "" | "~" | "null") || rest.replace(' ', "") == empty
 }
 
-/// The `hooks:` block of the file, if it has one.
+/// Find the `hooks:` block of the file, if it has one.
 pub(super) fn block(lines: &[Line<'_>]) -> Result<Option<Block>, Unsure> {
     let mut found: Option<usize> = None;
     let mut content = 0;
@@ -177,7 +177,7 @@ fn read_block(lines: &[Line<'_>], at: usize) -> Result<Block, Unsure> {
     Ok(block)
 }
 
-/// One line of the block: an event, an item of one, or more of an item.
+/// Read one line of the block: an event, an item of one, or the continuation of an item.
 fn read_line(block: &mut Block, lines: &[Line<'_>], at: usize) -> Result<(), Unsure> {
     let line = &lines[at];
     let unsure = |what| Err((line.number, what));
@@ -185,9 +185,9 @@ fn read_line(block: &mut Block, lines: &[Line<'_>], at: usize) -> Result<(), Uns
         return unsure("an indentation that nono does not follow");
     }
     if line.indent() == block.indent && !line.is_item() {
-        let Some((name, rest)) = key(line) else { return unsure("a line that is no key") };
+        let Some((name, rest)) = key(line) else { return unsure("a line that is not a key") };
         let is_empty = is_nothing(rest, "[]");
-        // Settings that are no list of hooks, as Hermes has some; nono adds nothing to them.
+        // Settings that are not a list of hooks, as Hermes has some; nono adds nothing to them.
         let name = if is_empty { name.to_owned() } else { String::new() };
         let indent = block.indent + 2;
         block.events.push(Event { name, key: at, is_empty: true, end: at + 1, indent, items: Vec::new() });
@@ -207,7 +207,7 @@ fn read_line(block: &mut Block, lines: &[Line<'_>], at: usize) -> Result<(), Uns
     Ok(())
 }
 
-/// What an item says, in one line: programs that write YAML break long texts where they like.
+/// Item as one line: programs that write YAML break long texts anywhere.
 pub(super) fn flattened(lines: &[Line<'_>]) -> String {
     let words = lines.iter().filter(|line| !line.is_blank()).flat_map(|line| line.body().split_whitespace());
     words.collect::<Vec<_>>().join(" ")

@@ -42,7 +42,7 @@ impl Place {
         }
     }
 
-    /// As a process of its own would.
+    /// Handle an event as a separate process would.
     fn tell(&self, told: &Told) -> Handled {
         handle(told, &mut self.backend(), &self.context())
     }
@@ -86,7 +86,7 @@ fn once_a_turn_and_only_where_something_is_at_risk() {
     // The same turn.
     assert!(place.tell(&told(Event::BeforeTool { call: shell("rm -rf src") })).taken.is_empty());
     assert_eq!(place.reasons("p"), ["before Bash: rm a.txt"]);
-    // The next one.
+    // The next turn.
     place.tell(&told(prompt()));
     let files = Call::Files { tool: "Write".to_owned(), paths: vec!["src/b".into()] };
     assert_eq!(place.tell(&told(Event::BeforeTool { call: files })).taken.len(), 1);
@@ -158,7 +158,7 @@ fn the_model_hears_of_a_restore_once() {
     assert_eq!(json["nono_restore"]["turns_undone"][0], outcome.turns_undone[0].as_str());
     assert!(json["nono_restore"]["files"].to_string().contains("a.txt"), "{json}");
     assert_eq!(place.tell(&told(prompt())).reply, Reply::default());
-    // Another conversation is not concerned.
+    // Other conversations are not affected.
     let other =
         Told { origin: Origin { session: Some("s2".to_owned()), ..told(prompt()).origin }, ..told(prompt()) };
     assert_eq!(place.tell(&other).reply, Reply::default());
@@ -191,7 +191,7 @@ fn a_call_whose_end_is_not_told_ends_with_the_turn() {
     place.tell(&told(Event::BeforeTool { call: shell("sed -i s/one/two/ a.txt") }));
     std::fs::write(place.path("p/a.txt"), "two\n").unwrap();
     assert_eq!(place.tell(&told(Event::Stop)), Handled::default());
-    // A person, after it.
+    // A change by the user afterwards.
     std::fs::write(place.path("p/Makefile"), "mine:\n").unwrap();
     assert_eq!(place.tell(&told(Event::Stop)), Handled::default());
     let mut manager = place.backend().manager;

@@ -1,8 +1,8 @@
-//! Repositories of git's: what changed in the history of one is one item, with what became of its branches. Its files
-//! mean nothing one by one, and nine new objects tell nobody that there are three commits more.
+//! Git repositories in a list of changes: all changes inside one `.git` are one item that says what happened to its
+//! branches. Its files mean little one by one: nine new objects do not show that there are three new commits.
 //!
-//! Everything is read from the snapshots. git itself is never run there: whoever could write the repository could make it
-//! run something.
+//! Everything is read from the snapshots. git itself is never run there: a process that could write the repository
+//! could make git run a command.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Read;
@@ -15,16 +15,16 @@ use nono_snapshot::{Change, ChangeType, SnapshotId, SnapshotManager, repository_
 use super::{Item, ItemKind};
 use crate::diagnostic::escape;
 
-/// Larger files of refs are not read.
+/// Largest file of refs that is read.
 const REFS: u64 = 16 << 20;
-/// A commit that is larger is not looked into.
+/// Largest commit that is read.
 const COMMIT: u64 = 1 << 20;
-/// More commits are not counted.
+/// Maximum number of commits counted.
 const COMMITS: usize = 10_000;
-/// Digits of a commit that people see.
+/// Number of digits of a commit shown.
 const SHORT: usize = 7;
 
-/// The changes as items, and the repositories among them as one item each.
+/// Split changes into ordinary items and one item for each repository.
 pub(super) fn fold(
     manager: &SnapshotManager,
     from: &SnapshotId,
@@ -68,14 +68,14 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// A file of the repository; nothing where it is not there, too large or damaged: then nothing is told of it.
+    /// Read a file of the repository. None if it is missing, too large or damaged: then it is not reported.
     fn read(&self, below: &str, limit: u64) -> Option<Vec<u8>> {
         let entry = self.manager.entry(self.id, &self.git.join(below)).ok()??;
         let Kind::File { hash, .. } = entry.kind else { return None };
         self.manager.content(hash, limit).ok()?
     }
 
-    /// What stands in `packed-refs`.
+    /// Refs in `packed-refs`.
     fn packed(&self) -> BTreeMap<String, String> {
         let text = self.read("packed-refs", REFS).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -84,14 +84,14 @@ impl Side<'_> {
         pairs.map(|(commit, name)| (name.to_owned(), commit.to_owned())).collect()
     }
 
-    /// The commit of a ref.
+    /// Commit of a ref.
     fn commit(&self, name: &str, packed: &BTreeMap<String, String>) -> Option<String> {
         let loose = self.read(name, REFS).and_then(|text| String::from_utf8(text).ok());
         let loose = loose.map(|text| text.trim().to_owned()).filter(|text| is_commit(text));
         loose.or_else(|| packed.get(name).cloned())
     }
 
-    /// The branch that is checked out, or the commit.
+    /// Checked-out branch, or commit.
     fn head(&self) -> Option<String> {
         let text = String::from_utf8(self.read("HEAD", REFS)?).ok()?;
         let text = text.trim();
@@ -99,7 +99,7 @@ impl Side<'_> {
         branch.or_else(|| is_commit(text).then(|| short(text).to_owned()))
     }
 
-    /// The parents of a commit that stands in a file of its own.
+    /// Parents of a commit stored as a loose object.
     fn parents(&self, commit: &str) -> Option<Vec<String>> {
         let (folder, file) = commit.split_at_checked(2)?;
         let packed = self.read(&format!("objects/{folder}/{file}"), COMMIT)?;
@@ -111,7 +111,7 @@ impl Side<'_> {
         Some(header.lines().filter_map(|line| line.strip_prefix("parent ")).map(str::to_owned).collect())
     }
 
-    /// How many commits came on top of `old`; nothing where that cannot be told, or `new` does not come from it.
+    /// Number of commits on top of `old`. None if it is unknown, or `new` does not descend from it.
     fn count(&self, old: &str, new: &str) -> Option<usize> {
         let mut seen: HashSet<String> = HashSet::new();
         let mut waiting = vec![new.to_owned()];
@@ -130,7 +130,7 @@ impl Side<'_> {
     }
 }
 
-/// What became of the branches, tags and the like.
+/// Description of what happened to branches, tags and other refs.
 fn told(sides: &[Side<'_>; 2], changes: &[Change]) -> Vec<String> {
     let [old, new] = sides;
     let (old_packed, new_packed) = (old.packed(), new.packed());
@@ -172,7 +172,7 @@ fn told(sides: &[Side<'_>; 2], changes: &[Change]) -> Vec<String> {
             changes.iter().filter(is_object).filter(|change| change.change_type == wanted).count()
         };
         lines.push(match (objects(ChangeType::Created), objects(ChangeType::Deleted)) {
-            // Packed, they would be in new files.
+            // Packing would have added new files.
             (0, 1) => "1 object file removed, none added".to_owned(),
             (0, gone @ 2..) => format!("{gone} object files removed, none added"),
             (_, 0) if index => "index and objects".to_owned(),
@@ -183,7 +183,7 @@ fn told(sides: &[Side<'_>; 2], changes: &[Change]) -> Vec<String> {
     lines
 }
 
-/// `main` of `refs/heads/main`, on one line whatever is in it.
+/// Short name of a ref (`main` for `refs/heads/main`), escaped to one line.
 fn short_name(name: &str) -> String {
     let name = name.strip_prefix("refs/").unwrap_or(name);
     let kinds = ["heads/", "remotes/"];
@@ -194,7 +194,7 @@ fn short(commit: &str) -> &str {
     commit.get(..SHORT).unwrap_or(commit)
 }
 
-/// A digest in hexadecimal digits: SHA-1 or SHA-256.
+/// Whether this is a digest in hexadecimal digits: SHA-1 or SHA-256.
 fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

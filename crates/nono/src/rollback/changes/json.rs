@@ -1,5 +1,5 @@
-//! Paths of any bytes and snapshot ids in JSON: a text where it is one, else the bytes in hexadecimal digits, so that
-//! none is lost or mixed up. The same form as in the records of sessions.
+//! JSON of paths and snapshot ids: text if it is valid UTF-8, else the bytes in hexadecimal digits, so that none is
+//! lost or confused. The same form as in the records of sessions.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use nono_snapshot::{SnapshotId, paths};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// Bytes that are text most of the time.
+/// Bytes that are usually text.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonText<'a>(pub &'a [u8]);
 
@@ -26,7 +26,7 @@ pub(super) fn path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S
     JsonText(path.as_os_str().as_bytes()).serialize(serializer)
 }
 
-/// A number as a number, the name of a safety snapshot as a text.
+/// Serialise a number as a number, the name of a safety snapshot as a string.
 pub(super) fn snapshot<S: Serializer>(id: &SnapshotId, serializer: S) -> Result<S::Ok, S::Error> {
     match id {
         SnapshotId::Number(number) => serializer.serialize_u32(*number),

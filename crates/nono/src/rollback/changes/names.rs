@@ -1,12 +1,12 @@
-//! How a path is called below its root.
+//! Display names of paths below their roots.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The path below its root. With several roots it begins with the root's name, and with one root that is a file it is
-/// that name. A path outside of all roots stays what it is.
+/// Path relative to its root. With several roots it begins with the root's name; for a single root that is a file it is
+/// the file's name. A path outside of all roots is returned unchanged.
 pub(super) fn below_root(roots: &[PathBuf], path: &Path) -> PathBuf {
-    // The longest one: roots may lie in each other.
+    // The longest match: roots may be nested.
     let root = roots.iter().enumerate().filter(|(_, root)| path.starts_with(root));
     let Some((index, root)) = root.max_by_key(|(_, root)| root.components().count()) else {
         return path.to_path_buf();
@@ -20,7 +20,7 @@ pub(super) fn below_root(roots: &[PathBuf], path: &Path) -> PathBuf {
     if here { PathBuf::from(name(root)) } else { below.to_path_buf() }
 }
 
-/// One component for each root. Of two roots with the same name the second is `name-2`, unless another has that.
+/// Unique name of a root. The second of two roots with the same name is `name-2`, unless another root has that name.
 fn unique_name(roots: &[PathBuf], index: usize) -> OsString {
     let mut taken: Vec<OsString> = Vec::with_capacity(index + 1);
     for root in &roots[..=index] {

@@ -1,7 +1,7 @@
-//! Files that went and came: which of them are one file that was renamed.
+//! Rename detection among deleted and created files.
 //!
-//! By content first, in one pass over maps, so any number of changes costs little. Then by similarity: the share of
-//! bytes in lines that both have, of the larger side, as git measures it; only among few and small files.
+//! By content first, in one pass over maps, so any number of changes costs little. Then by similarity: bytes in lines
+//! that both have, as a share of the larger side, as git measures it; only among few and small files.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -15,16 +15,16 @@ use nono_snapshot::{ContentHash, SnapshotManager};
 use super::{Item, ItemKind};
 use crate::rollback::patch;
 
-/// From this share of common bytes on, in percent, two files are one.
+/// Smallest share of common bytes, in percent, that makes a rename.
 const SIMILAR: u64 = 50;
-/// Larger files are not compared.
+/// Largest file compared.
 const COMPARED: u64 = 1 << 20;
 /// With more candidates than this on a side, only those with the same file name are compared; with more of these, none.
 const CANDIDATES: usize = 400;
-/// No more than this is read on a side.
+/// Maximum number of bytes read on a side.
 const READ: u64 = 32 << 20;
 
-/// `items` with each pair of a deletion and a creation that is a rename made one.
+/// Replace each deletion and creation that form a rename by one item.
 pub(super) fn find(manager: &SnapshotManager, items: Vec<Item>) -> Vec<Item> {
     let mut found = Found::new(&items);
     for same in [same_name, same_folder, anything] {
@@ -37,7 +37,7 @@ pub(super) fn find(manager: &SnapshotManager, items: Vec<Item>) -> Vec<Item> {
 struct Found {
     went: Vec<usize>,
     came: Vec<usize>,
-    /// From the index of what came to that of what went.
+    /// From the index of a created item to that of the deleted one.
     pairs: HashMap<usize, usize>,
 }
 
@@ -55,7 +55,7 @@ fn anything(_: &Path) -> &OsStr {
     OsStr::new("")
 }
 
-/// A regular file with something in it: an empty one is no sign of anything.
+/// Content of a non-empty regular file: an empty one is no evidence of a rename.
 fn content(version: Option<&Version>) -> Option<(ContentHash, u64)> {
     let version = version.filter(|version| version.kind == FileKind::File)?;
     Some((version.hash?, version.size.filter(|size| *size > 0)?))
@@ -81,7 +81,7 @@ impl Found {
         self.pairs.extend(pairs.iter().copied());
     }
 
-    /// Pairs with the same content that are also like each other in their path.
+    /// Pair items with the same content whose paths are alike.
     fn by_content(&mut self, items: &[Item], like: Likeness) {
         let mut by_key: HashMap<_, VecDeque<usize>> = HashMap::new();
         for &index in &self.went {
@@ -104,7 +104,7 @@ impl Found {
             let lines = list.iter().filter_map(|index| {
                 let (hash, size) = content(side(&items[*index]))?;
                 left = left.checked_sub(size)?;
-                // Not readable, so nothing is known of it: it stays what came or went.
+                // Unreadable: it stays a creation or a deletion.
                 let bytes = manager.content(hash, COMPARED).ok()??;
                 (!patch::looks_binary(&bytes)).then(|| (*index, Lines::of(&bytes)))
             });
@@ -129,7 +129,7 @@ impl Found {
         self.pair(&pairs);
     }
 
-    /// What is worth reading: small enough, and of a size that something on the other side can be similar to.
+    /// Indexes worth reading: small enough, and of a size that something on the other side can be similar to.
     fn candidates(&self, items: &[Item]) -> (Vec<usize>, Vec<usize>) {
         let sized = |list: &[usize], side: fn(&Item) -> Option<&Version>| -> Vec<(usize, u64)> {
             let size = |index: &usize| Some((*index, content(side(&items[*index]))?.1));
@@ -180,7 +180,7 @@ impl Found {
     }
 }
 
-/// Those of `list` that are at least half as large as something in `others`, and at most twice.
+/// Indexes of `list` that are at least half and at most twice as large as something in `others`.
 fn near(list: &[(usize, u64)], others: &[(usize, u64)]) -> Vec<usize> {
     let mut sizes: Vec<u64> = others.iter().map(|(_, size)| *size).collect();
     sizes.sort_unstable();
@@ -191,8 +191,8 @@ fn near(list: &[(usize, u64)], others: &[(usize, u64)]) -> Vec<usize> {
     list.iter().filter(|(_, size)| fits(*size)).map(|(index, _)| *index).collect()
 }
 
-/// A text as the bytes in each of its lines, by their hash. Two lines with one hash make a file a little more similar
-/// than it is: a rename is a guess anyway, and nothing but the name of the change hangs on it.
+/// Text as the number of bytes in each of its lines, by line hash. A hash collision makes a file look slightly more
+/// similar: a rename is a guess anyway, and only the name of the change depends on it.
 struct Lines {
     bytes: HashMap<u64, u64>,
     size: u64,
@@ -210,7 +210,7 @@ impl Lines {
     }
 }
 
-/// What came, what went, and how similar they are in percent, where they are enough.
+/// Created index, deleted index and similarity in percent, for pairs above the threshold.
 fn scores(went: &[(usize, Lines)], came: &[(usize, Lines)]) -> Vec<(usize, usize, u64)> {
     let mut holders: HashMap<u64, Vec<(usize, u64)>> = HashMap::new();
     for (position, (_, lines)) in went.iter().enumerate() {
@@ -236,12 +236,12 @@ fn scores(went: &[(usize, Lines)], came: &[(usize, Lines)]) -> Vec<(usize, usize
     scores
 }
 
-/// How similar two texts are, in percent.
+/// Similarity of two texts, in percent.
 pub(in crate::rollback) fn similarity(old: &[u8], new: &[u8]) -> u64 {
     if old == new {
         return 100;
     }
     let scores = scores(&[(0, Lines::of(old))], &[(0, Lines::of(new))]);
-    // "100 %" is the same content and nothing else.
+    // 100 % means identical content only.
     scores.first().map_or(0, |(_, _, score)| *score).min(99)
 }

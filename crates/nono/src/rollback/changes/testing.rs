@@ -1,4 +1,4 @@
-//! Two states of a tree as values, on disk, and as the two snapshots of a session.
+//! Test fixture: two states of a tree as values, on disk, and as the two snapshots of a session.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use super::{ChangeSet, Item};
 
-/// What stands at a path. Directories are there for what is in them.
+/// Content of a path. Directories are implied by what they contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::rollback) enum Node {
     File(Vec<u8>, bool),
     Link(Vec<u8>),
 }
 
-/// By path below the root, of any bytes.
+/// Nodes by path below the root (any bytes).
 pub(in crate::rollback) type Tree = BTreeMap<Vec<u8>, Node>;
 
 pub(in crate::rollback) fn file(content: impl AsRef<[u8]>) -> Node {
@@ -37,7 +37,7 @@ pub(in crate::rollback) fn tree(nodes: &[(&str, Node)]) -> Tree {
     nodes.iter().map(|(path, node)| (path.as_bytes().to_vec(), node.clone())).collect()
 }
 
-/// A line for each number.
+/// Text with one line for each number.
 pub(in crate::rollback) fn numbered(numbers: std::ops::Range<usize>) -> String {
     numbers.fold(String::new(), |text, number| text + &format!("this is line number {number}\n"))
 }
@@ -83,7 +83,7 @@ pub(in crate::rollback) fn read(root: &Path) -> Tree {
     tree
 }
 
-/// A session whose baseline is one tree and whose last snapshot another.
+/// A session whose baseline is one tree and whose last snapshot is another.
 pub(in crate::rollback) struct Sample {
     _dir: TempDir,
     pub(in crate::rollback) manager: SnapshotManager,
@@ -112,7 +112,7 @@ impl Sample {
         ChangeSet::between(&self.manager, &0.into(), &1.into()).unwrap()
     }
 
-    /// Each change in one word and its path: `created a`, `renamed a -> b`.
+    /// One line for each change: `created a`, `renamed a -> b`.
     pub(in crate::rollback) fn summary(&self) -> Vec<String> {
         let set = self.changes();
         set.items.iter().map(|item| line(&set, item)).collect()

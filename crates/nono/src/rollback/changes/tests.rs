@@ -1,4 +1,4 @@
-//! Renames, marks, names and JSON.
+//! Tests of renames, autorun marks, display names and JSON.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,7 @@ fn the_same_content_elsewhere_is_a_rename() {
     assert_eq!(set.counts().renamed, 2);
 }
 
-/// Of several with the same content, the one with the same name is meant, then the one in the same folder.
+/// Among several files with the same content, the same name is preferred, then the same folder.
 #[test]
 fn a_rename_prefers_the_name_and_then_the_folder() {
     let old = tree(&[("a/x", file("same")), ("b/y", file("same")), ("c/z", file("same"))]);
@@ -98,7 +98,7 @@ fn another_kind_of_file_is_no_rename() {
     assert_eq!(Sample::new(&old, &new).summary(), ["modified a", "created d", "deleted d/in"]);
 }
 
-/// Many changes stay fast because they are paired by maps; the similar ones among them are then not looked for.
+/// Many renames are paired by content hash in linear time; similarity is not computed for them.
 #[test]
 fn thousands_of_renames_are_found_by_content() {
     let files = |prefix: &str| -> Tree {
@@ -141,7 +141,7 @@ fn what_executes_later_comes_first() {
     );
 }
 
-/// Making an old file executable is what makes it run; taking the bit away is not.
+/// Setting the executable bit of an old file makes it run later; clearing it does not.
 #[test]
 fn a_mode_alone_can_make_a_file_run_later() {
     let old = tree(&[("bin/a", file("x")), ("bin/b", program("y"))]);

@@ -1,7 +1,6 @@
-//! Which settings of git run a command.
+//! Git settings that run a command.
 
-/// Keys that run a command, or that take in settings from elsewhere, in lower case. `*` stands for a name between two
-/// dots that may be anything.
+/// Keys that run a command or include other settings, in lower case. `*` stands for any name between two dots.
 const RUN: &[&str] = &[
     "core.fsmonitor",
     "core.hookspath",
@@ -57,13 +56,13 @@ const RUN: &[&str] = &[
 /// Keys whose value runs as a command when it begins with `!`.
 const RUN_WITH_BANG: &[&str] = &["alias.*", "submodule.*.update"];
 
-/// A file of settings has a key that runs a command.
+/// Whether a config file has a key that runs a command.
 pub(super) fn runs_commands(config: &[u8]) -> bool {
     let text = String::from_utf8_lossy(config);
     let mut section = String::new();
     logical_lines(&text).any(|line| {
         let mut line = line.trim_start();
-        // A section, and possibly a key after it.
+        // A section header, possibly with a key after it.
         if let Some(rest) = line.strip_prefix('[') {
             let Some(end) = end_of_section(rest) else { return false };
             section = section_name(&rest[..end]);
@@ -77,7 +76,7 @@ pub(super) fn runs_commands(config: &[u8]) -> bool {
     })
 }
 
-/// A file of attributes sends contents through a filter, a driver or a converter.
+/// Whether an attributes file sends contents through a filter, a merge driver or a converter.
 pub(super) fn names_a_driver(attributes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(attributes);
     let lines = text.lines().map(str::trim_start).filter(|line| !line.starts_with('#'));
@@ -85,14 +84,14 @@ pub(super) fn names_a_driver(attributes: &[u8]) -> bool {
     words.any(|word| ["filter=", "diff=", "merge="].iter().any(|driver| word.starts_with(driver)))
 }
 
-/// Lines with those joined that end in a backslash, without comments.
+/// Lines without comments, continuation lines joined.
 fn logical_lines(text: &str) -> impl Iterator<Item = String> {
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
     let lines: Vec<String> = joined.lines().map(str::to_owned).collect();
     lines.into_iter().filter(|line| !line.trim_start().starts_with(['#', ';']))
 }
 
-/// The bracket that closes a section: not one in its quoted name.
+/// Position of the bracket that closes a section header; brackets in the quoted name are skipped.
 fn end_of_section(text: &str) -> Option<usize> {
     let mut quoted = false;
     let mut escaped = false;
@@ -108,7 +107,7 @@ fn end_of_section(text: &str) -> Option<usize> {
     })
 }
 
-/// `remote "origin"` is `remote.origin`.
+/// Name of a section: `remote "origin"` is `remote.origin`.
 fn section_name(text: &str) -> String {
     match text.split_once('"') {
         Some((section, name)) => {
@@ -118,7 +117,7 @@ fn section_name(text: &str) -> String {
     }
 }
 
-/// The name in the middle may hold dots itself, so the ends are compared.
+/// Whether the key matches. The name in the middle may contain dots, so prefix and suffix are compared.
 fn key_matches(pattern: &str, key: &str) -> bool {
     match pattern.split_once('*') {
         Some((before, after)) => {

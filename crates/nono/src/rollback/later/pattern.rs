@@ -3,16 +3,16 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-/// The path's names in lower case.
+/// Names of the path's components in lower case.
 pub(super) fn names(path: &Path) -> Vec<Vec<u8>> {
     let normal = path.components().filter(|component| matches!(component, Component::Normal(_)));
     normal.map(|component| component.as_os_str().as_bytes().to_ascii_lowercase()).collect()
 }
 
-/// Whether the last names fit the glob, which is in lower case.
+/// Whether the last names match the glob, which is in lower case.
 pub(super) fn matches(glob: &str, names: &[Vec<u8>]) -> bool {
     let (above, last) = glob.rsplit_once('/').map_or((None, glob), |(above, last)| (Some(above), last));
-    // Most globs fail at their last name already.
+    // Most globs fail at their last name.
     let Some((name, rest)) = names.split_last() else { return false };
     if last == "**" {
         return above.is_some_and(|above| (1..=names.len()).any(|at| matches(above, &names[..at - 1])));
@@ -22,7 +22,7 @@ pub(super) fn matches(glob: &str, names: &[Vec<u8>]) -> bool {
 
 fn all_above(above: &str, names: &[Vec<u8>]) -> bool {
     match above.rsplit_once('/') {
-        // Any names between: the rest of the glob ends at one of them.
+        // `**`: the rest of the glob may end at any of the names.
         Some((rest, "**")) => (0..=names.len()).any(|at| matches(rest, &names[..at])),
         _ => matches(above, names),
     }

@@ -1,22 +1,22 @@
-//! The table. A row: where the file is, what it is called, and when it runs. The first row that fits counts.
+//! Table of autorun files. A row: paths, label, and when the file runs. The first matching row counts.
 
 use super::git_config;
 
 pub(super) struct Row {
-    /// Globs in lower case over the last names of a path, with blanks between them.
+    /// Globs in lower case over the last names of a path, separated by blanks.
     pub(super) paths: &'static str,
     pub(super) only: If,
     pub(super) what: &'static str,
     pub(super) why: &'static str,
 }
 
-/// What else must be so.
+/// Further condition of a row.
 pub(super) enum If {
     Always,
     Executable,
-    /// Its name does not fit this glob.
+    /// The name does not match this glob.
     Not(&'static str),
-    /// Its content has something in it that runs.
+    /// The content has something that runs.
     Holds(fn(&[u8]) -> bool),
 }
 
@@ -30,7 +30,7 @@ const fn row_if(only: If, paths: &'static str, what: &'static str, why: &'static
 
 pub(super) const TABLE: &[Row] = &[
     // git
-    // The examples that git ships never run under their name.
+    // Sample hooks shipped with git do not run under that name.
     row_if(
         If::Not("*.sample"),
         "*.git/**/hooks/*",
@@ -129,7 +129,7 @@ pub(super) const TABLE: &[Row] = &[
     row(
         ".ssh/authorized_keys .ssh/authorized_keys2 .rhosts .shosts",
         "ssh access",
-        "whoever it names can log in",
+        "the keys and hosts it names can log in",
     ),
     row(
         "etc/sudoers etc/sudoers.d/* etc/ld.so.preload etc/ld.so.conf etc/ld.so.conf.d/* etc/pam.d/*",

@@ -139,7 +139,7 @@ fn settings_of_git_that_run_commands() {
     assert_eq!(mark("/p/.gitattributes", 0o644, Some("# *.c filter=evil\n*.sh text eol=lf\n")), None);
 }
 
-/// The policy's own list of what is not to be written in a home is marked in a review as well.
+/// Paths that the policy protects in a home are marked as well.
 #[test]
 fn what_the_policy_holds_in_the_home() {
     for path in [

@@ -1,11 +1,11 @@
-//! What git needs to apply a binary patch: the names of both contents in git's own way, and the bytes in base 85.
+//! Binary patches as git needs them: object names of both contents, and the bytes in base 85.
 //!
-//! git checks the names before and after, so a patch never applies to another content. The bytes are a zlib stream of
-//! stored blocks: as good as a compressed one for whoever reads it, and no compressor is needed to write it.
+//! git checks both names, so a patch never applies to another content. The bytes are a zlib stream of stored blocks:
+//! valid for every reader, and no compressor is needed to write it.
 
 use std::io::{self, Write};
 
-/// The name git gives to this content: SHA-1 with a header. It is no protection here, only what git asks for.
+/// Object name of this content: SHA-1 with a header. Required by the format; not a protection here.
 pub(super) fn git_name(content: &[u8]) -> String {
     let header = format!("blob {}\0", content.len());
     let digest = sha1(&[header.as_bytes(), content]);
@@ -16,10 +16,10 @@ pub(super) fn git_name(content: &[u8]) -> String {
         .collect()
 }
 
-/// The name of nothing: a side that is absent.
+/// Object name of an absent side.
 pub(super) const ABSENT: &str = "0000000000000000000000000000000000000000";
 
-/// Both directions, as `git diff --binary` has them: the new content, then the old one for the way back.
+/// Write both directions, as `git diff --binary` does: the new content, then the old one for the reverse.
 pub(super) fn write_literals(old: &[u8], new: &[u8], out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"GIT binary patch\n")?;
     for content in [new, old] {
@@ -35,7 +35,7 @@ pub(super) fn write_literals(old: &[u8], new: &[u8], out: &mut dyn Write) -> io:
 const DIGITS: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/// A letter for the length, then five digits for each four bytes.
+/// Write one line: a letter for the length, then five digits for each four bytes.
 fn write_line(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     let lengths = (b'A'..=b'Z').chain(b'a'..=b'z');
     let mut line: Vec<u8> = lengths.skip(bytes.len() - 1).take(1).collect();
@@ -53,7 +53,7 @@ fn write_line(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&line)
 }
 
-/// A zlib stream that holds these bytes as they are.
+/// Zlib stream that contains these bytes uncompressed.
 fn stored(content: &[u8]) -> Vec<u8> {
     const BLOCK: usize = 0xffff;
     let mut stream = vec![0x78, 0x01];
@@ -72,7 +72,7 @@ fn stored(content: &[u8]) -> Vec<u8> {
 
 fn adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65521;
-    // So many bytes can be added before a sum has to be reduced.
+    // Number of bytes that can be added before a sum has to be reduced.
     let (a, b) = bytes.chunks(5552).fold((1, 0), |sums: (u32, u32), chunk| {
         let (a, b) = chunk.iter().fold(sums, |(a, b), byte| {
             let a = a + u32::from(*byte);
@@ -101,7 +101,7 @@ fn sha1(parts: &[&[u8]]) -> [u32; 5] {
     for part in parts {
         feed(part);
     }
-    // One bit, zeros, and the length: up to a whole block.
+    // Padding: one bit, zeros and the length, up to a whole block.
     let used = usize::try_from(length % 64).unwrap_or(0);
     let zeros = if used < 56 { 55 - used } else { 119 - used };
     feed(&[0x80]);

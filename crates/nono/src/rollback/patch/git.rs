@@ -1,7 +1,7 @@
-//! A patch in git's form, which `patch -p1` reads too.
+//! Patches in git's format, which `patch -p1` reads too.
 //!
-//! Whoever applies it must end with the new tree, or with a refusal; what a patch cannot say stands in it as a comment.
-//! Lines that begin with `#` between the files are passed over by both readers.
+//! Applying a patch must yield the new tree or fail; what a patch cannot express is written as a comment. Lines that
+//! begin with `#` between files are skipped by both programs.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -14,13 +14,13 @@ use super::{Hunk, LineKind, binary, hunks, looks_binary, names, target, what};
 use crate::rollback::changes::{ChangeSet, Item, ItemKind, similarity};
 use crate::rollback::error::RollbackError;
 
-/// A larger text is written as a whole, like a binary file.
+/// Largest text written as hunks; a larger one is written as a whole, like a binary file.
 const TEXT: usize = 16 << 20;
-/// What is larger is only named: nobody wants it in a patch.
+/// Largest content written to a patch; a larger file is only named.
 const LITERAL: u64 = 64 << 20;
 const CONTEXT: usize = 3;
 
-/// Write the changes of `items`.
+/// Write the changes of `items` as a patch.
 pub(super) fn write(
     manager: &SnapshotManager,
     set: &ChangeSet,
@@ -44,7 +44,7 @@ struct Writer<'a> {
     item: &'a Item,
 }
 
-/// One side of a section: a regular file, or a link as a file that holds its target.
+/// One side of a section: a regular file, or a symlink as a file that contains its target.
 struct Side<'a> {
     version: &'a Version,
     name: Vec<u8>,
@@ -53,7 +53,7 @@ struct Side<'a> {
 
 enum Content {
     Bytes(Vec<u8>),
-    /// Too large for a patch.
+    /// Too large for a patch: only named.
     Named,
 }
 
@@ -69,7 +69,7 @@ impl Side<'_> {
         self.version.kind == FileKind::Symlink
     }
 
-    /// All that git knows of permissions.
+    /// File mode as git stores it.
     fn mode(&self) -> &'static str {
         match self.version.mode & 0o100 {
             _ if self.is_link() => "120000",
@@ -84,7 +84,7 @@ impl Writer<'_> {
         let (old, new) = (self.item.old.as_ref(), self.item.new.as_ref());
         let sides = (self.side(old, self.item.old_path())?, self.side(new, &self.item.path)?);
         let written = match &sides {
-            // Another kind of file: git says it as one that went and one that came.
+            // A change of kind is a deletion and a creation in git's format.
             (Some(old), Some(new)) if old.is_link() != new.is_link() => {
                 self.section(Some(old), None, out).and_then(|()| self.section(None, Some(new), out))
             }
@@ -98,14 +98,14 @@ impl Writer<'_> {
         self.set.shown(path).as_os_str().as_bytes().to_vec()
     }
 
-    /// What a patch can hold of this version; nothing of directories, FIFOs and the like.
+    /// Content of this version for the patch; None for directories, FIFOs and the like.
     fn side<'a>(&self, version: Option<&'a Version>, path: &Path) -> Result<Option<Side<'a>>, RollbackError> {
         let Some(version) = version else { return Ok(None) };
         let same = self.item.old.as_ref().zip(self.item.new.as_ref());
         let same = same.is_some_and(|(old, new)| old.hash == new.hash && old.hash.is_some());
         let content = match (version.kind, version.hash) {
             (FileKind::Symlink, _) => Content::Bytes(target(version)),
-            // Not needed: only the name or the mode differs.
+            // Content not needed: only the name or the mode differs.
             (FileKind::File, _) if same => Content::Bytes(Vec::new()),
             (FileKind::File, Some(hash)) => {
                 self.manager.content(hash, LITERAL)?.map_or(Content::Named, Content::Bytes)
@@ -115,8 +115,8 @@ impl Writer<'_> {
         Ok(Some(Side { version, name: self.name(path), content }))
     }
 
-    /// One file of the patch. git takes nothing for its own folder, and refuses a patch that has it: there the section
-    /// is a comment.
+    /// Write one file of the patch. git refuses a whole patch that touches `.git`: such a section is written as a
+    /// comment.
     fn section(&self, old: Option<&Side<'_>>, new: Option<&Side<'_>>, out: &mut Vec<u8>) -> io::Result<()> {
         let refused = |side: &&Side<'_>| names::refused_by_git(&side.name, side.is_link());
         if ![old, new].iter().flatten().any(refused) {
@@ -134,7 +134,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What changed and cannot be said in a patch.
+    /// Comment on changes that a patch cannot express.
     fn unsaid(
         &self,
         old: Option<&Version>,
@@ -205,7 +205,7 @@ fn modes(old: Option<&Side<'_>>, new: Option<&Side<'_>>, out: &mut Vec<u8>) -> i
         }
         (Some(old), None) => {
             writeln!(out, "deleted file mode {}", old.mode())?;
-            // `git apply -R` makes a plain file of what was deleted, unless it finds a mode where it looks for one.
+            // `git apply -R` recreates a deleted file as a plain one, unless it finds a mode here.
             if old.mode() == "100644" { Ok(()) } else { writeln!(out, "new mode {}", old.mode()) }
         }
         (None, Some(new)) => writeln!(out, "new file mode {}", new.mode()),
@@ -236,7 +236,7 @@ fn content(
         side.map_or(b"/dev/null".to_vec(), |side| names::in_header(prefix, &side.name))
     };
     let (Some(before), Some(after)) = (bytes(old), bytes(new)) else {
-        // git refuses this, and says for which file: better than a patch that does less than it says.
+        // git refuses this and names the file: better than a patch that does less than it says.
         let either = |side: Option<&Side<'_>>, prefix: &str| {
             side.map_or(b"/dev/null".to_vec(), |side| names::quoted(prefix, &side.name))
         };

@@ -1,8 +1,8 @@
-//! Two texts compared line by line.
+//! Line-by-line comparison of two texts.
 //!
-//! The comparison is bounded by its work, not by a clock: the same two texts have the same hunks each time, because a
-//! person chooses hunks by their number. Lines end at `\n` alone, as git has it; a last line without one is another line
-//! than the same with it.
+//! The comparison is bounded by its work, not by time: the same two texts have the same hunks each time, because users
+//! choose hunks by number. Lines end at `
+//! ` only, as in git; a last line without one differs from the same line with it.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 use super::words;
 use super::{Hunk, Line, LineKind, Segment};
 
-/// The hunks with this many lines of context.
+/// Hunks with this many lines of context.
 pub(super) fn hunks(old: &[u8], new: &[u8], context: usize) -> Vec<Hunk> {
     let (old, new) = (lines(old), lines(new));
     groups(&old, &new, context).iter().map(|ops| hunk(&old, &new, ops)).collect()
 }
 
-/// `new` with these hunks taken back; none if there is no such hunk.
+/// `new` with these hunks reverted; None if there is no such hunk.
 pub(super) fn without(old: &[u8], new: &[u8], context: usize, taken_back: &[usize]) -> Option<Vec<u8>> {
     let (old, new) = (lines(old), lines(new));
     let groups = groups(&old, &new, context);
@@ -37,13 +37,13 @@ pub(super) fn without(old: &[u8], new: &[u8], context: usize, taken_back: &[usiz
     Some(result)
 }
 
-/// Each with its end.
+/// Lines of a text, each with its end.
 fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
 fn groups(old: &[&[u8]], new: &[&[u8]], context: usize) -> Vec<Vec<DiffOp>> {
-    // Bounded as git bounds it: what would take too long is split where it is good enough.
+    // Bounded as in git: a comparison that would take too long is split at a good enough point.
     let ops = capture_diff_slices(Algorithm::Myers, old, new);
     let groups = group_diff_ops(ops, context.min(old.len() + new.len()));
     groups.into_iter().filter(|ops| ops.iter().any(|op| !matches!(op, DiffOp::Equal { .. }))).collect()
@@ -60,7 +60,7 @@ fn ranges(ops: &[DiffOp]) -> (Range<usize>, Range<usize>) {
 
 fn hunk(old: &[&[u8]], new: &[&[u8]], ops: &[DiffOp]) -> Hunk {
     let (theirs, ours) = ranges(ops);
-    // An empty side names the line before it.
+    // An empty side refers to the line before it.
     let start = |range: &Range<usize>| if range.is_empty() { range.start } else { range.start + 1 };
     let mut lines = Vec::new();
     for op in ops {

@@ -1,8 +1,8 @@
-//! File names in a patch, as git writes them, and which of them git takes.
+//! File names in a patch, quoted as git does, and the names that git refuses.
 
 use std::fmt::Write;
 
-/// `a/name`, quoted where it has to be: git and patch take any bytes this way.
+/// `a/name`, quoted where needed: git and patch accept any bytes this way.
 pub(super) fn quoted(prefix: &str, name: &[u8]) -> Vec<u8> {
     // `patch` drops a blank at the end of a name that is not quoted.
     if name.iter().copied().all(plain) && name.last() != Some(&b' ') {
@@ -11,7 +11,7 @@ pub(super) fn quoted(prefix: &str, name: &[u8]) -> Vec<u8> {
     in_quotes(prefix, name)
 }
 
-/// In the first line of a file, where two names stand side by side: `patch` needs quotes around one with blanks.
+/// Name in the first line of a file, where two names are on one line: `patch` needs quotes around a name with blanks.
 pub(super) fn in_first_line(prefix: &str, name: &[u8]) -> Vec<u8> {
     if name.contains(&b' ') { in_quotes(prefix, name) } else { quoted(prefix, name) }
 }
@@ -42,7 +42,7 @@ fn in_quotes(prefix: &str, name: &[u8]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// In a line that begins with `---` or `+++`, a name with blanks ends with a tab.
+/// Name in a `---` or `+++` line: one with blanks ends with a tab.
 pub(super) fn in_header(prefix: &str, name: &[u8]) -> Vec<u8> {
     let mut text = quoted(prefix, name);
     if text.first() != Some(&b'"') && text.contains(&b' ') {
@@ -51,7 +51,7 @@ pub(super) fn in_header(prefix: &str, name: &[u8]) -> Vec<u8> {
     text
 }
 
-/// git refuses a whole patch that names a path of its own, in any spelling that is one somewhere.
+/// Whether git refuses a patch with this name: a path of its own, in any spelling that some file system maps to it.
 pub(super) fn refused_by_git(name: &[u8], is_link: bool) -> bool {
     let components = name.split(|byte| *byte == b'/');
     let mut parts = components.flat_map(|component| component.split(|byte| *byte == b'\\'));
@@ -62,7 +62,7 @@ fn ends_with_name(path: &[u8], name: &[u8]) -> bool {
     path.rsplit(|byte| *byte == b'/').next().is_some_and(|last| last.eq_ignore_ascii_case(name))
 }
 
-/// `.git`, its short form of old, and both with the blanks, dots and streams that some file systems drop.
+/// Whether this is `.git`, its 8.3 short name, or either with the blanks, dots and streams that some file systems drop.
 fn is_dot_git(component: &[u8]) -> bool {
     let name = component.split(|byte| *byte == b':').next().unwrap_or_default();
     let end = name.iter().rposition(|byte| !matches!(byte, b' ' | b'.')).map_or(0, |last| last + 1);

@@ -1,4 +1,4 @@
-//! git and patch are the judges: what they make of a patch is the other tree.
+//! Patches applied with git and patch: the result must be the other tree.
 
 mod apply;
 mod oracle;

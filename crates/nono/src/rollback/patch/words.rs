@@ -1,4 +1,4 @@
-//! Which words differ between lines that were replaced and those in their place.
+//! Word-level comparison of replaced lines with their replacements.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::Segment;
 
-/// A longer block is shown without marks.
+/// Largest block compared, in bytes; a longer one is shown without marks.
 const COMPARED: usize = 32 << 10;
-/// A line with a smaller share of common words, in percent, is another line: marks would only be noise.
+/// Smallest share of common words, in percent; below it the lines are unrelated and marks would be noise.
 const COMMON: usize = 30;
 
-/// The segments of each line, with what differs marked.
+/// Segments of each line, with the differing words marked.
 pub(super) fn compare(old: &[&[u8]], new: &[&[u8]]) -> (Vec<Vec<Segment>>, Vec<Vec<Segment>>) {
     let size = |lines: &[&[u8]]| lines.iter().map(|line| line.len()).sum::<usize>();
     if old.is_empty() || new.is_empty() || size(old).max(size(new)) > COMPARED {
@@ -40,7 +40,7 @@ pub(super) fn whole(line: &[u8]) -> Vec<Segment> {
 struct Block<'a> {
     tokens: Vec<&'a [u8]>,
     differs: Vec<bool>,
-    /// The tokens of each line, without the one for its end.
+    /// Token range of each line, without the token for its end.
     lines: Vec<Range<usize>>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Neighbours of the same kind in one segment.
+/// Join neighbours of the same kind into one segment.
 fn segments(parts: &[(&[u8], bool)]) -> Vec<Segment> {
     let runs = parts.chunk_by(|a, b| a.1 == b.1);
     let runs = runs.map(|run| Segment {
@@ -102,8 +102,8 @@ fn is_blank(token: &[u8]) -> bool {
     token.iter().all(u8::is_ascii_whitespace)
 }
 
-/// Words and blanks hold together, signs stand alone. A byte of a character of several belongs to a word, so that none is
-/// ever cut.
+/// Whether two bytes belong to one token: words and blanks hold together, punctuation stands alone. Bytes of multi-byte
+/// characters count as word bytes, so that no character is cut.
 fn together(a: u8, b: u8) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
     (word(a) && word(b)) || (a.is_ascii_whitespace() && b.is_ascii_whitespace())

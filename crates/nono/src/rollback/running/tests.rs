@@ -18,7 +18,7 @@ use super::*;
 
 const ID: &str = "20260101-000000-7";
 
-/// A run that goes on, on `project`; `other` is beside it.
+/// A run in progress on `project`; `other` is next to it.
 struct Run {
     temp: tempfile::TempDir,
     watching: Watching,
@@ -100,7 +100,7 @@ impl Run {
     }
 }
 
-/// Until it is so, or much too late.
+/// Wait until the condition holds, with a generous time limit.
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -170,8 +170,7 @@ fn many_join_at_once_and_while_snapshots_are_taken() {
     }
 }
 
-/// Somebody who can wait is in the middle of something: it is told to give up, and what joins is served before it
-/// goes on.
+/// A patient caller is in the middle of its work: it is cancelled, and the path to add is served before it continues.
 #[test]
 fn what_can_wait_gives_way() {
     let run = run(None);
@@ -197,7 +196,7 @@ fn what_can_wait_gives_way() {
     run.finish();
 }
 
-/// What changes in a path that joined makes a snapshot by itself.
+/// A change in an added path triggers a snapshot.
 #[test]
 fn what_joined_is_watched() {
     let run = run(Some(Duration::from_millis(20)));
@@ -222,7 +221,7 @@ fn what_is_covered_or_has_no_state_does_not_join() {
         run.live.add_root(&run.path(name)).unwrap();
     }
     assert_eq!((run.tracked(), run.last()), (before.clone(), 0));
-    // Nono's own, a link on the way, no path.
+    // nono's own state, a symlink in the path, a relative path, the root.
     std::os::unix::fs::symlink(run.path("other"), run.path("link")).unwrap();
     for path in [run.path("state/config.toml"), run.path("link/f"), "relative".into(), "/".into()] {
         run.live.add_root(&path).unwrap_err();
@@ -311,7 +310,7 @@ fn after_the_end_everybody_gets_an_error() {
     let (live, path) = (finished.live.clone(), finished.path("other"));
     finished.finish();
     refused(&live, &path);
-    // Let go without an end, as by a supervisor that dies: what joined is undone.
+    // Dropped without an end, as by a killed supervisor: the added path is undone too.
     let Run { temp, watching, ending, live } = run(None);
     let path = base(&temp).join("other");
     live.add_root(&path).unwrap();

@@ -30,7 +30,7 @@ fn hermes_settings_keep_their_comments() {
         assert!(plan_install(&desk.request).unwrap().changes.is_empty(), "{with}");
         desk.remove();
         assert_eq!(desk.tree(), before, "{with}");
-        // And without the record.
+        // The same without the record.
         desk.install();
         fs::write(&file, format!("{with}\n# later\n")).unwrap();
         desk.remove();
@@ -48,7 +48,7 @@ fn hermes_settings_that_are_not_understood_are_refused() {
         ("a: 1\n---\nb: 2\n", 2),
         ("hooks: {}\nhooks: {}\n", 2),
         ("hooks: &a\n  pre_tool_call: []\n", 1),
-        // Only with what would be added it is no YAML any more.
+        // Adding to it would make it invalid YAML.
         (" a: 1\n b: 2\n", 2),
     ] {
         let desk = Desk::new(agent("hermes"));
@@ -92,7 +92,8 @@ fn hermes_settings_that_are_no_yaml_are_refused() {
     }
 }
 
-/// Hermes writes its file anew when a setting is changed by command: no comments, long texts in several lines.
+/// Hermes rewrites its file when a setting is changed by command: without comments, long texts broken into several
+/// lines.
 #[test]
 fn hermes_file_that_was_written_anew() {
     let desk = Desk::new(agent("hermes"));

@@ -1,4 +1,4 @@
-//! One case at a time.
+//! Single cases of patches.
 
 use std::os::unix::fs::PermissionsExt;
 use std::{fs, io};
@@ -209,7 +209,7 @@ fn what_a_patch_cannot_say_is_a_comment() {
     assert_eq!(applied(PATCH.0, PATCH.1, &old, &patch), Ok(expected));
 }
 
-/// Whoever reads the patch may go away.
+/// The reader of the patch may close the pipe.
 #[test]
 fn a_closed_pipe_is_told() {
     struct Closed;
@@ -240,7 +240,7 @@ fn contents_have_the_names_that_git_gives_them() {
     }
 }
 
-/// git quotes the same names in the same way.
+/// Names are quoted as git quotes them.
 #[test]
 fn names_are_quoted_as_git_does() {
     let mut odd: Vec<Vec<u8>> =

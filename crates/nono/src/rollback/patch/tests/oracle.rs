@@ -1,4 +1,4 @@
-//! Running git and patch in folders of their own, without anybody's settings.
+//! Running git and patch in directories of their own, without the user's settings.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,12 +32,12 @@ pub(super) fn git(dir: &Path, args: &[&str]) -> Output {
 fn feed(mut command: Command, input: &[u8]) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Whoever refuses a patch early closes its input.
+    // A program that refuses a patch early closes its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
 
-/// What `program args` makes of `tree` with this patch, or its complaint.
+/// Result of applying the patch to `tree` with `program args`, or the error output.
 pub(super) fn applied(program: &str, args: &[&str], tree: &Tree, patch: &[u8]) -> Result<Tree, String> {
     let dir = tempfile::tempdir().unwrap();
     let root: PathBuf = dir.path().join("tree");
@@ -57,7 +57,7 @@ pub(super) const GIT: (&str, &[&str]) = ("git", &["apply", "--whitespace=nowarn"
 pub(super) const GIT_BACK: (&str, &[&str]) = ("git", &["apply", "--whitespace=nowarn", "-R"]);
 pub(super) const PATCH: (&str, &[&str]) = ("patch", &["-p1", "-s", "--no-backup-if-mismatch"]);
 
-/// The patch from `old` to `new` leads there with each of these.
+/// Check that the patch from `old` to `new` yields `new` with each of these programs.
 #[track_caller]
 pub(super) fn leads(old: &Tree, new: &Tree, by: &[(&str, &[&str])]) {
     let patch = patch_of(&Sample::new(old, new));

@@ -1,9 +1,9 @@
-//! Trees that nobody thought of, from seeds that say which one failed.
+//! Patches between random trees; the seed is printed on failure.
 
 use super::oracle::{GIT, GIT_BACK, PATCH, leads};
 use crate::rollback::changes::testing::{Node, Tree};
 
-/// A small generator of numbers; the same seed gives the same trees.
+/// Small pseudo-random generator; the same seed gives the same trees.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -43,7 +43,7 @@ impl Dice {
         (0..self.below(4)).flat_map(|_| self.pick(&words).to_vec()).collect()
     }
 
-    /// Lines taken, added and changed.
+    /// Remove, add and change lines.
     pub(super) fn edit(&mut self, text: &[u8]) -> Vec<u8> {
         let mut lines: Vec<Vec<u8>> =
             text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
@@ -125,13 +125,13 @@ fn within(inner: &[u8], outer: &[u8]) -> bool {
     inner.starts_with(outer) && inner.get(outer.len()) == Some(&b'/')
 }
 
-/// A directory took the place of a file, or a file that of a directory: more than `patch` can do.
+/// Whether a directory replaced a file or the reverse, which `patch` cannot do.
 fn change_places(old: &Tree, new: &Tree) -> bool {
     let above = |a: &Tree, b: &Tree| a.keys().any(|outer| b.keys().any(|inner| within(inner, outer)));
     above(old, new) || above(new, old)
 }
 
-/// Nothing is above or below it any more.
+/// Insert a node, and remove everything above or below it.
 fn put(tree: &mut Tree, name: Vec<u8>, node: Node) {
     tree.retain(|known, _| !within(known, &name) && !within(&name, known));
     tree.insert(name, node);

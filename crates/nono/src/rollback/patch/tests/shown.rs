@@ -1,4 +1,4 @@
-//! Hunks, words and bodies.
+//! Tests of hunks, word segments and diff bodies.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn header(hunk: &Hunk) -> Header {
 /// Start and length of both sides.
 type Header = (usize, usize, usize, usize);
 
-/// The hunk headers of `git diff`, and its lines added and removed.
+/// Hunk headers of `git diff`, and its numbers of lines added and removed.
 fn by_git(old: &[u8], new: &[u8]) -> (Vec<Header>, (usize, usize)) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &tree(&[("old", file(old)), ("new", file(new))]));
@@ -74,7 +74,7 @@ fn counts(hunks: &[Hunk]) -> (usize, usize) {
     (of(LineKind::Added), of(LineKind::Removed))
 }
 
-/// A long text of lines that all differ, with edits here and there: there is one best answer, and git has it too.
+/// A long text of distinct lines with scattered edits: there is one best answer, and git finds it too.
 #[test]
 fn hunks_are_those_of_git() {
     for seed in 0..60 {
@@ -97,7 +97,7 @@ fn hunks_are_those_of_git() {
     }
 }
 
-/// Lines that repeat can be matched in several ways; as many are added and removed as in git's.
+/// Repeated lines can be matched in several ways; the numbers of added and removed lines equal git's.
 #[test]
 fn no_more_lines_differ_than_git_says() {
     for seed in 0..60 {
@@ -143,7 +143,7 @@ fn the_whole_file_is_one_hunk() {
     assert_eq!(hunks::hunks(old.as_bytes(), old.as_bytes(), usize::MAX), []);
 }
 
-/// All hunks taken back give the old text, none the new one, and one alone what git makes of it.
+/// Reverting all hunks gives the old text, reverting none the new one, and reverting one what git makes of it.
 #[test]
 fn hunks_can_be_taken_back() {
     for seed in 0..40 {
@@ -200,9 +200,9 @@ fn words_that_differ_are_marked() {
         marked("call(first, second);\n", "call(first,\n     second);\n"),
         ["call(first,< >second);", "call(first,", "<     >second);"],
     );
-    // Characters of several bytes are never cut.
+    // Multi-byte characters are never cut.
     assert_eq!(marked("a caf\u{e9} b c\n", "a caf\u{e8} b c\n"), ["a <caf\u{e9}> b c", "a <caf\u{e8}> b c"]);
-    // Another line altogether has no marks, nor has one that came or went.
+    // An entirely different line has no marks, nor has an added or removed one.
     assert_eq!(marked("alpha beta\n", "gamma delta\n"), ["alpha beta", "gamma delta"]);
     assert_eq!(marked("a\n", "a\nb c\n"), ["b c"]);
 }
