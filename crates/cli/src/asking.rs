@@ -33,7 +33,9 @@ pub(crate) fn backend(
             Approver::Policy(file) => files.push(policy_file(file, host, policy)?),
             other if index + 1 == args.approve.len() => last = Some(other),
             _ => {
-                return Err(Failure::usage("--approve: only policy:FILE can be followed by another approver"));
+                return Err(Failure::usage(
+                    "--approve: only policy:FILE can be followed by another approver",
+                ));
             }
         }
     }
