@@ -108,7 +108,7 @@ pub(super) fn written(plan: &Plan, verb: &str, applied: &Applied) {
         message::line(&format!("kept a copy: {}", shown(backup)));
     }
     let done = if verb == "install" { "are installed" } else { "are removed" };
-    message::line(&format!("nono's hooks for {} {done}", plan.agent.title()));
+    message::line(&format!("the hooks of {} {done}", plan.agent.title()));
 }
 
 pub(super) fn text(plan: &Plan, verb: &str) -> String {

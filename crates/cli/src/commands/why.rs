@@ -220,7 +220,7 @@ fn host_reason(result: &NetworkQuery) -> String {
         NetworkReason::HostPortNotAllowed => "the host is open, but not on this port".to_owned(),
         NetworkReason::AddressDenied => {
             let class = result.class.map_or("closed", nono::AddressClass::word);
-            format!("it leads to a {class} address, which only a rule for that address opens")
+            format!("it leads to a {class} address, which only a rule that names it opens")
         }
         NetworkReason::NotAHost => "this is neither a host name nor an address".to_owned(),
     }

@@ -50,7 +50,7 @@ fn attack(world: &World, before: &str) -> bool {
     let killed = Instant::now();
     kill(world, &format!("cat {}", secret(world, "second")));
     raw.wait_for("withdrawn: the program ended");
-    raw.wait_for("The question before was withdrawn.");
+    raw.wait_for("The previous question was withdrawn.");
     raw.wait_for("notes/secret");
     let switched = Instant::now();
     for after in KEYS {

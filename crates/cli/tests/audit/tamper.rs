@@ -277,7 +277,7 @@ fn a_killed_session_is_a_valid_beginning() {
     );
     assert_eq!(found["sessions"][0]["event_count"], 2);
     let words = kit.nono(&["audit", "verify", &id]).ok().out;
-    assert!(words.contains("unsealed: it was cut off, what is there is a valid beginning"), "{words}");
+    assert!(words.contains("unsealed: interrupted; the records up to there are valid"), "{words}");
     let listed = kit.nono(&["audit", "list"]).ok().out;
     assert!(
         listed.contains(&id) && listed.contains("[interrupted]") && listed.contains("1 decision"),

@@ -148,7 +148,7 @@ fn a_file_has_its_versions_and_their_authors() {
         (&["cat", "zz:a.txt"][..], "names no checkpoint, no session and no version"),
         (&["cat", "2:made/new"], "was not there then"),
         (&["cat", "a.txt"], "write it as ID:FILE"),
-        (&["log", "nothing"], "no session and no checkpoint knows"),
+        (&["log", "nothing"], "no session or checkpoint has a version of"),
         (&["log", "made"], "is a directory"),
     ] {
         let said = nono(&world, args);

@@ -56,7 +56,7 @@ fn what_a_person_changed_between_calls_stays_when_the_session_is_undone() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let undone = nono(&world, &["undo", "--yes"]);
     assert_eq!(undone.code, 1, "something was kept: {}", undone.err);
-    assert!(undone.err.contains("Makefile") && !undone.err.contains("may be yours"), "{}", undone.err);
+    assert!(undone.err.contains("Makefile") && !undone.err.contains("may be your own"), "{}", undone.err);
     assert_eq!(read(&world, "work/src/a"), "one\n", "{}", undone.err);
     assert!(!world.path("work/src/b").exists(), "{}", undone.err);
     for mine in ["work/mine", "work/Makefile"] {

@@ -107,7 +107,7 @@ fn whoever_only_looks_is_told_the_same() {
     let home = path(&world, "home");
     let shown = nono(&world, &["run", "--dry-run", "--read", "build", "--", "true"]).ok();
     let line = format!(
-        "asked for before it is granted: {} is a link that leads to {home}",
+        "asks before it is granted: {} is a link that leads to {home}",
         path(&world, "work/build")
     );
     assert!(shown.out.contains(&line), "{shown:?}");

@@ -139,5 +139,5 @@ fn what_is_as_it_was_is_not_asked_about() {
     nono(&world, &["checkpoints", "create"]);
     let mut client = Client::new(&world, &forms());
     let said = client.told("restore_checkpoint", &json!({"checkpoint": "1"}));
-    assert!(said.contains("there is nothing to restore"), "{said}");
+    assert!(said.contains("nothing to restore"), "{said}");
 }

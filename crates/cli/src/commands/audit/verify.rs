@@ -127,7 +127,7 @@ fn ledger(ledger: &LedgerVerification) -> Vec<String> {
         problem(format!("line {}: {}", bad.line, bad.why));
     }
     let lists = [
-        (&ledger.missing, "is in the ledger, but missing"),
+        (&ledger.missing, "is in the ledger, and gone"),
         (&ledger.changed, "differs from what the ledger recorded"),
         (&ledger.unlisted, "is sealed, but not in the ledger"),
         (&ledger.orphaned, "began when the ledger had lines that are missing now"),
