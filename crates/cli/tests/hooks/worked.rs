@@ -117,7 +117,7 @@ fn a_turn_and_everything_since_is_undone() {
     assert!(nono(&world, &["turns"]).ok().out.contains("made/new\n     <- you are here\n"));
     let told = claude(&world, "UserPromptSubmit", json!({"prompt": "x"})).to_string();
     assert!(told.contains("A person takes this conversation back to the same point by /rewind."), "{told}");
-    // Work goes on from there: nobody is anywhere else any more.
+    // Work goes on from there: the newest state is the current one again.
     call(&world, "touch c", || fs::write(world.path("work/c"), "").unwrap());
     assert!(!nono(&world, &["checkpoints", "list"]).ok().out.contains("you are here"));
 }

@@ -84,7 +84,7 @@ fn the_command_is_protected_without_any_hook() {
 fn they_are_on_by_setting_and_off_by_flag() {
     let world = world();
     assert_eq!(agent(&world, &["--allow-cwd"], "true").code, 0);
-    assert!(checkpoints(&world, ".").is_empty(), "off until somebody turns it on");
+    assert!(checkpoints(&world, ".").is_empty(), "off until it is turned on");
     world.file("state/config.toml", "[checkpoints]\nenabled = true\n", 0o600);
     assert_eq!(agent(&world, &["--allow-cwd", "--no-checkpoints"], "true").code, 0);
     assert!(checkpoints(&world, ".").is_empty());

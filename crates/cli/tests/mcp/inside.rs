@@ -8,7 +8,7 @@ use crate::screen::Screen;
 use crate::world::World;
 use crate::{changed_world, nono, world};
 
-/// A server in a sandbox, and its client outside: nobody at a terminal.
+/// A server in a sandbox, and its client outside, without a terminal.
 fn confined(world: &World, flags: &[&str]) -> Client {
     let args = [&["run", "-s", "--allow-cwd", "--checkpoints"], flags, &["--", "nono", "mcp"]].concat();
     let mut client = Client::bare(world, &args);

@@ -110,7 +110,7 @@ fn a_call_that_is_cancelled_takes_its_question_along() {
     client.tell("notifications/cancelled", &json!({"requestId": id}));
     let withdrawn = client.heard("notifications/cancelled");
     assert_eq!(withdrawn["params"]["requestId"], question["id"]);
-    // A yes that comes after it is nobody's.
+    // A yes that comes after it has no effect.
     client.reply(&question, &json!({"action": "accept", "content": {"confirm": true}}));
     let again = client.begin("restore_checkpoint", &json!({"checkpoint": "1"}));
     let question = client.heard("elicitation/create");

@@ -34,7 +34,7 @@ fn one_that_the_child_makes_opens_nothing() {
     let shown = nono(&world, &["rollback", "show"]);
     assert!(shown.out.contains("sandbox profile"), "it is named in the review: {shown:?}");
     assert_ne!(nono(&world, &["run", "--allow-cwd", "--", "cat", &more]).code, 0);
-    // And from inside nobody can agree to it.
+    // And it cannot be agreed to from inside.
     let script = "nono profile trust; nono profile trust --forget";
     let ran = nono(&world, &["run", "--allow-cwd", "--", "sh", "-c", script]);
     assert!(ran.err.contains("inside a sandbox"), "{ran:?}");

@@ -10,7 +10,10 @@ fn it_closes_and_opens_nothing_and_says_so_in_one_line() {
     assert_eq!(ran.out, "one\n", "{ran:?}");
     let said: Vec<&str> = ran.err.lines().filter(|line| line.contains("profile.json")).collect();
     assert_eq!(said.len(), 1, "{ran:?}");
-    assert!(said[0].contains("you have not agreed to it; `nono profile trust` shows it, and asks"), "{ran:?}");
+    assert!(
+        said[0].contains("you have not agreed to it; `nono profile trust` shows it, and asks"),
+        "{ran:?}"
+    );
     // Without it, nothing of it holds.
     let ran = nono(&world, &["run", "--allow-cwd", "--no-project-profile", "--", "cat", ".env"]);
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("KEY=1\n", ""));
@@ -46,7 +49,9 @@ fn nobody_can_agree_without_a_terminal() {
     assert!(shown.out.contains("you have not agreed to it") && shown.out.contains("other/data"), "{shown:?}");
     assert!(!world.path("state/trusted").exists());
     let none = world.path("other").display().to_string();
-    assert!(nono(&world, &["profile", "trust", &none]).err.contains("is not in a project that has a profile"));
+    assert!(
+        nono(&world, &["profile", "trust", &none]).err.contains("is not in a project that has a profile")
+    );
 }
 
 #[test]

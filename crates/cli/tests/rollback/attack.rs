@@ -66,7 +66,7 @@ fn a_process_killed_in_its_baseline_leaves_nothing_for_long() {
     let kit = Kit::with_tree();
     kit.run("echo before > before").ok();
     run_at(&kit, &kit.world.path("home/dest"), "echo there > there").ok();
-    // The baseline waits for whoever holds its store, and is killed there.
+    // The baseline waits for the lock of its store, and is killed there.
     let locks = ["state/store/lock", "home/dest/store/lock"].map(|path| {
         let lock = fs::File::open(kit.world.path(path)).unwrap();
         lock.lock().unwrap();

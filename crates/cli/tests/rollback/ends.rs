@@ -176,7 +176,7 @@ fn a_final_snapshot_that_fails_keeps_code_and_baseline() {
     let before = kit.look();
     let run = kit.start(&[], "rm closed; echo > started; until [ -e go ]; do sleep 0.02; done; exit 9");
     wait_for("the command", || kit.tree().join("started").exists().then_some(()));
-    // Somebody puts a file where the snapshot's manifest would go.
+    // Another process puts a file where the snapshot's manifest would go.
     let manifests = kit.session().join("snapshots");
     fs::rename(&manifests, manifests.with_extension("away")).unwrap();
     fs::write(&manifests, "in the way").unwrap();

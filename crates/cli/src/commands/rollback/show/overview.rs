@@ -45,7 +45,7 @@ pub(super) fn overview(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Fail
     }
     for hint in [
         format!("see the differences: nono rollback show {id} --diff"),
-        format!("restore everything:  nono rollback restore {id}"),
+        format!("put everything back: nono rollback restore {id}"),
     ] {
         view.page.line(&[Span::new(hint, Style::Faint)], out)?;
     }
