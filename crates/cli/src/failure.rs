@@ -222,13 +222,15 @@ impl From<RollbackError> for Failure {
         };
         match error {
             RollbackError::NotFound { .. } | RollbackError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono rollback list` shows the sessions there are")
+                Failure::new(text).hint("`nono rollback list` lists the sessions")
             }
             RollbackError::NoSessions | RollbackError::NoSessionHere { last: None, .. } => {
                 Failure::new(text).hint("`nono run --rollback -- command` makes one")
             }
             RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it has ended"),
-            RollbackError::Live { .. } => Failure::refused(text).hint("wait until it has ended, or end it"),
+            RollbackError::Live { .. } => {
+                Failure::refused(text).hint("wait until it has ended, or end it with `nono stop`")
+            }
             RollbackError::NoneHere { last: Some(last), .. } => Failure::refused(text).hint(format!(
                 "the last one, {}, worked in {}; `nono rollback list` shows all",
                 last.id,
@@ -284,9 +286,9 @@ impl From<CheckpointError> for Failure {
                 Failure::new(text).hint("cd to a project, or name a path in one")
             }
             CheckpointError::NotFound { .. } | CheckpointError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono checkpoints list` shows those there are")
+                Failure::new(text).hint("`nono checkpoints list` lists them")
             }
-            CheckpointError::NoTurn { .. } => Failure::new(text).hint("`nono turns` shows those there are"),
+            CheckpointError::NoTurn { .. } => Failure::new(text).hint("`nono turns` lists them"),
             CheckpointError::TurnGone { checkpoint, .. } => Failure::refused(text).hint(format!(
                 "go back to before it, and everything after it: nono undo --to {}",
                 checkpoint.short()
@@ -356,7 +358,7 @@ impl From<AuditError> for Failure {
         match error {
             AuditError::Gone { .. } => Failure::refused(text),
             AuditError::NotFound { .. } | AuditError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono audit list` shows the sessions there are")
+                Failure::new(text).hint("`nono audit list` lists the sessions")
             }
             AuditError::NoSessions => Failure::new(text).hint("`nono run -- command` makes one"),
             AuditError::Read(_) => {
@@ -373,7 +375,7 @@ impl From<ControlError> for Failure {
         let text = nono::diagnostic::escape(&error.to_string());
         match error {
             ControlError::NotFound { .. } | ControlError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono ps` shows the sessions that run")
+                Failure::new(text).hint("`nono ps` lists the running sessions")
             }
             ControlError::NoAnswer { .. } => {
                 Failure::new(text).hint("it may be taking a snapshot before or after its command")

@@ -118,24 +118,24 @@ A turn is what an agent does between two messages of a person. Numbers are count
     /// Show what is protected, what runs and what can be undone in this directory
     #[command(after_help = "Examples:\n  nono status\n  nono status --json")]
     Status(StatusHereArgs),
-    /// What the last session in this directory changed; without one, what changed since the newest checkpoint
+    /// Show what the last session in this directory changed; without one, what changed since the newest checkpoint
     #[command(after_help = "Examples:\n  nono diff\n  nono diff --stat src\n  nono diff | git apply -R\n\n\
 Stderr names what is compared. Sessions that changed nothing are skipped. When stdout is not a terminal, the output \
 is a patch. Exit codes: 0; with --exit-code 1 when something differs.")]
     Diff(DiffHereArgs),
-    /// Every version of a file: which turn, command or session made it
+    /// List every version of a file, and which turn, command or session made it
     #[command(after_help = "Examples:\n  nono log src/main.rs\n  nono log src/main.rs --json")]
     Log(LogArgs),
     /// Print a file as it was: at a checkpoint, before a session, or in a version of `nono log`
     #[command(after_help = "Examples:\n  nono cat 2:src/main.rs\n  nono cat 1f3a9c20:src/main.rs > old.rs")]
     Cat(CatArgs),
-    /// Earlier states of a project, kept while agents work on it: list, compare, restore
+    /// List, compare and restore earlier states of a project, kept while agents work on it
     #[command(
         after_help = "Examples:\n  nono checkpoints\n  nono checkpoints list\n  nono checkpoints diff 1\n  \
 nono checkpoints restore 1"
     )]
     Checkpoints(Box<CheckpointsArgs>),
-    /// What agents call before and after their tools: reads the agent's JSON on stdin, answers in its format
+    /// Called by agents before and after their tools: reads the agent's JSON on stdin, answers in its format
     #[command(
         after_help = "Example:\n  nono hook claude-code PreToolUse < payload.json\n\n`nono hooks install` writes it into an \
 agent's settings. It blocks no tool but one that would remove nono's own history: whatever goes wrong is in the answer, and the exit \
@@ -158,7 +158,7 @@ code is 0."
 nono why --self --path /etc/shadow"
     )]
     Why(Box<WhyArgs>),
-    /// List the sessions that run now
+    /// List the running sessions
     #[command(after_help = "Example:\n  nono ps --json")]
     Ps(PsArgs),
     /// Show what a running session does: its denials, grants and questions
@@ -192,7 +192,7 @@ codes: as `nono run`.")]
 person: inside a sandbox the supervisor asks, outside the agent shows the plan and asks. Ends when stdin does."
     )]
     Mcp,
-    /// List, show, compare, check and start profiles
+    /// List, show, compare, check and create profiles
     #[command(after_help = "Examples:\n  nono profile list\n  nono profile show rust-dev")]
     Profile(ProfileArgs),
     /// Show what this machine can enforce, and try it

@@ -210,7 +210,7 @@ fn refuse_what_needs_a_parent(
         return Ok(());
     }
     let why =
-        if nested { "inside a nono sandbox the command runs directly" } else { "wrap becomes the command" };
+        if nested { "inside a nono sandbox the command runs directly" } else { "wrap runs without one" };
     let flags = [
         ("--rollback", common.tracking.rollback()),
         ("--checkpoints", common.checkpointing.checkpoints),
@@ -247,11 +247,13 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
         return;
     }
     if host.nested {
-        message::line("already inside a nono sandbox: the command runs directly, confined by both");
+        message::line("already inside a nono sandbox: the command runs directly, confined by both sandboxes");
         return;
     }
     if let Namespaces::Missing { reason } = &session.support.namespaces {
-        message::line(&format!("weaker here: {reason}; `nono setup --check-only` lists what that changes"));
+        message::line(&format!(
+            "weaker protection here: {reason}; `nono setup --check-only` lists what that changes"
+        ));
     }
     if let Some(MemoryMethod::Polled(_)) = session.memory_method() {
         message::line(&unheld_memory(session));

@@ -80,7 +80,7 @@ fn turns_are_listed_with_prompt_calls_and_files() {
     );
     assert_eq!(nono(&world, &["turns", "2", "--json"]).ok().json()["turn"], turns[1]["turn"]);
     let none = nono(&world, &["turns", "3"]);
-    assert!(none.code != Some(0) && none.err.contains("`nono turns` shows those there are"), "{none:?}");
+    assert!(none.code != Some(0) && none.err.contains("`nono turns` lists them"), "{none:?}");
 }
 
 #[test]

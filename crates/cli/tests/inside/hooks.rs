@@ -98,8 +98,8 @@ fn they_are_on_by_setting_and_off_by_flag() {
 fn who_has_no_supervisor_is_refused_with_the_reason() {
     let world = world();
     for (args, why) in [
-        (["wrap", "--checkpoints", "--allow-cwd", "--", "true"].as_slice(), "wrap becomes the command"),
-        (&["run", "--exec", "--checkpoints", "--allow-cwd", "--", "true"], "wrap becomes the command"),
+        (["wrap", "--checkpoints", "--allow-cwd", "--", "true"].as_slice(), "wrap runs without one"),
+        (&["run", "--exec", "--checkpoints", "--allow-cwd", "--", "true"], "wrap runs without one"),
         (&["run", "--monitor", "--checkpoints", "--allow-cwd", "--", "true"], "--monitor confines it too"),
     ] {
         let ran = nono(&world, args);

@@ -92,7 +92,7 @@ fn report(purged: &PurgedEverywhere) {
         from.push(some(purged.sessions.len(), "session"));
     }
     if !from.is_empty() {
-        let contents = some(count(here.contents), "content");
+        let contents = some(count(here.contents), "stored content");
         message::line(&format!("{} was removed from {} ({contents})", shown(&here.path), from.join(" and ")));
     }
     for (id, why) in &purged.held {
