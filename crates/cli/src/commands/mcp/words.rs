@@ -55,7 +55,7 @@ pub(super) fn changes(title: &str, found: Brief, left_out: u64) -> Answer {
 fn not_open(left_out: u64) -> String {
     match left_out {
         0 => String::new(),
-        one => format!("\n{one} more paths changed that are not open to this sandbox"),
+        one => format!("\n{one} more changed, not shown because not open to this sandbox"),
     }
 }
 
