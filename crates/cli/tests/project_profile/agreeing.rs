@@ -110,7 +110,7 @@ fn an_agent_is_asked_about_alone_at_its_first_start() {
     screen.enter("y");
     screen.wait_line("claude ran");
     screen.prompt();
-    let text = screen.text();
+    let text = screen.text().replace('\n', "");
     assert!(!text.contains("exactly this?") && text.contains("you have not agreed to it"), "{text}");
     screen.clear();
     // With the agreement nothing is asked while it runs.
