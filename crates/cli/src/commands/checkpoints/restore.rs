@@ -304,7 +304,9 @@ fn carried_out(
 /// Note that changes of people and agents cannot be told apart. `goes`: "will be" or "was".
 fn cannot_tell(kept: &[Skipped], goes: &str) -> String {
     if kept.iter().any(|kept| kept.why == Why::ChangedSince) {
-        format!("an agent's call has not ended: all changes since it began {goes} undone, your own included")
+        format!(
+            "an agent's call has not ended: everything since it began {goes} undone, your own changes too"
+        )
     } else {
         format!("your changes cannot be told from the agent's: everything {goes} restored")
     }
