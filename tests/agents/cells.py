@@ -232,7 +232,7 @@ def undoes_one_of_two(walk):
     assert done.returncode == 0, done.stderr
     now = (walk.read("first.txt"), walk.read("second.txt"))
     assert now == (None, None), f"not everything came back: {now}; {done.stderr}"
-    said = all(word in done.stderr for word in ("first.txt", "second.txt", "worked here at the same time"))
+    said = all(word in done.stderr for word in ("first.txt", "second.txt", "ran here at the same time"))
     assert said, f"it was not said: {done.stderr}"
 
 

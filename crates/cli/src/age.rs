@@ -1,14 +1,14 @@
-//! Moments as people read them: how long ago, or on the clock of their own zone. Programs and files have them in UTC.
+//! Times for display: how long ago, or local time with its zone. JSON and files use UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nono::diagnostic::escape;
 use nono::snapshot::time::{iso_ms, seconds, utc_offset};
 
-/// From here on the day says more.
+/// Age from which the date is shown instead of "N days ago".
 const LONG_AGO: Duration = Duration::from_secs(60 * 86_400);
 
-/// How long ago `2026-08-01T10:15:00Z` was: `just now`, `5m ago`, `3h ago`, `2d ago`; the day itself when it is long ago.
+/// Age of a time such as `2026-08-01T10:15:00Z`: `just now`, `5m ago`, `3h ago`, `2d ago`; the date from `LONG_AGO` on.
 pub(crate) fn ago(moment: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     since(moment, now)
@@ -20,7 +20,7 @@ fn since(moment: &str, now: u64) -> String {
     if passed < LONG_AGO { self::passed(passed) } else { Local::of(then * 1000, ZONE).day }
 }
 
-/// The same for a time that has passed.
+/// Age for a duration that has passed.
 pub(crate) fn passed(time: Duration) -> String {
     match time.as_secs() {
         0..60 => "just now".to_owned(),
@@ -30,15 +30,15 @@ pub(crate) fn passed(time: Duration) -> String {
     }
 }
 
-/// `2026-08-01T10:15:00Z` on the clock of the person's zone: `2026-08-01 12:15:00 +02:00`. Harmless, whatever it was.
+/// Converts `2026-08-01T10:15:00Z` to the user's zone: `2026-08-01 12:15:00 +02:00`. Escapes text that is no time.
 pub(crate) fn local(moment: &str) -> String {
     seconds(moment).map_or_else(|| escape(moment), |then| Local::of(then * 1000, ZONE).to_string())
 }
 
-/// The person's zone: seconds ahead of UTC at a moment. Unit tests see the same everywhere.
+/// Offset of the user's zone at a time, in seconds east of UTC. Zero in unit tests.
 pub(crate) const ZONE: fn(u64) -> i64 = if cfg!(test) { |_| 0 } else { utc_offset };
 
-/// A moment in a zone, in parts.
+/// Local time, in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Local {
     /// `2026-08-01`
@@ -50,7 +50,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Of milliseconds since 1970.
+    /// Converts from milliseconds since 1970.
     pub(crate) fn of(time_ms: u64, zone: fn(u64) -> i64) -> Local {
         let offset = zone(time_ms / 1000);
         let text = iso_ms(time_ms.saturating_add_signed(offset.saturating_mul(1000)));

@@ -1,4 +1,4 @@
-//! From `--approve` to whoever answers.
+//! Construction of the approver from `--approve`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::args::{Approver, AskArgs, here};
 use crate::ask::TerminalBackend;
 use crate::failure::Failure;
 
-/// How this program is called when it is the helper that talks to a webhook.
+/// First argument of nono when it runs as the webhook helper.
 pub(crate) const HELPER: &str = "__webhook";
 
 const SECRET_VARIABLE: &str = "NONO_WEBHOOK_SECRET";
 const MAX_SECRET: u64 = 4096;
 
-/// Whoever answers, as the flags say. `policy` is what the command is granted: it must not reach what decides about it.
+/// Approver chosen by the flags. `policy`: the command's grants, which must not reach the files that decide about it.
 pub(crate) fn backend(
     args: &AskArgs,
     host: &Host,
@@ -32,7 +32,11 @@ pub(crate) fn backend(
         match approver {
             Approver::Policy(file) => files.push(policy_file(file, host, policy)?),
             other if index + 1 == args.approve.len() => last = Some(other),
-            _ => return Err(Failure::usage("--approve: only policy files can have somebody after them")),
+            _ => {
+                return Err(Failure::usage(
+                    "--approve: only policy:FILE can be followed by another approver",
+                ));
+            }
         }
     }
     let is_webhook = matches!(last, Some(Approver::Webhook(_)));
@@ -48,12 +52,12 @@ pub(crate) fn backend(
     Ok(files.into_iter().rev().fold(last, |next, file| Arc::new(Chain::new(file, next))))
 }
 
-/// The person at the terminal. Where there is none, every question is answered with no.
+/// The user at the terminal. Without a terminal every request is denied.
 pub(crate) fn whoever_is_there() -> Arc<dyn ApprovalBackend> {
     Arc::new(TerminalBackend::default())
 }
 
-/// The files that decide, or that nobody else may know.
+/// Files that hold rules or the webhook's secret; the command must not reach them.
 pub(crate) fn files(args: &AskArgs) -> Result<Vec<PathBuf>, Failure> {
     let here = here()?;
     let rules = args.approve.iter().filter_map(|approver| match approver {
@@ -64,7 +68,7 @@ pub(crate) fn files(args: &AskArgs) -> Result<Vec<PathBuf>, Failure> {
     Ok(named.map(|file| file.canonicalize().unwrap_or(file)).collect())
 }
 
-/// A file of rules, with relative paths as they were typed.
+/// Loads a file of rules. A relative path is relative to the working directory.
 pub(crate) fn policy_file(file: &Path, host: &Host, policy: &ResolvedPolicy) -> Result<PolicyFile, Failure> {
     PolicyFile::load(&here()?.join(file), host.context.home.as_deref(), policy)
         .map_err(|error| hinted(Failure::new(error.to_string()), error.hint()))
@@ -79,7 +83,7 @@ fn hinted(failure: Failure, hint: Option<String>) -> Failure {
 
 fn webhook(url: &str, args: &AskArgs, host: &Host, policy: &ResolvedPolicy) -> Result<Webhook, Failure> {
     let binary = host.context.binary.as_ref();
-    let binary = binary.ok_or_else(|| Failure::new("webhook: nono cannot tell where its own program is"))?;
+    let binary = binary.ok_or_else(|| Failure::new("webhook: cannot find nono's own program file"))?;
     let certificates = host.env.iter().find(|(name, _)| name == "SSL_CERT_FILE");
     let options = WebhookOptions {
         url: url.to_owned(),
@@ -105,10 +109,8 @@ fn secret(args: &AskArgs, host: &Host, policy: &ResolvedPolicy) -> Result<Secret
         }
         (None, Some((_, value))) => (value.to_string_lossy().into_owned(), SECRET_VARIABLE.to_owned()),
         (None, None) => {
-            return Err(Failure::usage(
-                "--approve webhook:URL needs a secret that is shared with the service",
-            )
-            .hint(format!("add --approve-secret FILE, or set {SECRET_VARIABLE}")));
+            return Err(Failure::usage("--approve webhook:URL needs a secret shared with the service")
+                .hint(format!("add --approve-secret FILE, or set {SECRET_VARIABLE}")));
         }
     };
     Secret::new(&text).ok_or_else(|| {

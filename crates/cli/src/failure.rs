@@ -1,4 +1,4 @@
-//! The one place where an error becomes a message, a hint and an exit code.
+//! Conversion of errors to a message, a hint and an exit code. The only place that does so.
 
 use std::io;
 use std::path::Path;
@@ -17,18 +17,18 @@ use nono::{PolicyError, ProfileError, StateError};
 
 use crate::message;
 
-/// The command was not run.
+/// Exit code when the command was not run.
 pub(crate) const NOT_RUN: u8 = 125;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) const USAGE: u8 = 2;
-/// It was asked for, and not done, or not all of it.
+/// Exit code when a change was not made, or only in part.
 pub(crate) const NOT_DONE: u8 = 1;
 
 const NO_ROOM: &str = "`nono rollback cleanup` frees room; max_storage_gb in [rollback] of config.toml is the limit; \
-                       sessions of the last 5 minutes do not go by themselves";
+                       sessions of the last 5 minutes are not removed automatically";
 
-/// What to say and how to exit.
+/// Error message with a hint and an exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -45,12 +45,12 @@ impl Failure {
         Failure { code: USAGE, ..Failure::new(message) }
     }
 
-    /// In one sentence, for those who go on nevertheless.
+    /// Message alone, for callers that continue.
     pub(crate) fn sentence(&self) -> &str {
         &self.message
     }
 
-    /// The same with the next step, where there is one.
+    /// Message, and the hint if there is one.
     pub(crate) fn sentences(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}\n{hint}", self.message),
@@ -66,12 +66,12 @@ impl Failure {
         Failure { code, ..self }
     }
 
-    /// Nothing was done, because nobody agreed to it or because it may not be done now.
+    /// Failure when nothing was done: not confirmed, or not possible now.
     pub(crate) fn refused(message: impl Into<String>) -> Failure {
         Failure::new(message).code(NOT_DONE)
     }
 
-    /// Ended by a signal before anything was changed.
+    /// Failure when a signal arrived before anything was changed.
     pub(crate) fn interrupted(signal: i32) -> Failure {
         Failure::new("interrupted; nothing was changed").code(by_signal(signal))
     }
@@ -82,7 +82,7 @@ impl Failure {
     }
 
     pub(crate) fn nowhere(error: &io::Error) -> Failure {
-        Failure::new(format!("the current directory cannot be found: {}", words(error)))
+        Failure::new(format!("cannot find the current directory: {}", words(error)))
             .hint("cd to one that exists")
     }
 
@@ -112,12 +112,12 @@ impl Failure {
     }
 }
 
-/// The exit code of something that a signal ended.
+/// Exit code for an end by a signal.
 pub(crate) fn by_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// An I/O error without Rust's "(os error N)".
+/// Text of an I/O error without Rust's "(os error N)".
 pub(crate) fn words(error: &io::Error) -> String {
     nono::session::io_words(error)
 }
@@ -203,7 +203,7 @@ impl From<SessionError> for Failure {
             }
             SessionError::Checkpoints(_) => Failure::new(text).hint("--no-checkpoints runs it without them"),
             SessionError::Hold(_) | SessionError::Saved(_) => {
-                Failure::new(text).hint("make it yourself, or grant less than the folder it is in")
+                Failure::new(text).hint("create it yourself, or grant less than the folder it is in")
             }
             SessionError::Cancelled => Failure::new(text),
             SessionError::Interrupted { signal } => {
@@ -222,13 +222,15 @@ impl From<RollbackError> for Failure {
         };
         match error {
             RollbackError::NotFound { .. } | RollbackError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono rollback list` shows the sessions there are")
+                Failure::new(text).hint("`nono rollback list` lists the sessions")
             }
             RollbackError::NoSessions | RollbackError::NoSessionHere { last: None, .. } => {
                 Failure::new(text).hint("`nono run --rollback -- command` makes one")
             }
             RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it has ended"),
-            RollbackError::Live { .. } => Failure::refused(text).hint("wait until it has ended, or end it"),
+            RollbackError::Live { .. } => {
+                Failure::refused(text).hint("wait until it has ended, or end it with `nono stop`")
+            }
             RollbackError::NoneHere { last: Some(last), .. } => Failure::refused(text).hint(format!(
                 "the last one, {}, worked in {}; `nono rollback list` shows all",
                 last.id,
@@ -284,9 +286,9 @@ impl From<CheckpointError> for Failure {
                 Failure::new(text).hint("cd to a project, or name a path in one")
             }
             CheckpointError::NotFound { .. } | CheckpointError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono checkpoints list` shows those there are")
+                Failure::new(text).hint("`nono checkpoints list` lists them")
             }
-            CheckpointError::NoTurn { .. } => Failure::new(text).hint("`nono turns` shows those there are"),
+            CheckpointError::NoTurn { .. } => Failure::new(text).hint("`nono turns` lists them"),
             CheckpointError::TurnGone { checkpoint, .. } => Failure::refused(text).hint(format!(
                 "go back to before it, and everything after it: nono undo --to {}",
                 checkpoint.short()
@@ -356,7 +358,7 @@ impl From<AuditError> for Failure {
         match error {
             AuditError::Gone { .. } => Failure::refused(text),
             AuditError::NotFound { .. } | AuditError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono audit list` shows the sessions there are")
+                Failure::new(text).hint("`nono audit list` lists the sessions")
             }
             AuditError::NoSessions => Failure::new(text).hint("`nono run -- command` makes one"),
             AuditError::Read(_) => {
@@ -373,7 +375,7 @@ impl From<ControlError> for Failure {
         let text = nono::diagnostic::escape(&error.to_string());
         match error {
             ControlError::NotFound { .. } | ControlError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono ps` shows the sessions that run")
+                Failure::new(text).hint("`nono ps` lists the running sessions")
             }
             ControlError::NoAnswer { .. } => {
                 Failure::new(text).hint("it may be taking a snapshot before or after its command")
@@ -392,7 +394,7 @@ impl From<RequestError> for Failure {
     }
 }
 
-/// A failed exec is the command's fault, as in a shell; every other step is ours.
+/// Failure of a launch. A failed exec has the exit codes of a shell; every other step is nono's own failure.
 fn launch(error: &nono::session::RunError, text: String) -> Failure {
     match nono::session::failed_exec(error) {
         Some((program, nono::session::ExecProblem::Missing)) => {

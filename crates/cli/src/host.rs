@@ -1,4 +1,4 @@
-//! What the environment says, read once, here and nowhere else.
+//! Environment of this process. The only place that reads environment variables for commands.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use nono::session::{Host, HostError, Surroundings};
 
 use crate::failure::Failure;
 
-/// The machine as this process sees it. `workdir`: where the command starts, if not here.
+/// Host description. `workdir`: directory in which the command starts, if not the current one.
 pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
     let here = env::current_dir().map_err(|error| Failure::nowhere(&error))?;
     let around = Surroundings {
@@ -26,36 +26,36 @@ pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
     })
 }
 
-/// Who is on record for what this process restores. Which file nono was started from is of no interest.
+/// Author of this process's restores in the audit log: its command line, with `nono` for the program.
 pub(crate) fn author(workdir: PathBuf) -> Author {
     let command = std::iter::once("nono".into()).chain(env::args_os().skip(1)).collect();
     Author { command, workdir }
 }
 
-/// The description of the sandbox this process is in, if it is in one.
+/// File that describes the sandbox around this process, if there is one.
 pub(crate) fn cap_file() -> Option<PathBuf> {
     absolute("NONO_CAP_FILE").filter(|path| path.is_file())
 }
 
-/// Where the supervisor of the sandbox around this process takes requests, if it does.
+/// Request socket of the supervisor around this process, if there is one.
 pub(crate) fn request_socket() -> Option<PathBuf> {
     absolute("NONO_REQUEST_SOCK")
 }
 
-/// What tells a process of the sandbox it is in.
+/// Variables that describe the sandbox to a process inside.
 const OF_SANDBOX: [&str; 3] = ["NONO_CAP_FILE", "NONO_REQUEST_SOCK", "NONO_ASKS"];
-/// Nobody starts anything through more processes.
+/// Maximum number of ancestors that are searched.
 const ANCESTORS: usize = 64;
 
-/// What this process should have been told of the sandbox it is in, and was not: some agents start servers with an
-/// environment of their own. The processes around it know.
+/// Sandbox variables that this process lacks, found in the environment of an ancestor: some agents start servers with
+/// an environment of their own.
 pub(crate) fn untold() -> Vec<(&'static str, OsString)> {
     if env::var_os(OF_SANDBOX[0]).is_some() || !nono::session::is_confined() {
         return Vec::new();
     }
     let mut pid = std::os::unix::process::parent_id();
     for _ in 0..ANCESTORS {
-        // One that cannot be looked at is passed over.
+        // An ancestor that cannot be read is skipped.
         let told =
             std::fs::read(format!("/proc/{pid}/environ")).map(|told| of_sandbox(&told)).unwrap_or_default();
         if told.iter().any(|(name, _)| *name == OF_SANDBOX[0]) {
@@ -69,7 +69,7 @@ pub(crate) fn untold() -> Vec<(&'static str, OsString)> {
     Vec::new()
 }
 
-/// Those of the variables of an environment, as the kernel shows it.
+/// Sandbox variables in the content of a `/proc/PID/environ`.
 fn of_sandbox(environ: &[u8]) -> Vec<(&'static str, OsString)> {
     let value = |name: &'static str| {
         let one = |one: &[u8]| one.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
@@ -80,11 +80,11 @@ fn of_sandbox(environ: &[u8]) -> Vec<(&'static str, OsString)> {
 
 fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in it may have spaces and brackets.
+    // The process name may contain spaces and parentheses.
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
-/// Whether somebody is asked about what is not open, in the sandbox around this process.
+/// Whether the sandbox around this process asks about access that is not granted.
 pub(crate) fn asks() -> bool {
     env::var_os("NONO_ASKS").is_some_and(|value| value == "1")
 }
@@ -93,23 +93,23 @@ pub(crate) fn home() -> Option<PathBuf> {
     absolute("HOME")
 }
 
-/// nono's own folder.
+/// State folder of nono.
 pub(crate) fn state_home(home: &Path) -> PathBuf {
     absolute("NONO_HOME").unwrap_or_else(|| home.join(".nono"))
 }
 
-/// Where agents keep their settings.
+/// Folders in which agents keep their settings.
 pub(crate) fn agent_places(home: PathBuf) -> Places {
     let moved = install::variables().into_iter().filter_map(|name| Some((name.to_owned(), absolute(name)?)));
     Places { home, moved: moved.collect() }
 }
 
-/// Where nono's own folder is, if not where it always is.
+/// State folder of nono, if `NONO_HOME` sets it.
 pub(crate) fn nono_home() -> Option<PathBuf> {
     absolute("NONO_HOME")
 }
 
-/// A variable that has to be an absolute path to count.
+/// Value of a variable if it is an absolute path.
 fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -18,14 +18,14 @@ mod units;
 
 use std::process::ExitCode;
 
-// A parser of what the command draws may panic, and must not take the run with it.
+// A panic in the parser of the command's output must not end the run.
 const _: () = assert!(cfg!(panic = "unwind"), "nono has to be built with panic = \"unwind\"");
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| faults::panicked(panic.location())));
-    // A limit on the size of files must not end a restore halfway: it is an error of one file, told by name.
+    // A limit on the size of files must not kill a restore halfway: it becomes an error of one file.
     nono::interrupt::ignore_file_size_signal();
-    // Not part of the grammar: no help, no completion, nobody is meant to type it.
+    // Not part of the grammar: called by agents and by nono itself, without help or completion.
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     if commands::hook::is_hook(&args) {
         commands::hook::hook(&args[1..]);

@@ -1,33 +1,33 @@
-//! The one place that writes for people: `[nono]` lines on stderr, answers on stdout.
+//! Output for people: `[nono]` lines on stderr, answers on stdout. The only place that prints.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde::Serialize;
 
-/// One line around a run, a warning or an error. A closed stderr is nobody to complain to.
+/// Prints a message, warning or error, each line with the prefix. A closed stderr is ignored.
 pub(crate) fn line(text: &str) {
     let mut stderr = io::stderr().lock();
     for part in text.split('\n') {
-        // Whatever came from a file name or an argument must not reach the terminal as a command to it.
+        // File names and arguments may contain control sequences.
         let _ = writeln!(stderr, "{}", format!("[nono] {}", nono::diagnostic::escape(part)).trim_end());
     }
 }
 
-/// Said of changes where no hook told who wrote them: a person may have worked beside the command.
+/// Note on changes without a known author: the user may have worked at the same time as the command.
 pub(crate) const MAY_BE_YOURS: &str =
-    "these changed while the command ran; some may be yours: nothing tells who wrote them";
+    "these changed while the command ran; some of the changes may be your own";
 
-/// What is said of a restore that is not on record.
+/// Warning about a restore that is not in the audit log.
 pub(crate) fn unrecorded(why: &str) -> String {
     format!("warning: this restore is not in the audit log: {}", nono::diagnostic::escape(why))
 }
 
-/// Text on stderr as it is (a JSON document).
+/// Prints text to stderr without the prefix (a JSON document).
 pub(crate) fn raw_error(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// What a query command was asked for.
+/// Prints the answer of a query to stdout.
 pub(crate) fn answer(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
@@ -38,17 +38,17 @@ pub(crate) fn answer(text: &str) -> io::Result<()> {
     }
 }
 
-/// A value as pretty JSON on stdout.
+/// Prints a value as pretty JSON to stdout.
 pub(crate) fn answer_json(value: &impl Serialize) -> io::Result<()> {
     answer(&serde_json::to_string_pretty(value)?)
 }
 
-/// Whether there is somebody to ask.
+/// Whether the user can be asked: stdin and stderr are a terminal.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Ask yes or no on the terminal. No terminal, or anything but a yes: no.
+/// Asks yes or no on the terminal. Without a terminal, or for anything but a yes, the answer is no.
 pub(crate) fn confirm(question: &str) -> bool {
     if !can_ask() {
         return false;

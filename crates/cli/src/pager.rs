@@ -1,4 +1,4 @@
-//! Long answers on a terminal go through a pager; short ones, and all others, straight to stdout.
+//! Pager for answers longer than the terminal. All others go straight to stdout.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -9,12 +9,12 @@ use ratatui::crossterm::terminal;
 
 use crate::paint::Canvas;
 
-/// Without a terminal that says how wide it is.
+/// Width if the terminal's is unknown.
 const WIDTH: usize = 80;
-/// Nor how high.
+/// Height if the terminal's is unknown.
 const HEIGHT: usize = 24;
 
-/// What stdout is drawn on.
+/// Width and colours of stdout.
 pub(crate) fn canvas() -> Canvas {
     let is_terminal = io::stdout().is_terminal();
     let colours = is_terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb();
@@ -28,13 +28,13 @@ pub(crate) fn is_dumb() -> bool {
     env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
-/// Takes the answer. The pager starts when there is more than a screen of it.
+/// Writer that starts the pager once there is more than a screen of text.
 pub(crate) struct Pager {
-    /// So many lines fit; none where no pager is wanted.
+    /// Number of lines that fit; none if no pager is wanted.
     screen: Option<usize>,
     held: Vec<u8>,
     child: Option<Child>,
-    /// Ctrl-C is the pager's while it has the terminal.
+    /// Blocks Ctrl-C while the pager has the terminal.
     interrupts: Option<Interrupts>,
 }
 
@@ -43,7 +43,7 @@ impl Pager {
         let wanted = io::stdout().is_terminal() && !is_dumb() && env::var_os("NO_PAGER").is_none();
         let rows = terminal::size().ok().map(|(_, rows)| usize::from(rows)).filter(|rows| *rows > 0);
         let rows = wanted.then(|| rows.unwrap_or(HEIGHT));
-        // A line is for the prompt that follows.
+        // One line is left for the shell's prompt.
         let screen = rows.filter(|_| program() != Some(String::new())).map(|rows| rows.saturating_sub(1));
         Pager { screen, held: Vec::new(), child: None, interrupts: None }
     }
@@ -57,17 +57,17 @@ impl Pager {
 
     fn start(&mut self) -> io::Result<()> {
         self.screen = None;
-        // A pager that cannot be started is no reason to show nothing.
+        // Without a pager the text goes to stdout.
         self.child = spawn().ok();
         if self.child.is_some() {
-            // Where it cannot be kept from ending us, Ctrl-C ends both.
+            // If that fails, Ctrl-C ends both.
             self.interrupts = Interrupts::block().ok();
         }
         let held = std::mem::take(&mut self.held);
         self.out(&held)
     }
 
-    /// The whole answer was given: wait until it was read. Whoever stops reading has read enough.
+    /// Writes the rest and waits for the pager. A pager that was quit early is no error.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
         let written = self.out(&held).and_then(|()| io::stdout().lock().flush());
@@ -81,10 +81,10 @@ impl Pager {
     fn wait(&mut self) {
         if let Some(mut child) = self.child.take() {
             drop(child.stdin.take());
-            // How a pager ends says nothing about the answer.
+            // The pager's exit code does not matter.
             let _ = child.wait();
         }
-        // It was meant for the pager.
+        // Ctrl-C was meant for the pager.
         let _ = self.interrupts.take().map(|interrupts| interrupts.requested());
     }
 }
@@ -109,13 +109,13 @@ impl Write for Pager {
 }
 
 impl Drop for Pager {
-    /// The terminal belongs to the pager until it ends, also when something failed here.
+    /// Waits for the pager, which has the terminal until it ends, also after an error.
     fn drop(&mut self) {
         self.wait();
     }
 }
 
-/// What the person wants; an empty one and `cat` are none.
+/// Value of `PAGER`; empty for `cat`, which means no pager.
 fn program() -> Option<String> {
     let program = env::var("PAGER").ok()?;
     Some(if program.trim() == "cat" { String::new() } else { program.trim().to_owned() })

@@ -1,4 +1,4 @@
-//! Long work: how far it is, on a terminal, and Ctrl-C as a request that is looked at between two steps.
+//! Progress of long operations on a terminal, and Ctrl-C as a request to cancel that is checked between steps.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +12,11 @@ use nono::snapshot::{CaptureError, Observer, SnapshotError};
 use crate::failure::Failure;
 use crate::units::grouped;
 
-/// Work that is done sooner shows nothing.
+/// Delay before the bar appears.
 const PATIENCE: Duration = Duration::from_millis(300);
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// One line that is written over again, on stderr.
+/// Progress line on stderr that is overwritten.
 #[derive(Debug)]
 pub(crate) struct Bar {
     doing: &'static str,
@@ -30,7 +30,7 @@ struct Shown {
 }
 
 impl Bar {
-    /// None where nobody watches.
+    /// None without a capable terminal.
     pub(crate) fn new(doing: &'static str) -> Option<Bar> {
         let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         let shown = Shown { next: Instant::now() + PATIENCE, width: 0 };
@@ -38,7 +38,7 @@ impl Bar {
     }
 
     pub(crate) fn draw(&self, done: u64, total: u64) {
-        // Whoever comes while another thread draws has nothing newer to say.
+        // If another thread draws now, this update can be skipped.
         let Ok(mut shown) = self.shown.try_lock() else { return };
         let now = Instant::now();
         if now < shown.next {
@@ -51,7 +51,7 @@ impl Bar {
 
 impl Shown {
     fn put(&mut self, text: &str) {
-        // A terminal that is gone is nobody to complain to.
+        // The terminal may be gone: nothing can be reported.
         let _ = write!(io::stderr(), "\r{text:<width$}", width = self.width);
         self.width = text.len();
     }
@@ -67,7 +67,7 @@ impl Drop for Bar {
     }
 }
 
-/// The total is not always known.
+/// Text of the line. A total of 0 means unknown.
 fn line(doing: &str, done: u64, total: u64) -> String {
     const WIDTH: u64 = 24;
     if total == 0 {
@@ -79,7 +79,7 @@ fn line(doing: &str, done: u64, total: u64) -> String {
     format!("[nono] {doing} [{bar}] {:>3}% of {}", part(100), grouped(total))
 }
 
-/// What the engine tells of its progress, and asks.
+/// Observer of the snapshot engine: draws the bar and cancels on a signal.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     bar: Option<Bar>,
@@ -98,16 +98,16 @@ impl Observer for Watcher {
     }
 }
 
-/// What came of the work, and the signal that asked for its end.
+/// Result of an operation, and the signal that asked to cancel it.
 #[derive(Debug)]
 pub(crate) struct Worked<T> {
     pub(crate) value: T,
     pub(crate) signal: Option<i32>,
 }
 
-/// What can be watched while it works.
+/// Worker that reports its progress to a watcher.
 pub(crate) trait Works {
-    /// With none, nobody watches any more.
+    /// Sets the watcher; none removes it.
     fn watch(&mut self, watcher: Option<Watcher>);
 }
 
@@ -129,7 +129,7 @@ impl Works for CheckpointManager {
     }
 }
 
-/// Do long work, whatever comes of it.
+/// Runs an operation with progress, and returns its result whether or not it was cancelled.
 pub(crate) fn attempt<W: Works, T>(
     worker: &mut W,
     doing: &'static str,
@@ -138,12 +138,12 @@ pub(crate) fn attempt<W: Works, T>(
     let interrupts = Arc::new(Interrupts::block()?);
     worker.watch(Some(Watcher { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) }));
     let value = work(worker);
-    // Clears the line; from here on only this function knows of the signals.
+    // Clears the line, and releases the other reference to the signals.
     worker.watch(None);
     Ok(Worked { value, signal: interrupts.requested() })
 }
 
-/// Do long work that takes its observer along; a failure where it was asked to end.
+/// Runs an operation that takes its observer as an argument; a cancelled one is a failure.
 pub(crate) fn observed<T, E: Ends>(
     doing: &'static str,
     work: impl FnOnce(Arc<dyn Observer + Send>) -> Result<T, E>,
@@ -156,7 +156,7 @@ pub(crate) fn observed<T, E: Ends>(
     }
 }
 
-/// The same, where an end that was asked for before anything was changed is a failure that says so.
+/// Runs an operation with progress; one that was cancelled before anything was changed is a failure.
 pub(crate) fn watched<W: Works, T, E: Into<Failure> + Ends>(
     worker: &mut W,
     doing: &'static str,
@@ -170,7 +170,7 @@ pub(crate) fn watched<W: Works, T, E: Into<Failure> + Ends>(
     }
 }
 
-/// An error that may be an end that was asked for.
+/// Error that may be a cancellation.
 pub(crate) trait Ends {
     fn is_cancelled(&self) -> bool;
 }

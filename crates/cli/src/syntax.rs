@@ -1,7 +1,7 @@
-//! Syntax colours. The grammars take a while to load and some lines take a while to parse, so all of it happens on a
-//! thread of its own that is started with the first job: whoever draws takes what is ready and never waits.
+//! Syntax colours. Loading grammars and parsing some lines takes time, so it happens on a thread of its own, which
+//! starts with the first job; the drawing thread takes what is ready and never waits.
 //!
-//! Colours are kinds of words here, not shades: the terminal's own palette says how a comment looks.
+//! Colours are kinds of text here, not RGB values: the terminal's palette decides how a comment looks.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
@@ -11,10 +11,10 @@ use syntect::highlighting::{
 };
 use syntect::parsing::{ParseState, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// A line longer than this is machine-made: it is left plain.
+/// Maximum length of a line that is coloured; longer ones are machine-made.
 const LONG_LINE: usize = 1000;
 
-/// What a stretch of text is.
+/// Kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tint {
     Plain,
@@ -26,7 +26,7 @@ pub(crate) enum Tint {
     Type,
 }
 
-/// Scopes of the grammars, and what they are to us. The theme carries the row's number as a colour.
+/// Scopes of the grammars and their kinds. The theme encodes the row's number as a colour.
 const TINTS: &[(&str, Tint)] = &[
     ("comment, punctuation.definition.comment", Tint::Comment),
     ("string, constant.character, punctuation.definition.string", Tint::Text),
@@ -39,10 +39,10 @@ const TINTS: &[(&str, Tint)] = &[
 ];
 const NOTHING: u8 = u8::MAX;
 
-/// One line as stretches: how many bytes, and what they are.
+/// Line as pieces: number of bytes and kind.
 pub(crate) type Tints = Vec<(usize, Tint)>;
 
-/// Which of two texts a line belongs to: they are parsed side by side.
+/// Side of a diff that a line belongs to; both sides are parsed in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Old,
@@ -50,16 +50,16 @@ pub(crate) enum Side {
     Both,
 }
 
-/// Lines to be coloured. The key comes back with the answer.
+/// Lines to colour. The key is returned with the answer.
 #[derive(Debug)]
 pub(crate) struct Job<K> {
     pub(crate) key: K,
-    /// The file's name: the language is told by it, or by the first line.
+    /// Name of the file. It, or the first line, decides the language.
     pub(crate) name: String,
     pub(crate) lines: Vec<(Side, String)>,
 }
 
-/// The thread that colours, once there is a first job for it.
+/// Handle of the colouring thread, which starts with the first job.
 #[derive(Debug)]
 pub(crate) struct Syntax<K> {
     thread: Option<Thread<K>>,
@@ -77,18 +77,18 @@ impl<K: Send + 'static> Syntax<K> {
         Syntax { thread: None, busy: false }
     }
 
-    /// One job at a time: what is wanted next is known only when the last one is done.
+    /// Whether a job is running. There is one at a time, since the next one depends on what is visible then.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy
     }
 
     pub(crate) fn ask(&mut self, job: Job<K>) {
         let thread = self.thread.get_or_insert_with(Thread::start);
-        // A thread that is gone leaves everything plain, which is no reason to stop a review.
+        // If the thread is gone, text stays without colours.
         self.busy = thread.jobs.send(job).is_ok();
     }
 
-    /// What is ready.
+    /// Finished job, if there is one.
     pub(crate) fn answer(&mut self) -> Option<(K, Vec<Tints>)> {
         match self.thread.as_ref()?.answers.try_recv() {
             Ok(answer) => {
@@ -108,7 +108,7 @@ impl<K: Send + 'static> Thread<K> {
     fn start() -> Thread<K> {
         let (jobs, inbox) = channel::<Job<K>>();
         let (outbox, answers) = channel();
-        // It ends with its channel. Without it, text stays without colours.
+        // The thread ends with its channel. If it cannot start, text stays without colours.
         let _ = thread::Builder::new().spawn(move || {
             let grammars = Grammars::load();
             for job in inbox {
@@ -122,7 +122,7 @@ impl<K: Send + 'static> Thread<K> {
     }
 }
 
-/// All that is needed to colour text, loaded.
+/// Loaded grammars and theme.
 pub(crate) struct Grammars {
     syntaxes: SyntaxSet,
     theme: Theme,
@@ -141,7 +141,7 @@ impl Grammars {
         by_name.or_else(by_extension).or_else(by_line).filter(|syntax| syntax.name != "Plain Text")
     }
 
-    /// No stretches at all where the language is not known.
+    /// Colours lines; no pieces if the language is unknown.
     pub(crate) fn colour(&self, name: &str, lines: &[(Side, String)]) -> Vec<Tints> {
         let first = lines.first().map_or("", |(_, line)| line);
         let Some(syntax) = self.find(name, first) else { return vec![Tints::new(); lines.len()] };

@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Numbers for display.
 
 use std::time::Duration;
 
-/// `78,622`.
+/// Number with thousands separators: `78,622`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -15,7 +15,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// `1.3 GB`.
+/// Size: `1.3 GB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB", "PB"];
     #[allow(clippy::cast_precision_loss, reason = "it is rounded anyway")]
@@ -33,12 +33,12 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{number:.1} {unit}")
 }
 
-/// `0.2 s`.
+/// Duration: `0.2 s`.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// `1 file`, `2,000 files`; nothing for none.
+/// Number with a noun: `1 file`, `2,000 files`; none for 0.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> Option<String> {
     match number {
         0 => None,

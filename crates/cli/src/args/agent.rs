@@ -1,4 +1,4 @@
-//! The words that start an agent.
+//! Arguments of the commands that start an agent (`nono claude`, …).
 
 use std::ffi::OsString;
 
@@ -6,10 +6,10 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
-    /// Show again what it is given, and ask
+    /// Show again what the agent is granted, and ask
     #[arg(long)]
     pub(crate) reset: bool,
-    /// Agree without being asked
+    /// Accept what is granted without asking
     #[arg(long)]
     pub(crate) yes: bool,
     /// Leave out the profile that the project carries, what it closes included

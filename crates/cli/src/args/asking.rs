@@ -1,4 +1,4 @@
-//! The flags of `run` and `shell` that have to do with asking for more while the command runs.
+//! Flags of `run` and `shell` about approvals while the command runs.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ pub(crate) struct AskArgs {
     /// Ask when the command wants more than it was granted, instead of refusing
     #[arg(long, alias = "ask", help_heading = "Asking")]
     pub(crate) capability_elevation: bool,
-    /// Who answers: terminal, policy:FILE, webhook:URL or deny; after policy files, whoever comes next
+    /// Who answers: terminal, policy:FILE, webhook:URL or deny. Repeatable: after policy files the next one is asked
     #[arg(long, value_name = "WHO", value_parser = approver, help_heading = "Asking")]
     pub(crate) approve: Vec<Approver>,
     /// The secret shared with the webhook; only you may read it
@@ -23,7 +23,7 @@ pub(crate) struct AskArgs {
     pub(crate) accept_weaker: bool,
 }
 
-/// Somebody who answers.
+/// Approver named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Approver {
     Terminal,
@@ -48,7 +48,7 @@ impl AskArgs {
         self.approve.iter().any(|approver| matches!(approver, Approver::Webhook(_)))
     }
 
-    /// The first of these flags that is given, as it is called.
+    /// Name of the first of these flags that is given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--ask", self.capability_elevation),
@@ -58,7 +58,7 @@ impl AskArgs {
         flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// The same, with the flag that lets the command ask for something else.
+    /// First given flag that needs a supervisor: those of [`AskArgs::given`] and `--open-url`.
     pub(crate) fn needs_supervisor(&self) -> Option<&'static str> {
         self.given().or(self.open_url.then_some("--open-url"))
     }

@@ -1,4 +1,4 @@
-//! The grammar of `audit`.
+//! Arguments of `audit`.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,17 +22,17 @@ pub(crate) enum AuditCommand {
 nono audit list --path ~/.ssh --json"
     )]
     List(AuditListArgs),
-    /// What happened in a session, in its order
+    /// Show the events of a session in order
     #[command(after_help = "Examples:\n  nono audit show last\n  nono audit show last --decision denied\n  \
 nono audit show last --host example.org --json")]
     Show(AuditShowArgs),
-    /// Check that nobody changed what was recorded
+    /// Check that the records were not changed
     #[command(
         after_help = "Examples:\n  nono audit verify\n  nono audit verify last --public-key audit.pub\n  \
 nono audit verify --ledger-head 8b6d... --json\n\n\
 Without an ID, every session and the ledger that links them. A session that was killed is a valid beginning, unsealed. \
-Somebody who can write nono's folder can also write a new history: note the ledger's head, or the public key, somewhere \
-else, and give it here.\nExit codes: 0 everything is as it was written; 1 something is not."
+A program that can write nono's folder can also write a new history: keep the ledger's head, or the public key, \
+elsewhere, and give it here.\nExit codes: 0 everything is as it was written; 1 something is not."
     )]
     Verify(AuditVerifyArgs),
     /// Give the records to another program
@@ -62,23 +62,23 @@ Exit codes: 0 it holds; 1 it does not.")]
     CheckProof(CheckProofArgs),
 }
 
-/// Which events. Everything that is given has to fit.
+/// Filter on events. An event must match every flag given.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
-    /// Not before this moment: 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d ago ; with Z or +02:00 behind it
-    /// it is in that zone, else in yours
+    /// Not before this time: 2026-08-01, 2026-08-01T10:15, or an age: 30m, 2h, 3d. Your time zone, unless Z or +02:00
+    /// follows
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     pub(crate) since: Option<u64>,
-    /// Not after this moment
+    /// Not after this time
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     pub(crate) until: Option<u64>,
-    /// What touches this path, or something below it
+    /// Only events about this path, or something below it
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
-    /// What was allowed, or what was denied
+    /// Only what was allowed, or what was denied
     #[arg(long, value_enum)]
     pub(crate) decision: Option<AuditAnswer>,
-    /// What goes to this host, or to one below it
+    /// Only connections to this host, or to a subdomain of it
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
 }
@@ -121,10 +121,10 @@ pub(crate) struct AuditVerifyArgs {
     /// Every session and the ledger, as without an ID
     #[arg(long, conflicts_with = "session")]
     pub(crate) all: bool,
-    /// Seals have to be signed by this key
+    /// Require seals signed by this key
     #[arg(long, value_name = "FILE")]
     pub(crate) public_key: Option<PathBuf>,
-    /// The ledger has to end in this digest, or once to have ended in it
+    /// Require that the ledger's head is this digest, or was it once
     #[arg(long, value_name = "HASH", value_parser = digest)]
     pub(crate) ledger_head: Option<Digest>,
     /// Answer as JSON
@@ -194,25 +194,25 @@ pub(crate) struct CheckProofArgs {
     /// The proof
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// It has to lead to this root
+    /// Require that the proof leads to this root
     #[arg(long, value_name = "HASH", value_parser = digest)]
     pub(crate) root: Option<Digest>,
-    /// It has to lead to the root of this session, as it lies here
+    /// Require that the proof leads to the root of this session, as stored here
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Its seal has to be signed by this key
+    /// Require a seal signed by this key
     #[arg(long, value_name = "FILE")]
     pub(crate) public_key: Option<PathBuf>,
 }
 
-/// Now, in milliseconds since 1970.
+/// Current time in milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn moment(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no moment: write 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d");
+    let wrong = || format!("{text:?} is not a time: write 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d");
     nono::audit::moment(text, now_ms(), crate::age::ZONE).ok_or_else(wrong)
 }
 

@@ -1,4 +1,4 @@
-//! The flags of `run`, `shell` and `wrap` that have to do with the audit log.
+//! Flags of `run`, `shell` and `wrap` about the audit log.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ impl AuditingArgs {
         }
     }
 
-    /// The first of these flags that is given, as it is called.
+    /// Name of the first of these flags that is given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--no-audit", self.no_audit),

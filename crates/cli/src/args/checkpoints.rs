@@ -1,4 +1,4 @@
-//! The grammar of `checkpoints`.
+//! Arguments of `checkpoints`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ pub(crate) struct CheckpointsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointsCommand {
-    /// The projects there are, and what their checkpoints take
+    /// List the projects, and the space their checkpoints take
     #[command(after_help = "Examples:\n  nono checkpoints\n  nono checkpoints status --json")]
     Status(StatusArgs),
     /// The checkpoints of a project, newest first, each with what the step after it changed
     #[command(
         after_help = "Examples:\n  nono checkpoints list\n  nono checkpoints list --path ~/project --json\n\n\
-Ids stay; numbers are counted from the newest each time. Outside any project this is `nono checkpoints status`."
+Ids are stable; numbers are counted from the newest each time. Outside any project this is `nono checkpoints status`."
     )]
     List(CheckpointListArgs),
     /// Take a checkpoint now
@@ -44,13 +44,13 @@ Where it goes to a terminal: how much changed in each file, then the differences
         after_help = "Examples:\n  nono checkpoints restore 1\n  nono checkpoints restore a1b2c3d4 src/main.rs --yes\n  \
 nono checkpoints restore --turn msg_01 --dry-run\n\n\
 What people changed after the agent's last write is kept, unless --merge or --force is given. A .git that is there is left \
-alone.\nExit codes: 0 everything was restored; 1 something was kept or failed, or nobody said yes."
+alone.\nExit codes: 0 everything was restored; 1 something was kept or failed, or it was not confirmed."
     )]
     Restore(CheckpointRestoreArgs),
     /// Take the last restore of a project back
     #[command(after_help = "Examples:\n  nono checkpoints undo\n  nono checkpoints undo --dry-run")]
     Undo(CheckpointUndoArgs),
-    /// Give a checkpoint a name; one with a name is never removed by itself
+    /// Give a checkpoint a name; a named one is never pruned
     #[command(after_help = "Example:\n  nono checkpoints name 1 works")]
     Name(NameArgs),
     /// Keep a checkpoint: it is never removed to make room
@@ -59,12 +59,12 @@ alone.\nExit codes: 0 everything was restored; 1 something was kept or failed, o
     /// Let a pinned checkpoint be removed again when room is needed
     #[command(after_help = "Example:\n  nono checkpoints unpin 1")]
     Unpin(CheckpointArg),
-    /// Remove what is old, too much, or of projects that are gone
+    /// Remove checkpoints that are old, over the size limit, or of projects that are gone
     #[command(
         after_help = "Examples:\n  nono checkpoints prune --dry-run\n  nono checkpoints prune --retention-days 30 --yes\n\n\
 A full sweep, whenever the last one was. Limits that are not given are those of [checkpoints] in config.toml. Named and \
 pinned checkpoints stay, and the newest one of each project that is in use.\n\
-Exit codes: 0 done; 1 nobody said yes, or something could not be removed."
+Exit codes: 0 done; 1 it was not confirmed, or something could not be removed."
     )]
     Prune(PruneArgs),
     /// Take over the checkpoints of another tool; what it has is left alone
@@ -88,18 +88,18 @@ Named and pinned ones too. Your files are not touched, and what sessions need is
 Exit codes: 0 everything is as it was; 1 something is missing or altered."
     )]
     Verify(CheckpointVerifyArgs),
-    /// Remove a path and all that it ever held from every checkpoint and every session
+    /// Remove a path and all its stored contents from every checkpoint and every session
     #[command(
         after_help = "Examples:\n  nono checkpoints forget secrets.env --dry-run\n  nono checkpoints forget secrets.env --yes\n\n\
 The file itself stays. It cannot be restored from any checkpoint or session after this, and this cannot be undone. \
 Snapshots that are taken later have it again.\n\
-Exit codes: 0 it is gone; 1 nothing had it, nobody said yes, or something still has it: a session that runs, or the same \
-bytes elsewhere."
+Exit codes: 0 it is gone; 1 nothing had it, it was not confirmed, or something still has it: a session that runs, or \
+the same bytes elsewhere."
     )]
     Forget(ForgetPathArgs),
 }
 
-/// Which project.
+/// Choice of a project.
 #[derive(Debug, Args)]
 pub(crate) struct ProjectArg {
     /// The project that this path is in; the one of the current directory if none is given
@@ -139,7 +139,7 @@ pub(crate) struct CreateArgs {
     pub(crate) json: bool,
 }
 
-/// Which checkpoint.
+/// Choice of a checkpoint.
 #[derive(Debug, Args)]
 pub(crate) struct CheckpointArg {
     /// A checkpoint: its number in the list, its id, the beginning of one, or its name
@@ -224,10 +224,10 @@ pub(crate) struct NameArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// Projects that were not touched for so many days are stale
+    /// Remove projects that were not touched for this many days
     #[arg(long, value_name = "DAYS")]
     pub(crate) retention_days: Option<u32>,
-    /// What checkpoints may take together, in MB
+    /// Limit on the size of all checkpoints together, in MB
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(0..1 << 40))]
     pub(crate) max_size_mb: Option<u64>,
     /// Keep those of projects whose directory is gone

@@ -1,4 +1,4 @@
-//! The flags of `ps`, `inspect`, `stop` and `request`.
+//! Arguments of `ps`, `inspect`, `stop` and `request`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub(crate) struct RequestArgs {
     /// Ask to read and write it
     #[arg(short, long, value_name = "PATH")]
     allow: Option<PathBuf>,
-    /// Why, in a sentence: whoever is asked will see it
+    /// Reason, in a sentence; shown with the question
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
     /// Answer as JSON, and do nothing with what was granted
@@ -57,7 +57,7 @@ pub(crate) struct RequestArgs {
 }
 
 impl RequestArgs {
-    /// Which path, and what for.
+    /// Requested path and access.
     pub(crate) fn wanted(&self) -> Option<(&Path, AccessMode)> {
         let read = self.read.as_deref().map(|path| (path, AccessMode::Read));
         let write = self.write.as_deref().map(|path| (path, AccessMode::Write));

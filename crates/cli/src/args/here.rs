@@ -1,4 +1,4 @@
-//! The grammar of `diff`, `status`, `turns`, `log` and `cat`: what there is in this directory.
+//! Arguments of `diff`, `status`, `turns`, `log` and `cat`, which work on the current directory.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The grammar of `hook`, for its help: agents are answered before any of it is parsed.
+//! Arguments of `hook`, for its help only: calls by agents are handled before the command line is parsed.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! The grammar of `hooks`.
+//! Arguments of `hooks`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use nono::hooks::agents::Agent;
@@ -19,7 +19,7 @@ pub(crate) enum HooksCommand {
 nono hooks install gemini --scope project --yes\n\n\
 Adds hooks, a /rollback command (a skill where there are no commands) and a few lines for the agent to read, and turns \
 checkpoints on in config.toml. What is in the agent's files stays as it is, and a copy of each is kept beside it. Doing it \
-again changes nothing.\nExit codes: 0 done; 1 nobody said yes; 125 a file cannot be understood or written."
+again changes nothing.\nExit codes: 0 done; 1 it was not confirmed; 125 a file cannot be parsed or written."
     )]
     Install(HooksChangeArgs),
     /// Which agents have the hooks, and whether they work
@@ -32,10 +32,10 @@ Exit codes: 0 all that is installed works; 1 something is broken.")]
 Checkpoints stay, and stay turned on in config.toml.\nExit codes: as `nono hooks install`."
     )]
     Remove(HooksChangeArgs),
-    /// What /rollback in an agent runs: takes what was typed after it
+    /// Run by /rollback in an agent, with the text typed after it
     #[command(hide = true)]
     Slash {
-        /// What was typed; read from stdin if it is not given
+        /// The text; read from stdin if it is not given
         #[arg(value_name = "TEXT", allow_hyphen_values = true)]
         typed: Option<String>,
     },

@@ -1,4 +1,4 @@
-//! The flags of `learn`.
+//! Arguments of `learn`.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! The command line's grammar. Help texts are part of the product: each command has an example.
+//! Grammar of the command line. Help texts are part of the product: each command has an example.
 
 mod agent;
 mod asking;
@@ -111,31 +111,31 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     /// Take the last undo or restore back
     #[command(after_help = "Example:\n  nono redo")]
     Redo(RedoArgs),
-    /// What agents did here, turn by turn: what was asked, which calls and files it came to
+    /// List what agents did here, turn by turn: the request, the calls made, the files changed
     #[command(after_help = "Examples:\n  nono turns\n  nono turns 2\n  nono undo --turn 2\n\n\
 A turn is what an agent does between two messages of a person. Numbers are counted from the newest each time; ids stay.")]
     Turns(TurnsArgs),
-    /// What is protected, runs and can be undone in this directory, on one screen
+    /// Show what is protected, what runs and what can be undone in this directory
     #[command(after_help = "Examples:\n  nono status\n  nono status --json")]
     Status(StatusHereArgs),
-    /// What the last session in this directory changed; without one, what changed since the newest checkpoint
+    /// Show what the last session in this directory changed; without one, what changed since the newest checkpoint
     #[command(after_help = "Examples:\n  nono diff\n  nono diff --stat src\n  nono diff | git apply -R\n\n\
-What is compared is said on stderr. A session that changed nothing is passed over for one that did. Elsewhere than on a \
-terminal the answer is a patch. Exit codes: 0; with --exit-code 1 when something differs.")]
+Stderr names what is compared. Sessions that changed nothing are skipped. When stdout is not a terminal, the output \
+is a patch. Exit codes: 0; with --exit-code 1 when something differs.")]
     Diff(DiffHereArgs),
-    /// Every version of a file: which turn, command or session made it
+    /// List every version of a file, and which turn, command or session made it
     #[command(after_help = "Examples:\n  nono log src/main.rs\n  nono log src/main.rs --json")]
     Log(LogArgs),
     /// Print a file as it was: at a checkpoint, before a session, or in a version of `nono log`
     #[command(after_help = "Examples:\n  nono cat 2:src/main.rs\n  nono cat 1f3a9c20:src/main.rs > old.rs")]
     Cat(CatArgs),
-    /// Earlier states of a project, kept while agents work on it: list, compare, restore
+    /// List, compare and restore earlier states of a project, kept while agents work on it
     #[command(
         after_help = "Examples:\n  nono checkpoints\n  nono checkpoints list\n  nono checkpoints diff 1\n  \
 nono checkpoints restore 1"
     )]
     Checkpoints(Box<CheckpointsArgs>),
-    /// What agents call before and after their tools: reads the agent's JSON on stdin, answers in its format
+    /// Called by agents before and after their tools: reads the agent's JSON on stdin, answers in its format
     #[command(
         after_help = "Example:\n  nono hook claude-code PreToolUse < payload.json\n\n`nono hooks install` writes it into an \
 agent's settings. It blocks no tool but one that would remove nono's own history: whatever goes wrong is in the answer, and the exit \
@@ -147,7 +147,7 @@ code is 0."
         after_help = "Examples:\n  nono hooks install claude-code\n  nono hooks status\n  nono hooks remove claude-code"
     )]
     Hooks(HooksArgs),
-    /// Look at what sessions did, and check that nobody changed the record of it
+    /// Look at what sessions did, and check that the records were not changed
     #[command(
         after_help = "Examples:\n  nono audit list --since 2d\n  nono audit show last\n  nono audit verify"
     )]
@@ -158,10 +158,10 @@ code is 0."
 nono why --self --path /etc/shadow"
     )]
     Why(Box<WhyArgs>),
-    /// List the sessions that run now
+    /// List the running sessions
     #[command(after_help = "Example:\n  nono ps --json")]
     Ps(PsArgs),
-    /// Show what a running session does: what it was refused, granted and asked
+    /// Show what a running session does: its denials, grants and questions
     #[command(after_help = "Examples:\n  nono inspect last\n  nono inspect my-session --json")]
     Inspect(InspectArgs),
     /// End a running session and everything it started
@@ -176,14 +176,14 @@ SIGKILL a second later. Exit codes: 0 it is being ended; 125 there is no such se
 nono request --write /srv/report.txt --reason 'to leave the report' -- sh -c 'date >&3'\n\n\
 What is granted is an open file, and it ends with the process that has it. So: with a command, the command runs with it \
 as descriptor 3 (NONO_FD=3); without one, --read copies the file to stdout, as cat would, and the others only say what \
-the answer was.\nExit codes: 0 granted (or the command's own); 1 denied; 125 not inside a sandbox, or nobody answers."
+the answer was.\nExit codes: 0 granted (or the command's own); 1 denied; 125 not inside a sandbox, or no answer."
     )]
     Request(RequestArgs),
     /// Run a command, watch what it does, and propose the smallest profile for it
     #[command(after_help = "Examples:\n  nono learn -- ./build.sh > profile.json\n  \
 nono learn --allow-all --rollback --save build -- ./build.sh\n  nono run -p build -- ./build.sh\n\n\
-Nobody is asked, and nothing is open that the profile and the flags do not open, unless --allow-all is given. The \
-proposal goes to stdout, and what the command says there to stderr; with --save the command keeps its stdout. Exit \
+You are not asked, and only what the profile and the flags open is open, unless --allow-all is given. The proposal \
+goes to stdout, and the command's stdout to stderr; with --save the command keeps its stdout. Exit \
 codes: as `nono run`.")]
     Learn(Box<LearnArgs>),
     /// Serve checkpoints, why and request to an agent, as tools of the Model Context Protocol on stdin and stdout
@@ -192,7 +192,7 @@ codes: as `nono run`.")]
 person: inside a sandbox the supervisor asks, outside the agent shows the plan and asks. Ends when stdin does."
     )]
     Mcp,
-    /// List, show, compare, check and start profiles
+    /// List, show, compare, check and create profiles
     #[command(after_help = "Examples:\n  nono profile list\n  nono profile show rust-dev")]
     Profile(ProfileArgs),
     /// Show what this machine can enforce, and try it
@@ -226,7 +226,7 @@ pub(crate) struct WhyArgs {
     /// The port on that host
     #[arg(long, value_name = "PORT", requires = "host", conflicts_with = "path")]
     pub(crate) port: Option<u16>,
-    /// Say also which rule of this file would answer: policy:FILE
+    /// Also show which rule of this file would answer: policy:FILE
     #[arg(long, value_name = "WHO", value_parser = asking::approver, requires = "path", conflicts_with = "inside")]
     pub(crate) approve: Option<Approver>,
     /// Answer as JSON
@@ -319,7 +319,7 @@ pub(crate) struct TrustArgs {
     /// Only show what it opens and closes
     #[arg(long, conflicts_with = "forget")]
     pub(crate) show: bool,
-    /// Take back what was answered
+    /// Forget your earlier answer
     #[arg(long)]
     pub(crate) forget: bool,
 }
@@ -349,11 +349,11 @@ pub(crate) struct ManArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Help and version are answers; everything else is a usage error with our prefix.
+/// Prints help and version to stdout; everything else is a usage error with the `[nono]` prefix.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A closed stdout is nobody to complain to.
+            // Stdout may be closed: there is no way left to report that.
             let _ = error.print();
             ExitCode::SUCCESS
         }

@@ -1,4 +1,4 @@
-//! The flags that have to do with the filtered network.
+//! Flags about the filtered network.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::failure::Failure;
 
 const UPSTREAM: &str = "NONO_UPSTREAM_PROXY";
 
-/// How what is open is reached.
+/// Credentials and upstream proxy of the filtered network.
 #[derive(Debug, Args)]
 pub(crate) struct NetworkArgs {
     /// Put this credential into requests to its service, and give the command a dummy. SOURCE: env:VAR, file:PATH,
     /// cmd:COMMAND or keyring:SERVICE[/USER]
-    // Read later: a wrong one may be the secret itself, and would be shown here.
+    // Parsed later: clap would show a wrong value, which may be the secret itself.
     #[arg(long, value_name = "NAME[=SOURCE]", help_heading = "Network")]
     credential: Vec<String>,
     /// Reach hosts through this proxy. With a password: NONO_UPSTREAM_PROXY=http://USER:PASSWORD@HOST:PORT
@@ -30,7 +30,7 @@ impl NetworkArgs {
         !self.credential.is_empty() || self.upstream_proxy.is_some()
     }
 
-    /// The first of these flags that is given, as it is called.
+    /// Name of the first of these flags that is given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--credential", !self.credential.is_empty()),
@@ -39,7 +39,7 @@ impl NetworkArgs {
         flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// What these flags and `config.toml` ask of the network. Nothing is fetched yet.
+    /// Network settings from these flags and `config.toml`. No credential is fetched yet.
     pub(crate) fn networking(&self, host: &Host, here: &Path) -> Result<Networking, Failure> {
         let home = host.context.home.as_deref();
         let read = |text: &String| {
@@ -60,7 +60,8 @@ impl NetworkArgs {
         Ok(networking)
     }
 
-    /// Not by clap: a variable is no reason to refuse a run that filters nothing, and its value is nothing to show.
+    /// Upstream proxy from the flag or the variable. Not read by clap, which would refuse runs without a filter because
+    /// of the variable, and would print its value.
     fn upstream(&self, host: &Host) -> Result<Option<UpstreamProxy>, Failure> {
         let variable = || host.env.iter().find(|(name, _)| name == UPSTREAM).map(|(_, value)| value);
         let (from, text) = match (&self.upstream_proxy, variable()) {

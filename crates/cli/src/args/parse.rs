@@ -1,4 +1,4 @@
-//! From the words on the command line to a command.
+//! Parsing of the command line.
 //!
 //! The whole grammar has some thirty commands, and building it takes longer than starting a process. A command that starts
 //! another one is therefore first read by its own flags alone. What those do not understand, help included, is read by the

@@ -1,4 +1,4 @@
-//! The grammar of `rollback`, `undo` and `redo`.
+//! Arguments of `rollback`, `undo` and `redo`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,21 +15,21 @@ pub(crate) struct RollbackArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RollbackCommand {
-    /// The sessions there are, by project, newest first
+    /// List the sessions, by project, newest first
     #[command(after_help = "Examples:\n  nono rollback list\n  nono rollback list --path . --recent 5")]
     List(ListArgs),
     /// What a session changed
     #[command(after_help = "Examples:\n  nono rollback show\n  nono rollback show --diff src/main.rs\n  \
 nono rollback show last --diff | git apply -R\n\nWithout an ID: the last session in this directory that changed \
-something. A first word that is no session's is a path of that one; ./NAME and what follows -- always is.")]
+something. A first argument that names no session is a path in that session; so are ./NAME and what follows --.")]
     Show(ShowArgs),
     /// Put back what was there before a session, or at one of its snapshots
     #[command(
         after_help = "Examples:\n  nono rollback restore last --dry-run\n  nono rollback restore last src 'tests/*.rs'\n  \
 nono rollback restore 20260801-1015 --snapshot 3 --merge\n  nono rollback restore src/main.rs\n\n\
-Without an ID: the last session in this directory that changed something. A first word that is no session's is a path of \
-that one; ./NAME and what follows -- always is.\n\
-Exit codes: 0 everything was restored; 1 something was kept or failed, or nobody said yes."
+Without an ID: the last session in this directory that changed something. A first argument that names no session is a \
+path in that session; so are ./NAME and what follows --.\n\
+Exit codes: 0 everything was restored; 1 something was kept or failed, or it was not confirmed."
     )]
     Restore(RestoreArgs),
     /// Take a restore back: the last one, a session's last one, or the one with this id
@@ -57,16 +57,16 @@ Exit codes: 0 everything is as it was; 1 something is missing or altered.")]
 Without a limit, those of [rollback] in config.toml hold. Running and pinned sessions are never removed."
     )]
     Cleanup(CleanupArgs),
-    /// Complete restores that were cut off
+    /// Complete restores that were interrupted
     #[command(after_help = "Example:\n  nono rollback recover")]
     Recover(RecoverArgs),
-    /// Set damaged records aside and make them anew, of sessions and checkpoints
+    /// Set damaged records of sessions and checkpoints aside and rebuild them
     #[command(after_help = "Examples:\n  nono rollback repair --dry-run\n  nono rollback repair --json\n\n\
-Exit codes: 0 everything is in order now; 1 something is lost, or could not be put in order.")]
+Exit codes: 0 everything is in order now; 1 something is lost, or could not be repaired.")]
     Repair(RepairArgs),
 }
 
-/// Which session.
+/// Choice of a session.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArg {
     /// A session: its id, the beginning of one, its name, `last`, or the path of its folder
@@ -74,7 +74,7 @@ pub(crate) struct SessionArg {
     pub(crate) session: String,
 }
 
-/// Which session, and what of it.
+/// Choice of a session, and of paths in it.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ChoiceArgs {
     /// A session: its id, the beginning of one, its name, `last`, or the path of its folder; the last one in this directory
@@ -84,7 +84,7 @@ pub(crate) struct ChoiceArgs {
     /// Only these files, directories or globs
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<OsString>,
-    /// The same, whatever they look like
+    /// Paths after --, whatever they look like
     #[arg(value_name = "PATH", last = true)]
     pub(crate) more: Vec<OsString>,
 }
@@ -121,7 +121,7 @@ pub(crate) struct ShowArgs {
     pub(crate) look: LookArgs,
 }
 
-/// What of a session is shown, and how.
+/// Choice of what is shown of a session, and how.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Default, Args)]
 pub(crate) struct LookArgs {
@@ -154,7 +154,7 @@ pub(crate) struct LookArgs {
     pub(crate) json: bool,
 }
 
-/// Whether to ask, and how to answer.
+/// Flags of commands that ask before they change something.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ConsentArgs {
     /// Show what would be done, and stop
@@ -168,16 +168,16 @@ pub(crate) struct ConsentArgs {
     pub(crate) json: bool,
 }
 
-/// What to do with paths that somebody else changed later.
+/// Handling of paths that changed after the session or checkpoint.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ConflictArgs {
-    /// Merge text files that somebody else changed later; what does not merge is kept
+    /// Merge text files that were changed later; what does not merge is kept
     #[arg(long, conflicts_with = "force")]
     pub(crate) merge: bool,
     /// With --merge: write conflict markers into files that do not merge
     #[arg(long, requires = "merge")]
     pub(crate) conflict_markers: bool,
-    /// Restore what somebody else changed later, too; it can be undone
+    /// Also restore what was changed later; it can be undone
     #[arg(long)]
     pub(crate) force: bool,
 }

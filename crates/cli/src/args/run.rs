@@ -1,4 +1,4 @@
-//! The flags of `run`, `shell` and `wrap`, and their translation into a request.
+//! Flags of `run`, `shell` and `wrap`, and their translation into a request.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use super::tracking::{CheckpointingArgs, TrackingArgs};
 use super::values;
 use crate::failure::Failure;
 
-/// What is open, closed and limited.
+/// Grants, denials, network, profile and environment.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
 pub(crate) struct PolicyArgs {
@@ -114,7 +114,7 @@ pub(crate) struct PolicyArgs {
     pub(crate) workdir: Option<PathBuf>,
 }
 
-/// What every way of running has.
+/// Flags that `run`, `shell`, `wrap` and `learn` share.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
     #[command(flatten)]
@@ -155,7 +155,7 @@ pub(crate) struct CommonArgs {
     pub(crate) verbose: bool,
 }
 
-/// How a failure is explained.
+/// Explanation of failed commands.
 #[derive(Debug, Args)]
 pub(crate) struct DiagnosticArgs {
     /// Do not explain a failed command
@@ -178,7 +178,7 @@ pub(crate) struct RunArgs {
     /// Become the command, as `wrap` does
     #[arg(long, conflicts_with = "supervised")]
     pub(crate) exec: bool,
-    /// Stand outside the sandbox (the default)
+    /// Keep a supervisor outside the sandbox (the default)
     #[arg(long)]
     pub(crate) supervised: bool,
     /// The command and its arguments
@@ -204,12 +204,12 @@ pub(crate) struct WrapArgs {
 }
 
 impl CommonArgs {
-    /// The first flag given that only the network filter can hold.
+    /// First given flag that needs the network filter.
     pub(crate) fn filter_flag(&self) -> Option<&'static str> {
         self.policy.needs_filter().or(self.network.given())
     }
 
-    /// The request these flags make. `here` is what relative paths are relative to.
+    /// Request made from these flags. Relative paths are relative to `here`.
     pub(crate) fn request(&self, here: &Path) -> Result<RunRequest, Failure> {
         let mut request = self.policy.request(here)?;
         request.limits = Limits {
@@ -272,12 +272,12 @@ impl PolicyArgs {
             .collect()
     }
 
-    /// The first flag that only a filter can hold.
+    /// First given policy flag that needs the network filter.
     fn needs_filter(&self) -> Option<&'static str> {
         (!self.allow_domain.is_empty()).then_some("--allow-domain")
     }
 
-    /// All or nothing leaves nothing to filter.
+    /// Refuses `--allow-domain` together with `--allow-net` or `--block-net`, which leave nothing to filter.
     fn check_network(&self) -> Result<(), Failure> {
         let Some(flag) = self.needs_filter() else { return Ok(()) };
         let (whole, does, instead) = if self.allow_net {
@@ -308,7 +308,7 @@ impl PolicyArgs {
     }
 }
 
-/// The path as it would be typed from anywhere: absolute, without `.`; a `..` stays for the kernel to follow.
+/// Absolute path without `.`; a `..` stays for the kernel to follow.
 fn at(here: &Path, path: &Path) -> PathBuf {
     here.join(path).components().collect()
 }
@@ -320,7 +320,7 @@ fn variable(text: &str) -> EnvRequest {
     }
 }
 
-/// A name, unless it looks like a file: a slash in it, or an ending.
+/// Parses a profile: a file if it contains a slash or has an extension, else a name.
 pub(crate) fn profile_ref(text: &OsString, here: &Path) -> Result<ProfileRef, Failure> {
     let path = Path::new(text);
     let is_file = path.components().count() > 1 || path.extension().is_some();
@@ -333,7 +333,7 @@ pub(crate) fn profile_ref(text: &OsString, here: &Path) -> Result<ProfileRef, Fa
     }
 }
 
-/// Where relative paths start.
+/// Working directory, to which relative paths are relative.
 pub(crate) fn here() -> Result<PathBuf, Failure> {
     env::current_dir().map_err(|error| Failure::nowhere(&error))
 }

@@ -1,4 +1,4 @@
-//! The flags of `run`, `shell` and `wrap` that have to do with snapshots.
+//! Flags of `run`, `shell` and `wrap` about snapshots and checkpoints.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use nono::session::{Checkpointing, Rollback};
 
 use super::values;
 
-/// How much of it has to fit into the store.
+/// How much of the tracked roots has to fit into the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protect {
-    /// All of it, or the command is not run
+    /// Everything, or the command is not run
     Full,
     /// As much as fits; the rest is named
     BestEffort,
@@ -62,7 +62,7 @@ pub(crate) struct TrackingArgs {
     paranoid: bool,
 }
 
-/// The flags that have to do with checkpoints.
+/// Flags about checkpoints.
 #[derive(Debug, Args)]
 pub(crate) struct CheckpointingArgs {
     /// Checkpoint the projects it may write before it starts, and whenever an agent's hook inside asks for it
@@ -90,7 +90,7 @@ impl TrackingArgs {
         self.rollback.is_some()
     }
 
-    /// Where the session is to be kept, as it was typed.
+    /// Value of `--rollback-dest`, as typed.
     pub(crate) fn dest(&self) -> Option<&Path> {
         self.rollback_dest.as_deref()
     }

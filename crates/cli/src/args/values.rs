@@ -1,8 +1,8 @@
-//! Values people write: durations and sizes.
+//! Parsers of durations and sizes on the command line.
 
 use std::time::Duration;
 
-/// `90`, `90s`, `10m`, `2h`, `500ms`.
+/// Parses a duration: `90`, `90s`, `10m`, `2h`, `500ms`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let number: f64 =
@@ -17,11 +17,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     };
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(format!("{text:?} is not a duration that can be waited for")),
+        _ => Err(format!("{text:?} is zero, negative or too long for a duration")),
     }
 }
 
-/// `4096`, `512K`, `200M`, `2G`.
+/// Parses a size: `4096`, `512K`, `200M`, `2G`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let number: f64 =

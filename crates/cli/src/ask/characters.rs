@@ -1,4 +1,4 @@
-//! Characters that a person cannot tell from others, or cannot see.
+//! Characters that look like others, or that a person cannot see: prompts show them by number.
 //!
 //! Letters of other scripts stay as they are: names are written in them.
 
@@ -7,13 +7,13 @@ pub(super) fn misleads(c: char) -> bool {
     is_blank(c) || is_ignored(c) || looks_like_another(c)
 }
 
-/// Blanks of any width but the ordinary one.
+/// Whitespace other than the ordinary space.
 fn is_blank(c: char) -> bool {
     (c.is_whitespace() && c != ' ') || c == '\u{2800}'
 }
 
-/// What terminals show nothing for (Unicode's default ignorable code points), what only orders text, and what each font
-/// shows as it likes.
+/// Characters that terminals show nothing for (Unicode's default ignorable code points), that only set the text
+/// direction, or that differ by font (private use).
 fn is_ignored(c: char) -> bool {
     matches!(
         c,
@@ -25,7 +25,7 @@ fn is_ignored(c: char) -> bool {
     )
 }
 
-/// Signs that look like those which paths and nono's own lines are made of.
+/// Characters that look like those used in paths and in nono's own lines.
 fn looks_like_another(c: char) -> bool {
     matches!(
         c,

@@ -1,4 +1,4 @@
-//! What else can be said about a question: the object, the program, what each key would do.
+//! Details of an approval prompt: the object, the program, and the effect of each key.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,12 +9,12 @@ use nono::approval::{Asker, Object, Question, Subject};
 use super::layout::{Choices, cut, harmless};
 use crate::{age, units};
 
-/// Columns of a command line.
+/// Maximum number of columns of a command line.
 const COMMAND: usize = 300;
-/// Programs of the chain that are named.
+/// Maximum number of parent processes listed.
 const PARENTS: usize = 8;
 
-/// Lines of harmless text.
+/// Detail lines, escaped for the terminal.
 pub(super) fn of(question: &Question, choices: &Choices, asked: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if let Subject::Access { path, object, .. } = &question.subject {
@@ -28,18 +28,18 @@ pub(super) fn of(question: &Question, choices: &Choices, asked: u64) -> Vec<Stri
 
 fn stands(path: &Path, object: Object) -> String {
     if object == Object::New {
-        return "there is nothing yet: it would be made".to_owned();
+        return "it does not exist yet and would be created".to_owned();
     }
     match path.symlink_metadata() {
         Ok(meta) => format!(
-            "{}, {}, mode {:04o}, of user {}, changed {}",
+            "{}, {}, mode {:04o}, owned by user {}, changed {}",
             if meta.is_dir() { "a folder" } else { "a file" },
             units::bytes(meta.size()),
             meta.mode() & 0o7777,
             meta.uid(),
             changed(&meta),
         ),
-        Err(error) => format!("it cannot be looked at from here: {}", nono::session::io_words(&error)),
+        Err(error) => format!("cannot read its attributes: {}", nono::session::io_words(&error)),
     }
 }
 
@@ -48,7 +48,7 @@ fn changed(meta: &fs::Metadata) -> String {
     passed.map_or_else(|| "in the future".to_owned(), age::passed)
 }
 
-/// The program, its command line, and who started it. All of it is what the command's side says about itself.
+/// Program, command line and parent processes. The sandboxed side controls all of it, so it proves nothing.
 fn program(asker: &Asker) -> Vec<String> {
     let mut lines = Vec::new();
     if let Ok(file) = fs::read_link(format!("/proc/{}/exe", asker.pid)) {
@@ -76,7 +76,7 @@ fn command_line(pid: u32) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(" "))
 }
 
-/// Up to nono itself.
+/// Parent processes, up to nono itself.
 fn parents(pid: u32) -> Vec<String> {
     let mut chain = Vec::new();
     let mut at = parent(pid);
@@ -104,7 +104,7 @@ fn meanings(question: &Question, choices: &Choices) -> Vec<String> {
     let (path, access) = match &question.subject {
         Subject::Access { path, access, .. } => (path, access),
         Subject::Restore { .. } | Subject::RestoreCheckpoint { .. } => {
-            lines.push("y: put it back; a safety snapshot is taken first".to_owned());
+            lines.push("y: restore; a safety snapshot is taken first".to_owned());
             lines.push("n, Enter, Esc: leave everything as it is".to_owned());
             return lines;
         }
@@ -130,11 +130,11 @@ fn meanings(question: &Question, choices: &Choices) -> Vec<String> {
         ));
     }
     if choices.session {
-        lines.push("p: as s, and keep it in a profile".to_owned());
+        lines.push("p: as s, and save it in a profile".to_owned());
     }
     lines.push("n, Enter, Esc: no; the same question does not come again in this session".to_owned());
     if choices.never {
-        lines.push(format!("v: nothing of {shown} and what is below it, in this session"));
+        lines.push(format!("v: deny {shown} and everything below it until the session ends"));
     }
     lines
 }

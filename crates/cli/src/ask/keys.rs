@@ -1,17 +1,17 @@
-//! A key out of what a raw terminal sends.
+//! Key presses out of what a raw terminal sends.
 //!
-//! A terminal also sends what nobody typed: answers to what the command asked it, mouse moves, pasted text. The command
-//! chooses the encoding of many of them, so no parser can be trusted to know where one ends. A key is one plain byte that
-//! arrives alone: in a read of its own, with nothing right after it, and not while the terminal is talking.
+//! A terminal also sends bytes that were not typed: replies to the command's queries, mouse moves, pasted text. The
+//! command chooses the encoding of many of them, so no parser can be trusted to know where one ends. A key is one plain
+//! byte that arrives alone: in a read of its own, with nothing right after it, and not shortly after other input.
 
 use std::time::{Duration, Instant};
 
-/// How long nothing follows a key. What a terminal says by itself comes in one piece, or in pieces close together.
+/// Silence required after a key. Reports of a terminal come in one piece, or in pieces close together.
 const ALONE: Duration = Duration::from_millis(50);
-/// How long nothing is a key after something that was none: its pieces may be far apart on a slow line.
+/// Time after other input in which nothing counts as a key: the pieces of a report may be far apart on a slow line.
 const TALKING: Duration = Duration::from_millis(250);
 
-/// One press.
+/// Key press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Char(char),
@@ -20,17 +20,17 @@ pub(crate) enum Key {
     Away,
 }
 
-/// Takes what is read and when, gives keys.
+/// Recognises key presses from reads and their times.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    /// A key that may turn out to be the beginning of something else.
+    /// A key that may still turn out to be the beginning of a report.
     pressed: Option<(Key, Instant)>,
-    /// When the terminal last sent something that was no key.
+    /// Time of the last input that was no key.
     talked: Option<Instant>,
 }
 
 impl Keys {
-    /// One read.
+    /// Takes the bytes of one read.
     pub(crate) fn heard(&mut self, bytes: &[u8], now: Instant) {
         let talking = self.talked.is_some_and(|then| now.saturating_duration_since(then) < TALKING);
         let key = single(bytes).filter(|_| !talking && self.pressed.is_none());
@@ -40,19 +40,19 @@ impl Keys {
         }
     }
 
-    /// Nothing is left to read: the key that was pressed, once it is known to be one.
+    /// Returns the pressed key once nothing followed it for long enough. Called when nothing is left to read.
     pub(crate) fn silence(&mut self, now: Instant) -> Option<Key> {
         let (key, _) = self.pressed.take_if(|(_, then)| now.saturating_duration_since(*then) >= ALONE)?;
         Some(key)
     }
 
-    /// How long to listen before the next look, if that is to be soon.
+    /// Time to wait for input before calling `silence` again, if a key is pending.
     pub(crate) fn patience(&self) -> Option<Duration> {
         self.pressed.map(|_| ALONE)
     }
 }
 
-/// A read that may be a key.
+/// Key that a read of one byte stands for.
 fn single(bytes: &[u8]) -> Option<Key> {
     match *bytes {
         [0x03 | 0x04 | 0x1b] => Some(Key::Away),
@@ -66,7 +66,7 @@ fn single(bytes: &[u8]) -> Option<Key> {
 mod tests {
     use super::*;
 
-    /// What comes of reads, each so many milliseconds after the one before, and silence after the last.
+    /// Keys recognised from reads, each given with the milliseconds since the one before; silence follows the last.
     fn pressed(reads: &[(u64, &[u8])]) -> Vec<Key> {
         let (mut keys, mut now, mut found) = (Keys::default(), Instant::now(), Vec::new());
         for (after, bytes) in reads {
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!((keys.silence(now + ALONE), keys.patience()), (None, None));
     }
 
-    /// What terminals send by themselves, and what is pasted.
+    /// Reports of terminals, and pasted text.
     const REPORTS: &[&[u8]] = &[
         b"\x1b[24;80R",
         b"\x1b[?121u",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever is read, and whenever: as many keys as there are reads of one plain byte that stood alone, no more.
+        /// Recognises no more keys than there are reads of one plain byte with silence after them.
         #[test]
         fn only_a_byte_that_stood_alone_is_a_key(
             reads in proptest::collection::vec((0u64..400, proptest::collection::vec(proptest::num::u8::ANY, 0..4)), 0..40)

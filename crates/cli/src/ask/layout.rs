@@ -1,7 +1,7 @@
-//! What a question looks like: lines of harmless text, as wide as the terminal.
+//! Layout of an approval prompt: escaped lines, as wide as the terminal.
 //!
-//! The object comes first after who wants what. Nothing is left out of its path: where it does not fit on a line it goes
-//! on in the next, and where it does not fit on the screen it cannot be allowed.
+//! The first line names the program and the access, the next ones the object. The path is never shortened: it is
+//! wrapped over several lines, and a request that does not fit on the screen can only be denied.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use crate::review::text;
 
 const PREFIX: &str = "[nono] ";
 const INDENT: &str = "  ";
-/// Columns of a reason, of a program's name, of other words of the command's.
+/// Maximum number of columns of a reason; `PROGRAM`: of a program's name and other text of the command's.
 const REASON: usize = 200;
 const PROGRAM: usize = 60;
-/// Files of a restore that are named.
+/// Maximum number of files of a restore that are listed.
 const NAMED: usize = 8;
 
-/// What may be answered.
+/// Answers that a prompt offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choices {
     pub(crate) allow: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    /// Everything that makes sense for this question.
+    /// Answers that make sense for this request.
     pub(crate) fn of(question: &Question) -> Choices {
         match &question.subject {
             Subject::Access { folder, .. } => {
@@ -42,20 +42,20 @@ impl Choices {
         }
     }
 
-    /// What does not fit on the screen can only be refused.
+    /// Denials only, for a request that does not fit on the screen.
     pub(crate) fn refusals(&self) -> Choices {
         Choices { allow: false, session: false, folder: None, never: self.never }
     }
 }
 
-/// Lines of one width.
+/// Layout of lines at the width of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     pub(crate) canvas: Canvas,
 }
 
 impl Page {
-    /// Who wants what.
+    /// Lines that name the program, the access and the object.
     pub(crate) fn question(self, question: &Question) -> Vec<String> {
         let program = cut(&harmless(&question.asker.program), PROGRAM);
         let who = format!("{program} (pid {}) wants to ", question.asker.pid);
@@ -105,7 +105,7 @@ impl Page {
         lines
     }
 
-    /// The line that the cursor stays in: without an end.
+    /// Lines that list the keys. The cursor stays at the end of the last one.
     pub(crate) fn prompt(self, choices: &Choices) -> Vec<String> {
         let mut keys = Vec::new();
         if choices.allow {
@@ -126,7 +126,7 @@ impl Page {
         }
         keys.push("? details".to_owned());
         let question = if choices.allow { "Allow? [y/N]" } else { "Too long for this window to allow. [N]" };
-        // Keys are not torn apart at the end of a line.
+        // A key and its name stay on one line.
         let room = self.canvas.width.saturating_sub(text::columns(PREFIX) + 1);
         let (mut lines, mut line) = (Vec::new(), vec![Span::new(question, Style::Title)]);
         let mut used = text::columns(question);
@@ -145,12 +145,12 @@ impl Page {
         lines
     }
 
-    /// One thing that is said, on as many lines as it takes.
+    /// Text wrapped over as many lines as it needs.
     pub(crate) fn said(self, spans: &[Span]) -> Vec<String> {
         self.wrapped(spans, "")
     }
 
-    /// The same, indented.
+    /// Text wrapped and indented.
     pub(crate) fn block(self, words: &str, style: Style) -> Vec<String> {
         self.wrapped(&[Span::new(words, style)], INDENT)
     }
@@ -185,7 +185,7 @@ impl Page {
     }
 }
 
-/// What a restore would do, in numbers.
+/// Number of paths that a restore would change and keep.
 fn counted(changes: u64, kept: u64) -> String {
     let changes = match changes {
         1 => "1 path changes".to_owned(),
@@ -193,11 +193,11 @@ fn counted(changes: u64, kept: u64) -> String {
     };
     match kept {
         0 => changes,
-        kept => format!("{changes}, {} kept as somebody else left them", crate::units::grouped(kept)),
+        kept => format!("{changes}, {} kept because they changed later", crate::units::grouped(kept)),
     }
 }
 
-/// What would be done to the object, with what changes something standing out.
+/// Requested access; writing is highlighted.
 fn wish(access: AccessMode, object: Object) -> Span {
     let (words, style) = match (access, object) {
         (AccessMode::Read, Object::Directory) => ("read the folder", Style::Plain),
@@ -211,7 +211,8 @@ fn wish(access: AccessMode, object: Object) -> Span {
     Span::new(words, style)
 }
 
-/// Text of the command's on one line, in characters that look like what they are. A backslash is doubled, so that no name looks like an escape in another.
+/// Escapes text of the command's for the prompt: one line, no character that looks like another. Backslashes are
+/// doubled, so that no name looks like an escape.
 pub(crate) fn harmless(text: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let mut shown = String::new();
@@ -231,7 +232,7 @@ pub(crate) fn harmless(text: &Path) -> String {
     shown
 }
 
-/// At most so many columns, and a sign that there was more.
+/// Cuts text to this many columns, with an ellipsis where something was cut.
 pub(crate) fn cut(words: &str, columns: usize) -> String {
     if text::columns(words) <= columns {
         return words.to_owned();

@@ -1,9 +1,8 @@
-//! Asking the person on their terminal.
+//! Approval prompt on the user's terminal.
 //!
-//! The command stands still while a question is shown: its own terminal is paused, and the keys are this question's
-//! alone. Everything but an explicit yes is a no. Each time something is drawn it stands there for a while before a key
-//! counts, and the line that names the keys appears when they do: a key that was meant for what stood there before is
-//! dropped.
+//! The command's terminal is paused while a prompt is shown, and key presses go to the prompt alone. Everything but an
+//! explicit yes is a denial. After each drawing, keys are dropped for a while, so that a key meant for what was shown
+//! before does not answer; the line that lists the keys appears when they count.
 
 mod characters;
 mod details;
@@ -29,24 +28,24 @@ use crate::paint::{Canvas, Span, Style};
 use keys::{Key, Keys};
 use layout::{Choices, Page};
 
-/// How often it is looked whether somebody still waits for the answer.
+/// Interval of checks whether the request was withdrawn.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a question stands before a key counts: longer than it takes to stop a key that was meant for another.
+/// Time that a prompt is shown before a key counts: long enough to stop typing a key that was meant for something else.
 const STANDS: Duration = Duration::from_millis(700);
-/// How long, where it came after one that was withdrawn.
+/// The same, for a prompt that follows one that was withdrawn.
 const STANDS_INSTEAD: Duration = Duration::from_millis(1500);
-/// So long after one that was withdrawn somebody may still mean that one.
+/// Time after a withdrawn prompt in which the user may still mean that one.
 const RECENT: Duration = Duration::from_secs(10);
-/// How long it is seen that a question was withdrawn, before anything else is.
+/// Time that the notice of a withdrawn request stays on the screen.
 const FAREWELL: Duration = Duration::from_millis(700);
-/// Who types does not read. A key counts only once nothing was typed for so long.
+/// Pause in typing that is required before a key counts: a user who types does not read.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// The person at the terminal.
+/// Approver that asks the user on the terminal.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalBackend {
     asked: AtomicU64,
-    /// Where the command works and keeps its state, and what was opened for it by name.
+    /// Working directory, writable folders, and paths that the user granted.
     places: Vec<PathBuf>,
 }
 
@@ -89,24 +88,24 @@ impl ApprovalBackend for TerminalBackend {
 
 enum Reply {
     Answer(Verdict),
-    /// Nobody waits for it any more.
+    /// The request was withdrawn.
     Withdrawn,
 }
 
-/// What a moment of waiting came to.
+/// Outcome of one wait for input.
 enum Moment {
     Press(Key),
-    /// Nothing more can be typed.
+    /// The terminal is closed.
     Closed,
-    /// Nobody waits for the answer any more.
+    /// The request was withdrawn.
     Unwanted,
     /// The run is over.
     Ended,
-    /// What is shown has to be shown again.
+    /// The prompt has to be drawn again.
     Disturbed,
 }
 
-/// One question on the screen.
+/// One prompt on the screen.
 struct Dialogue<'a> {
     question: &'a Question,
     waiting: &'a dyn Waiting,
@@ -150,7 +149,7 @@ impl Dialogue<'_> {
         }
     }
 
-    /// The question, and what may be answered: only what the person can see in full can be allowed.
+    /// Draws the request and returns the answers it offers: only what is shown in full can be allowed.
     fn show(&self, details: bool) -> io::Result<Choices> {
         let (rows, columns) = self.lease.size();
         let page = self.page(columns);
@@ -165,7 +164,7 @@ impl Dialogue<'_> {
             let more = details::of(self.question, &choices, self.asked);
             let more: Vec<String> = more.iter().flat_map(|line| page.block(line, Style::Plain)).collect();
             let left = rows.saturating_sub(question.len() + page.prompt(&choices).len());
-            // On a screen that is drawn over there is nowhere to scroll to.
+            // A full screen does not scroll.
             let kept = if self.lease.full_screen { left.min(more.len()) } else { more.len() };
             lines.extend(more.into_iter().take(kept));
         }
@@ -186,18 +185,18 @@ impl Dialogue<'_> {
         Page { canvas: Canvas { colours: self.colours, width: usize::from(columns) } }
     }
 
-    /// Whether somebody may be about to answer another question, which stood here before.
+    /// Whether the user may still be answering the prompt that was shown before.
     fn comes_instead(&self) -> bool {
         self.lease.last_withdrawn.is_some_and(|then| self.began.saturating_duration_since(then) < RECENT)
     }
 
-    /// A question that comes instead of another says so, and therefore stands elsewhere.
+    /// Notice above a prompt that replaces a withdrawn one; it also moves the prompt to other lines.
     fn notice(&self, page: Page) -> Vec<String> {
-        let words = "The question before was withdrawn. This is another one:";
+        let words = "The previous question was withdrawn. This is another one:";
         if self.comes_instead() { page.said(&[Span::new(words, Style::Warning)]) } else { Vec::new() }
     }
 
-    /// `stays`: long enough to be seen, unless the terminal has to be given back at once.
+    /// Shows that the request was withdrawn. `stays`: long enough to be read, unless the terminal is needed at once.
     fn withdraw(&self, stays: bool) -> io::Result<Reply> {
         let (_, columns) = self.lease.size();
         let line = self.page(columns).said(&[Span::plain("withdrawn: the program ended")]);
@@ -213,8 +212,7 @@ impl Dialogue<'_> {
         Ok(Reply::Withdrawn)
     }
 
-    /// What was drawn stands there, and keys are dropped, until it has been there long enough and nobody types.
-    /// `None`: it has.
+    /// Drops keys until the prompt has been shown long enough and the user has stopped typing. `None`: keys count now.
     fn stand(&self) -> Option<Moment> {
         let disturbances = self.lease.disturbances();
         let mut until = Instant::now() + if self.comes_instead() { STANDS_INSTEAD } else { STANDS };
@@ -241,7 +239,7 @@ impl Dialogue<'_> {
         }
     }
 
-    /// Until a key is pressed that means something.
+    /// Waits until a key is pressed that the prompt offers.
     fn wait(&self, choices: &Choices) -> Moment {
         let disturbances = self.lease.disturbances();
         let mut keys = Keys::default();
@@ -267,7 +265,7 @@ impl Dialogue<'_> {
     }
 }
 
-/// What a key means; `None`: nothing.
+/// Verdict that a key stands for, if any.
 fn verdict(key: Key, choices: &Choices) -> Option<Verdict> {
     match key {
         Key::Enter | Key::Away | Key::Char('n' | 'N') => Some(Verdict::Deny),
@@ -280,7 +278,7 @@ fn verdict(key: Key, choices: &Choices) -> Option<Verdict> {
     }
 }
 
-/// The record of an answer.
+/// Answer as it stays on the screen.
 fn words(verdict: Verdict, choices: &Choices) -> String {
     match verdict {
         Verdict::Allow(Scope::Once) => "yes".to_owned(),

@@ -1,4 +1,4 @@
-//! Grants that the person wanted kept: into a profile of theirs that builds on the one that was used.
+//! Saving of approved grants to a profile of the user's that extends the one that was used.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -13,16 +13,16 @@ use serde_json::{Map, Value, json};
 
 use crate::message;
 
-/// What such a profile's name ends with.
+/// Suffix of the names of such profiles.
 const ENDING: &str = "-approved";
 
-/// Why nothing was kept.
+/// Reason why grants were not saved.
 #[derive(Debug)]
 enum Unsaved {
     NoFolder,
-    /// A profile that was given as a file has no name to build on.
+    /// A profile given as a file has no name that another one could extend.
     NotNamed(PathBuf),
-    /// The file is not as nono writes it, and rewriting it would lose what is in it.
+    /// The file cannot be rewritten without losing something in it.
     NotOurs {
         file: PathBuf,
         why: String,
@@ -36,17 +36,17 @@ enum Unsaved {
 impl fmt::Display for Unsaved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unsaved::NoFolder => f.write_str("there is no folder for profiles"),
+            Unsaved::NoFolder => f.write_str("there is no profile folder"),
             Unsaved::NotNamed(file) => {
-                write!(f, "{} is not in the folder of profiles, so none can build on it", shown(file))
+                write!(f, "{} is not in the profile folder, so no profile can extend it", shown(file))
             }
-            Unsaved::NotOurs { file, why } => write!(f, "{} was left as it is: {why}", shown(file)),
+            Unsaved::NotOurs { file, why } => write!(f, "{} was not changed: {why}", shown(file)),
             Unsaved::Io { file, error } => write!(f, "{}: {}", shown(file), nono::session::io_words(error)),
         }
     }
 }
 
-/// Keep what was to be kept, and say what came of it. `dir`: the user's profiles; `used`: the run's profile.
+/// Saves the grants with scope `Saved` and prints the result. `dir`: the user's profiles; `used`: the run's profile.
 pub(crate) fn save(dir: Option<&Path>, used: Option<&ProfileRef>, expansions: &[Expansion]) {
     let wanted: Vec<&Expansion> = expansions.iter().filter(|grant| grant.scope == Scope::Saved).collect();
     if wanted.is_empty() {
@@ -55,7 +55,10 @@ pub(crate) fn save(dir: Option<&Path>, used: Option<&ProfileRef>, expansions: &[
     let (named, nameless): (Vec<&Expansion>, Vec<&Expansion>) =
         wanted.into_iter().partition(|grant| grant.path.to_str().is_some());
     for grant in nameless {
-        message::line(&format!("not saved: {} cannot be written in a profile", shown(&grant.path)));
+        message::line(&format!(
+            "not saved: {}: a profile cannot hold a name that is not UTF-8",
+            shown(&grant.path)
+        ));
     }
     match keep(dir, used, &named) {
         Ok((_, 0)) => {}
@@ -73,7 +76,7 @@ pub(crate) fn save(dir: Option<&Path>, used: Option<&ProfileRef>, expansions: &[
     }
 }
 
-/// The profile's name, and how many grants it did not have yet.
+/// Adds grants to the profile; returns its name and the number of grants that are new.
 fn keep(
     dir: Option<&Path>,
     used: Option<&ProfileRef>,
@@ -89,8 +92,10 @@ fn keep(
         Err(error) if error.kind() == io::ErrorKind::NotFound => fresh(dir, &name, &base)?,
         Err(error) => return Err(failed(error)),
     };
-    let strange =
-        || Unsaved::NotOurs { file: file.clone(), why: "its filesystem part is not as expected".to_owned() };
+    let strange = || Unsaved::NotOurs {
+        file: file.clone(),
+        why: "its \"filesystem\" entry has an unexpected form".to_owned(),
+    };
     let mut count = 0;
     for grant in grants {
         count += usize::from(add(&mut profile, grant).ok_or_else(strange)?);
@@ -102,7 +107,7 @@ fn keep(
     Ok((name, count))
 }
 
-/// The name to build on.
+/// Name of the profile to extend.
 fn base(dir: &Path, used: Option<&ProfileRef>) -> Result<String, Unsaved> {
     match used {
         None => Ok("default".to_owned()),
@@ -116,7 +121,7 @@ fn base(dir: &Path, used: Option<&ProfileRef>) -> Result<String, Unsaved> {
     }
 }
 
-/// What is there is kept, if it can be: as plain JSON that is a profile.
+/// Reads the existing profile, which must be valid and plain JSON without comments.
 fn existing(dir: &Path, name: &str, file: &Path, text: &str) -> Result<Map<String, Value>, Unsaved> {
     let not_ours = |why: String| Unsaved::NotOurs { file: file.to_path_buf(), why };
     ProfileStore::new(Some(dir.to_path_buf()))
@@ -142,7 +147,7 @@ fn fresh(dir: &Path, name: &str, base: &str) -> Result<Map<String, Value>, Unsav
     Ok(profile)
 }
 
-/// Whether it was added; `None`: there is something else in its place.
+/// Adds a grant; false if it is there already. `None`: the profile has an unexpected form.
 fn add(profile: &mut Map<String, Value>, grant: &Expansion) -> Option<bool> {
     let (key, _) = places(grant);
     let path = grant.path.to_str()?;
@@ -152,12 +157,12 @@ fn add(profile: &mut Map<String, Value>, grant: &Expansion) -> Option<bool> {
     if list.iter().any(there) {
         return Some(false);
     }
-    // What is gone next time is no reason to refuse the run.
+    // Optional: a path that is gone next time must not refuse the run.
     list.push(json!({ "path": path, "optional": true }));
     Some(true)
 }
 
-/// The list of a profile and the flag that say the same.
+/// Profile list and flag for a grant.
 fn places(grant: &Expansion) -> (&'static str, &'static str) {
     match (grant.access, grant.is_dir) {
         (AccessMode::Read, true) => ("read", "--read"),
@@ -169,7 +174,7 @@ fn places(grant: &Expansion) -> (&'static str, &'static str) {
     }
 }
 
-/// Old or new, never half.
+/// Replaces a file atomically.
 fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     // Where it is a link, what it leads to is replaced.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
@@ -186,7 +191,7 @@ fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
         .and_then(|mut out| out.write_all(text).and_then(|()| out.sync_all()))
         .and_then(|()| fs::rename(&temporary, &file));
     if written.is_err() {
-        // What could not be written is of no use; that is what is reported, not this.
+        // The error of the write is reported, not that of the cleanup.
         let _ = fs::remove_file(&temporary);
     }
     written

@@ -1,4 +1,4 @@
-//! The backend on a pty of its own, with somebody who types and reads at the other end.
+//! The terminal approver on a pty, with a user simulated at the other end.
 
 use std::fs::File;
 use std::io::{PipeWriter, Read, Write};
@@ -23,13 +23,13 @@ use super::keys::Key;
 use super::layout::Choices;
 use super::{TerminalBackend, verdict};
 
-/// The person's end of a terminal.
+/// The user's end of a terminal.
 struct Person {
     master: File,
     seen: Vec<u8>,
 }
 
-/// What a question stands on.
+/// Stand-in for the supervisor's side of a request.
 struct Fake {
     lease: Mutex<Option<Lease>>,
     wanted: AtomicBool,
@@ -60,7 +60,7 @@ fn terminal(rows: u16, columns: u16) -> (OwnedFd, File) {
 }
 
 impl Person {
-    /// Reads until this was seen since the last time.
+    /// Reads until this text appears after what was read before.
     fn wait_for(&mut self, part: &str) -> String {
         let mut bytes = [0; 4096];
         loop {
@@ -79,7 +79,7 @@ impl Person {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Presses a key again and again until this is seen: it counts once nothing else came for a while.
+    /// Presses a key repeatedly until this text appears: a key counts only after a pause.
     fn press_until(&mut self, key: &str, part: &str) {
         let patience = Timespec { tv_sec: 0, tv_nsec: 400_000_000 };
         loop {
@@ -105,7 +105,7 @@ struct Scene {
 const PLAIN: Scene = Scene { rows: 24, columns: 80, full_screen: false, last_key: None, withdrawn: None };
 const PROMPT: &str = "? details)";
 
-/// Puts a question; `person` answers it.
+/// Shows a prompt; `person` answers it.
 fn ask(
     scene: &Scene,
     question: &Question,
@@ -181,7 +181,7 @@ fn only_what_is_offered_can_be_answered() {
 fn a_key_that_means_nothing_leaves_the_question_there() {
     let answer = ask(&PLAIN, &todo(), |person, _, _end| {
         person.wait_for(PROMPT);
-        // What a terminal may say by itself, and what is pasted; then a key, together with them or not.
+        // Reports of a terminal and pasted text; then a key, together with them or not.
         person.press("\x1b]ly\x1b\\\x1b[24;80R\x1b[200~y\x1b[201~yes please");
         person.press("y");
         person.press_until("\x03", "no\r\n");
@@ -312,7 +312,7 @@ fn a_question_after_one_that_was_withdrawn_says_so_and_stands_elsewhere() {
         });
         assert_eq!(answer.unwrap().verdict, Verdict::Deny);
     }
-    // One that was withdrawn long ago is nobody's any more.
+    // A prompt that was withdrawn long ago is not mentioned.
     let Some(long_ago) = Instant::now().checked_sub(Duration::from_secs(60)) else { return };
     let scene = Scene { withdrawn: Some(long_ago), ..PLAIN };
     let answer = ask(&scene, &todo(), |person, _, _end| {
@@ -330,9 +330,15 @@ fn details_are_there_for_the_asking() {
         person.wait_for(PROMPT);
         person.press("?");
         let text = person.wait_for(PROMPT);
-        for part in
-            ["a file, ", "mode 0", "of user 0", "program: ", "command line: ", "question 1 of", "d: read"]
-        {
+        for part in [
+            "a file, ",
+            "mode 0",
+            "owned by user 0",
+            "program: ",
+            "command line: ",
+            "question 1 of",
+            "d: read",
+        ] {
             assert!(text.contains(part), "{part} in {text:?}");
         }
         person.press("n");

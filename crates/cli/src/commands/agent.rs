@@ -1,7 +1,7 @@
-//! `nono claude` and the like: an agent by one word.
+//! `nono claude` and similar commands that start an agent.
 //!
-//! It is `nono run` with what the agent needs: its profile, snapshots, checkpoints, questions while it runs, its key kept
-//! outside. What that opens is shown and agreed to once.
+//! They are `nono run` with what the agent needs: its profile, snapshots, checkpoints, approvals while it runs, its API
+//! key kept outside. What that opens is shown and confirmed once.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
 
-/// Where the flags of `nono run` begin.
+/// Index of the first flag of `nono run`.
 const RUN: usize = 2;
 
 /// Maximum number of hosts and paths that are named.
@@ -28,7 +28,7 @@ const NAMED: usize = 4;
 
 pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
     let agent = agents::of_program(program.as_ref())
-        .ok_or_else(|| Failure::new(format!("nono knows no agent {program}")))?;
+        .ok_or_else(|| Failure::new(format!("unknown agent {program}")))?;
     let host = host(None)?;
     let file = session::find_program(&[program.into()], &host).map_err(SessionError::from)?;
     let start = agents::start(agent, &host.env);
@@ -37,7 +37,7 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
         words.insert(RUN, "--no-project-profile".into());
     }
     let Ok(Command::Run(run_args)) = parse(&words) else {
-        return Err(Failure::new(format!("nono cannot start {}: this is a bug", agent.title)));
+        return Err(Failure::new(format!("cannot start {}: this is a bug in nono", agent.title)));
     };
     let mut asks = Asks::Now;
     if !host.nested {
@@ -57,7 +57,7 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
     run::run_as(*run_args, words, asks)
 }
 
-/// `nono run`, as a person would have to type it.
+/// Equivalent `nono run` command line.
 fn words(
     agent: &Agent,
     start: &Start,
@@ -91,14 +91,14 @@ fn words(
     words
 }
 
-/// Show what it is given, and ask once. Its hooks are part of that.
+/// Shows what the agent is granted, its hooks included, and asks once.
 fn agree(agent: &Agent, mut lines: Vec<Line>, host: &Host, yes: bool) -> Result<(), Failure> {
     let hooked: Option<Hooked> = agent.name.parse().ok();
     let hooks = hooked.map(|hooked| plan_hooks(hooked, host)).transpose()?.flatten();
     if hooks.is_some() {
         lines.push((
             "hooks",
-            "nono's, in its settings: a checkpoint before a turn changes something".to_owned(),
+            "added to its settings: a checkpoint before a turn changes something".to_owned(),
         ));
     }
     message::line(&format!("{}, in a sandbox:", agent.title));
@@ -107,14 +107,12 @@ fn agree(agent: &Agent, mut lines: Vec<Line>, host: &Host, yes: bool) -> Result<
     }
     let agreed = yes || message::confirm(&format!("Start {} like this from now on?", agent.title));
     if !agreed {
-        let refused = Failure::refused(format!("{} was not started: nobody agreed", agent.title));
+        let refused = Failure::refused(format!("{} was not started: not confirmed", agent.title));
         return Err(if message::can_ask() {
-            refused.hint(format!(
-                "`nono run -p {} --no-rollback -- {}` gives it less",
-                agent.name, agent.program
-            ))
+            refused
+                .hint(format!("`nono run -p {} --no-rollback -- {}` grants less", agent.name, agent.program))
         } else {
-            refused.hint(format!("start it in a terminal once, or say `nono {} --yes`", agent.program))
+            refused.hint(format!("start it in a terminal once, or run `nono {} --yes`", agent.program))
         });
     }
     if let Some(plan) = hooks {
@@ -127,7 +125,7 @@ fn agree(agent: &Agent, mut lines: Vec<Line>, host: &Host, yes: bool) -> Result<
     Ok(())
 }
 
-/// None where they are there already.
+/// Plan to install the agent's hooks; none if they are installed.
 fn plan_hooks(agent: Hooked, host: &Host) -> Result<Option<install::Plan>, Failure> {
     let request = hooks::for_user(agent, host)?;
     let status = install::status(&request).map_err(|error| hooks::failure(&error))?;
@@ -137,7 +135,7 @@ fn plan_hooks(agent: Hooked, host: &Host) -> Result<Option<install::Plan>, Failu
     install::plan_install(&request).map(Some).map_err(|error| hooks::failure(&error))
 }
 
-/// What it is about, and what is said of it.
+/// Label and text of a line.
 type Line = (&'static str, String);
 
 fn lines(agent: &Agent, start: &Start, policy: &ResolvedPolicy, state: &[PathBuf], host: &Host) -> Vec<Line> {
@@ -146,20 +144,20 @@ fn lines(agent: &Agent, start: &Start, policy: &ResolvedPolicy, state: &[PathBuf
     let mut lines = vec![
         ("project", format!("{}: read and written", below_home(&policy.workdir, home))),
         ("state", format!("{}: its own, read and written", first(&state))),
-        ("read", "installed programs; no other file of yours".to_owned()),
+        ("read", "installed programs; none of your other files".to_owned()),
         ("network", network(policy)),
     ];
     if let Some((_, variable)) = &start.credential {
         lines.push((
             "key",
-            format!("{variable} stays outside; the agent has a dummy, which the filter replaces"),
+            format!("{variable} stays outside; the agent gets a placeholder, which the filter replaces"),
         ));
     }
-    lines.push(("more", "whatever else it wants to open, you are asked".to_owned()));
+    lines.push(("more", "you are asked about whatever else it wants to open".to_owned()));
     if let Some(off) = &agent.start.switches_off {
-        lines.push(("off", format!("{off}; this one holds instead")));
+        lines.push(("off", format!("{off}; nono's sandbox takes its place")));
     }
-    lines.push(("undo", "`nono undo` takes back what it did here; its own state stays".to_owned()));
+    lines.push(("undo", "`nono undo` undoes what it did here; its own state stays".to_owned()));
     lines
 }
 
@@ -172,7 +170,7 @@ fn network(policy: &ResolvedPolicy) -> String {
     }
 }
 
-/// The first of a list, and how many more there are.
+/// First entries of a list, and the number of others.
 fn first(list: &[String]) -> String {
     let more = list.len().saturating_sub(NAMED);
     let named = list.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! `ps`, `inspect`, `stop`: sessions that run now.
+//! `ps`, `inspect`, `stop`: running sessions.
 
 use std::path::PathBuf;
 
@@ -50,12 +50,12 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Nothing is made here: without a state folder nothing runs.
+/// Creates nothing: without a state folder no session runs.
 fn state_dir() -> Result<PathBuf, Failure> {
     let host = host(None)?;
     if host.nested {
-        return Err(Failure::new("a nono inside a sandbox cannot look at or end sessions outside")
-            .hint("`nono why --self` explains the sandbox around it, `nono request` asks for more"));
+        return Err(Failure::new("nono inside a sandbox cannot list or stop sessions")
+            .hint("`nono why --self` explains this sandbox, `nono request` asks for more"));
     }
     let state_dir = host.context.state_dir;
     if state_dir.symlink_metadata().is_ok() {
@@ -66,7 +66,7 @@ fn state_dir() -> Result<PathBuf, Failure> {
 
 const TITLES: [&str; 5] = ["ID", "STARTED", "PID", "NAME", "COMMAND"];
 
-/// A longer command is cut.
+/// Maximum number of characters of a command.
 const COMMAND: usize = 60;
 
 fn table(sessions: &[Running]) -> String {

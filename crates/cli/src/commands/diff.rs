@@ -1,4 +1,4 @@
-//! `nono diff`: what the last session here changed; where there is none, what changed since the newest checkpoint.
+//! `nono diff`: shows what the last session here changed, or without one, what changed since the newest checkpoint.
 
 use nono::checkpoints::Checkpoint;
 use nono::diagnostic::escape;
@@ -16,7 +16,7 @@ use crate::host::host;
 use crate::message;
 
 pub(crate) fn diff(args: DiffHereArgs) -> Result<u8, Failure> {
-    // From inside a sandbox no session can be seen; the supervisor knows of checkpoints.
+    // Inside a sandbox sessions cannot be read; the supervisor serves checkpoints.
     if host(None)?.nested {
         return since_checkpoint(args);
     }
@@ -52,8 +52,8 @@ fn of_session(choice: Choice, args: &DiffHereArgs, place: &Place) -> Result<u8, 
     let unfinished = !running && choice.session.final_snapshot()?.is_none();
     let differs = present(choice, &look, place)?;
     if unfinished {
-        message::line("it has no final snapshot: what it changed after its last one is not known");
-        message::line("hint: `nono undo --dry-run` compares with what is there now");
+        message::line("the session has no final snapshot: changes after its last snapshot are unknown");
+        message::line("hint: `nono undo --dry-run` compares with the current files");
     } else if !differs && !json {
         message::line("nothing changed");
     }
@@ -78,7 +78,7 @@ fn since_checkpoint(args: DiffHereArgs) -> Result<u8, Failure> {
     checkpoints::checkpoints(CheckpointsArgs { status: StatusArgs { json }, command })
 }
 
-/// `a1b2c3d4 (before patch, 2h ago)`.
+/// Title of a checkpoint: `a1b2c3d4 (before patch, 2h ago)`.
 fn title(one: &Checkpoint) -> String {
     format!("{} ({}, {})", one.id.short(), escape(&one.reason), ago(&one.time))
 }

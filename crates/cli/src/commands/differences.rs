@@ -1,4 +1,4 @@
-//! Differences between two snapshots on stdout: painted, counted, or as a patch. For sessions and for checkpoints.
+//! Differences between two snapshots on stdout: coloured, counted, or as a patch. For sessions and checkpoints.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::message;
 use crate::paint::{self, Canvas, Span, Stat};
 
-/// Whoever stops reading (`| head`, a pager that is left) has read enough.
+/// Treats a closed pipe (`| head`, a pager that was quit) as success.
 pub(super) fn until_read_enough(written: Result<(), Failed>) -> Result<(), Failure> {
     match written {
         Err(Failed::Io(error) | Failed::Rollback(RollbackError::Io { source: error, .. }))
@@ -24,12 +24,12 @@ pub(super) fn until_read_enough(written: Result<(), Failed>) -> Result<(), Failu
     }
 }
 
-/// What is looked at, and on what.
+/// Changes to show, and how.
 pub(super) struct Page<'a> {
     pub(super) manager: &'a SnapshotManager,
     pub(super) set: &'a ChangeSet,
     pub(super) canvas: Canvas,
-    /// Whole files, and whole lists.
+    /// Show whole files and whole lists.
     pub(super) full: bool,
 }
 
@@ -51,7 +51,7 @@ impl From<RollbackError> for Failed {
 }
 
 impl Page<'_> {
-    /// For a program: the patch and nothing else on stdout. Whoever applies it must know what it does not carry.
+    /// Prints the patch alone to stdout, and warns about changes that a patch cannot express.
     pub(super) fn patch(&self) -> Result<u8, Failure> {
         let mut unsaid = Vec::new();
         until_read_enough(self.write_patch(&mut unsaid))?;
@@ -59,7 +59,7 @@ impl Page<'_> {
             let first = paint::title(self.set, first);
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             message::line(&format!(
-                "warning: a patch cannot carry all of this, it is a comment there: {first}{more}"
+                "warning: a patch cannot express all changes, they are comments in it: {first}{more}"
             ));
         }
         Ok(0)

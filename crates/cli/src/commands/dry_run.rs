@@ -1,4 +1,4 @@
-//! `--dry-run`: the resolved policy, each grant with its source; nothing is made or started.
+//! `--dry-run`: prints the resolved policy, each grant with its source. Nothing is created or started.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) fn show(
     put(format!("mode: {strategy}"));
     put(format!("profile: {}", profile.chain.join(" < ")));
     for project in &request.projects {
-        let used = if project.agreed { "used" } else { "used only as far as it closes something" };
+        let used = if project.agreed { "used" } else { "only what it closes is used" };
         put(format!("project's profile: {} ({used})", shown(&project.file)));
     }
     put(format!("working directory: {}", shown(&policy.workdir)));
@@ -45,7 +45,7 @@ pub(super) fn show(
         put(format!("  {} ({}) {kind} [{}]{spelled}", shown(&grant.resolved), grant.access, grant.source));
     }
     for typed in &doubtful {
-        put(format!("asked for before it is granted: {}", links::words(typed)));
+        put(format!("asks before it is granted: {}", links::words(typed)));
     }
     for line in closed(&policy).into_iter().chain(sockets(&policy)) {
         put(line);
@@ -71,13 +71,13 @@ fn closed(policy: &ResolvedPolicy) -> Vec<String> {
     let inside = |closed: &&ClosedPath| {
         policy.grants.iter().any(|grant| nono::is_within(&closed.resolved, &grant.resolved))
     };
-    // Of the hundreds of names that are protected few are there.
+    // Few of the hundreds of protected names exist.
     let only_a_name =
         |closed: &&ClosedPath| closed.kind == PathKind::Absent && matches!(closed.by, ClosedBy::Protected(_));
     let (names, there): (Vec<_>, Vec<_>) = policy.closed.iter().filter(inside).partition(only_a_name);
     let mut lines: Vec<String> = there.into_iter().map(closed_line).collect();
     if !names.is_empty() {
-        lines.push(format!("  and {} protected names that are not there now", names.len()));
+        lines.push(format!("  and {} protected names that do not exist now", names.len()));
     }
     if !lines.is_empty() {
         lines.insert(0, "closed inside the grants:".to_owned());
@@ -98,7 +98,7 @@ fn closed_line(closed: &ClosedPath) -> String {
         ClosedHow::Copy => "a copy",
         ClosedHow::NotGranted => "not granted",
     };
-    let absent = if closed.kind == PathKind::Absent { ", not there now" } else { "" };
+    let absent = if closed.kind == PathKind::Absent { ", does not exist now" } else { "" };
     format!("  {} [{by}] ({how}{absent})", shown(&closed.resolved))
 }
 
@@ -112,8 +112,11 @@ fn sockets(policy: &ResolvedPolicy) -> Vec<String> {
 
 fn environment(policy: &ResolvedPolicy) -> String {
     let rules = &policy.environment;
-    let mut words =
-        if rules.all { vec!["everything but what injects code".to_owned()] } else { rules.allow.clone() };
+    let mut words = if rules.all {
+        vec!["all variables but those that inject code".to_owned()]
+    } else {
+        rules.allow.clone()
+    };
     // Names only: a value may be a secret.
     words.extend(rules.set.iter().map(|(name, _)| format!("{}=…", escape(name))));
     let denied =
@@ -136,10 +139,10 @@ fn limits(limits: &Limits) -> Option<String> {
 
 fn note_words(note: &Note) -> Option<String> {
     match note {
-        // Every machine lacks some of them.
+        // Not worth a note: every machine lacks some of them.
         Note::Skipped { .. } => None,
         Note::Carved { path, because } => Some(format!(
-            "nothing new can be made directly in {}, because of {}",
+            "nothing new can be created directly in {}, because of {}",
             shown(path),
             shown(because)
         )),

@@ -1,4 +1,4 @@
-//! `nono log` and `nono cat`: the versions of one file.
+//! `nono log` and `nono cat`: list and print the versions of one file.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
@@ -18,14 +18,14 @@ use crate::host::host;
 use crate::message;
 use crate::units::grouped;
 
-/// A longer prompt or command is cut.
+/// Maximum number of characters of a prompt or command.
 const WORDS: usize = 72;
 
 pub(crate) fn log(args: &LogArgs) -> Result<u8, Failure> {
     refuse_inside()?;
     let path = absolute(&args.path)?;
     if path.is_dir() {
-        return Err(Failure::usage(format!("{} is a directory; a log is of one file", shown(&path)))
+        return Err(Failure::usage(format!("{} is a directory; name a file", shown(&path)))
             .hint("`nono turns` and `nono status` show what happened in a directory"));
     }
     let (sessions, checkpoints) = (place()?, manager(host(None)?.context)?);
@@ -34,7 +34,7 @@ pub(crate) fn log(args: &LogArgs) -> Result<u8, Failure> {
     if args.json {
         message::answer_json(&json(&path, &versions))?;
     } else if versions.is_empty() {
-        return Err(Failure::refused(format!("no session and no checkpoint knows {}", shown(&path)))
+        return Err(Failure::refused(format!("no session or checkpoint has a version of {}", shown(&path)))
             .hint("`nono status` shows what is protected here"));
     } else {
         let mut lines = vec![format!("Versions of {}:", shown(&path))];
@@ -55,7 +55,7 @@ pub(crate) fn cat(args: &CatArgs) -> Result<u8, Failure> {
     let bytes = log.content(&id, &path)?;
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {
-        // A file from elsewhere may hold what a terminal obeys.
+        // The file may contain control sequences.
         let text = String::from_utf8_lossy(&bytes);
         for line in text.split_inclusive('\n') {
             let end = if line.ends_with('\n') { "\n" } else { "" };
@@ -70,7 +70,7 @@ pub(crate) fn cat(args: &CatArgs) -> Result<u8, Failure> {
 
 fn refuse_inside() -> Result<(), Failure> {
     if host(None)?.nested {
-        let why = "versions of files are looked at from outside of a sandbox";
+        let why = "file versions cannot be read inside a sandbox";
         return Err(
             Failure::new(why).hint("run this command outside; inside there is `nono checkpoints diff`")
         );
@@ -92,7 +92,7 @@ fn split(version: &OsStr) -> Result<(String, PathBuf), Failure> {
     Ok((id, PathBuf::from(OsStr::from_bytes(&bytes[at + 1..]))))
 }
 
-/// `  1f3a9c20  2026-11-15 18:22:03 +01:00  (+1/-0)  claude-code: Bash: sed -i …`, and what was asked for below it.
+/// Lines of a version: `  1f3a9c20  2026-11-15 18:22:03 +01:00  (+1/-0)  claude-code: Bash: sed -i …`, and the prompt.
 fn version(one: &LoggedVersion) -> Vec<String> {
     let id = one.new.map_or_else(|| "gone    ".to_owned(), |new| new.hex().chars().take(8).collect());
     let began = matches!(one.by, VersionAuthor::Project(ChangedBy::Beginning));
@@ -124,8 +124,8 @@ fn author(by: &VersionAuthor) -> String {
                 if *at_once > 1 { format!(", or another of {at_once} calls at once") } else { String::new() };
             format!("{}: {}{beside}", cut(who, 40), cut(what, WORDS))
         }
-        VersionAuthor::Project(ChangedBy::Restore) => "a restore of nono's".to_owned(),
-        VersionAuthor::Project(ChangedBy::Others) => "somebody else".to_owned(),
+        VersionAuthor::Project(ChangedBy::Restore) => "restored by nono".to_owned(),
+        VersionAuthor::Project(ChangedBy::Others) => "you or another program".to_owned(),
         VersionAuthor::Project(ChangedBy::Beginning) => "as it was when the history began".to_owned(),
     }
 }

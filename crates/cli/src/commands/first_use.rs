@@ -1,4 +1,4 @@
-//! The first run of an agent with a profile that names it: whether its hooks should be installed.
+//! Offer to install an agent's hooks, at its first run with a profile that names it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -13,15 +13,14 @@ use super::hooks;
 use crate::failure::Failure;
 use crate::message;
 
-/// Ask, where somebody is there to answer and has not answered before. Nothing here stops the run but a profile that is
-/// wrong.
+/// Asks on a terminal, unless it was declined before. Only an invalid profile stops the run.
 pub(super) fn offer(
     request: &RunRequest,
     command: &[OsString],
     host: &Host,
     silent: bool,
 ) -> Result<(), Failure> {
-    // Only what is asked for by name says anything about agents.
+    // Only a profile that was named has hooks.
     if host.nested || request.profile.is_none() && request.extends.is_empty() {
         return Ok(());
     }
@@ -33,15 +32,15 @@ pub(super) fn offer(
             continue;
         }
         if let Err(failure) = offer_one(agent, host, silent) {
-            // The hooks are for later; the command is for now.
+            // Not fatal: the command runs without hooks.
             let why = failure.sentence();
-            message::line(&format!("warning: the hooks of {} are not installed: {why}", agent.title()));
+            message::line(&format!("warning: cannot install the hooks of {}: {why}", agent.title()));
         }
     }
     Ok(())
 }
 
-/// Whether the command is this agent, by its name.
+/// Whether the command is this agent, judged by its name.
 fn runs(agent: Agent, command: &[OsString]) -> bool {
     let name = command.first().and_then(|word| Path::new(word).file_name());
     name == Some(OsStr::new(agent.program()))
@@ -58,7 +57,7 @@ fn offer_one(agent: Agent, host: &Host, silent: bool) -> Result<(), Failure> {
         if !silent {
             let state = status.state.name();
             message::line(&format!(
-                "hint: the hooks of {title} are {state}; `nono hooks install {name}` brings checkpoints and /rollback"
+                "hint: the hooks of {title} are {state}; `nono hooks install {name}` adds checkpoints and /rollback"
             ));
         }
         return Ok(());
@@ -68,7 +67,9 @@ fn offer_one(agent: Agent, host: &Host, silent: bool) -> Result<(), Failure> {
     let question = format!("Install nono's hooks, so that every turn of {title} can be undone?");
     if !message::confirm(&question) {
         declined::decline(&host.context.state_dir, agent).map_err(|error| Failure::new(error.to_string()))?;
-        message::line(&format!("not asked again; `nono hooks install {name}` does it any time"));
+        message::line(&format!(
+            "you will not be asked again; `nono hooks install {name}` installs them any time"
+        ));
         return Ok(());
     }
     let applied = install::apply(&plan).map_err(|error| hooks::failure(&error))?;

@@ -1,4 +1,4 @@
-//! Completions and manual pages, from the same definitions as `--help`.
+//! `nono completion` and `nono man`: generated from the same definitions as `--help`.
 
 use std::io;
 use std::path::Path;
@@ -43,13 +43,13 @@ fn page(command: clap::Command) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&page).trim_end().to_owned())
 }
 
-/// A page for every command, as `clap_mangen::generate_to` has them, but through no link that somebody left there.
+/// Writes a page for every command, as `clap_mangen::generate_to` does, but follows no link in `dir`.
 fn write_all(nono: clap::Command, dir: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(format!("{}: {}", shown(dir), words(&error)));
     std::fs::create_dir_all(dir).map_err(failed)?;
     let mut nono = nono.disable_help_subcommand(true);
     nono.build();
-    // Packages are built where there is no home.
+    // Package builds may have no home.
     let host = host(None).ok();
     let mut waiting = vec![nono];
     while let Some(command) = waiting.pop() {

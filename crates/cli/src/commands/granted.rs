@@ -1,13 +1,13 @@
-//! What is said after a run about what was asked while it ran.
+//! Summary of approvals after a run.
 
 use nono::diagnostic::shown;
 use nono::session::SessionReport;
 use nono::{Ended, Findings};
 
-/// So many grants are named without `-v`.
+/// Maximum number of grants listed without `-v`.
 const NAMED: usize = 3;
 
-/// One line for what was granted; one for what nobody was asked about, where no footer tells of it.
+/// One line for grants; one for requests denied without asking, where no footer mentions them.
 pub(super) fn lines(report: &SessionReport, verbose: bool) -> Vec<String> {
     let Findings { expansions, too_many, .. } = &report.findings;
     let mut lines = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn lines(report: &SessionReport, verbose: bool) -> Vec<String> {
     }
     if *too_many > 0 && report.ended == Ended::Code(0) {
         let requests = if *too_many == 1 { "request" } else { "requests" };
-        lines.push(format!("refused without a question, too many at once: {too_many} {requests}"));
+        lines.push(format!("denied without asking, too many at once: {too_many} {requests}"));
     }
     lines
 }

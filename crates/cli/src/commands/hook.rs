@@ -1,10 +1,10 @@
-//! `nono hook`: what agents call. It answers in the agent's format and ends with 0, whatever happens: an agent may take
-//! any other code as a decision to block its tool.
+//! `nono hook`: called by agents. It answers in the agent's format and always exits with 0: an agent may take any other
+//! code as a decision to block its tool.
 //!
-//! How it could fail, and what is done about it: a payload that is missing, too long, no JSON or no text is reported (and
-//! before a tool, everything here is kept); an error is part of the answer; a panic in the thread that judges a line
-//! stops only that thread, whose answer is not waited for long; any other panic ends in an empty answer and 0, also where
-//! a panic aborts.
+//! Failures: a payload that is missing, too long or not JSON is reported (and before a tool, everything here is
+//! checkpointed); an error is part of the answer; a panic in the thread that judges a command line stops only that
+//! thread, for which the main thread waits a limited time; any other panic prints a fixed answer and exits with 0, also
+//! in builds where a panic aborts.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -24,16 +24,16 @@ use serde_json::Value;
 use super::upkeep;
 use crate::host::{asks, cap_file, home, request_socket, state_home};
 
-/// The longest payload that is read.
+/// Maximum size of a payload.
 const LONGEST: u64 = 16 << 20;
 
-/// Whether these are the arguments of a hook: also without the right number of them, but not when help is asked for.
+/// Whether these are the arguments of `nono hook`, complete or not, but without a request for help.
 pub(crate) fn is_hook(args: &[OsString]) -> bool {
     args.first().is_some_and(|first| first == "hook")
         && !args.iter().any(|arg| arg == "--help" || arg == "-h" || arg == "help")
 }
 
-/// `args`: what comes after `hook`.
+/// Handles a call. `args`: the arguments after `hook`.
 pub(crate) fn hook(args: &[OsString]) {
     let text = |at: usize| args.get(at).map(|arg| arg.to_string_lossy().into_owned()).unwrap_or_default();
     let (agent, event) = (text(0), text(1));
@@ -45,13 +45,13 @@ pub(crate) fn hook(args: &[OsString]) {
     }
 }
 
-/// A closed standard output is an agent that does not want to hear.
+/// Prints the answer. A closed stdout is ignored.
 fn say(answer: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{answer}").and_then(|()| stdout.flush());
 }
 
-/// The release build aborts on a panic, after this was called.
+/// Installs a panic hook that answers and exits; it runs before the release build aborts.
 fn survive_panics(agent: &str, event: &str) {
     let reply = Reply::message("nono: the hook failed; this call has no checkpoint");
     let last_words = agents::answer(agent, event, &reply);
@@ -61,7 +61,7 @@ fn survive_panics(agent: &str, event: &str) {
             say(&last_words);
             std::process::exit(0);
         }
-        // Whoever waits for this thread does so for a limited time.
+        // The main thread waits for this one only a limited time.
         loop {
             thread::park();
         }
@@ -90,7 +90,7 @@ fn answer(agent: &str, event: &str) -> Handled {
     }
 }
 
-/// `/rollback` is answered here, word for word, where the agent lets a hook answer: its model is not needed for it.
+/// Answers `/rollback` directly where the agent lets a hook answer, without its model.
 fn rollback(told: &Told, agent: &str, event: &str) -> Option<Reply> {
     let Event::Prompt { text } = &told.event else { return None };
     let typed = slash::of_prompt(text).filter(|_| agents::answers_itself(agent, event))?;
@@ -107,15 +107,15 @@ fn read_payload() -> Result<Value, Trouble> {
         return Err("it is empty".to_owned());
     }
     let payload: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
-    if payload.is_object() { Ok(payload) } else { Err("it is no JSON object".to_owned()) }
+    if payload.is_object() { Ok(payload) } else { Err("it is not a JSON object".to_owned()) }
 }
 
-/// Who carries it out, and what is known of this machine.
+/// Backend that takes checkpoints, and the context of this process.
 fn surroundings() -> Result<(Box<dyn Backend>, Context), Trouble> {
-    let home = home().ok_or("HOME names no folder")?;
+    let home = home().ok_or("HOME is not set to a folder")?;
     let cwd = std::env::current_dir().map_err(|error| format!("the working directory: {error}"))?;
     let (backend, config, state_dir): (Box<dyn Backend>, Config, _) = if let Some(socket) = request_socket() {
-        // Whether they are taken at all is decided outside; here nobody can read the settings.
+        // The supervisor decides whether checkpoints are on: the settings cannot be read inside.
         (Box::new(Remote::new(socket)), Config { enabled: true, ..Config::default() }, None)
     } else {
         let manager = manager(home.clone())?;
@@ -137,12 +137,12 @@ pub(super) fn manager(home: PathBuf) -> Result<CheckpointManager, Trouble> {
     Ok(CheckpointManager::new(Host { state_dir, home }, config).without(placeholders))
 }
 
-/// The sandbox around this process, where the agent is to hear of it.
+/// The sandbox around this process, for events after which the agent is informed about it.
 fn sandbox(told: &Told, agent: &str) -> Option<Sandbox> {
     if !matches!(told.event, Event::SessionStart | Event::AfterTool { .. }) {
         return None;
     }
-    // A description that cannot be read describes nothing: what is denied stays denied.
+    // Without a readable description nothing is explained; denials stay denials.
     let state = SandboxState::from_json(&std::fs::read_to_string(cap_file()?).ok()?).ok()?;
     let known: Result<agents::Agent, _> = agent.parse();
     let command = known.map_or_else(|_| agent.to_owned(), |known| known.program().to_owned());

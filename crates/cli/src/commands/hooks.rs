@@ -1,4 +1,4 @@
-//! `nono hooks …`.
+//! `nono hooks`: installs, checks and removes the hooks of agents; runs `/rollback`.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use crate::failure::{Failure, NOT_DONE};
 use crate::host::{agent_places, host, nono_home};
 use crate::message;
 
-/// What is typed into an agent is a line or two.
+/// Maximum size of the text after `/rollback`.
 const TYPED: u64 = 64 << 10;
 
 pub(crate) fn hooks(command: &HooksCommand) -> Result<u8, Failure> {
@@ -36,13 +36,13 @@ fn request(agent: Agent, scope: ScopeArgs, host: &Host) -> Result<Request, Failu
             ScopeKind::Project => Scope::Project(context.cwd.clone()),
         },
         places: agent_places(context.home.clone().ok_or_else(Failure::no_home)?),
-        binary: binary.ok_or_else(|| Failure::new("nono cannot tell where its own program is"))?,
+        binary: binary.ok_or_else(|| Failure::new("cannot find nono's own program file"))?,
         nono_home: nono_home(),
         state_dir: context.state_dir.clone(),
     })
 }
 
-/// For the person's own settings.
+/// Request for the user's own settings.
 pub(super) fn for_user(agent: Agent, host: &Host) -> Result<Request, Failure> {
     request(agent, ScopeArgs { scope: ScopeKind::User }, host)
 }
@@ -70,7 +70,7 @@ fn change(
         message::line(&text(&plan, verb));
     }
     if !consent.yes && !message::confirm(&format!("Go on and {verb} them?")) {
-        let refused = Failure::refused("nothing was changed: nobody said yes");
+        let refused = Failure::refused("nothing was changed: not confirmed");
         return Err(if message::can_ask() {
             refused
         } else {
@@ -81,7 +81,7 @@ fn change(
     tell(&plan, verb, Some(&applied), consent)
 }
 
-/// What came of it.
+/// Prints the plan or the result.
 fn tell(plan: &Plan, verb: &str, applied: Option<&Applied>, consent: ConsentArgs) -> Result<u8, Failure> {
     if consent.json {
         message::answer_json(&json::plan(plan, applied))?;
@@ -102,7 +102,7 @@ fn tell(plan: &Plan, verb: &str, applied: Option<&Applied>, consent: ConsentArgs
     Ok(0)
 }
 
-/// What was written.
+/// Prints what was written.
 pub(super) fn written(plan: &Plan, verb: &str, applied: &Applied) {
     for backup in &applied.backups {
         message::line(&format!("kept a copy: {}", shown(backup)));
@@ -136,7 +136,7 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
     let agents = args.agent.map_or_else(Agent::all, |agent| vec![agent]);
     let mut all = Vec::new();
     for agent in agents {
-        // Of all agents, those that cannot have hooks there are left out.
+        // Without a named agent, those that cannot have hooks in this scope are skipped.
         match install::status(&request(agent, args.scope, &host)?) {
             Err(error) if args.agent.is_none() && error.is_no_place() => {}
             status => all.push(status.map_err(|error| failure(&error))?),
@@ -151,7 +151,7 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
     Ok(if is_broken { NOT_DONE } else { 0 })
 }
 
-/// Of every agent, in the person's settings and in those of the project here; and what could not be read.
+/// Status of every agent in the user's and the project's settings, and problems reading them.
 pub(super) fn everywhere(host: &Host) -> (Vec<Status>, Vec<String>) {
     let (mut all, mut problems) = (Vec::new(), Vec::new());
     for scope in [ScopeKind::User, ScopeKind::Project] {
@@ -160,7 +160,7 @@ pub(super) fn everywhere(host: &Host) -> (Vec<Status>, Vec<String>) {
                 Ok(Ok(status)) => all.push(status),
                 Ok(Err(error)) if error.is_no_place() => {}
                 Ok(Err(error)) => problems.push(error.to_string()),
-                // The same for all of them.
+                // The same failure for all agents.
                 Err(failure) => return (all, vec![failure.sentence().to_owned()]),
             }
         }
@@ -175,18 +175,18 @@ fn status_line(status: &Status) -> String {
     std::iter::once(first).chain(below.map(|text| format!("{:27} {text}", ""))).collect::<Vec<_>>().join("\n")
 }
 
-/// `/rollback`: everything it says goes to stdout, and it never fails, since an agent shows only that then.
+/// Runs `/rollback`. All output goes to stdout and it never fails, since on failure an agent shows nothing else.
 fn typed_rollback(typed: Option<&str>) -> Result<u8, Failure> {
     let mut read = String::new();
     if typed.is_none() {
-        // What is no text is no checkpoint.
+        // Input that is not text names no checkpoint.
         let _ = std::io::stdin().lock().take(TYPED).read_to_string(&mut read);
     }
     message::answer(&rollback_said(typed.unwrap_or(&read)))?;
     Ok(0)
 }
 
-/// What `/rollback` with these words comes to.
+/// Output of `/rollback` with these arguments.
 pub(super) fn rollback_said(typed: &str) -> String {
     let said = match slash::arguments(typed) {
         Ok(arguments) => run_self(&arguments),
@@ -202,6 +202,6 @@ fn run_self(arguments: &[String]) -> String {
         Ok(output) => {
             [output.stdout, output.stderr].iter().map(|text| String::from_utf8_lossy(text)).collect()
         }
-        Err(error) => format!("nono cannot be run: {error}"),
+        Err(error) => format!("cannot run nono: {error}"),
     }
 }

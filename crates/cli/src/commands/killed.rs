@@ -1,4 +1,4 @@
-//! Sessions whose supervisor was killed: whatever command comes next in the same place ends them first, and says what they did.
+//! Sessions whose supervisor was killed: the next command in the same directory ends them and reports what they did.
 
 use nono::control::{Killed, end_killed};
 use nono::diagnostic::{escape, quote_all, shown};
@@ -14,32 +14,35 @@ use crate::host::{host, request_socket};
 use crate::message;
 use crate::progress::observed;
 
-/// Maximum number of files that will execute later and are named.
+/// Maximum number of autorun files listed.
 const NAMED: usize = 5;
 
-/// End the sessions around the current directory whose supervisor was killed. A failure is said, and does not stand in the way
-/// of the command that was asked for; Ctrl-C does.
+/// Ends the sessions in the current directory whose supervisor was killed. A failure is reported and does not prevent
+/// the command; Ctrl-C does.
 pub(super) fn end_here() -> Result<(), Failure> {
-    // Inside a sandbox the supervisor around is alive, and its state is closed.
+    // Inside a sandbox the supervisor is alive, and its state cannot be read.
     if request_socket().is_some() {
         return Ok(());
     }
-    // A machine without a home is told by the command itself.
+    // A missing home is reported by the command itself.
     let Some(host) = host(None).ok().filter(|host| !host.nested) else { return Ok(()) };
     let catalogue = Catalogue::new(&host.context.state_dir);
     let cwd = host.context.cwd.canonicalize().unwrap_or(host.context.cwd);
     for Killed { info, closed } in end_killed(&host.context.state_dir, &cwd) {
         let (id, command) = (escape(&info.id), escape(&quote_all(&info.command)));
-        message::line(&format!("session {id} ({command}, {}) was killed with nono", ago(&info.started)));
+        message::line(&format!(
+            "session {id} ({command}, {}) was killed together with nono",
+            ago(&info.started)
+        ));
         match closed {
-            Ok(true) => message::line("its audit log is closed now, as interrupted"),
+            Ok(true) => message::line("its audit log was closed and marked as interrupted"),
             Ok(false) => {}
             Err(why) => {
-                message::line(&format!("warning: its audit log could not be closed: {}", escape(&why)));
+                message::line(&format!("warning: cannot close its audit log: {}", escape(&why)));
             }
         }
     }
-    // What cannot be listed is told by the commands that list.
+    // Unreadable sessions are reported by the commands that list them.
     for entry in catalogue.killed(&[cwd]).unwrap_or_default() {
         end(&catalogue, entry)?;
     }
@@ -67,7 +70,7 @@ fn end(catalogue: &Catalogue, entry: SessionEntry) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is said of it: as after a run, and what the review would have begun with.
+/// Lines about an ended session: as after a run, with the autorun files.
 fn told(report: RollbackReport) -> Vec<String> {
     let id = escape(&report.id);
     let mut lines: Vec<String> =
@@ -76,18 +79,17 @@ fn told(report: RollbackReport) -> Vec<String> {
     lines.extend(lost.into_iter().map(|line| format!("warning: {line}")));
     match report.changes {
         Err(error) => {
-            lines
-                .push(format!("error: its last snapshot could not be taken: {}", escape(&error.to_string())));
+            lines.push(format!("error: cannot take its last snapshot: {}", escape(&error.to_string())));
             lines.push(format!(
-                "hint: the first one is there: nono rollback restore {id} puts everything back"
+                "hint: its first snapshot exists: `nono rollback restore {id}` restores everything"
             ));
         }
         Ok(changed) if changed.counts == ChangeCounts::default() => {
-            lines.push("nothing is other than before it".to_owned());
+            lines.push("nothing changed since it began".to_owned());
         }
         Ok(changed) => {
             lines.push(format!(
-                "since it began, your own changes since the kill included: {}; look at it with: nono rollback review {id}",
+                "changes since it began, your own later ones included: {}; see them with: nono rollback review {id}",
                 counts(&changed.counts)
             ));
             lines.extend(changed.list.as_ref().and_then(later));
@@ -96,7 +98,7 @@ fn told(report: RollbackReport) -> Vec<String> {
     lines
 }
 
-/// What it left that will execute later.
+/// Line about changed autorun files.
 fn later(set: &ChangeSet) -> Option<String> {
     let paths: Vec<String> = set
         .items

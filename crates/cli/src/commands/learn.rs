@@ -1,4 +1,4 @@
-//! `learn`: run a command, watch it, and propose a profile.
+//! `nono learn`: runs a command, watches it, and proposes a profile.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,11 +20,11 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
     let LearnArgs { common, allow_all, save, command } = args;
     let host = host(common.policy.workdir.as_deref())?;
     if let Some(flag) = common.asking.given() {
-        return Err(Failure::usage(format!("{flag}: learn asks nobody, it only watches")));
+        return Err(Failure::usage(format!("{flag}: learn does not ask, it only watches")));
     }
     if host.nested {
         return Err(Failure::usage(
-            "learn needs a supervisor, and there is none of its own inside a sandbox",
+            "learn needs a supervisor of its own, which it cannot have inside a sandbox",
         ));
     }
     if let Some(name) = &save {
@@ -34,7 +34,7 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
     let mut request = common.request(&here()?)?;
     let networking = common.network.networking(&host, &here()?)?;
     networking.open(&mut request);
-    // What is proposed goes to stdout, unmixed.
+    // Stdout carries the proposal alone.
     let learning = Learning { allow_all, output_aside: save.is_none() };
     if common.dry_run {
         let at = (&host, common.policy.workdir.as_deref());
@@ -85,7 +85,7 @@ fn profile_file(dir: &Path, name: &str) -> std::path::PathBuf {
     dir.join(format!("{name}.json"))
 }
 
-/// What is said about a run that was watched.
+/// Report on a watched run.
 struct Lesson<'a> {
     host: &'a Host,
     name: Option<&'a str>,
@@ -111,7 +111,7 @@ impl Lesson<'_> {
             }
             if !self.allow_all && !proposal.denied.is_empty() {
                 message::line(
-                    "hint: it was kept from going on there; --allow-all shows what it would do next",
+                    "hint: denials may have stopped it early; --allow-all shows what it would do next",
                 );
             }
         }
@@ -137,7 +137,7 @@ impl Lesson<'_> {
     }
 }
 
-/// So many of each kind are named without `-v`.
+/// Maximum number of entries of each kind without `-v`.
 const MOST: usize = 12;
 
 struct Summary<'a> {
@@ -166,10 +166,10 @@ impl Summary<'_> {
             let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
             format!("connect to {}{times}", escape(&reached.address))
         });
-        let listened = bound.iter().filter(|port| **port != 0).map(|port| format!("its own port {port}"));
+        let listened = bound.iter().filter(|port| **port != 0).map(|port| format!("listen on port {port}"));
         self.list(&mut lines, "network:", connected.chain(listened).collect());
         if *unrecorded > 0 {
-            lines.push(format!("not all of it was recorded: {unrecorded} calls more than are kept"));
+            lines.push(format!("too many calls to record: {unrecorded} are missing here"));
         }
         lines
     }
@@ -189,7 +189,9 @@ impl Summary<'_> {
         lines.extend(too_wide.iter().map(|(path, access)| {
             format!("{access} {}: that would open everything in it", self.written(path))
         }));
-        lines.extend(left_out.iter().map(|path| format!("{}: a profile cannot name it", shown(path))));
+        lines.extend(
+            left_out.iter().map(|path| format!("{}: its name cannot be written in a profile", shown(path))),
+        );
         let sockets = self.report.findings.denials.iter().filter(|denial| !denial.probe);
         lines.extend(sockets.filter(|denial| matches!(denial.attempt, Attempt::Socket { .. })).map(
             |denial| format!("{}; it needs {}", attempt_words(&denial.attempt), quote_all(&denial.flags)),

@@ -1,4 +1,4 @@
-//! Links on the way of typed paths: said with their targets, and asked for, before anything is granted by them.
+//! Symbolic links in typed paths: shown with their targets and confirmed before anything is granted through them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::args::{CommonArgs, here};
 use crate::failure::{Failure, words as words_of};
 use crate::message;
 
-/// Ask about every typed path that a link leads elsewhere, once; without a terminal, refuse.
+/// Asks once about every typed path that a link leads elsewhere; refuses without a terminal.
 pub(super) fn settle(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
     let mut doubtful = doubtful(request, host, common.policy.workdir.as_deref())?;
     if let Some(dir) = common.tracking.dest() {
@@ -25,17 +25,17 @@ pub(super) fn settle(request: &mut RunRequest, host: &Host, common: &CommonArgs)
         }
         message::line(&words(&typed));
         if !message::confirm(&format!("Follow it to {}, now and later?", shown(&typed.way.end))) {
-            return Err(Failure::new("nothing was run: nobody agreed to the link").hint(instead(&typed)));
+            return Err(Failure::new("nothing was run: the link was not confirmed").hint(instead(&typed)));
         }
         if let Err(error) = links::agree(&host.context.state_dir, &typed.way.departures) {
-            message::line(&format!("warning: this will be asked again: {error}"));
+            message::line(&format!("warning: your answer was not saved: {error}"));
         }
         request.links.extend(typed.way.departures);
     }
     Ok(())
 }
 
-/// What nobody agreed to yet, among grants and the place where the command starts.
+/// Links that were not confirmed yet, in grants and in the working directory of the command.
 fn doubtful(
     request: &mut RunRequest,
     host: &Host,
@@ -44,26 +44,26 @@ fn doubtful(
     let mut doubtful = links::recall(request, host)?;
     if let Some(dir) = workdir {
         let (end, typed) = followed(dir, Some(host))?;
-        // What is asked about is where the command starts.
+        // The question must be about the directory in which the command starts.
         if end != host.context.cwd {
-            return Err(Failure::new(format!("--workdir {}: it was changed at this moment", shown(dir))));
+            return Err(Failure::new(format!("--workdir {}: it changed while nono read it", shown(dir))));
         }
         doubtful.extend(typed);
     }
     Ok(doubtful)
 }
 
-/// Where a file is to be written: not where a link leads that a command could have made.
+/// Path at which to write a file; an error if a link leads there that a command could have made.
 pub(super) fn place(file: &Path, host: Option<&Host>) -> Result<PathBuf, Failure> {
     let (end, doubtful) = followed(file, host)?;
     match doubtful {
         None => Ok(end),
         Some(typed) => Err(Failure::refused(words(&typed))
-            .hint(format!("give {} itself if that is meant, or remove the link", shown(&typed.way.end)))),
+            .hint(format!("use {} itself if that is meant, or remove the link", shown(&typed.way.end)))),
     }
 }
 
-/// A file to write anew.
+/// Creates a file for writing.
 pub(super) fn create(file: &Path, host: Option<&Host>, mode: u32) -> Result<File, Failure> {
     let place = place(file, host)?;
     links::create(file, &place, mode).map_err(|error| Failure::file(file, &error))
@@ -74,7 +74,7 @@ fn followed(path: &Path, host: Option<&Host>) -> Result<(PathBuf, Option<TypedLi
     links::look(&path, host).map_err(|error| Failure::new(format!("{}: {}", shown(&path), words_of(&error))))
 }
 
-/// For those who only look: as if everything was agreed to. Returned is what a run would ask about.
+/// Treats all links as confirmed, for commands that only show the policy; returns those that a run would ask about.
 pub(super) fn suppose(
     request: &mut RunRequest,
     host: &Host,
@@ -85,14 +85,14 @@ pub(super) fn suppose(
     Ok(doubtful)
 }
 
-/// Where a typed path leads, and by which links.
+/// Sentence about where a typed path leads, and through which links.
 pub(super) fn words(typed: &TypedLink) -> String {
     let links: Vec<String> = typed.way.departures.iter().map(|one| shown(&one.link)).collect();
     let (path, end) = (shown(&typed.path), shown(&typed.way.end));
     let leads = if links == [path.as_str()] {
         format!("{path} is a link that leads to {end}")
     } else {
-        format!("{path} leads to {end} by the link {}", links.join(" and "))
+        format!("{path} leads to {end} through the link {}", links.join(" and "))
     };
     format!("{leads}, out of its folder; a command could have made it (given by {})", typed.source)
 }
@@ -102,8 +102,5 @@ fn refused(typed: &TypedLink) -> Failure {
 }
 
 fn instead(typed: &TypedLink) -> String {
-    format!(
-        "type {} instead if that is meant, or agree to the link on a terminal, once",
-        shown(&typed.way.end)
-    )
+    format!("use {} instead if that is meant, or confirm the link once on a terminal", shown(&typed.way.end))
 }

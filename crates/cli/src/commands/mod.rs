@@ -1,4 +1,4 @@
-//! One file per command.
+//! Commands, one file each, and their dispatch.
 
 mod agent;
 mod audit;
@@ -84,7 +84,7 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
     }
 }
 
-/// Whether it shows, changes or runs something in the project: then it comes after what a killed session left open there.
+/// Whether a command shows, changes or runs something in the project: then killed sessions there are ended first.
 fn is_about_the_project(command: &Command) -> bool {
     match command {
         Command::Hook(_)

@@ -1,4 +1,5 @@
-//! Addresses in the person's browser: the shim that `BROWSER` names inside the sandbox, and what it has opened outside.
+//! Opening of web addresses in the user's browser: the shim that `BROWSER` names inside the sandbox, and the opener
+//! outside.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -13,10 +14,10 @@ use crate::failure::{Failure, NOT_DONE, words};
 use crate::host::request_socket;
 use crate::message;
 
-/// A browser that cannot start says so at once; one that starts may stay.
+/// Time in which a failure to start the browser is noticed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Inside the sandbox, as `$BROWSER URL…` calls it.
+/// Shim inside the sandbox, called as `$BROWSER URL…`.
 pub(crate) fn shim(urls: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     let socket = request_socket().ok_or_else(|| {
         Failure::new(
@@ -34,7 +35,7 @@ pub(crate) fn shim(urls: impl Iterator<Item = OsString>) -> Result<u8, Failure> 
     Ok(code)
 }
 
-/// Outside: the desktop's own way.
+/// Opener outside the sandbox: `xdg-open`.
 #[derive(Debug)]
 pub(crate) struct Desktop;
 
@@ -48,10 +49,9 @@ impl UrlOpener for Desktop {
             .spawn();
         let mut browser = started.map_err(|error| format!("xdg-open: {}", words(&error)))?;
         let (told, ended) = mpsc::channel();
-        // Waits for as long as the browser stays, so that nothing is left behind when it goes. Where no thread can be
-        // had, nobody waits: the browser runs all the same.
+        // Reaps the browser when it ends. If no thread can be started, it is not reaped, but runs all the same.
         let _ = std::thread::Builder::new().spawn(move || {
-            // Whoever wanted to know may have stopped listening.
+            // The receiver may have timed out.
             let _ = told.send(browser.wait());
         });
         match ended.recv_timeout(PATIENCE) {

@@ -1,4 +1,4 @@
-//! One change to the user's tree, from the plan to the report: shown, agreed to, done. For sessions and checkpoints alike.
+//! Restores of sessions and checkpoints: show the plan, ask, restore, report.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -14,55 +14,55 @@ use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
 use crate::progress::Worked;
 
-/// A restore, or the undo of one, of a session or a project.
+/// Restore of a session or a project, or the undo of one.
 pub(crate) trait Restoration {
-    /// What it goes back to, of whom, and where.
+    /// Target, owner and directory of the restore.
     fn title(&self) -> String;
     fn question(&self) -> &'static str;
     fn roots(&self) -> Vec<PathBuf>;
-    /// Complete a restore that was cut off.
+    /// Completes an interrupted restore.
     fn complete_first(&mut self) -> Result<Completion, Failure>;
     fn plan(&mut self) -> Result<Worked<Plan>, Failure>;
     fn carry_out(&mut self) -> Result<Worked<Done>, Failure>;
     fn plan_json(&self, plan: &Plan) -> Value;
     fn done_json(&self, done: &Done) -> Value;
-    /// What else has to be known about a plan.
+    /// Further notes on a plan.
     fn plan_notes(&self, plan: &Plan) -> Vec<String>;
-    /// What else has to be known about what was done.
+    /// Further notes on what was done.
     fn done_notes(&self, done: &Done) -> Vec<String>;
-    /// Whether JSON goes to a stdout that is no terminal, unasked: a model reads it.
+    /// Whether JSON is printed to a stdout that is no terminal even without `--json`, for models.
     fn answers_programs(&self) -> bool;
-    /// How to restore what is kept, too, where there is a way.
+    /// Hint how to restore kept paths as well.
     fn hint(&self, kept: &[Skipped]) -> Option<String>;
-    /// Command that takes it back.
+    /// Command that undoes it.
     fn undo(&self, id: &str) -> Option<String>;
-    /// What to do about one that was interrupted.
+    /// Message after an interrupt: what completes the restore.
     fn completes(&self) -> &'static str;
 }
 
-/// What came of completing a restore that was cut off.
+/// Result of completing an interrupted restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// There was none.
+    /// There was no interrupted restore.
     Nothing,
-    /// It is complete, with the exit code of that.
+    /// It is complete; exit code of that.
     Complete(u8),
-    /// It was interrupted, which is the end, with the exit code.
+    /// It was interrupted again; exit code of the command.
     Ended(u8),
 }
 
-/// What came of a restoration.
+/// Result of a restore command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Performed {
     /// There was nothing to do.
     Nothing,
-    /// Nobody agreed.
+    /// The user did not confirm.
     Declined,
-    /// It was done, or shown; with the exit code.
+    /// It was done, or shown; exit code.
     Done(u8),
 }
 
-/// Plan, ask, do, report. 0: all of it was done; 1: something was kept or failed, or nobody agreed.
+/// Plans, asks, restores, reports. 0: everything was done; 1: something was kept or failed, or it was not confirmed.
 pub(crate) fn perform(task: impl Restoration, consent: ConsentArgs) -> Result<u8, Failure> {
     Ok(match perform_unless(task, consent, |_| false)? {
         Performed::Nothing => 0,
@@ -71,16 +71,16 @@ pub(crate) fn perform(task: impl Restoration, consent: ConsentArgs) -> Result<u8
     })
 }
 
-/// When a restoration is passed over without a word.
+/// Condition on which a restore is skipped silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// Everything is as it should be: it was done in another way.
+    /// Nothing to restore and nothing kept or lost: it was done in another way.
     Done,
-    /// Nothing would be restored, whatever is kept: that was said before.
+    /// Nothing to restore; kept paths were reported before.
     NothingToDo,
 }
 
-/// The same for a task that may be passed over.
+/// Performs a restore that may be skipped.
 pub(crate) fn attempt(
     task: impl Restoration,
     consent: ConsentArgs,
@@ -110,7 +110,7 @@ fn perform_unless(
     }
     let plan = plan.value;
     if is_done(&plan) {
-        // What was completed may be what was wanted.
+        // Completing the interrupted restore may have done all of it.
         return Ok(completed);
     }
     if consent.dry_run {
@@ -133,7 +133,7 @@ fn perform_unless(
         }
     }
     let done = if has_work(&plan) {
-        // A restore makes its own; two of a million files need not be in memory at once.
+        // The restore makes its own plan: two plans of a million files need not be in memory at once.
         drop(plan);
         task.carry_out()?
     } else {
@@ -141,7 +141,7 @@ fn perform_unless(
     };
     report(&task, &done.value, consent.json)?;
     let hint = task.hint(&done.value.kept).filter(|_| !consent.json);
-    // The session is free before another process looks at it.
+    // Releases the session before the upkeep process reads it.
     drop(task);
     upkeep::after_command();
     if let Some(hint) = hint {
@@ -165,7 +165,7 @@ pub(super) fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -
     let roots = task.roots();
     let mut lines = vec![task.title()];
     if !has_work(plan) {
-        lines.push("there is nothing to restore".to_owned());
+        lines.push("nothing to restore".to_owned());
     }
     lines.extend(text::plan(plan, &Below::new(&roots), length));
     lines.extend(task.plan_notes(plan));
@@ -173,7 +173,7 @@ pub(super) fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -
     lines
 }
 
-/// What a dry run was asked for.
+/// Prints the plan of a dry run.
 fn show_plan(task: &impl Restoration, plan: &Plan, as_json: bool) -> Result<(), Failure> {
     if as_json {
         message::answer_json(&task.plan_json(plan))?;
@@ -205,18 +205,18 @@ pub(super) fn report(task: &impl Restoration, done: &Done, as_json: bool) -> Res
     Ok(())
 }
 
-/// What was done, and what else has to be known about it.
+/// Report of a restore, with its notes.
 pub(super) fn done_lines(task: &impl Restoration, done: &Done) -> Vec<String> {
     let roots = task.roots();
     let mut lines = text::done(done, &Below::new(&roots), Length::Done);
     if done.changes.is_empty() && done.undo.is_none() && !done.interrupted {
-        lines.splice(0..0, [task.title(), "there is nothing to restore".to_owned()]);
+        lines.splice(0..0, [task.title(), "nothing to restore".to_owned()]);
     }
     lines.extend(task.done_notes(done));
     lines
 }
 
-/// What is not on record has to be known, whoever asked for JSON.
+/// Warns that the restore was not recorded, with `--json` as well.
 pub(super) fn warn_unrecorded(done: &Done) {
     if let Some(why) = &done.unrecorded {
         message::line(&message::unrecorded(why));

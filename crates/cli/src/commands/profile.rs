@@ -1,4 +1,4 @@
-//! `nono profile …`.
+//! `nono profile`: lists, shows, compares, validates and creates profiles.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -88,7 +88,7 @@ fn show(store: &ProfileStore, name: &str, as_json: bool) -> Result<u8, Failure> 
     Ok(0)
 }
 
-/// `key: value`, and lists one entry a line.
+/// Lines `key: value`; lists have one entry per line.
 fn section(key: &str, value: &serde_json::Value) -> Vec<String> {
     match value {
         serde_json::Value::Object(map) => {
@@ -198,7 +198,7 @@ fn init(
     Ok(0)
 }
 
-/// Write a profile that is not there yet.
+/// Writes a profile that must not exist yet.
 pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{}: {}", shown(file), words(&error)));
     std::fs::create_dir_all(file.parent().unwrap_or(file)).map_err(failed)?;
@@ -224,7 +224,7 @@ pub(super) fn check_new_name(store: &ProfileStore, name: &str, file: &Path) -> R
     }
     if file.exists() {
         return Err(
-            Failure::new(format!("{} exists already", shown(file))).hint("choose another name, or edit it")
+            Failure::new(format!("{} already exists", shown(file))).hint("choose another name, or edit it")
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The profile that a project carries: shown, asked about once, and laid over what the flags say.
+//! Profile that a project carries: shown, confirmed once, and applied on top of the flags.
 
 use std::path::Path;
 
@@ -12,24 +12,24 @@ use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
 
-/// Maximum number of lines between the first and the question.
+/// Maximum number of lines between the headline and the question.
 const BODY: usize = 8;
-/// Where a line is long enough.
+/// Width from which entries go to the next line.
 const WIDTH: usize = 96;
 
-/// Whether a person can be asked about a profile that nobody agreed to.
+/// Whether to ask about a profile that the user has not agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asks {
     Now,
-    /// There was a question already.
+    /// Not now: another question was asked at this start.
     NextTime,
-    /// Nothing is run, or nothing is to be said.
+    /// Nothing is run, or output is silenced.
     No,
 }
 
-/// Lay the project's profile over the request: all of it where somebody agreed, else what it closes.
+/// Applies the project's profile to the request: all of it if the user agreed, else only its denials.
 pub(super) fn apply(request: &mut RunRequest, host: &Host, asks: Asks) -> Result<(), Failure> {
-    // Inside, the sandbox around has it, and nobody is there to agree to more.
+    // The sandbox around has applied it, and the user cannot be asked here.
     if host.nested {
         return Ok(());
     }
@@ -59,7 +59,7 @@ fn ask(project: &mut ProjectProfileHere, body: &[String], host: &Host) -> Result
     project.answer(&host.context.state_dir, agreed).map_err(|error| failure(&error))?;
     if !agreed {
         message::line(
-            "not used, and not asked about again; what it closes is closed. `nono profile trust` asks",
+            "not used, except for what it closes; you will not be asked again, but `nono profile trust` asks",
         );
     }
     Ok(())
@@ -74,7 +74,7 @@ fn say(lines: &[String]) {
 fn headline(project: &ProjectProfileHere) -> String {
     let file = shown(project.file());
     if project.was_agreed() && project.standing == Standing::Changed {
-        format!("{file} is not what you agreed to:")
+        format!("{file} changed since you agreed to it:")
     } else {
         format!("this project has a profile of its own, {file}:")
     }
@@ -87,16 +87,14 @@ fn question(project: &ProjectProfileHere) -> String {
 fn not_used(project: &ProjectProfileHere, long: bool) -> String {
     let file = shown(project.file());
     let why = match (project.was_agreed(), long) {
-        (true, _) => "it is not what you agreed to",
+        (true, _) => "it changed since you agreed to it",
         (false, true) => "it opens more than fits here",
-        (false, false) => "nobody agreed to it",
+        (false, false) => "you have not agreed to it",
     };
-    format!(
-        "{file} is used only as far as it closes something: {why}; `nono profile trust` shows it, and asks"
-    )
+    format!("only what {file} closes is used: {why}; `nono profile trust` shows it, and asks")
 }
 
-/// What it opens and closes; where something else was agreed to, what differs from that.
+/// What the profile opens and closes; if an earlier version was agreed to, the differences from it.
 fn body(project: &ProjectProfileHere) -> Vec<String> {
     if !project.was_agreed() {
         return lines("", &project.meaning.entries());
@@ -105,12 +103,12 @@ fn body(project: &ProjectProfileHere) -> Vec<String> {
     let mut body = lines("+ ", &added);
     body.extend(lines("- ", &removed));
     if body.is_empty() {
-        body.push("  it opens and closes the same as before, in other words".to_owned());
+        body.push("  it opens and closes the same as before; only its text differs".to_owned());
     }
     body
 }
 
-/// Entries of the same kind in one line, as far as they fit.
+/// Lines of entries, with those of one kind joined as far as they fit.
 fn lines(mark: &str, entries: &[ProjectEntry]) -> Vec<String> {
     let mut lines: Vec<(&str, String)> = Vec::new();
     for ProjectEntry { what, text } in entries {
@@ -126,17 +124,17 @@ fn lines(mark: &str, entries: &[ProjectEntry]) -> Vec<String> {
     lines.into_iter().map(|(what, line)| format!("  {mark}{what:<8} {line}")).collect()
 }
 
-/// `nono profile trust`.
+/// Runs `nono profile trust`.
 pub(super) fn trust(args: &TrustArgs) -> Result<u8, Failure> {
     let dir = args.dir.as_ref().map(|dir| Ok::<_, Failure>(here()?.join(dir))).transpose()?;
     let host = host(dir.as_deref())?;
     if host.nested {
-        return Err(Failure::refused("nobody can agree to anything inside a sandbox")
+        return Err(Failure::refused("`nono profile trust` does not work inside a sandbox")
             .hint("run it in a terminal outside"));
     }
     let looked = project_profile::look(&host.context);
     if args.forget {
-        // What is there now may be broken; what was agreed to goes all the same.
+        // The profile may be broken now; the answer is forgotten all the same.
         let root = match &looked {
             Ok(Some(project)) => project.root().to_owned(),
             _ => host.context.cwd.canonicalize().unwrap_or_else(|_| host.context.cwd.clone()),
@@ -146,8 +144,8 @@ pub(super) fn trust(args: &TrustArgs) -> Result<u8, Failure> {
     let project = looked.map_err(|error| failure(&error))?;
     let Some(mut project) = project else {
         let dir = shown(&host.context.cwd);
-        return Err(Failure::refused(format!("{dir} is in no project with a profile of its own"))
-            .hint("that would be .nono/profile.json in the project's folder"));
+        return Err(Failure::refused(format!("{dir} is not in a project that has a profile"))
+            .hint("a project's profile is .nono/profile.json in its folder"));
     };
     if args.show {
         let mut text = vec![format!("{} ({})", shown(project.file()), standing(project.standing))];
@@ -161,19 +159,19 @@ pub(super) fn trust(args: &TrustArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     if !message::can_ask() {
-        return Err(Failure::refused("there is no terminal to ask on, so nothing was agreed to")
+        return Err(Failure::refused("not agreed to: there is no terminal to ask on")
             .hint("--show shows what it opens"));
     }
     message::line(&headline(&project));
-    // All of it, however long: this is the place for that.
+    // All of it, however long.
     say(&lines("", &project.meaning.entries()));
     if project.was_agreed() {
-        message::line("different from what you agreed to:");
+        message::line("changed since you agreed to it:");
         say(&body(&project));
     }
     let agreed = message::confirm(&question(&project));
     project.answer(&host.context.state_dir, agreed).map_err(|error| failure(&error))?;
-    message::line(if agreed { "agreed" } else { "not used; what it closes is closed" });
+    message::line(if agreed { "agreed" } else { "not used, except for what it closes" });
     Ok(u8::from(!agreed))
 }
 
@@ -181,20 +179,20 @@ fn forget(root: &Path, host: &Host) -> Result<u8, Failure> {
     let known = project_profile::forget(&host.context.state_dir, root).map_err(|error| failure(&error))?;
     let root = shown(root);
     message::answer(&if known {
-        format!("forgotten: what was answered about the profile of {root}")
+        format!("forgot your answer about the profile of {root}")
     } else {
-        format!("nothing was answered about a profile of {root}")
+        format!("you have given no answer about a profile of {root}")
     })?;
     Ok(0)
 }
 
-/// How a person stands to it, in words.
+/// State of the user's agreement, in words.
 pub(super) fn standing(standing: Standing) -> &'static str {
     match standing {
         Standing::ClosesOnly => "used; it only closes",
         Standing::Agreed => "used; you agreed to it",
-        Standing::Declined => "you declined it; what it closes is closed",
-        Standing::Changed => "not what you agreed to; what it closes is closed",
-        Standing::New => "nobody agreed to it; what it closes is closed",
+        Standing::Declined => "you declined it; only what it closes is used",
+        Standing::Changed => "changed since you agreed to it; only what it closes is used",
+        Standing::New => "you have not agreed to it; only what it closes is used",
     }
 }

@@ -1,11 +1,11 @@
-//! The process the network filter runs in: not a command for people. See `nono::network`.
+//! Helper process of the network filter; not a command for users. See `nono::network`.
 
 use crate::failure::Failure;
 
-/// How this program is called when it is that process.
+/// First argument of nono when it runs as that process.
 pub(crate) const HELPER: &str = "__proxy";
 
-/// Serve until the supervisor closes the socket. What goes wrong it hears over the socket.
+/// Serves until the supervisor closes the socket. Errors go to the supervisor over the socket.
 pub(crate) fn serve() -> Result<u8, Failure> {
     nono::network::serve(std::io::stdin()).map_err(|error| Failure::new(format!("proxy helper: {error}")))?;
     Ok(0)

@@ -1,4 +1,4 @@
-//! `nono request`: from inside a sandbox, ask for more.
+//! `nono request`: asks for more access from inside a sandbox.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use crate::failure::{Failure, NOT_DONE, NOT_EXECUTABLE, NOT_FOUND, words};
 use crate::host::request_socket;
 use crate::message;
 
-/// Where a command finds what was granted.
+/// Descriptor number of the granted file in the command.
 const NUMBER: i32 = 3;
 
 pub(crate) fn request(args: &RequestArgs) -> Result<u8, Failure> {
@@ -25,7 +25,7 @@ pub(crate) fn request(args: &RequestArgs) -> Result<u8, Failure> {
         Failure::new(
             "request: this is not inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)",
         )
-        .hint("`nono run` starts one; `nono wrap` and --monitor have nobody to ask")
+        .hint("`nono run` has a supervisor to ask; `nono wrap` and --monitor have none")
     })?;
     let (path, access) =
         args.wanted().ok_or_else(|| Failure::usage("request needs --read, --write or --allow"))?;
@@ -47,7 +47,7 @@ pub(crate) fn request(args: &RequestArgs) -> Result<u8, Failure> {
     }
 }
 
-/// What is granted, to whoever was meant to get it.
+/// Passes the granted file on: to the command as a descriptor, or its content to stdout.
 fn hand_over(args: &RequestArgs, fd: OwnedFd, path: &Path, access: AccessMode) -> Result<u8, Failure> {
     if let Some((program, rest)) = args.command.split_first() {
         request::hand_down(fd, NUMBER)?;
@@ -59,7 +59,7 @@ fn hand_over(args: &RequestArgs, fd: OwnedFd, path: &Path, access: AccessMode) -
     let is_dir = file.metadata()?.is_dir();
     if access == AccessMode::Read && !is_dir {
         return match io::copy(&mut file, &mut io::stdout().lock()) {
-            // Whoever read had enough.
+            // The reader has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
             Err(error) => Err(Failure::new(format!("{}: {}", shown(path), words(&error)))),
             Ok(_) => Ok(0),

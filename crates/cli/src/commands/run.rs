@@ -1,4 +1,4 @@
-//! `run`, `shell`, `wrap`: one path through crate `nono`, and what is said around it.
+//! `nono run`, `shell` and `wrap`: one path through crate `nono`, and the messages around it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
     run_as(args, std::env::args_os().collect(), Asks::Now)
 }
 
-/// Run, as if these words had been typed.
+/// Runs as if this command line had been typed.
 pub(super) fn run_as(args: RunArgs, typed: Vec<OsString>, asks: Asks) -> Result<u8, Failure> {
     let strategy = match (args.monitor, args.exec) {
         (true, _) => ExecStrategy::Monitor,
@@ -109,7 +109,7 @@ fn execute(
     Ok(code)
 }
 
-/// An agent that is run without a profile gets its own.
+/// Selects the profile of an agent that is run without one.
 fn profile_by_name(
     request: &mut RunRequest,
     command: &[OsString],
@@ -123,12 +123,12 @@ fn profile_by_name(
     if !common.silent {
         let (title, name, program) = (&agent.title, &agent.name, &agent.program);
         message::line(&format!(
-            "{title} gets its profile, as with -p {name} (`nono {program}` sets up more; -p default: none)"
+            "using the profile of {title}, as with -p {name} (`nono {program}` sets up more; -p default uses none)"
         ));
     }
 }
 
-/// The flags as they were typed; nothing where they hold what the command must not know.
+/// Flags as typed; none if they hold a secret that the command must not see.
 fn flags(typed: Vec<OsString>, common: &CommonArgs, command: &[OsString]) -> Option<Vec<OsString>> {
     if common.network.is_secret() || common.asking.is_secret() {
         return None;
@@ -141,7 +141,7 @@ fn flags(typed: Vec<OsString>, common: &CommonArgs, command: &[OsString]) -> Opt
     Some(words)
 }
 
-/// What was typed here can be seen by the command, as the arguments of the process it runs under.
+/// Overwrites secrets in nono's own command line, which the command could read from /proc.
 fn hide_secrets(common: &CommonArgs, command: &[OsString]) -> Result<(), Failure> {
     if !common.network.is_secret() && !common.asking.is_secret() {
         return Ok(());
@@ -149,15 +149,15 @@ fn hide_secrets(common: &CommonArgs, command: &[OsString]) -> Result<(), Failure
     let own = ["nono", "run", "[hidden]", "--"].map(OsStr::new);
     let shown: Vec<&OsStr> = own.into_iter().chain(command.iter().map(OsString::as_os_str)).collect();
     session::show_arguments(&shown)
-        .map_err(|error| Failure::new(format!("the command line cannot be hidden: {}", words(&error))))
+        .map_err(|error| Failure::new(format!("cannot hide the command line: {}", words(&error))))
 }
 
-/// Who answers what the command asks for while it runs, if it may ask.
+/// Approver of requests while the command runs, if it may ask.
 fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result<Asking, Failure> {
     let args = &common.asking;
     let (wanted, accept_weaker) = (args.capability_elevation.then_some(true), args.accept_weaker);
     let Some(flag) = args.given() else {
-        // Where a profile asks for it.
+        // A profile may turn asking on.
         return Ok(Asking {
             wanted: None,
             backend: asking::whoever_is_there(),
@@ -168,7 +168,7 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
     };
     let (policy, profile) = session::resolve(request, host)?;
     if wanted.or(profile.security.capability_elevation) != Some(true) && !args.open_url {
-        return Err(Failure::usage(format!("{flag} says who answers, but nothing asks")).hint("add --ask"));
+        return Err(Failure::usage(format!("{flag} has no effect without --ask")).hint("add --ask"));
     }
     Ok(Asking {
         wanted,
@@ -180,12 +180,12 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
     })
 }
 
-/// Who opens web addresses outside, if the command may have any opened.
+/// Opener of web addresses, if `--open-url` is given.
 fn opener(args: &AskArgs) -> Option<Arc<dyn UrlOpener>> {
     args.open_url.then(|| Arc::new(open_url::Desktop) as Arc<dyn UrlOpener>)
 }
 
-/// Flags that only a parent can hold are refused where there is none.
+/// Refuses flags that need a supervisor where there is none.
 fn refuse_what_needs_a_parent(
     common: &CommonArgs,
     diagnostics: Option<&DiagnosticArgs>,
@@ -210,7 +210,7 @@ fn refuse_what_needs_a_parent(
         return Ok(());
     }
     let why =
-        if nested { "inside a nono sandbox the command runs directly" } else { "wrap becomes the command" };
+        if nested { "inside a nono sandbox the command runs directly" } else { "wrap runs without one" };
     let flags = [
         ("--rollback", common.tracking.rollback()),
         ("--checkpoints", common.checkpointing.checkpoints),
@@ -225,9 +225,9 @@ fn refuse_what_needs_a_parent(
     }
 }
 
-/// The working directory is asked for, where somebody is there to answer and nothing else opened it.
+/// Asks about the working directory on a terminal, unless something else grants it.
 fn ask_for_cwd(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
-    // Resolving costs a millisecond; without anybody to answer there is no question.
+    // Checked first, since resolving costs a millisecond.
     if request.allow_cwd || common.silent || !message::can_ask() {
         return Ok(());
     }
@@ -241,17 +241,19 @@ fn ask_for_cwd(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Re
     Ok(())
 }
 
-/// What has to be said before the command starts, because it changes what is promised.
+/// Messages before the command starts about what is weaker or different in this run.
 pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, common: &CommonArgs) {
     if common.silent {
         return;
     }
     if host.nested {
-        message::line("already inside a nono sandbox: the command runs directly, confined by both");
+        message::line("already inside a nono sandbox: the command runs directly, confined by both sandboxes");
         return;
     }
     if let Namespaces::Missing { reason } = &session.support.namespaces {
-        message::line(&format!("weaker here: {reason}; `nono setup --check-only` lists what that changes"));
+        message::line(&format!(
+            "weaker protection here: {reason}; `nono setup --check-only` lists what that changes"
+        ));
     }
     if let Some(MemoryMethod::Polled(_)) = session.memory_method() {
         message::line(&unheld_memory(session));
@@ -261,7 +263,7 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
     }
     if common.verbose {
         if let Some(error) = session.unlisted() {
-            message::line(&format!("`nono ps` will not show this session: {}", words(error)));
+            message::line(&format!("`nono ps` cannot show this session: {}", words(error)));
         }
         let policy = &session.policy;
         message::line(&format!(
@@ -273,7 +275,7 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
     }
 }
 
-/// What a limit on memory does not count where no cgroup holds it.
+/// Notice about what `--max-memory` does not count without a cgroup.
 fn unheld_memory(session: &Session) -> String {
     let sockets = match session.strategy {
         ExecStrategy::Monitor => "sockets, shared mappings",
@@ -281,11 +283,12 @@ fn unheld_memory(session: &Session) -> String {
         _ => "sockets",
     };
     format!(
-        "--max-memory is added up, there is no cgroup for it here: pipes, {sockets} and open files are not counted, memfd_create is closed"
+        "--max-memory is polled, since there is no cgroup for it: pipes, {sockets} and open files are not counted, \
+         memfd_create is closed"
     )
 }
 
-/// What is missing in the log, or was missing in the network, is said whatever else is.
+/// Warnings about the network, checkpoints, saved settings and the audit log. Printed even with `--silent`.
 fn recorded(report: &SessionReport) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(why) = report.network.as_ref().and_then(|network| network.lost.as_ref()) {
@@ -302,12 +305,12 @@ fn recorded(report: &SessionReport) -> Vec<String> {
     lines
 }
 
-/// What an agent saved, and did not get saved everywhere.
+/// Notice about settings that an agent saved, and that apply to sandboxed runs only or were lost.
 fn held_back(saved: &SavedReport) -> Option<String> {
     const SHOWN: usize = 3;
     let file = shown(&saved.file);
     if let Some(problem) = &saved.problem {
-        return Some(format!("warning: {file}: what the agent saved is lost: {}", escape(problem)));
+        return Some(format!("warning: {file}: the agent's changes were not saved: {}", escape(problem)));
     }
     let first: Vec<String> = saved.inside.iter().take(SHOWN).map(|key| escape(key)).collect();
     let more = match saved.inside.len().saturating_sub(SHOWN) {
@@ -319,7 +322,7 @@ fn held_back(saved: &SavedReport) -> Option<String> {
     (!first.is_empty()).then_some(said)
 }
 
-/// A protection that is missing is said, in one line.
+/// Warning about projects without a checkpoint, in one line.
 fn unprotected(checkpoints: &CheckpointsReport) -> Option<String> {
     let (dir, why) = checkpoints.unprotected.first()?;
     let more = match checkpoints.unprotected.len() - 1 {
@@ -329,7 +332,7 @@ fn unprotected(checkpoints: &CheckpointsReport) -> Option<String> {
     Some(format!("warning: {} is not protected by a checkpoint: {}{more}", shown(dir), escape(why)))
 }
 
-/// Messages after the end, and the exit code.
+/// Prints the messages after the run and returns the exit code.
 pub(super) fn conclude(
     report: &SessionReport,
     diagnostics: Option<&DiagnosticArgs>,
@@ -377,7 +380,7 @@ pub(super) fn conclude(
     }
 }
 
-/// The command may have failed, or gone on with less, because its way out was gone.
+/// Notice that the network filter ended early: the command may have failed because of it.
 fn lost_network(report: &SessionReport) -> Option<String> {
     let why = report.network.as_ref()?.lost.as_ref()?;
     Some(format!(
@@ -386,12 +389,12 @@ fn lost_network(report: &SessionReport) -> Option<String> {
     ))
 }
 
-/// A failure is explained to a program, which gets it all in one piece.
+/// Whether a failure is explained as JSON, which includes the other messages.
 fn is_json(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>) -> bool {
     report.ended != Ended::Code(0) && diagnostics.is_some_and(|args| args.diagnostics_json)
 }
 
-/// Ctrl-C and Ctrl-\\ went to the command's terminal, not to the loop or script around us.
+/// Ends nono by the signal that ended the command after Ctrl-C or Ctrl-\\, so that a calling script sees it too.
 pub(super) fn end_by_interrupt(report: &SessionReport) {
     if let Ended::Signal(signal) = report.ended
         && report.limit.is_none()
@@ -422,10 +425,12 @@ fn explain(
 
 fn limit_words(limit: LimitHit, method: Option<MemoryMethod>) -> String {
     match limit {
-        LimitHit::Time(time) => format!("the command was ended: --max-time {} is over", plain(time)),
+        LimitHit::Time(time) => {
+            format!("the command was ended: it ran longer than --max-time {}", plain(time))
+        }
         LimitHit::Memory { limit, seen } => {
             let how = match method {
-                Some(MemoryMethod::Polled(every)) => format!(", added up every {} ms", every.as_millis()),
+                Some(MemoryMethod::Polled(every)) => format!(", polled every {} ms", every.as_millis()),
                 Some(MemoryMethod::Cgroup) | None => String::new(),
             };
             format!(

@@ -1,4 +1,4 @@
-//! `nono setup`: what this machine can enforce, shown and tried.
+//! `nono setup`: shows and tries what this machine can enforce.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::failure::{Failure, words};
 use crate::host::host;
 use crate::message;
 
-/// What each Landlock ABI added, for the list.
+/// Features that each Landlock ABI added.
 const ABIS: &[(u32, &str)] = &[
     (1, "files: read, write, execute, create, remove"),
     (2, "renaming and linking between folders"),
@@ -51,11 +51,11 @@ fn try_canary(support: &SandboxSupport, host: &session::Host) -> Result<Canary, 
     check::try_canary(support, &folder).map_err(|error| error.to_string())
 }
 
-/// Make the folders nono uses, and remember a canary that held. Returns what is where.
+/// Creates nono's folders and records a canary that held. Returns lines that name the folders.
 fn prepare(host: &session::Host, support: &SandboxSupport, held: bool) -> Result<String, Failure> {
     let at = |path: &Path| {
         let path = nono::diagnostic::shown(path);
-        move |error: std::io::Error| Failure::new(format!("{path} cannot be written: {}", words(&error)))
+        move |error: std::io::Error| Failure::new(format!("cannot write {path}: {}", words(&error)))
     };
     let mut lines = Vec::new();
     let state = &host.context.state_dir;
@@ -89,11 +89,11 @@ fn as_text(support: &SandboxSupport, canary: &Result<Canary, String>) -> String 
             let mark = |yes| if yes { "+" } else { "-" };
             lines.push("  + trapped calls can be answered with descriptors (5.14): --ask works".to_owned());
             lines.push(format!(
-                "  {} a call waits for its answer through signals (5.19)",
+                "  {} signals do not interrupt a call that waits for its answer (5.19)",
                 mark(notify.wait_killable)
             ));
             lines.push(format!(
-                "  {} both sides take turns on one processor (6.6)",
+                "  {} caller and supervisor run on one processor in turn, which is faster (6.6)",
                 mark(notify.sync_wake_up)
             ));
         }

@@ -1,4 +1,4 @@
-//! `nono status`: one screen for this directory. What is protected, runs and can be undone here, and the next step.
+//! `nono status`: shows what is protected, what runs and what can be undone in this directory, and the next steps.
 
 use nono::diagnostic::{escape, quote_all, shown};
 use nono::directory::{CheckpointsHere, DirectoryStatus, LISTED, changes};
@@ -14,7 +14,7 @@ use crate::host::host;
 use crate::message;
 use crate::units::grouped;
 
-/// A longer command or reason is cut.
+/// Maximum number of characters of a command or reason.
 const WHAT: usize = 48;
 
 pub(crate) fn status(args: &StatusHereArgs) -> Result<u8, Failure> {
@@ -57,7 +57,7 @@ fn page(status: &DirectoryStatus) -> Vec<String> {
     section(&mut lines, "Not covered by the last session", not_covered(status));
     let width = status.next.iter().map(|command| command.chars().count()).max().unwrap_or(0);
     section(&mut lines, "Next", status.next.iter().map(|command| next(command, width)).collect());
-    // No empty line at the end.
+    // Removes the empty line at the end.
     lines.pop();
     lines
 }
@@ -93,7 +93,7 @@ fn checkpoints_line(here: &CheckpointsHere) -> String {
             let count = some(here.count, "checkpoint");
             format!("{switch}; {count} of {}, the last one {}", shown(project), ago(last))
         }
-        _ => format!("{switch}; none of this directory"),
+        _ => format!("{switch}; none for this directory"),
     }
 }
 
@@ -143,7 +143,7 @@ fn not_covered(status: &DirectoryStatus) -> Vec<String> {
     lines
 }
 
-/// A command in a column of this width, with what it does.
+/// Command in a column of this width, with its purpose.
 fn next(command: &str, width: usize) -> String {
     let what = match command {
         "nono undo" => "undo the newest above; shows the plan, and asks",
@@ -155,7 +155,7 @@ fn next(command: &str, width: usize) -> String {
     format!("{command:<width$}  {what}")
 }
 
-/// Escaped text of a bounded length.
+/// Cuts escaped text to the maximum length.
 fn cut(text: &str) -> String {
     if text.chars().count() <= WHAT {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What is said around a run that is tracked: the baseline before it, what changed after it, and the review.
+//! Messages around a run with snapshots: the baseline before it, the changes after it, and the review.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::progress::Bar;
 use crate::review::{self, How};
 use crate::units::{bytes, count, seconds};
 
-/// Tells the person what a run tells.
+/// Run observer that prints to the terminal.
 pub(super) struct Told {
     silent: bool,
     everything: bool,
-    /// Somebody may look at what changed.
+    /// Whether a review follows.
     reviewed: bool,
-    /// How far a snapshot is; gone when it is taken.
+    /// Progress of the baseline; none once it is taken.
     bar: Mutex<Option<Bar>>,
 }
 
@@ -38,7 +38,7 @@ impl Told {
 
 impl RunObserver for Told {
     fn capturing(&self, files: u64) {
-        // Whoever comes while another thread draws has nothing newer to say.
+        // If another thread draws now, this update can be skipped.
         if let Ok(bar) = self.bar.try_lock()
             && let Some(bar) = &*bar
         {
@@ -89,7 +89,7 @@ fn is_reviewed(common: &CommonArgs) -> bool {
     !common.silent && !common.tracking.no_rollback_prompt && message::can_ask()
 }
 
-/// The line after the run, and the review where somebody is there to look at it.
+/// Prints the result after the run, and starts the review if there is a terminal.
 pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs) {
     for warning in &report.warnings {
         message::line(&format!("warning: {}", escape(warning)));
@@ -100,7 +100,7 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
             message::line(&line);
         }
     }
-    // Whoever wants no words wants to know this.
+    // Printed even with `--silent`.
     let nowhere = Below::new(&[]);
     for line in text::lost(&report.lost, &nowhere, Length::Done) {
         message::line(&format!("warning: {line}"));
@@ -108,9 +108,9 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
     match report.changes {
         Err(error) => {
             let why = escape(&error.to_string());
-            message::line(&format!("error: the final snapshot could not be taken: {why}"));
+            message::line(&format!("error: cannot take the final snapshot: {why}"));
             message::line(&format!(
-                "hint: the baseline is there: nono rollback restore {} puts everything back",
+                "hint: the baseline exists: `nono rollback restore {}` restores everything",
                 report.id
             ));
         }
@@ -129,7 +129,7 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
     }
 }
 
-/// The command has run whatever comes of the review: what fails there is said, and changes no exit code.
+/// Runs the review. A failure is reported, but does not change the exit code.
 fn review(id: &str, changes: ChangeSet, host: &Host, how: How) {
     let catalogue = Catalogue::new(&host.context.state_dir);
     let opened = catalogue.find(id).and_then(|entry| {
@@ -143,30 +143,31 @@ fn review(id: &str, changes: ChangeSet, host: &Host, how: How) {
     if let Err(failure) = reviewed {
         failure.report();
     }
-    // What was restored there was stored before.
+    // A restore has stored a safety snapshot.
     upkeep::after_command();
 }
 
-/// Who restores right after a run: the command as its session has it, since what was typed may be hidden by now.
+/// Author of restores right after a run, with the command from the session, since the command line may be hidden.
 fn author(command: &[String], host: &Host) -> Author {
     let words = ["nono", "run", "--"].into_iter().chain(command.iter().map(String::as_str));
     Author { command: words.map(OsString::from).collect(), workdir: host.context.cwd.clone() }
 }
 
-/// Whether `--rollback-all` would take it.
+/// Whether `--rollback-all` would include it.
 fn is_included_by_all(cause: Cause) -> bool {
     matches!(cause, Cause::Ignored | Cause::Artifact | Cause::LargePack | Cause::TooLarge)
 }
 
-/// What the command made and no snapshot holds.
+/// Line about files that the command created and no snapshot covers.
 pub(crate) fn made_uncovered(made: &[Example]) -> Option<String> {
     let named = made.iter().take(3).map(|one| format!("{}: {}", shown(&one.path), escape(&one.reason)));
     let more = if made.len() > 3 { ", ..." } else { "" };
     let named = named.collect::<Vec<_>>().join(", ");
-    (!made.is_empty()).then(|| format!("made and not covered, so a restore leaves it: {named}{more}"))
+    (!made.is_empty())
+        .then(|| format!("created but not covered, so a restore does not remove it: {named}{more}"))
 }
 
-/// `+5 ~2 -1`, and what else there is.
+/// Counts of changes: `+5 ~2 -1`, renames and permissions.
 pub(crate) fn counts(counts: &ChangeCounts) -> String {
     let parts = [("+", counts.created), ("~", counts.modified), ("-", counts.deleted)];
     let mut words: Vec<String> = parts.iter().map(|(mark, count)| format!("{mark}{count}")).collect();
@@ -176,7 +177,7 @@ pub(crate) fn counts(counts: &ChangeCounts) -> String {
     words.join(" ")
 }
 
-/// What a snapshot does not hold, in a few words.
+/// Short description of what a snapshot does not cover.
 pub(crate) fn not_covered(coverage: &Coverage) -> Option<String> {
     let directories = coverage.left_out.iter().map(|left_out| left_out.directories).sum();
     let entries: u64 = coverage.entries_left_out();

@@ -1,4 +1,4 @@
-//! `nono turns`: what agents did in a project, turn by turn.
+//! `nono turns`: lists what agents did in a project, turn by turn.
 
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
 
-/// A longer prompt or reason is cut.
+/// Maximum number of characters of a prompt or reason.
 const WORDS: usize = 72;
 /// Maximum number of files named in the list.
 const FILES: usize = 4;
-/// The same where one turn is shown.
+/// Maximum number of files where one turn is shown.
 const ALL_FILES: usize = 200;
 
 const HINTS: &str = "see one:                      nono turns N\n\
@@ -27,7 +27,7 @@ undo one and all since then:  nono undo --to-turn N";
 
 pub(crate) fn turns(args: &TurnsArgs) -> Result<u8, Failure> {
     if host(None)?.nested {
-        return Err(Failure::new("turns are looked at from outside of a sandbox")
+        return Err(Failure::new("turns cannot be listed inside a sandbox")
             .hint("run this command outside; inside there is `nono checkpoints list`"));
     }
     let place = here()?;
@@ -60,7 +60,7 @@ pub(crate) fn turns(args: &TurnsArgs) -> Result<u8, Failure> {
 
 fn list(project: &Path, all: &[WorkedTurn]) -> String {
     let mut lines = vec![format!("Turns in {}:", shown(project))];
-    // Below the turns that a restore went back beyond.
+    // The mark goes below the turns that were undone.
     let undone = all.iter().take_while(|turn| turn.link.undone).count();
     for (at, turn) in all.iter().enumerate() {
         if at == undone && undone > 0 {
@@ -76,14 +76,14 @@ fn list(project: &Path, all: &[WorkedTurn]) -> String {
     lines.join("\n")
 }
 
-/// `2026-11-15 18:22:03 +01:00  claude-code  2 calls  (1 file, +1/-0)  [undone]`.
+/// Summary of a turn: `2026-11-15 18:22:03 +01:00  claude-code  (1 file, +1/-0)  in 2 calls  [undone]`.
 fn summary(turn: &WorkedTurn) -> String {
     let link = &turn.link;
     let agent = cut(link.agent.as_deref().unwrap_or("an agent"), 32);
     let mut parts = vec![local(link.time.as_ref().unwrap_or(&turn.checkpoint.time)), agent];
     match &turn.stats {
         Some(counted) => parts.push(stats(counted).unwrap_or_else(|| "changed nothing".to_owned())),
-        None => parts.push("(what it changed is not kept any more)".to_owned()),
+        None => parts.push("(its changes are no longer stored)".to_owned()),
     }
     if turn.calls.len() > 1 {
         parts.push(format!("in {}", some(turn.calls.len(), "call")));
@@ -98,7 +98,7 @@ fn prompt(turn: &WorkedTurn) -> Option<String> {
     turn.link.prompt.as_deref().map(|prompt| format!("\u{201c}{}\u{201d}", cut(prompt, WORDS)))
 }
 
-/// The first files, on one line.
+/// First files, on one line.
 fn few(turn: &WorkedTurn, project: &Path) -> Option<String> {
     let named: Vec<String> = turn.files.iter().take(FILES).map(|(path, _)| below(path, project)).collect();
     let more = turn.files.len() - named.len();

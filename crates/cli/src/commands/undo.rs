@@ -1,5 +1,4 @@
-//! `nono undo` and `nono redo`: the short way back from what sessions and agents did in this directory, and the way back
-//! from there.
+//! `nono undo` and `nono redo`: undo what sessions and agents did in this directory, and take that back.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,14 +17,14 @@ use crate::args::{ConsentArgs, RedoArgs, UndoArgs};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
-/// Where both kinds of history are kept.
+/// Sessions and checkpoints of the current directory.
 struct Both {
     sessions: Place,
     projects: Projects,
     dir: PathBuf,
 }
 
-/// What of each point is gone back to, and how.
+/// Paths to undo, and how.
 struct Wanted<'a> {
     /// As they were typed.
     typed: &'a [OsString],
@@ -80,7 +79,7 @@ impl Both {
         Undoing { catalogue: &sessions.catalogue, checkpoints: &projects.manager, dir }
     }
 
-    /// Take one turn back, and leave what came later.
+    /// Undoes one turn, but not what came later.
     fn undo_turn(&mut self, turn: &str, wanted: &Wanted<'_>) -> Result<u8, Failure> {
         let link = self.projects.manager.find_turn(&self.dir, turn)?;
         let (paths, conflicts) = (wanted.paths.clone(), wanted.conflicts);
@@ -89,7 +88,7 @@ impl Both {
         perform(task, wanted.consent)
     }
 
-    /// The points to go back through, if somebody said to which.
+    /// Points to undo, if the arguments name where to go back to.
     fn named(&self, args: &UndoArgs, wanted: &mut Wanted<'_>) -> Result<Option<Points>, Failure> {
         let undoing = self.undoing();
         if let Some(turn) = &args.to_turn {
@@ -109,7 +108,7 @@ impl Both {
             }
             return Ok(Some(points));
         }
-        // A session can be named alone, too, as long as no file is called like it.
+        // A single argument may be a session, unless a file has that name.
         if let [only] = args.paths.as_slice()
             && let Some(text) = only.to_str()
             && self.sessions.cwd.join(only).symlink_metadata().is_err()
@@ -118,7 +117,7 @@ impl Both {
             (wanted.typed, wanted.paths) = (&[], Vec::new());
             return Ok(undoing.until(text, &[])?);
         }
-        // What others changed was kept the first time: that is still to be done.
+        // With --force or --merge, paths that the last undo kept are still to be undone.
         if wanted.conflicts == Conflicts::Keep {
             return Ok(None);
         }
@@ -126,7 +125,7 @@ impl Both {
         Ok(kept.map(|last| Points { list: vec![last.point], problem: None }))
     }
 
-    /// Go back to the newest point that makes a difference. What was taken back by hand is passed over.
+    /// Goes back to the newest point that makes a difference; skips what the user has reverted by hand.
     fn go_to_the_next(&mut self, wanted: &Wanted<'_>) -> Result<u8, Failure> {
         let Points { list, problem } =
             self.undoing().points(&wanted.paths).map_err(|error| self.nothing_left(error))?;
@@ -138,15 +137,15 @@ impl Both {
                 Performed::Done(code) => return Ok(code),
             }
         }
-        // A name that is nowhere is a mistake, not something that was undone.
+        // A path that does not exist is a mistake, not something that was undone.
         if let Some(path) = wanted.paths.iter().find(|path| path.symlink_metadata().is_err()) {
             return Err(RollbackError::NoSuchPath { path: path.clone() }.into());
         }
         Err(self.nothing_left(RollbackError::AllUndone { dir: self.dir.clone() }.into()))
     }
 
-    /// Name what is left where nothing is to be undone by itself: the undo that can be taken back, or a checkpoint, which a
-    /// person's is gone back to by name only.
+    /// Failure when nothing is left to undo, with a hint: the undo that can be taken back, or the newest checkpoint,
+    /// since one that the user took is restored by name only.
     fn nothing_left(&self, error: UndoError) -> Failure {
         let by_name = match error {
             UndoError::Rollback(RollbackError::NoneHere { .. }) => true,
@@ -169,18 +168,18 @@ impl Both {
                     ),
                 )
             }
-            // What is wrong with checkpoints was said with the points.
+            // Problems with checkpoints were reported before.
             _ => error.into(),
         }
     }
 
-    /// Go back to one point after the other. What is kept on the way is kept.
+    /// Goes back to one point after the other. Paths kept on the way stay kept.
     fn go_through(&mut self, points: Points, wanted: &Wanted<'_>) -> Result<u8, Failure> {
         let Points { list, problem } = points;
         warn(problem.map(Failure::from).as_ref());
         let (mut code, several) = (0, list.len() > 1);
         if several && wanted.consent.dry_run {
-            message::line("each plan begins with what is there now; the last one is where they end");
+            message::line("each plan starts from the current files; the last one shows the final state");
         }
         for point in list {
             match self.go_to(point, wanted, several)? {
@@ -192,7 +191,7 @@ impl Both {
         Ok(code)
     }
 
-    /// `passes`: say nothing where there is nothing to do.
+    /// Goes back to a point. `passes`: silent where there is nothing to do.
     fn go_to(&mut self, point: Point, wanted: &Wanted<'_>, passes: bool) -> Result<Performed, Failure> {
         match point {
             Point::Session { entry, snapshot, again } => {
@@ -225,7 +224,7 @@ fn attempted(task: impl Restoration, consent: ConsentArgs, pass: Option<Pass>) -
     }
 }
 
-/// What was typed, in a session. None: it does not have that, and is passed over.
+/// Restore of the typed paths in a session. None: the session does not have them and is skipped.
 fn in_session(
     session: &RollbackSession,
     everything: RestoreChoice,
@@ -243,15 +242,15 @@ fn in_session(
     }
 }
 
-/// Checkpoints that cannot be read stand in nobody's way, and are named.
+/// Warns about checkpoints that cannot be read; sessions are undone all the same.
 fn warn(problem: Option<&Failure>) {
     if let Some(problem) = problem {
-        message::line(&format!("warning: checkpoints are left out: {}", problem.sentence()));
+        message::line(&format!("warning: ignoring checkpoints: {}", problem.sentence()));
     }
 }
 
 fn no_such(to: &str) -> Failure {
-    let what = format!("{} is no session, no checkpoint here, and no time", escape(to));
+    let what = format!("{} is not a session, a checkpoint here or a time", escape(to));
     Failure::new(what)
         .hint("`nono status` shows what can be undone here; a time is 10:15, 2h or 2026-08-01 10:15")
 }

@@ -1,4 +1,4 @@
-//! An agent that has nono's hooks and never called one: what it did has no turns, and nobody would know.
+//! Warning about an agent that has nono's hooks but called none, so that its changes belong to no turn.
 
 use nono::hooks::agents::Agent;
 use nono::hooks::install::{self, State};
@@ -7,7 +7,7 @@ use nono::snapshot::ChangeCounts;
 
 use super::hooks;
 
-/// What is said at the end of such a run. A program that starts the agent by itself (an SDK) may leave its settings out.
+/// Warning at the end of such a run. A program that starts the agent (an SDK) may ignore the user's settings.
 pub(super) fn line(report: &SessionReport, host: &Host) -> Option<String> {
     report.checkpoints.as_ref().filter(|checkpoints| !checkpoints.heard)?;
     let changed = report.rollback.as_ref()?.changes.as_ref().ok()?;
@@ -15,11 +15,11 @@ pub(super) fn line(report: &SessionReport, host: &Host) -> Option<String> {
         return None;
     }
     let agent: Agent = report.policy.profiles.iter().find_map(|name| name.parse().ok())?;
-    // Where they cannot be looked at, nothing is known.
+    // No warning if the settings cannot be read.
     let status = install::status(&hooks::for_user(agent, host).ok()?).ok()?;
     (status.state == State::Installed).then(|| {
         format!(
-            "warning: files changed, and no hook of {} was called: there is a checkpoint before the run, and none of its \
+            "warning: files changed, but {} called no hook: there is a checkpoint before the run, but none for its \
              turns; let it read your settings (Agent SDK: setting_sources=[\"user\"])",
             agent.title()
         )

@@ -1,5 +1,5 @@
-//! What is left to be done when a command has ended: a process of its own syncs and compresses what was stored, at the
-//! lowest priority, and ends by itself. Nobody waits for it, and it keeps nothing open of the process that started it.
+//! Upkeep after a command: a detached process syncs and compresses what was stored, at the lowest priority. No process
+//! waits for it, and it keeps no descriptor of the process that started it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use super::hook::manager;
 use crate::failure::Failure;
 use crate::host::{home, request_socket, state_home};
 
-/// How this program is called for that. Not part of the grammar.
+/// First argument of nono when it runs as that process. Not part of the grammar.
 pub(crate) const UPKEEP: &str = "__upkeep";
-/// Before the projects of which a hook took checkpoints: room is made, too, before it runs out.
+/// Upkeep after a hook; the projects that got checkpoints follow. Also prunes, before the quota is reached.
 const HOOK: &str = "hook";
 const STORE: &str = "store";
 
-/// After a run, a restore or a checkpoint that a person asked for.
+/// Starts upkeep after a run, a restore or a checkpoint.
 pub(crate) fn after_command() {
     start(STORE, &[]);
 }
@@ -26,7 +26,7 @@ pub(super) fn after_hook(projects: &[PathBuf]) {
     start(HOOK, projects);
 }
 
-/// That it could not be started is no loss: the next one does the same.
+/// Starts the process. A failure is ignored: the next command tries again.
 fn start(what: &str, projects: &[PathBuf]) {
     if request_socket().is_some() {
         return;
@@ -44,7 +44,7 @@ fn start(what: &str, projects: &[PathBuf]) {
     }
 }
 
-/// In the process of its own.
+/// Main function of the upkeep process.
 pub(crate) fn upkeep(args: &[OsString]) -> Result<u8, Failure> {
     upkeep::detach().map_err(|error| Failure::new(error.to_string()))?;
     let home = home().ok_or_else(Failure::no_home)?;

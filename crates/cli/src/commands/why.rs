@@ -1,4 +1,4 @@
-//! `nono why`: would this be allowed, by which rule, and what would open it.
+//! `nono why`: explains whether a path or host is open, by which rule, and what would open it.
 
 use std::path::PathBuf;
 
@@ -38,13 +38,13 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
     };
     if let Some(file) = &unused {
         text = format!(
-            "{text}\nnote: nobody agreed to what {} opens; `nono profile trust` shows it, and asks",
+            "{text}\nnote: you have not agreed to what {} opens; `nono profile trust` shows it, and asks",
             shown(file)
         );
         json["unused_project_profile"] = json!(file.to_string_lossy());
     }
     for typed in &doubtful {
-        text = format!("{text}\nnote: asked for before it is granted: {}", links::words(typed));
+        text = format!("{text}\nnote: asks before it is granted: {}", links::words(typed));
     }
     if !doubtful.is_empty() {
         json["asked_links"] =
@@ -58,14 +58,14 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
     Ok(u8::from(args.exit_code && !allowed))
 }
 
-/// Answer, in both forms.
+/// Answer as text and as JSON.
 pub(super) struct Told {
     pub(super) allowed: bool,
     pub(super) text: String,
     pub(super) json: Value,
 }
 
-/// Whether a path is open, with what that was judged by.
+/// Whether a path is open, and the result of the query.
 pub(super) fn about_path(
     policy: &ResolvedPolicy,
     here: &std::path::Path,
@@ -92,7 +92,7 @@ fn operation(op: Operation) -> AccessMode {
     }
 }
 
-/// The policy of the sandbox this process is in.
+/// Policy of the sandbox this process is in.
 pub(super) fn own_policy() -> Result<ResolvedPolicy, Failure> {
     let file = cap_file().ok_or_else(|| {
         Failure::new("--self: this is not inside a nono sandbox (NONO_CAP_FILE names no file)")
@@ -105,8 +105,8 @@ pub(super) fn own_policy() -> Result<ResolvedPolicy, Failure> {
     state.policy.ok_or_else(|| Failure::new(format!("{} does not describe a policy", shown(&file))))
 }
 
-/// The policy that the flags make; the profile of the project where what it opens is not used; and the paths that a link
-/// leads elsewhere, which a run would ask about.
+/// Policy from the flags; the project's profile if the user has not agreed to it; and the links that a run would ask
+/// about.
 fn asked_policy(args: &WhyArgs) -> Result<(ResolvedPolicy, Option<PathBuf>, Vec<TypedLink>), Failure> {
     let host = host(args.policy.workdir.as_deref())?;
     let mut request = args.policy.request(&here()?)?;
@@ -136,7 +136,7 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
                 Some(suggestion) => format!("to open it: {}", quote_all(&suggestion.flags)),
                 None if is_missing(path) => "note: it does not exist".to_owned(),
                 None if is_open_to_grants(reason) => {
-                    "to open it: grant what is needed of it; all of it is more than this".to_owned()
+                    "to open it: grant only the parts that are needed; no flag opens all of it".to_owned()
                 }
                 None => "to open it: no flag opens this".to_owned(),
             });
@@ -145,7 +145,7 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
     lines.join("\n")
 }
 
-/// Not granted as yet, and not closed by name.
+/// Whether a grant could open it: not closed by name.
 fn is_open_to_grants(reason: &DeniedReason) -> bool {
     matches!(reason, DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. })
 }
@@ -195,7 +195,7 @@ fn host_text(host: &str, port: Option<u16>, result: &NetworkQuery) -> String {
     if !result.still_refused.is_empty() {
         let classes: Vec<_> = result.still_refused.iter().map(|class| class.word()).collect();
         lines.push(format!(
-            "note: refused all the same where the name leads to such an address: {}",
+            "note: still refused if the name resolves to one of these addresses: {}",
             classes.join(", ")
         ));
     }

@@ -1,4 +1,4 @@
-//! The part of `nono why` that is about a policy file: which rule would answer, once the command asks.
+//! Part of `nono why` about a policy file: which rule would answer if the command asked.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use crate::args::{Approver, here};
 use crate::asking;
 use crate::failure::Failure;
 
-/// What is asked about: a path, what is wanted of it, and what the base policy says.
+/// Query: a path, the access, and the result of the base policy.
 pub(super) struct Asked<'a> {
     pub(super) path: &'a Path,
     pub(super) op: AccessMode,
     pub(super) result: &'a QueryResult,
 }
 
-/// Lines and JSON about it. Nothing where the base policy allows it: then nobody is asked.
+/// Text and JSON about the rule. None if the base policy allows the access, so that no approver is asked.
 pub(super) fn explain(
     approver: &Approver,
     host: &Host,
@@ -29,20 +29,20 @@ pub(super) fn explain(
 ) -> Result<Option<(String, Value)>, Failure> {
     let Approver::Policy(file) = approver else {
         return Err(Failure::usage(
-            "why: only --approve policy:FILE can tell beforehand what it would answer",
+            "why: --approve accepts only policy:FILE, since other answers are not known beforehand",
         ));
     };
     let file = asking::policy_file(file, host, policy)?;
     let QueryResult::Denied { reason, .. } = asked.result else { return Ok(None) };
     if is_final(reason) {
-        let text = "asked: nobody, since this is closed whatever anybody answers";
+        let text = "asked: no one; this is closed and no answer can open it";
         return Ok(Some((text.to_owned(), json!({"asked": false}))));
     }
     let ruling = file.explain(&here()?.join(asked.path), asked.op);
     Ok(Some((text(&file, &ruling), as_json(&file, &ruling))))
 }
 
-/// Closed by name, and not just not granted.
+/// Whether it is closed by name, so that no approval can open it.
 fn is_final(reason: &DeniedReason) -> bool {
     match reason {
         DeniedReason::Protected { .. }
@@ -59,7 +59,7 @@ fn text(file: &PolicyFile, ruling: &Ruling<'_>) -> String {
     let mut lines = Vec::new();
     for rule in &ruling.expired {
         let when = escape(rule.expires().unwrap_or_default());
-        lines.push(format!("asked: {} is passed over, since it expired at {when}", name(file, rule)));
+        lines.push(format!("asked: {} is skipped, since it expired at {when}", name(file, rule)));
     }
     for rule in &ruling.depends {
         let program = escape(rule.program().unwrap_or_default());
@@ -67,7 +67,7 @@ fn text(file: &PolicyFile, ruling: &Ruling<'_>) -> String {
     }
     lines.push(match ruling.rule {
         Some(rule) => format!("asked: {}, by {}", ruling.action, reasoned(file, rule)),
-        None => format!("asked: no rule of {} fits, so whoever comes next is asked", shown(file.path())),
+        None => format!("asked: no rule of {} matches, so the next approver is asked", shown(file.path())),
     });
     lines.extend(
         ruling

@@ -1,15 +1,15 @@
-//! Two columns: what was on the left, what is on the right. Long lines are broken, never cut.
+//! Two columns: old lines on the left, new ones on the right. Long lines are wrapped, never cut.
 
 use nono::rollback::{Hunk, Line, LineKind};
 use unicode_width::UnicodeWidthChar;
 
 use super::{Span, Style, content, digits};
 
-/// Narrower columns than this would hold nothing.
+/// Minimum width of a column.
 const LEAST: usize = 8;
 const BETWEEN: &str = " | ";
 
-/// The hunks' lines side by side in so many columns, with a line between each two hunks.
+/// Lines of the hunks side by side in this width, with a separator between hunks.
 pub(crate) fn side_by_side(hunks: &[Hunk], width: usize) -> impl Iterator<Item = Vec<Span>> + '_ {
     let digits = digits(hunks.iter().flat_map(|hunk| &hunk.lines));
     let text = (width.saturating_sub(BETWEEN.len()) / 2).saturating_sub(digits + 2).max(LEAST);
@@ -28,7 +28,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// One pair of lines, in as many rows as the longer one takes.
+    /// Rows of a pair of lines, as many as the longer one needs.
     fn rows(self, old: Option<&Line>, new: Option<&Line>) -> Vec<Vec<Span>> {
         let (left, right) = (self.half(old, true), self.half(new, false));
         let rows = left.len().max(right.len());
@@ -61,7 +61,7 @@ impl Layout {
     }
 }
 
-/// Lines that stand side by side: context with itself, removed ones with the added ones after them, in their order.
+/// Pairs of lines: context with itself, removed lines with the added ones that follow.
 fn pairs(lines: &[Line]) -> Vec<(Option<&Line>, Option<&Line>)> {
     let mut pairs = Vec::new();
     for run in lines.chunk_by(|a, b| (a.kind == LineKind::Context) == (b.kind == LineKind::Context)) {
@@ -69,7 +69,7 @@ fn pairs(lines: &[Line]) -> Vec<(Option<&Line>, Option<&Line>)> {
             pairs.extend(run.iter().map(|line| (Some(line), Some(line))));
             continue;
         }
-        // Two replacements can meet without context between them: each begins with what it removes.
+        // Two replacements can be adjacent without context: each begins with the removed lines.
         for block in run.chunk_by(|a, b| !(a.kind == LineKind::Added && b.kind == LineKind::Removed)) {
             let (removed, added): (Vec<_>, Vec<_>) =
                 block.iter().partition(|line| line.kind == LineKind::Removed);
@@ -80,7 +80,7 @@ fn pairs(lines: &[Line]) -> Vec<(Option<&Line>, Option<&Line>)> {
     pairs
 }
 
-/// A line in pieces of so many columns; at least one, that may be empty.
+/// Wraps a line at this width; returns at least one row.
 fn broken(spans: Vec<Span>, width: usize) -> Vec<Vec<Span>> {
     let mut rows = vec![Vec::new()];
     let mut used = 0;

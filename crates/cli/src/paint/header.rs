@@ -1,4 +1,4 @@
-//! The title of one file, and what can be said of it in words.
+//! Header lines of a file's diff.
 
 use nono::rollback::patch::Blob;
 use nono::rollback::{Body, ChangeSet, FileDiff, Item, ItemKind};
@@ -7,7 +7,7 @@ use super::{Span, Style};
 use crate::review::text;
 use crate::units::bytes;
 
-/// The sign of a change, as it stands before a name.
+/// Mark of a change, shown before the name.
 pub(crate) fn mark(kind: &ItemKind) -> char {
     match kind {
         ItemKind::Created => '+',
@@ -18,7 +18,7 @@ pub(crate) fn mark(kind: &ItemKind) -> char {
     }
 }
 
-/// Its name; of a rename both.
+/// Name of the file; both names of a rename.
 pub(crate) fn title(set: &ChangeSet, item: &Item) -> String {
     let path = text::name(&set.shown(&item.path));
     match &item.kind {
@@ -27,7 +27,7 @@ pub(crate) fn title(set: &ChangeSet, item: &Item) -> String {
     }
 }
 
-/// The name with its sign, what makes it run later, and what is no text. One line each.
+/// Lines with the mark and the name, the reason why it will execute later, and a description of content without lines.
 pub(crate) fn header(set: &ChangeSet, item: &Item, diff: &FileDiff) -> Vec<Vec<Span>> {
     let title = format!("{} {}", mark(&item.kind), title(set, item));
     let mut first = vec![Span::new(title, Style::Title)];
@@ -50,7 +50,7 @@ fn is_link(diff: &FileDiff) -> bool {
     matches!(diff.body, Body::Symlink { .. })
 }
 
-/// What stands there instead of lines.
+/// Description of content that is not compared by lines.
 fn words(body: &Body) -> Vec<String> {
     let pair = |what: &str, old: Option<&Blob>, new: Option<&Blob>| {
         let side = |word: &str, blob: Option<&Blob>| {

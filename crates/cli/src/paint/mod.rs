@@ -1,5 +1,5 @@
-//! Differences on a terminal, in colours: one column, two columns, or a count. Everything from a file is made harmless on
-//! its way into a [`Span`].
+//! Diffs on a terminal, in colours: one column, two columns, or counts. Text from files is escaped on its way into a
+//! [`Span`].
 
 mod columns;
 mod header;
@@ -15,7 +15,7 @@ pub(crate) use unified::unified;
 
 use crate::review::text;
 
-/// How a stretch of text looks.
+/// Style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -28,7 +28,7 @@ pub(crate) enum Style {
     AddedWord,
 }
 
-/// A stretch of harmless text.
+/// Piece of escaped text in one style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     text: String,
@@ -36,7 +36,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// `text` must be harmless already.
+    /// Creates a span; `text` must be escaped.
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Span {
         Span { text: text.into(), style }
     }
@@ -49,7 +49,7 @@ impl Span {
         &self.text
     }
 
-    /// Other text that looks the same.
+    /// Other text in the same style.
     pub(crate) fn with(&self, text: String) -> Span {
         Span::new(text, self.style)
     }
@@ -59,7 +59,7 @@ impl Span {
     }
 }
 
-/// What is drawn on.
+/// Output width, and whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Canvas {
     pub(crate) colours: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
-    /// One line with its end.
+    /// Line with its line end.
     pub(crate) fn line(self, spans: &[Span]) -> String {
         let mut line = String::new();
         for span in spans {
@@ -76,7 +76,7 @@ impl Canvas {
                 None => line.push_str(&span.text),
             }
         }
-        // Blanks at the end of a column are nobody's content, unless colours make them seen.
+        // Spaces at the end only fill a column, but with colours they may be visible.
         if !self.colours {
             line.truncate(line.trim_end_matches(' ').len());
         }
@@ -97,7 +97,7 @@ fn style_code(style: Style) -> Option<&'static str> {
     }
 }
 
-/// A line's content, with the words that differ in a style of their own.
+/// Content of a line, with the words that differ in a style of their own.
 fn content(line: &Line) -> Vec<Span> {
     let mut column = 0;
     let mut spans = Vec::new();
@@ -113,7 +113,7 @@ fn content(line: &Line) -> Vec<Span> {
     spans
 }
 
-/// The first half of a line end of two bytes is shown only where it is what differs.
+/// Removes the carriage return of a line end, unless it is what differs.
 fn without_return(segment: &Segment, is_last: bool) -> &[u8] {
     match segment.text.strip_suffix(b"\r") {
         Some(rest) if is_last && !segment.differs => rest,
@@ -131,7 +131,7 @@ fn style(kind: LineKind, differs: bool) -> Style {
     }
 }
 
-/// The digits that the largest line number of these takes.
+/// Number of digits of the largest line number.
 fn digits<'a>(lines: impl Iterator<Item = &'a Line>) -> usize {
     let largest = lines.filter_map(|line| line.old_number.max(line.new_number)).max().unwrap_or(0);
     largest.to_string().len()

@@ -1,4 +1,4 @@
-//! How much changed in each file, as a bar of signs.
+//! Number of changed lines per file, with a bar.
 
 use nono::rollback::patch::Blob;
 use nono::rollback::{Body, ChangeSet, FileDiff, Item, LineKind};
@@ -7,16 +7,16 @@ use super::{Span, Style, mark, title};
 use crate::review::text;
 use crate::units::{bytes, grouped};
 
-/// The longest bar.
+/// Maximum length of a bar.
 const BAR: usize = 40;
 
-/// One file's numbers.
+/// Counts of one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Stat {
     title: String,
     added: usize,
     removed: usize,
-    /// Instead of lines.
+    /// Description instead of line counts.
     words: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Stat {
     }
 }
 
-/// All of them, and their sum.
+/// Lines for all files, and the sum.
 pub(crate) fn stat(stats: &[Stat], width: usize) -> Vec<Vec<Span>> {
     // Long names are cut at their beginning: the end tells them apart.
     let room = width.saturating_sub(BAR + 12).max(20);

@@ -1,10 +1,10 @@
-//! One column: both line numbers, a sign, the line.
+//! One column: both line numbers, a mark, the line.
 
 use nono::rollback::{Hunk, Line, LineKind};
 
 use super::{Span, Style, content, digits, style};
 
-/// The hunks' lines, with a line between each two of them.
+/// Lines of the hunks, with a separator between hunks.
 pub(crate) fn unified(hunks: &[Hunk]) -> impl Iterator<Item = Vec<Span>> + '_ {
     let width = digits(hunks.iter().flat_map(|hunk| &hunk.lines));
     hunks.iter().enumerate().flat_map(move |(at, hunk)| {

@@ -1,5 +1,5 @@
-//! The review's state: what is looked at, what is marked, what is asked at the moment. Keys change it (`keys`), drawing
-//! shows it (`draw`), and what takes time is done in small steps while no key waits (`App::work`).
+//! State of the review: selection, marks, open dialog. Keys change it (`keys`), drawing shows it (`draw`), and slow
+//! work is done in small steps while no key is waiting (`App::work`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::watch::undisturbed;
 use super::words::{self, Said};
 use crate::syntax::Syntax;
 
-/// A list that is moved through: the row that is chosen, the first that is seen, and how many are.
+/// Scroll position of a list: selected row, first visible row, number of visible rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Scroll {
     pub(super) at: usize,
@@ -37,7 +37,7 @@ impl Scroll {
         isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(isize::MAX)
     }
 
-    /// The window has this height now.
+    /// Adapts to a new height.
     pub(super) fn fit(&mut self, height: usize, length: usize) {
         self.height = height;
         self.go(self.at, length);
@@ -57,7 +57,7 @@ pub(super) enum Purpose {
     Filter,
 }
 
-/// What the keys mean now.
+/// Mode that decides the meaning of keys.
 #[derive(Debug)]
 pub(super) enum Mode {
     Browse,
@@ -65,7 +65,7 @@ pub(super) enum Mode {
         purpose: Purpose,
         text: String,
     },
-    /// The plan is being made.
+    /// The plan is being computed.
     Planning(RestoreChoice),
     Plan {
         choice: RestoreChoice,
@@ -84,17 +84,17 @@ pub(super) enum Mode {
     Help {
         top: usize,
     },
-    /// There are marks, and somebody wants to leave.
+    /// Question whether to leave although there are marks.
     Leave,
 }
 
-/// What a step of work came to.
+/// Result of a step of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worked {
     Nothing,
-    /// Something looks different now.
+    /// The screen has to be drawn again.
     Changed,
-    /// Something is asked now that was not on the screen before: keys pressed until then are no answer to it.
+    /// A new question is on the screen: keys pressed before do not answer it.
     Asked,
 }
 
@@ -106,9 +106,9 @@ pub(super) struct App {
     pub(super) focus: Focus,
     pub(super) list: Scroll,
     pub(super) diff: Scroll,
-    /// The first column of the diff that is seen.
+    /// First visible column of the diff.
     pub(super) column: usize,
-    /// Side by side, as somebody wants it; otherwise where there is room.
+    /// Side by side if the user chose it; none: depends on the width.
     pub(super) wants_split: Option<bool>,
     pub(super) is_split: bool,
     pub(super) mode: Mode,
@@ -120,7 +120,7 @@ pub(super) struct App {
     pub(super) binary: BTreeMap<usize, bool>,
     pub(super) views: Views,
     syntax: Syntax<Key>,
-    /// How often the change set was another one: answers about an old one are dropped.
+    /// Number of the change set: answers about an older one are dropped.
     generation: u64,
 }
 
@@ -165,7 +165,7 @@ impl App {
         self.row()?.item()
     }
 
-    /// The change that is looked at, once it is there.
+    /// View of the selected change, once it is loaded.
     pub(super) fn view(&self) -> Option<&View> {
         self.views.get(self.item()?)
     }
@@ -174,7 +174,7 @@ impl App {
         self.view().map_or(&[], |view| view.places(self.is_split))
     }
 
-    /// Another row is looked at.
+    /// Selects another row.
     pub(super) fn select(&mut self, position: usize) {
         let before = self.item();
         self.list.go(position, self.tree.len());
@@ -184,12 +184,12 @@ impl App {
         }
     }
 
-    /// Whether something is on its way that will change the screen by itself.
+    /// Whether background work will change the screen.
     pub(super) fn is_waiting(&self) -> bool {
         self.syntax.is_busy()
     }
 
-    /// One small step of what takes time; called while no key waits.
+    /// Does one small step of slow work; called while no key is waiting.
     pub(super) fn work(&mut self) -> Worked {
         match std::mem::replace(&mut self.mode, Mode::Browse) {
             Mode::Planning(choice) => return self.make_plan(choice),
@@ -220,12 +220,12 @@ impl App {
         true
     }
 
-    /// Whether the content is binary, for one of the rows that are seen.
+    /// Finds out for one visible row whether its content is binary.
     fn look_at_one_content(&mut self) -> bool {
         let seen = self.list.top..self.tree.len().min(self.list.top + self.list.height);
         let mut items = seen.filter_map(|position| self.tree.seen(position)?.item());
         let Some(item) = items.find(|item| !self.binary.contains_key(item)) else { return false };
-        // The mark is a help for the eye; what is wrong with the file is said where its diff would be.
+        // An error is shown in the diff pane.
         let is_binary = self.source.is_binary(&self.set.items[item]).unwrap_or(false);
         self.binary.insert(item, is_binary);
         true
@@ -254,7 +254,7 @@ impl App {
         self.say(format!("error: {}", nono::diagnostic::escape(&error.to_string())));
     }
 
-    /// Begin to make the plan for what is marked.
+    /// Starts to compute the plan for what is marked.
     pub(super) fn ask_for_plan(&mut self) {
         if self.marks.is_empty() {
             self.say("nothing is marked: space marks, a marks all");
@@ -264,7 +264,7 @@ impl App {
     }
 
     fn make_plan(&mut self, choice: RestoreChoice) -> Worked {
-        // What is not covered is an addition to the plan; without it the plan is as true.
+        // The coverage is only additional information.
         let coverage = self.source.coverage(&choice.snapshot).ok();
         match self.source.plan(&choice) {
             Err(error) => self.fail(&error),
@@ -310,7 +310,7 @@ impl App {
         }
     }
 
-    /// Compare with another snapshot, and restore to it.
+    /// Compares with another snapshot, to which a restore then goes.
     pub(super) fn compare_with(&mut self, id: &SnapshotId) {
         match self.source.changes(id) {
             Err(error) => self.fail(&error),

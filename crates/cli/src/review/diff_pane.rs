@@ -1,4 +1,4 @@
-//! The right pane: the change of the chosen file, or a word about a directory.
+//! Right pane of the review: the diff of the selected file, or a note on a directory.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,16 +15,16 @@ use super::view::{Place, Text, View};
 use super::{text, words};
 use crate::syntax::{Tint, Tints};
 
-/// Side by side where the pane has at least this width.
+/// Minimum width for two columns by default.
 const WIDE: u16 = 100;
-/// Below this it is never side by side, and there are no line numbers.
+/// Minimum width for two columns and for line numbers.
 const NARROW: u16 = 40;
 
 pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     let was_split = app.is_split;
     app.is_split = area.width >= NARROW && app.wants_split.unwrap_or(area.width >= WIDE);
     if was_split != app.is_split {
-        // The line under the cursor is another one now: stay in the hunk.
+        // Line positions differ now: stay in the same hunk.
         stay_in_hunk(app, was_split);
     }
     let length = app.places().len();
@@ -49,12 +49,12 @@ fn stay_in_hunk(app: &mut App, was_split: bool) {
     app.diff.go(at.unwrap_or(0), length);
 }
 
-/// Nothing to compare: a directory, or a change that is being read.
+/// Draws the pane without a diff: a directory, or a change that is being loaded.
 fn draw_no_file(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let Some(row) = app.row() else { return };
     let mut lines = vec![row.label.clone()];
     match &row.what {
-        What::Later => lines.push("files that somebody else runs later, without being asked".to_owned()),
+        What::Later => lines.push("files that other programs run later, without asking".to_owned()),
         What::Dir { .. } => lines.push(format!("{} in here", words::counts(&row.counts))),
         What::Item(_) => lines = vec!["...".to_owned()],
     }
@@ -63,7 +63,7 @@ fn draw_no_file(app: &App, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-/// Columns for a line number; none where there is no room.
+/// Number of columns for a line number; 0 if there is no room.
 fn digits(view: &View, width: u16) -> usize {
     if width < NARROW {
         return 0;
@@ -191,7 +191,7 @@ fn side(kind: LineKind) -> Style {
     }
 }
 
-/// The words that differ, readable on any background.
+/// Style of words that differ, readable on any background.
 fn differing(kind: LineKind) -> Style {
     let ground = if kind == LineKind::Removed { Color::Red } else { Color::Green };
     Style::new().fg(Color::Black).bg(ground).add_modifier(Modifier::UNDERLINED)
@@ -208,7 +208,7 @@ fn tinted(tint: Tint, kind: LineKind) -> Style {
     }
 }
 
-/// So many columns of a line from a first one on, in its colours.
+/// Part of a line from a column on, in its colours, at most `room` columns wide.
 fn painted(line: &Text, tints: Option<&Tints>, column: usize, room: usize) -> Vec<Span<'static>> {
     let (rest, blanks) = text::from_column(&line.shown, column);
     let first = line.shown.len() - rest.len();
@@ -237,7 +237,7 @@ fn painted(line: &Text, tints: Option<&Tints>, column: usize, room: usize) -> Ve
     spans
 }
 
-/// Where the style may change, after `first`, the end included.
+/// Positions after `first` at which the style may change, the end included.
 fn cuts(line: &Text, tints: Option<&Tints>, first: usize) -> Vec<usize> {
     let mut end = 0;
     let tint_ends = tints.into_iter().flatten().map(|(length, _)| {
@@ -262,7 +262,7 @@ fn tint_at(tints: &Tints, at: usize) -> Tint {
     found.map_or(Tint::Plain, |(_, tint)| *tint)
 }
 
-/// As much as fits, and its width.
+/// Prefix that fits, and its width.
 fn at_most(text: &str, room: usize) -> (&str, usize) {
     let mut used = 0;
     for (index, c) in text.char_indices() {

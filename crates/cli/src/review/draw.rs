@@ -1,4 +1,4 @@
-//! The screen: a line of what is looked at, the tree, the diff, a line of help. Only what is seen is laid out.
+//! Drawing of the screen: headline, tree, diff, help line. Only visible rows are laid out.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -11,7 +11,7 @@ use super::tree::{Row, What};
 use super::{diff_pane, popup, text, words};
 use crate::paint;
 
-/// With less than this, only one pane is seen at a time.
+/// Minimum width for two panes.
 const TWO_PANES: u16 = 60;
 const BOX_WIDTH: usize = 4;
 
@@ -104,7 +104,7 @@ fn headline(app: &App, width: usize) -> String {
     }
     parts.push(format!("since {}", words::point(&app.set.from)));
     parts.push(app.source.id());
-    // The last ones are the first to go.
+    // Drops the last parts until the rest fits.
     while parts.len() > 1 && text::columns(&parts.join(" · ")) + 1 > width {
         parts.pop();
     }
@@ -114,7 +114,7 @@ fn headline(app: &App, width: usize) -> String {
 fn draw_tree(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     app.list.fit(usize::from(area.height), app.tree.len());
     if app.tree.len() == 0 {
-        let words = if app.tree.is_filtered() { "nothing passes the filter" } else { "no changes" };
+        let words = if app.tree.is_filtered() { "nothing matches the filter" } else { "no changes" };
         put(frame, area, &Line::raw(words));
     }
     for (y, position) in (area.top()..area.bottom()).zip(app.list.top..app.tree.len()) {
@@ -169,7 +169,7 @@ pub(super) fn check_box(marked: Marked, restored: Marked) -> Span<'static> {
     }
 }
 
-/// The marks of an item, and a blank after them.
+/// Marks of an item, followed by a space.
 fn signs(app: &App, item: usize) -> Vec<Span<'static>> {
     let Some(change) = app.set.items.get(item) else { return Vec::new() };
     let mark = paint::mark(&change.kind);

@@ -1,4 +1,4 @@
-//! What each key does.
+//! Keys of the review.
 
 use nono::snapshot::SnapshotId;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -21,7 +21,7 @@ impl App {
             return;
         }
         let code = match key.code {
-            // As in pagers. Any other key held with Control is none of ours.
+            // As in pagers. Other keys with Control are ignored.
             KeyCode::Char('f') if has_control => KeyCode::PageDown,
             KeyCode::Char('b') if has_control => KeyCode::PageUp,
             KeyCode::Char(_) if has_control => return,
@@ -30,7 +30,7 @@ impl App {
         match &mut self.mode {
             Mode::Browse => self.browse(code),
             Mode::Input { .. } => self.input(code),
-            // Whatever is asked next is answered when it can be seen.
+            // Ignored: the next question has to be visible first.
             Mode::Planning(_) | Mode::Restoring(_) => {}
             Mode::Plan { top, said, .. } => {
                 if !scroll_text(top, said.len(), code) {
@@ -166,7 +166,7 @@ impl App {
         let items = self.tree.items(self.list.at).collect();
         let Some(row) = self.tree.seen(self.list.at) else { return };
         let dir = match &row.what {
-            // Under a filter only what is seen of a directory is marked.
+            // With a filter only the visible part of a directory is marked.
             What::Dir { path, .. } if !self.tree.is_filtered() => Some(path.as_path()),
             _ => None,
         };
@@ -196,7 +196,7 @@ impl App {
             }
             _ => {
                 self.marks.toggle(&[item].into(), None);
-                self.say("this change is one piece: all of it is marked or not");
+                self.say("this change has no hunks: it is marked as a whole");
             }
         }
     }
@@ -232,7 +232,7 @@ impl App {
         self.tree.set_filter(text, &self.set);
         self.select(0);
         if self.tree.len() == 0 && !self.set.items.is_empty() {
-            self.say("nothing passes this filter: Esc takes it away");
+            self.say("nothing matches this filter: Esc removes it");
         }
     }
 
@@ -298,8 +298,7 @@ impl App {
             KeyCode::End | KeyCode::Char('G') => scroll.go(usize::MAX, length),
             KeyCode::Enter => match snapshots.get(scroll.at) {
                 Some(snapshot) if snapshot.thinned => {
-                    let text =
-                        format!("snapshot {} was thinned out: it has no content any more", snapshot.id);
+                    let text = format!("snapshot {} was removed to make room", snapshot.id);
                     self.say(text);
                 }
                 Some(snapshot) => {
@@ -315,7 +314,7 @@ impl App {
     }
 }
 
-/// Move a text that is only read; whether the key was one of those that do.
+/// Scrolls a text; returns whether the key was one that scrolls.
 fn scroll_text(top: &mut usize, length: usize, code: KeyCode) -> bool {
     let last = length.saturating_sub(1);
     *top = match code {

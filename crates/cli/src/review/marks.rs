@@ -1,7 +1,7 @@
-//! What is marked for restore, and the choice that comes of it.
+//! Marks for a restore, and the restore choice made from them.
 //!
-//! A directory that is marked as a whole stays a directory in the choice, less what was taken out of it again: so its own
-//! times come back too, and ten thousand files are one path.
+//! A directory that is marked as a whole stays one path in the choice, minus what was unmarked in it: so its own times
+//! are restored too, and ten thousand files are one path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use nono::rollback::{ChangeSet, Conflicts, Item, ItemKind, RestoreChoice};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
     No,
-    /// Some hunks, or some of a directory.
+    /// Some hunks, or some entries of a directory.
     Partly,
     Yes,
 }
@@ -20,9 +20,9 @@ pub(super) enum Marked {
 pub(super) struct Marks {
     items: BTreeSet<usize>,
     hunks: BTreeMap<usize, BTreeSet<usize>>,
-    /// Directories that were marked as such.
+    /// Directories that were marked as a whole.
     dirs: BTreeSet<PathBuf>,
-    /// All of it was marked as such.
+    /// Everything was marked as a whole.
     everything: bool,
 }
 
@@ -31,7 +31,7 @@ impl Marks {
         self.items.is_empty() && self.hunks.is_empty()
     }
 
-    /// Files, and hunks of other files.
+    /// Number of marked files, and of marked hunks in other files.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.items.len(), self.hunks.values().map(BTreeSet::len).sum())
     }
@@ -68,7 +68,7 @@ impl Marks {
         self.items.contains(&item) || self.hunks.get(&item).is_some_and(|hunks| hunks.contains(&hunk))
     }
 
-    /// Add what is marked elsewhere, of these items.
+    /// Adds the marks of another set, for the items that `of` selects.
     pub(super) fn take_in(&mut self, other: &Marks, of: impl Fn(usize) -> bool) {
         self.items.extend(other.items.iter().filter(|item| of(**item)));
         for (item, hunks) in other.hunks.iter().filter(|(item, _)| of(**item)) {
@@ -76,7 +76,7 @@ impl Marks {
         }
     }
 
-    /// Mark these, or take the marks away where all have one.
+    /// Marks these items, or unmarks them if all are marked.
     pub(super) fn toggle(&mut self, items: &BTreeSet<usize>, dir: Option<&Path>) {
         if self.of(items.iter().copied()) == Marked::Yes {
             self.items.retain(|item| !items.contains(item));
@@ -101,7 +101,7 @@ impl Marks {
         self.everything = true;
     }
 
-    /// Mark one hunk, or take its mark away. `count`: how many the file has.
+    /// Marks or unmarks one hunk. `count`: number of hunks of the file.
     pub(super) fn toggle_hunk(&mut self, item: usize, hunk: usize, count: usize) {
         let hunks = if self.items.remove(&item) {
             self.hunks.entry(item).or_insert_with(|| (0..count).collect())
@@ -124,12 +124,12 @@ impl Marks {
         }
     }
 
-    /// What all this means.
+    /// Restore choice for the marks.
     pub(super) fn choice(&self, set: &ChangeSet) -> RestoreChoice {
         let covered = |item: &Item| self.everything || item_paths(item).all(|path| self.is_in_dir(path));
         let marked = self.items.iter().map(|item| &set.items[*item]);
         let mut paths: BTreeSet<PathBuf> = if self.everything {
-            // No paths beside hunks are only those hunks.
+            // With hunks but without paths, only the hunks would be restored.
             set.roots.iter().filter(|_| !self.hunks.is_empty()).cloned().collect()
         } else {
             let single = marked.clone().filter(|item| !covered(item)).flat_map(item_paths);
@@ -138,8 +138,8 @@ impl Marks {
         let is_below = |path: &PathBuf| path.ancestors().skip(1).any(|above| paths.contains(above));
         let nested: Vec<_> = paths.iter().filter(|path| is_below(path)).cloned().collect();
         paths.retain(|path| !nested.contains(path));
-        // What stands in a chosen directory without a mark of its own. A directory that holds marked things cannot be
-        // left out, because they would be left out with it.
+        // Unmarked entries of a chosen directory. A directory that contains marked entries cannot be excluded, because
+        // they would be excluded with it.
         let above_marked: BTreeSet<&Path> =
             marked.flat_map(item_paths).flat_map(|path| path.ancestors().skip(1)).collect();
         let is_chosen = |path: &Path| self.everything || path.ancestors().any(|above| paths.contains(above));
@@ -163,7 +163,7 @@ impl Marks {
         path.ancestors().any(|above| self.dirs.contains(above))
     }
 
-    /// The marked directories that still have something marked in them.
+    /// Marked directories that still contain marked items.
     fn used_dirs<'a>(&'a self, set: &'a ChangeSet) -> impl Iterator<Item = PathBuf> + 'a {
         let has_marked = |dir: &&PathBuf| {
             self.items.iter().any(|item| item_paths(&set.items[*item]).any(|path| path.starts_with(dir)))
@@ -172,7 +172,7 @@ impl Marks {
     }
 }
 
-/// Where an item is, and where it was if that is somewhere else: taking back a rename is both.
+/// Path of an item, and its old path if it was renamed: undoing a rename needs both.
 pub(super) fn item_paths(item: &Item) -> impl Iterator<Item = &Path> {
     let from = match &item.kind {
         ItemKind::Renamed { from } => Some(from.as_path()),

@@ -1,4 +1,4 @@
-//! The review: what a session changed, and what of it goes back.
+//! Review of a session's changes, with a choice of what to restore.
 //!
 //! Full screen where the terminal can show it, else a plain prompt; both work on a [`source::Source`]. Nothing is
 //! restored before its plan was shown and confirmed, and leaving in any way keeps everything as it is.
@@ -29,14 +29,14 @@ use crate::message;
 use app::App;
 use source::Source;
 
-/// How a review is shown.
+/// Presentation of a review.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    /// Full screen, where the terminal can do it.
+    /// Full screen, if the terminal is capable of it.
     pub(crate) tui: bool,
 }
 
-/// At the end of a run: nothing where nothing changed, or nobody is there to look.
+/// Shows the review at the end of a run, if something changed and there is a terminal.
 pub(crate) fn after_run(session: RollbackSession, set: ChangeSet, how: How) -> Result<(), Failure> {
     if set.items.is_empty() || !message::can_ask() {
         return Ok(());
@@ -44,7 +44,7 @@ pub(crate) fn after_run(session: RollbackSession, set: ChangeSet, how: How) -> R
     show(Box::new(session), set, how).map(|_| ())
 }
 
-/// `nono rollback review ID`: 0, or 1 if something that was to be restored was not.
+/// Runs `nono rollback review`: 0, or 1 if something was not restored.
 pub(crate) fn review(session: RollbackSession) -> Result<u8, Failure> {
     let id = session.entry().id.clone();
     let set = Source::changes(&session, &SnapshotId::Number(0))?;
@@ -66,7 +66,7 @@ fn show(mut source: Box<dyn Source>, set: ChangeSet, how: How) -> Result<u8, Fai
     let id = source.id();
     let mut app = App::new(source, set);
     let shown = screen::show(&mut app);
-    // What was done is said whatever became of the screen.
+    // Reported even if the screen failed.
     for done in &app.finished {
         report(&app.set, done);
     }

@@ -1,4 +1,4 @@
-//! The review without a screen: a few questions, one line each.
+//! Review without a full screen: a few questions, one line each.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
@@ -15,12 +15,12 @@ use crate::failure::Failure;
 use crate::message;
 use crate::paint;
 
-/// So many files that will execute later are named in the first line.
+/// Maximum number of autorun files in the first line.
 const NAMED: usize = 3;
-/// So many lines of a plan are shown in a row.
+/// Maximum number of consecutive lines of a plan.
 const LONG: usize = 40;
 
-/// Ask what to do with the changes. Nothing is done without a yes; the end of the input is a no.
+/// Asks what to do with the changes. Nothing is done without a yes; the end of the input is a no.
 pub(super) fn ask(source: &mut dyn Source, set: &ChangeSet) -> Result<Option<Done>, Failure> {
     message::line(&first_line(set));
     screen::forget_typed()?;
@@ -48,7 +48,7 @@ pub(super) fn ask(source: &mut dyn Source, set: &ChangeSet) -> Result<Option<Don
     }
 }
 
-/// `12 changes (+5 ~6 -1), 1 will execute later: .git/hooks/pre-commit`.
+/// First line: `12 changes (+5 ~6 -1), 1 will execute later: .git/hooks/pre-commit`.
 fn first_line(set: &ChangeSet) -> String {
     let later: Vec<_> = set.items.iter().filter(|item| item.executes_later.is_some()).collect();
     let line = words::summary(set);
@@ -73,21 +73,21 @@ fn confirm(
     choice: &RestoreChoice,
 ) -> Result<Option<Done>, Failure> {
     let plan = source.plan(choice)?;
-    // What is not covered is an addition to the plan; without it the plan is as true.
+    // The coverage is only additional information.
     let coverage = source.coverage(&choice.snapshot).ok();
     say_shortly(&words::plan(set, &plan, choice, coverage.as_ref()));
     if !matches!(question("Do this? [y/N]")?.as_deref(), Some("y" | "Y" | "yes")) {
         message::line("nothing was restored");
         return Ok(None);
     }
-    // A signal that comes meanwhile does its work when this is done and said.
+    // Signals are delivered after the restore and its report.
     let _held = Interrupts::block()?;
     let done = source.restore(choice)?;
     report(set, &done);
     Ok(Some(done))
 }
 
-/// Long lists are cut; what stays and why is not.
+/// Prints a plan with long lists cut, but all warnings.
 fn say_shortly(said: &[Said]) {
     for part in said.chunk_by(|a, b| a.weight == b.weight) {
         let shown = if part[0].weight == Weight::Plain { LONG.min(part.len()) } else { part.len() };
@@ -98,7 +98,7 @@ fn say_shortly(said: &[Said]) {
     }
 }
 
-/// A question and its answer; none at the end of the input.
+/// Asks a question; none at the end of the input.
 fn question(words: &str) -> io::Result<Option<String>> {
     let mut stderr = io::stderr().lock();
     write!(stderr, "[nono] {words} ")?;
@@ -121,9 +121,9 @@ fn list(set: &ChangeSet) {
 
 fn show_diff(source: &dyn Source, set: &ChangeSet) -> Result<(), Failure> {
     list(set);
-    let Some(reply) = question("The diff of which? (a number)")? else { return Ok(()) };
+    let Some(reply) = question("Which diff? (a number)")? else { return Ok(()) };
     let Ok(items) = numbers(&reply, set.items.len()) else {
-        message::line("that is none of these numbers");
+        message::line("that is not one of these numbers");
         return Ok(());
     };
     for item in items {
@@ -153,11 +153,11 @@ fn diff_lines(view: &View) -> Vec<String> {
     view.places(false).iter().map(line).collect()
 }
 
-/// Which items; none when it was thought better of.
+/// Asks which items to restore; may be none.
 fn choose(set: &ChangeSet) -> Result<Marks, Failure> {
     list(set);
     loop {
-        let Some(reply) = question("Restore which? (2 5-7, all; nothing: none)")? else {
+        let Some(reply) = question("Restore which? (2 5-7, or all; empty for none)")? else {
             return Ok(Marks::default());
         };
         match numbers(&reply, set.items.len()) {
@@ -167,12 +167,12 @@ fn choose(set: &ChangeSet) -> Result<Marks, Failure> {
                 marks.add(&items);
                 return Ok(marks);
             }
-            Err(word) => message::line(&format!("{word} is none of 1-{}", set.items.len())),
+            Err(word) => message::line(&format!("{word} is not in 1-{}", set.items.len())),
         }
     }
 }
 
-/// `2 5-7`, `2,5-7` or `all` as positions from 0; the word that is none.
+/// Parses `2 5-7`, `2,5-7` or `all` to positions from 0; the error is the wrong word.
 fn numbers(reply: &str, count: usize) -> Result<BTreeSet<usize>, String> {
     let mut chosen = BTreeSet::new();
     for word in reply.split([' ', ',']).filter(|word| !word.is_empty()) {

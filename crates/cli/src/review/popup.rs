@@ -1,4 +1,4 @@
-//! What is shown over the panes: a plan, what was done, the timeline, help, a last question.
+//! Dialogs over the panes: plan, result, timeline, help, and the question on leaving.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -80,7 +80,7 @@ fn timeline_row(snapshot: &SnapshotInfo, is_last: bool, is_now: bool) -> String 
         words.push("the end");
     }
     if snapshot.thinned {
-        words.push("thinned out");
+        words.push("removed to make room");
     }
     let mark = if is_now { '>' } else { ' ' };
     let time = crate::age::local(&snapshot.timestamp);
@@ -94,7 +94,7 @@ fn show_said(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, said: &
         Weight::Plain => Style::new(),
         Weight::Warning => Style::new().fg(Color::Yellow),
     };
-    // Wrapping makes lines of them, never fewer: more than the screen's height are not needed.
+    // Wrapping never makes fewer lines, so no more than the screen's height are needed.
     let seen = said.iter().skip(top).take(usize::from(area.height));
     let lines: Vec<_> = seen.map(|said| Line::styled(said.text.as_str(), style(said.weight))).collect();
     let more = said.len() - top > usize::from(inner_height(area));
@@ -106,7 +106,7 @@ fn inner_height(area: Rect) -> u16 {
     area.height.saturating_sub(4).max(1)
 }
 
-/// A window in the middle, as large as it has to be.
+/// Draws a centred window, as large as needed.
 fn show(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, lines: &[Line<'_>]) {
     let widest = lines.iter().map(Line::width).max().unwrap_or(0).max(keys.len()).max(title.len());
     let width = u16::try_from(widest + 4).unwrap_or(u16::MAX).min(area.width.saturating_sub(2)).max(1);
@@ -122,7 +122,7 @@ fn show(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, lines: &[Lin
     };
     frame.render_widget(Clear, place);
     if place.width < 8 || place.height < 3 {
-        // No room for a frame: the keys are what matters.
+        // No room for a frame: show the keys.
         return frame.render_widget(Paragraph::new(format!("{title}? {keys}")), place);
     }
     let block = Block::bordered().title(format!(" {title} ")).title_bottom(format!(" {keys} "));

@@ -1,4 +1,4 @@
-//! The terminal as the review takes it, and gives it back: on leaving, on an error, on a panic, on a signal.
+//! Terminal of the review. It is restored on leaving, on an error, on a panic and on a signal.
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -18,13 +18,12 @@ use super::app::{App, Worked};
 use super::draw;
 use super::watch::Watch;
 
-/// How often the window's size is looked at by itself: the signal that tells of a change may be blocked in a process
-/// that was a supervisor.
+/// Interval of checks of the window's size: SIGWINCH may be blocked in a process that was a supervisor.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often, while colours are on their way.
+/// Interval while syntax colours are being computed.
 const LOOK_OFTEN: Duration = Duration::from_millis(15);
 
-/// Whether the terminal is ours now: it is given back once, by whoever comes first.
+/// Whether the review has the terminal. It is restored once, by the first of the ways to leave.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Whether there is a terminal that a full screen can be drawn on.
@@ -33,7 +32,7 @@ pub(super) fn is_capable() -> bool {
     !term.is_empty() && term != "dumb" && io::stdin().is_terminal() && output().is_some()
 }
 
-/// Where to draw: stdout may be a file.
+/// Terminal to draw on: stdout may be a file.
 fn output() -> Option<Box<dyn Write>> {
     if io::stderr().is_terminal() {
         Some(Box::new(io::stderr()))
@@ -44,7 +43,7 @@ fn output() -> Option<Box<dyn Write>> {
     }
 }
 
-/// Throw away what was typed before anything was asked.
+/// Discards keys that were typed before the question.
 pub(super) fn forget_typed() -> io::Result<()> {
     let is_ours = IS_TAKEN.load(Ordering::SeqCst);
     if !is_ours {
@@ -91,13 +90,13 @@ pub(super) fn give_back() {
         return;
     }
     if let Some(mut out) = output() {
-        // A terminal that is gone needs nothing back.
+        // The terminal may be gone.
         let _ = execute!(out, LeaveAlternateScreen, cursor::Show);
     }
     let _ = disable_raw_mode();
 }
 
-/// A panic's message must be seen, on a terminal that works.
+/// Restores the terminal before a panic's message is printed.
 fn give_back_on_panic() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -109,16 +108,16 @@ fn give_back_on_panic() {
     });
 }
 
-/// Show the review until it is left.
+/// Shows the review until the user leaves.
 pub(super) fn show(app: &mut App) -> io::Result<()> {
-    // In this order: signals are looked after until the terminal is given back.
+    // In this order: signals are handled until the terminal is restored.
     let _watch = Watch::start()?;
     let mut screen = Screen::take()?;
     drop_events()?;
     while !app.is_left {
         screen.0.draw(|frame| draw::draw(app, frame))?;
         wait(app)?;
-        // Keys that came meanwhile are all done before the next picture.
+        // Handles all pending keys before drawing again.
         while !app.is_left && event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()? {
                 app.key(key);
@@ -128,7 +127,7 @@ pub(super) fn show(app: &mut App) -> io::Result<()> {
     Ok(())
 }
 
-/// Work while no key waits, until something has to be drawn.
+/// Works while no key is waiting, until something has to be drawn.
 fn wait(app: &mut App) -> io::Result<()> {
     while !event::poll(Duration::ZERO)? {
         match app.work() {

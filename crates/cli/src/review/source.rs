@@ -1,4 +1,4 @@
-//! What the review looks at: a session, seen through the few questions that are asked of it.
+//! Interface between the review and a session, so that tests can use a fake.
 
 use nono::rollback::restore::CONTEXT;
 use nono::rollback::{
@@ -10,7 +10,7 @@ pub(super) trait Source {
     fn id(&self) -> String;
     /// Every snapshot of the run, oldest first.
     fn timeline(&self) -> Result<Vec<SnapshotInfo>, RollbackError>;
-    /// From that snapshot to the last one.
+    /// Changes from that snapshot to the last one.
     fn changes(&self, from: &SnapshotId) -> Result<ChangeSet, RollbackError>;
     fn diff(&self, item: &Item) -> Result<FileDiff, RollbackError>;
     fn is_binary(&self, item: &Item) -> Result<bool, RollbackError>;
@@ -49,7 +49,7 @@ impl Source for RollbackSession {
     fn plan(&mut self, choice: &RestoreChoice) -> Result<Plan, RollbackError> {
         let mut plan = RollbackSession::plan(self, choice)?;
         if let Some(done) = self.take_recovered() {
-            plan.notes.push("a restore that was cut off has been completed first".to_owned());
+            plan.notes.push("an interrupted restore was completed first".to_owned());
             plan.notes.extend(done.unrecorded.as_deref().map(crate::message::unrecorded));
         }
         Ok(plan)

@@ -1,4 +1,4 @@
-//! Text from files and file names, made harmless and cut to columns.
+//! Text from files and file names, escaped and cut to columns.
 
 use std::path::Path;
 
@@ -8,23 +8,23 @@ use unicode_width::UnicodeWidthChar;
 /// Columns between tab stops.
 const TAB: usize = 4;
 
-/// Not all that reorders or hides text is a control character.
+/// Whether a character that is no control character reorders or hides text.
 fn is_hidden(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A name on one line.
+/// Escaped name, on one line.
 pub(crate) fn name(path: &Path) -> String {
     bytes(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()), None)
 }
 
-/// The columns that a text takes.
+/// Number of columns of a text.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// A stretch of a file's line. `column`: where it begins, for its tabs.
+/// Escaped part of a line. `column`: its first column, for tab stops.
 pub(crate) fn content(text: &[u8], column: usize) -> String {
     bytes(text, Some(column))
 }
@@ -53,7 +53,7 @@ fn bytes(text: &[u8], column: Option<usize>) -> String {
     shown
 }
 
-/// The part of a text from one column on. What begins left of it and ends right of it becomes blanks.
+/// Part of a text from a column on, and the number of spaces for a wide character that is cut.
 pub(super) fn from_column(text: &str, column: usize) -> (&str, usize) {
     let mut at = 0;
     for (index, c) in text.char_indices() {
@@ -65,7 +65,7 @@ pub(super) fn from_column(text: &str, column: usize) -> (&str, usize) {
     ("", 0)
 }
 
-/// A text in so many columns: the end is kept, because names differ there.
+/// Cuts text to this width and keeps its end, because names differ there.
 pub(crate) fn keep_end(text: &str, width: usize) -> String {
     let total = columns(text);
     if total <= width {

@@ -1,5 +1,5 @@
-//! The changes as a tree: all rows are built once, in order, each directory knowing where its last row is. Folding and
-//! filtering only choose which of them are seen.
+//! Tree of changes. All rows are built once, in order, and each directory knows the end of its rows. Folding and
+//! filtering only choose which rows are visible.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use nono::rollback::{ChangeCounts, ChangeSet, Item, ItemKind};
 use super::text;
 use crate::paint;
 
-/// With more rows than this, directories begin folded.
+/// Number of rows above which directories start folded.
 const MANY: usize = 400;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// The items that will execute later, before the tree; they stand in the tree once more.
+    /// Group of autorun items above the tree; they are in the tree as well.
     Later,
-    /// A directory with what changed in it, and its own change if there is one.
+    /// Directory that contains changes, and its own change if there is one.
     Dir {
         path: PathBuf,
         own: Option<usize>,
@@ -29,22 +29,22 @@ pub(super) struct Row {
     /// Escaped.
     pub(super) label: String,
     pub(super) depth: usize,
-    /// The row after the last one below this.
+    /// Index after the last row below this one.
     pub(super) end: usize,
     pub(super) open: bool,
-    /// Of what is below, itself included.
+    /// Counts of the changes below, itself included.
     pub(super) counts: ChangeCounts,
 }
 
 #[derive(Debug)]
 pub(super) struct Tree {
     rows: Vec<Row>,
-    /// The rows that are seen, by number.
+    /// Indices of the visible rows.
     seen: Vec<usize>,
     filter: Filter,
-    /// Which items the filter leaves.
+    /// Whether each item passes the filter.
     passing: Vec<bool>,
-    /// Items that stood somewhere else, with where that was.
+    /// Renamed items, with their old paths.
     renamed: Vec<(usize, PathBuf)>,
 }
 
@@ -56,7 +56,7 @@ impl Tree {
         let is_small = rows.len() <= MANY;
         let count = rows.len();
         for (number, row) in rows.iter_mut().enumerate() {
-            // A single directory at the top tells nothing when it is folded.
+            // A single directory at the top stays open, since folded it would hide everything.
             row.open = is_small || number < first || (number == first && row.end == count);
         }
         let origin = |(number, item): (usize, &Item)| match &item.kind {
@@ -75,7 +75,7 @@ impl Tree {
         tree
     }
 
-    /// How many rows are seen.
+    /// Number of visible rows.
     pub(super) fn len(&self) -> usize {
         self.seen.len()
     }
@@ -84,8 +84,8 @@ impl Tree {
         self.seen.get(position).map(|number| &self.rows[*number])
     }
 
-    /// The items of a seen row: its own, or all below it that pass the filter. What was moved out of a directory counts
-    /// too: going back brings it there again.
+    /// Items of a visible row: its own, or all below it that pass the filter. Items that were moved out of a directory
+    /// are included, since a restore moves them back.
     pub(super) fn items(&self, position: usize) -> impl Iterator<Item = usize> {
         let number = self.seen.get(position).copied();
         let rows = number.map_or(&[][..], |number| &self.rows[number..self.rows[number].end]);
@@ -98,12 +98,12 @@ impl Tree {
         all.filter(|item| self.passes(*item))
     }
 
-    /// All that pass the filter.
+    /// All items that pass the filter.
     pub(super) fn passing_items(&self) -> impl Iterator<Item = usize> {
         (0..self.passing.len()).filter(|item| self.passing[*item])
     }
 
-    /// Whether a filter hides some of what is below.
+    /// Whether there is a filter.
     pub(super) fn is_filtered(&self) -> bool {
         !self.filter.text.is_empty()
     }
@@ -112,7 +112,7 @@ impl Tree {
         &self.filter.text
     }
 
-    /// Fold or unfold; whether there was anything to do.
+    /// Folds or unfolds a row; returns whether that changed anything.
     pub(super) fn fold(&mut self, position: usize, open: bool) -> bool {
         let Some(&number) = self.seen.get(position) else { return false };
         let row = &mut self.rows[number];
@@ -124,7 +124,7 @@ impl Tree {
         true
     }
 
-    /// The position of the directory that a seen row is in.
+    /// Position of the directory that contains a visible row.
     pub(super) fn parent(&self, position: usize) -> Option<usize> {
         let depth = self.seen(position)?.depth;
         (0..position).rev().find(|above| self.seen(*above).is_some_and(|row| row.depth < depth))
@@ -141,7 +141,7 @@ impl Tree {
         self.look_again();
     }
 
-    /// The next row, in that direction and around the ends, whose name has this text; unfolded to be seen.
+    /// Finds the next row whose name contains the text, wrapping around, and unfolds its directories.
     pub(super) fn search(&mut self, needle: &str, from: usize, back: bool) -> Option<usize> {
         let here = self.seen.get(from).copied().unwrap_or(0);
         let count = self.rows.len();
@@ -179,7 +179,7 @@ impl Tree {
         }
     }
 
-    /// Which rows the filter leaves: items that pass, and what they are in. None: all of them.
+    /// Whether each row passes the filter: items that pass, and their directories. None: all rows.
     fn passing_rows(&self) -> Option<Vec<bool>> {
         if !self.is_filtered() {
             return None;
@@ -198,7 +198,7 @@ impl Tree {
 }
 
 impl Row {
-    /// The change that this row is itself.
+    /// The row's own change.
     pub(super) fn item(&self) -> Option<usize> {
         match self.what {
             What::Item(item) => Some(item),
@@ -253,7 +253,7 @@ fn count(counts: &mut ChangeCounts, item: &Item) {
 struct Builder<'a> {
     set: &'a ChangeSet,
     rows: &'a mut Vec<Row>,
-    /// The directories that the next row may still be in: shown path, and row.
+    /// Directories that may contain the next row: displayed path, and row.
     open: Vec<(PathBuf, usize)>,
 }
 
@@ -277,14 +277,14 @@ impl Builder<'_> {
         self.close(Path::new(""));
     }
 
-    /// End the directories that this path is not in.
+    /// Ends the directories that do not contain this path.
     fn close(&mut self, path: &Path) {
         while let Some((_, row)) = self.open.pop_if(|(dir, _)| !path.starts_with(dir)) {
             self.rows[row].end = self.rows.len();
         }
     }
 
-    /// Begin those that it is in and that are not there yet.
+    /// Adds the directories of a path that have no row yet.
     fn directories(&mut self, path: &Path, item: usize) {
         let known = self.open.last().map_or(0, |(dir, _)| dir.components().count());
         let total = path.components().count();
@@ -321,7 +321,7 @@ impl Builder<'_> {
     }
 }
 
-/// Which items are seen: those of these kinds whose path has all of these words.
+/// Filter on items: those of these kinds whose path contains all of these words.
 #[derive(Debug, Default)]
 struct Filter {
     text: String,
@@ -330,7 +330,7 @@ struct Filter {
 }
 
 impl Filter {
-    /// Marks (`+ ~ - M R !`) or their names choose kinds, everything else is part of the path.
+    /// Parses a filter: marks (`+ ~ - M R !`) or their names select kinds, everything else is part of the path.
     fn parse(text: &str) -> Filter {
         let mut filter = Filter { text: text.trim().to_owned(), ..Filter::default() };
         for word in text.split_whitespace() {

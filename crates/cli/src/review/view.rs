@@ -1,4 +1,4 @@
-//! One item's change, laid out in lines: one below the other, and side by side.
+//! Layout of one item's diff in lines, as one column and side by side.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use nono::snapshot::diff::FileKind;
 use super::text;
 use crate::syntax::{Job, Side, Tints};
 
-/// Longer lines are cut: nobody reads them, and drawing them takes time.
+/// Maximum number of bytes of a line; drawing longer ones takes time.
 const LONGEST: usize = 4000;
-/// A hunk with more lines than this gets no syntax colours.
+/// Maximum number of lines of a hunk that gets syntax colours.
 const TOO_BIG_TO_COLOUR: usize = 5000;
 
 #[derive(Debug)]
@@ -23,11 +23,11 @@ pub(super) struct Text {
     pub(super) new_number: Option<usize>,
     /// Escaped.
     pub(super) shown: String,
-    /// The stretches of it that differ from the other side.
+    /// Ranges that differ from the other side.
     pub(super) differs: Vec<Range<usize>>,
 }
 
-/// One line of the pane; hunks and their lines by number.
+/// Line of the pane; hunks and their lines by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Note(usize),
@@ -50,9 +50,9 @@ pub(super) struct View {
     pub(super) notes: Vec<String>,
     pub(super) headers: Vec<String>,
     pub(super) hunks: Vec<Vec<Text>>,
-    /// Syntax colours of each hunk, once they are there.
+    /// Syntax colours of each hunk, once computed.
     pub(super) tints: Vec<Option<Vec<Tints>>>,
-    /// Hunks can be taken back one by one.
+    /// Whether hunks can be restored one by one.
     pub(super) is_partial: bool,
     unified: Vec<Place>,
     split: Vec<Place>,
@@ -73,7 +73,7 @@ impl View {
         };
         match diff {
             Err(error) => {
-                view.notes.push(format!("cannot be shown: {}", nono::diagnostic::escape(&error.to_string())));
+                view.notes.push(format!("cannot show it: {}", nono::diagnostic::escape(&error.to_string())));
             }
             Ok(diff) => view.fill(item, &diff),
         }
@@ -105,7 +105,7 @@ impl View {
                 }
             }
             Body::Binary { old, new } => self.blobs("binary", *old, *new),
-            Body::Large { old, new } => self.blobs("too large to be compared here", *old, *new),
+            Body::Large { old, new } => self.blobs("too large to compare", *old, *new),
             Body::Symlink { old, new } => {
                 let target = |target: &Option<Vec<u8>>| {
                     target.as_ref().map_or("nothing".to_owned(), |target| text::content(target, 0))
@@ -137,7 +137,7 @@ impl View {
         }
     }
 
-    /// The next of these hunks to be coloured, if there is one.
+    /// Next visible hunk to colour, if there is one.
     pub(super) fn job<K>(&self, visible: &[Place], key: impl Fn(usize) -> K) -> Option<Job<K>> {
         let wanted =
             |hunk: &usize| self.tints[*hunk].is_none() && self.hunks[*hunk].len() <= TOO_BIG_TO_COLOUR;
@@ -151,7 +151,7 @@ impl View {
         Some(Job { key: key(hunk), name: self.name.clone(), lines })
     }
 
-    /// The text of a line, for a search.
+    /// Whether a line contains the text of a search.
     pub(super) fn contains(&self, place: Place, needle: &str) -> bool {
         let has = |hunk: usize, line: usize| self.hunks[hunk][line].shown.to_lowercase().contains(needle);
         match place {
@@ -184,7 +184,7 @@ fn header(hunk: &Hunk) -> String {
     format!("@@ -{old_start},{old_count} +{new_start},{new_count} @@")
 }
 
-/// Removed lines beside the added ones that follow them.
+/// Pairs of removed lines and the added ones that follow.
 fn pairs(hunk: usize, lines: &[Text]) -> Vec<Place> {
     let mut places = Vec::with_capacity(lines.len());
     let mut at = 0;
@@ -234,7 +234,7 @@ impl Text {
     }
 }
 
-/// The views of the last few items.
+/// Cache of the views of the last few items.
 #[derive(Debug, Default)]
 pub(super) struct Views(VecDeque<(usize, View)>);
 

@@ -1,5 +1,5 @@
-//! Signals that ask for an end while the screen is taken. The main thread may be anywhere, even in a read of a terminal
-//! that is gone, so another one looks at them: it gives the terminal back and ends the process.
+//! Termination signals during the review. The main thread may block, even in a read of a terminal that is gone, so
+//! another thread handles them: it restores the terminal and exits.
 
 use std::io;
 use std::process;
@@ -12,22 +12,22 @@ use nono::interrupt::Interrupts;
 
 use super::screen;
 
-/// How often it looks.
+/// Interval of checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Held while something is done that should not be left half.
+/// Lock held during an operation that must not be interrupted.
 static UNDISTURBED: Mutex<()> = Mutex::new(());
 
-/// Do this to its end, whatever signal comes.
+/// Runs an operation that signals do not interrupt.
 pub(super) fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
     let _held = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
     work()
 }
 
-/// Ends with the value: then signals do what they did before.
+/// Guard of the signal thread; dropping it restores the previous handling of signals.
 #[must_use]
 pub(super) struct Watch {
-    /// Dropped by the thread that made it, after the other one is gone.
+    /// Dropped on the thread that created it, after the other one has ended.
     _interrupts: Arc<Interrupts>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -50,7 +50,7 @@ impl Watch {
     }
 }
 
-/// As a shell would see it.
+/// Exits with the code that a shell reports for the signal.
 fn end(signal: i32) {
     undisturbed(|| {
         screen::give_back();
@@ -63,7 +63,7 @@ impl Drop for Watch {
         self.is_over.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has panicked at most, and that was said.
+            // A panic of the thread was reported already.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Counts, plans and outcomes in words, for the full screen and for the plain prompt.
+//! Text of counts, plans and outcomes, for the full screen and the plain prompt.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use nono::snapshot::{Change, ChangeType, Coverage, Lost, SnapshotId};
 use super::text;
 use crate::message;
 
-/// One line of a plan or of an outcome.
+/// Line of a plan or of an outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) weight: Weight,
@@ -20,7 +20,7 @@ pub(super) struct Said {
 pub(super) enum Weight {
     Title,
     Plain,
-    /// Something stays, or was not done.
+    /// Something is kept, or was not done.
     Warning,
 }
 
@@ -38,12 +38,12 @@ impl Said {
     }
 }
 
-/// `12 changes`, `1 change`.
+/// Number with a noun: `12 changes`, `1 change`.
 pub(super) fn several(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
-/// `+5 ~6 -1`, and modes and renames where there are any.
+/// Counts as `+5 ~6 -1`, with modes and renames if there are any.
 pub(super) fn counts(counts: &ChangeCounts) -> String {
     let ChangeCounts { created, modified, deleted, permissions_changed, renamed } = *counts;
     let parts = [('+', created), ('~', modified), ('-', deleted), ('M', permissions_changed), ('R', renamed)];
@@ -51,12 +51,12 @@ pub(super) fn counts(counts: &ChangeCounts) -> String {
     parts.iter().filter_map(part).collect::<Vec<_>>().join(" ")
 }
 
-/// How many items will execute later.
+/// Number of autorun items.
 pub(super) fn later(set: &ChangeSet) -> usize {
     set.items.iter().filter(|item| item.executes_later.is_some()).count()
 }
 
-/// `12 changes (+5 ~6 -1), 1 will execute later`.
+/// Summary: `12 changes (+5 ~6 -1), 1 will execute later`.
 pub(super) fn summary(set: &ChangeSet) -> String {
     let all = format!("{} ({})", several(set.items.len(), "change"), counts(&set.counts()));
     match later(set) {
@@ -65,7 +65,7 @@ pub(super) fn summary(set: &ChangeSet) -> String {
     }
 }
 
-/// The point that a restore goes to.
+/// Name of the snapshot that a restore goes to.
 pub(super) fn point(id: &SnapshotId) -> String {
     match id {
         SnapshotId::Number(0) => "snapshot 0, before the command".to_owned(),
@@ -97,11 +97,11 @@ pub(super) fn plan(
     };
     let mut said = vec![Said::title(format!("Restore to {}", point(&set.from)))];
     if plan.changes.is_empty() && plan.merges.is_empty() {
-        said.push(Said::plain("nothing to do: everything chosen is as it was, or is kept"));
+        said.push(Said::plain("nothing to do: everything marked is as it was, or is kept"));
     }
     if plan.cannot_tell_conflicts {
         said.push(Said::warning(
-            "the session has no final snapshot: later edits cannot be told from the command's",
+            "the session has no final snapshot: later changes cannot be told from the command's",
         ));
     }
     said.extend(plan.changes.iter().map(change));
@@ -124,7 +124,7 @@ pub(super) fn plan(
     said
 }
 
-/// What the snapshot does not hold, so that no restore to it touches it.
+/// Lines about what the snapshot does not cover, so that no restore touches it.
 fn not_covered(coverage: &Coverage) -> Vec<Said> {
     if coverage.left_out.is_empty() {
         return Vec::new();
@@ -144,7 +144,7 @@ fn not_covered(coverage: &Coverage) -> Vec<Said> {
     said
 }
 
-/// What no restore brings back.
+/// Lines about what no restore brings back.
 fn lost(lost: &[Lost]) -> impl Iterator<Item = Said> + '_ {
     lost.iter().map(|lost| Said::warning(nono::diagnostic::escape(&lost.to_string())))
 }

@@ -60,7 +60,7 @@ fn question(id: u64) -> Question {
     }
 }
 
-/// Whoever asked waits, until this is set.
+/// The process that asked waits until this is set.
 #[derive(Default)]
 struct Gone(AtomicBool);
 

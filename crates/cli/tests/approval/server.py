@@ -93,7 +93,7 @@ def serve(conn, mode):
     elif mode == "two-signatures":
         conn.sendall(response(answer(), more=f"X-Nono-Signature: {sign(answer())}\r\n"))
     elif mode == "late":
-        # Answers once nobody waits any more.
+        # Answers when no client waits any more.
         conn.recv(1)
         try:
             conn.sendall(response(answer()))

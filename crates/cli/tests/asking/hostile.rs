@@ -100,7 +100,7 @@ fn a_flood_of_output_waits_for_the_answer() {
     start(&screen, &format!("sh -c 'yes & sleep 0.2; cat {path}; kill $!; wait; echo after'"));
     wait_for_question(&screen, &path);
     screen.key("y");
-    // Whoever is killed in the middle of a line leaves it without an end.
+    // A process that is killed in the middle of a line leaves it without an end.
     eventually(
         || screen.text(),
         || screen.text().lines().any(|line| line.trim().trim_start_matches('y') == "after").then_some(()),

@@ -31,7 +31,7 @@ use world::World;
 
 const PROMPT: &str = "Allow? [y/N]";
 
-/// Two files that nobody granted, in a folder of their own.
+/// Two files that are not granted, in a folder of their own.
 fn world() -> World {
     let world = World::new();
     world.file("other/notes/secret", "it says hello\n", 0o644);

@@ -52,7 +52,7 @@ impl Raw {
             return false;
         }
         let mut bytes = [0; 4096];
-        // A terminal that nobody has open any more reads as an error.
+        // A terminal that no process has open any more reads as an error.
         let count = self.master.read(&mut bytes).unwrap_or(0);
         self.seen.extend(&bytes[..count]);
         count > 0

@@ -1,4 +1,4 @@
-//! Saving a file that nobody granted, the ways programs do: through another file that is renamed to it, or in place.
+//! Saving a file that is not granted, the ways programs do: through another file that is renamed to it, or in place.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ fn a_save_through_a_temporary_file_is_one_question_about_the_file() {
     assert_eq!(screen.prompt(), 0, "{}", screen.text());
     assert_eq!(screen.text().matches(PROMPT).count(), 1, "{}", screen.text());
     assert_eq!(read(&world, "other/notes/secret"), "saved 0\n");
-    assert_eq!(mode(Path::new(&path)), 0o640, "nobody agreed to more than permissions");
+    assert_eq!(mode(Path::new(&path)), 0o640, "its permissions stay as they were");
     assert_eq!(names(&world), ["second", "secret"], "nothing is left behind");
 }
 

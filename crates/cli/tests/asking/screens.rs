@@ -36,7 +36,7 @@ fn a_screen_comes_back_as_it_was() {
     for (command, sign, end) in FULL {
         println!("{command}");
         assert_eq!(screen.run("rm -f go got; mkfifo go; clear"), 0);
-        // Somebody in the same sandbox asks while the screen is drawn on.
+        // Another process in the same sandbox asks while the screen is drawn on.
         world.file("work/both", &format!("(read x < go; cat {path} > got) &\n{command}\nwait"), 0o755);
         start(&screen, "sh both");
         screen.wait_for(sign);

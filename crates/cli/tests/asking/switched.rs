@@ -31,7 +31,10 @@ fn bait(world: &World, before: &str) {
 
 fn let_the_other_ask(world: &World) {
     std::fs::write(world.path("work/go"), "\n").unwrap();
-    eventually(|| "nobody behind it".to_owned(), || world.path("work/went").exists().then_some(()));
+    eventually(
+        || "the other process has not asked".to_owned(),
+        || world.path("work/went").exists().then_some(()),
+    );
 }
 
 /// A question about the harmless one stands, another about the secret waits behind it.
@@ -50,7 +53,7 @@ fn attack(world: &World, before: &str) -> bool {
     let killed = Instant::now();
     kill(world, &format!("cat {}", secret(world, "second")));
     raw.wait_for("withdrawn: the program ended");
-    raw.wait_for("The question before was withdrawn.");
+    raw.wait_for("The previous question was withdrawn.");
     raw.wait_for("notes/secret");
     let switched = Instant::now();
     for after in KEYS {
@@ -85,7 +88,7 @@ fn a_yes_while_a_question_is_withdrawn_answers_nothing() {
     let world = world();
     let mut raw = baited(&world, "");
     kill(&world, &format!("cat {}", secret(&world, "second")));
-    // All the while, faster than anybody reads: the next question shows its keys when that has stopped.
+    // Faster than a person reads: the next question shows its keys when that has stopped.
     raw.wait_for("withdrawn: the program ended");
     for _ in 0..100 {
         raw.send(b"y");
@@ -94,7 +97,7 @@ fn a_yes_while_a_question_is_withdrawn_answers_nothing() {
     }
     raw.wait_for("? details)");
     assert!(!raw.text().contains("it says hello"), "{}", raw.text());
-    // Somebody who has read it just answers.
+    // After that, one key answers.
     raw.send(b"y");
     raw.wait_for("it says hello");
     raw.end();

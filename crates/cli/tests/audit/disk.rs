@@ -63,7 +63,7 @@ fn ext4() -> Option<Disk> {
 }
 
 impl Disk {
-    /// To the last byte, by somebody else.
+    /// Fills the disk to the last byte, as another process would.
     fn fill(&self) {
         let mut hog = File::options().create(true).append(true).open(self.at.join("hog")).unwrap();
         for size in [64 << 10, 4096, 512] {

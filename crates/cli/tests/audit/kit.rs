@@ -1,4 +1,4 @@
-//! A world with files that nobody granted and a policy that opens them, runs in it, and what their logs say.
+//! A world with files that are not granted and a policy that opens them, runs in it, and what their logs say.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,7 @@ impl Kit {
         Kit { world }
     }
 
-    /// A file that nobody granted, as the command line has it.
+    /// A file that is not granted, as the command line has it.
     pub(crate) fn note(&self, name: &str) -> String {
         self.world.path(&format!("other/notes/{name}")).display().to_string()
     }

@@ -1,4 +1,4 @@
-//! The audit log of real runs: what is in it, that nobody changes it unseen, and that it never says more than it should.
+//! The audit log of real runs: its content, that no change goes unnoticed, and that it never holds more than it should.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Signatures and proofs: what somebody elsewhere can believe.
+//! Signatures and proofs, as they are checked on another machine.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn a_signed_seal_needs_nothing_but_the_public_key() {
         let found = kit.nono(&[args, &["--json"]].concat()).code(1).json();
         assert_eq!(found["sessions"][0]["problems"][0]["kind"], "signature", "{found:#}");
     }
-    // Signed by somebody, but not by whom it should be; and by nobody.
+    // Signed with the wrong key, and not signed.
     let other = kit.session(&["--audit-sign-key", &theirs], "true");
     let plain = kit.session(&["--audit-integrity"], "true");
     for id in [&other, &plain] {

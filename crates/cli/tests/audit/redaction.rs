@@ -114,7 +114,7 @@ fn equal_secrets_can_be_matched() {
         [first[0].clone()],
         "in another run, elsewhere"
     );
-    // Under another key it is another digest: nobody can try words without it.
+    // Under another key it is another digest: without the key, words cannot be tried.
     let other = Kit::new();
     assert_ne!(marks(&other, &["--token=one"])[0], first[0]);
 }

@@ -135,7 +135,7 @@ fn what_completes_a_restore_has_a_log_and_what_was_killed_a_beginning() {
         found["sessions"].as_array().unwrap().iter().find(|one| one["id"] == killed.as_str()).unwrap();
     assert_eq!(killed["state"], "unfinished");
     let (events, said) = recorded(&kit, &["rollback", "recover"], 0);
-    assert!(said.err.contains("completed a restore"), "{said:?}");
+    assert!(said.err.contains("completed an interrupted restore"), "{said:?}");
     assert_eq!((&events[1]["session_id"], &events[1]["snapshot"]), (&session.into(), &"0".into()));
     assert_eq!(count(&kit), FILES);
     kit.good();

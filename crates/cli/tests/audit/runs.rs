@@ -145,7 +145,7 @@ fn a_refusal_is_recorded_while_the_command_runs() {
     let path = kit.world.path("other/elsewhere").display().to_string();
     let mut talk = kit.talk(&[]);
     assert!(talk.reads(&kit.note("a")));
-    assert!(!talk.reads(&path), "no rule is for it, and there is nobody else to ask");
+    assert!(!talk.reads(&path), "no rule matches, and there is no other approver");
     let id = kit.ids().pop_first().unwrap();
     let text = || kit.lines(&id).join("\n");
     eventually(text, || text().contains(&path).then_some(()));

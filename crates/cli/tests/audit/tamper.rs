@@ -1,4 +1,4 @@
-//! Nobody changes what was recorded unseen. Each change is made to the logs of real runs, found by `verify` in words and
+//! No change of the records goes unnoticed. Each is made to the logs of real runs, found by `verify` in words and
 //! as JSON, and undone again.
 
 use std::fs;
@@ -237,14 +237,14 @@ fn the_ledger_and_whole_sessions() {
             past.kit.nono(&["audit", "verify", id, "--json"]).code(1);
         }
     });
-    // The last one with its line: whoever began later, or noted the head, knows that there was more.
+    // The last one with its line: a session that began later, or a noted head, shows that there was more.
     let gone = |past: &Past| {
         fs::remove_dir_all(past.kit.audit().join(third)).unwrap();
         edit(ledger(), |lines| drop(lines.pop()));
     };
     let found = past.caught("the last one with its line", gone);
     assert_eq!(found["ledger"]["orphaned"], serde_json::json!([fourth]), "{found:#}");
-    past.caught("the last one, and whoever knew of it", |past| {
+    past.caught("the last one, and the session after it", |past| {
         gone(past);
         fs::remove_dir_all(past.kit.audit().join(fourth)).unwrap();
         past.kit.nono(&["audit", "verify"]).ok();
@@ -277,7 +277,7 @@ fn a_killed_session_is_a_valid_beginning() {
     );
     assert_eq!(found["sessions"][0]["event_count"], 2);
     let words = kit.nono(&["audit", "verify", &id]).ok().out;
-    assert!(words.contains("unsealed: it was cut off, what is there is a valid beginning"), "{words}");
+    assert!(words.contains("unsealed: interrupted; the records up to there are valid"), "{words}");
     let listed = kit.nono(&["audit", "list"]).ok().out;
     assert!(
         listed.contains(&id) && listed.contains("[interrupted]") && listed.contains("1 decision"),

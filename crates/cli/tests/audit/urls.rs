@@ -64,7 +64,7 @@ fn an_address_is_opened_when_the_person_agrees() {
 #[test]
 fn anything_else_is_refused_without_a_question() {
     let kit = kit();
-    // Without a terminal nobody could answer: what is refused at once is not even asked about.
+    // Without a terminal there is no answer; what is refused at once is not even asked about.
     for (flags, script, why) in [
         (&["--open-url"][..], "\"$BROWSER\" file:///etc/passwd", "only http:// and https://"),
         (&["--open-url"], "\"$BROWSER\" 'javascript:alert(1)'", "only http:// and https://"),
@@ -78,7 +78,7 @@ fn anything_else_is_refused_without_a_question() {
     }
     let said = kit.run(&[], "echo \"browser: $BROWSER\"").ok();
     assert_eq!(said.out, "browser: \n", "nothing pretends to be one");
-    // And with nobody to ask, a web address is not opened either.
+    // And without an approver, a web address is not opened either.
     kit.run(&["--open-url"], "\"$BROWSER\" https://example.org/").code(1);
     assert_eq!(opened(&kit), "");
     kit.good();

@@ -62,7 +62,7 @@ fn what_a_person_changed_stays_unless_it_is_forced() {
     assert_eq!(note["kept"].as_array().unwrap().len(), 1, "{note}");
     assert_eq!(note["kept"][0]["path"], kit.tree().join("mine").to_str().unwrap());
     assert_eq!(note["turns_undone"].as_array().unwrap().len(), 1, "{note}");
-    assert!(said.err.contains("hint: with --force"), "{}", said.err);
+    assert!(said.err.contains("hint: --force"), "{}", said.err);
     assert_eq!(kit.read("mine"), "person\n");
     same(&split(&before, &["mine"]).1, &split(&kit.look(), &["mine"]).1);
     kit.restore(&["1", "--force"]).ok();

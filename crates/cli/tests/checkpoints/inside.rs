@@ -23,7 +23,7 @@ fn the_same_history_is_seen() {
     same(&before, &kit.look());
     for line in ["undo --yes", "clear --yes", "prune --yes", "forget src/main.rs --yes", "pin 1", "status"] {
         let said = inside(&format!("nono checkpoints {line}")).code(125);
-        assert!(said.err.contains("only list, create, diff and restore"), "{line}: {said:?}");
+        assert!(said.err.contains("only checkpoints list, create, diff and restore"), "{line}: {said:?}");
     }
     let said = inside("cd / && nono checkpoints list").code(1);
     assert!(said.err.contains("not writable in this sandbox"), "{said:?}");

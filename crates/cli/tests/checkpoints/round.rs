@@ -67,7 +67,7 @@ fn nothing_new_is_no_new_checkpoint() {
     assert_eq!(again["why"]["unchanged"], id.as_str());
     assert_eq!(kit.list().len(), 1);
     let said = kit.restore(&["1"]).ok();
-    assert!(said.err.contains("there is nothing to restore"), "{}", said.err);
+    assert!(said.err.contains("nothing to restore"), "{}", said.err);
     assert!(said.json()["undo"].is_null(), "{}", said.out);
 }
 

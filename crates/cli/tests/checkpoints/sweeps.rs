@@ -36,7 +36,7 @@ fn stale_projects_go_and_named_ones_stay() {
     kit.bare("echo more > more");
     kit.take();
     kit.checkpoints(&["name", "2", "kept"]).ok();
-    // As if nobody had been there for long.
+    // As if the project had not been touched for long.
     let project = projects(&kit);
     let file = project.join("project.json");
     let text = fs::read_to_string(&file).unwrap();

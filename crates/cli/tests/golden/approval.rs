@@ -1,4 +1,4 @@
-//! Who answers: policy files that are refused, what `why` says about them, and flags where nobody can be asked.
+//! Approvers: policy files that are refused, `why` about them, and flags of commands that cannot ask.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};

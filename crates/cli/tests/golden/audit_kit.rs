@@ -86,7 +86,7 @@ impl Logs {
         self.end(&log, 86_500, 3);
     }
 
-    /// To the world's user, whoever wrote it.
+    /// Makes the world's user the owner of the state.
     pub(crate) fn give(&self) {
         give(&self.world.path("state"));
     }

@@ -1,4 +1,4 @@
-//! Addresses that are refused before anybody is asked: the log has them all the same.
+//! Addresses that are refused without asking: the log has them all the same.
 
 use std::fs;
 

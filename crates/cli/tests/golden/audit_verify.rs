@@ -141,7 +141,7 @@ fn signatures() {
     let key = logs.world.path("work/my.key");
     assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     logs.world.sh("nono audit keygen -o other.key > other.pub; nono audit keygen > default.pub");
-    // Read by whoever runs the test, so it has to be theirs for the moment.
+    // The test's own user reads it, so it has to own the file for the moment.
     std::os::unix::fs::chown(&key, Some(rustix::process::geteuid().as_raw()), None).unwrap();
     logs.large(Some(SigningKey::load(&key).unwrap()));
     logs.small("20240704-000000-1", 100_000, &["true"]);

@@ -38,8 +38,7 @@ fn files_with(dir: &Path, bytes: &[u8]) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a store has this content, by the engine's own reading and by its bytes: the two agree as soon as nobody moves
-/// them.
+/// Whether a store has this content, by the engine and by its bytes: the two agree as soon as no process moves them.
 fn has(store: &Path, content: &[u8]) -> bool {
     let begin = Instant::now();
     loop {

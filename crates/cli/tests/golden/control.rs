@@ -202,7 +202,7 @@ fn what_the_killed_leave_is_not_listed_and_swept_by_the_next_run() {
     assert_eq!(places(&world).len(), 1, "nobody was left to remove it");
     assert_eq!(world.sh("nono ps").out(), "no session is running\n");
     let next = world.sh("nono run -- true");
-    assert!(next.code() == Some(0) && next.err().contains("was killed with nono"), "{next:?}");
+    assert!(next.code() == Some(0) && next.err().contains("was killed together with nono"), "{next:?}");
     assert_eq!(places(&world), Vec::<PathBuf>::new());
     world.sh("nono run -- true").quiet(0);
 }
@@ -229,6 +229,6 @@ fn a_state_folder_that_cannot_be_written() {
     world.dir("state", 0o500);
     world.sh("nono run -- true").quiet(0);
     let outcome = world.sh("nono run -v -- true");
-    assert!(outcome.err().contains("`nono ps` will not show this session: Permission denied"), "{outcome:?}");
+    assert!(outcome.err().contains("`nono ps` cannot show this session: Permission denied"), "{outcome:?}");
     world.dir("state", 0o700);
 }

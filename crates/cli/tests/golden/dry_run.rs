@@ -9,7 +9,7 @@ fn dry(world: &World, line: &str) -> String {
     let text = world.transcript(&[line]);
     let system = |line: &&str| {
         line.contains("[group:")
-            || line.contains(", not there now)")
+            || line.contains(", does not exist now)")
             || line.starts_with("environment: PATH HOME")
     };
     text.lines().filter(|line| !system(line)).map(|line| format!("{line}\n")).collect()

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::process::{Outcome, Running, finish};
 use crate::world::{World, skip};
 
-/// A machine that gives no namespaces to anybody, if bwrap is there to make one.
+/// A machine without user namespaces, simulated with bwrap if it is installed.
 fn bare() -> Option<World> {
     if Command::new("bwrap").arg("--version").output().is_err() {
         skip("bwrap is not installed");

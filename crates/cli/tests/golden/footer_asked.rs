@@ -334,7 +334,7 @@ sh -c 'cat ../home/data/a ../home/data/secret/key ~/.inputrc; echo x > ../home/o
     );
 }
 
-/// Nobody is at the terminal, but that is found out by asking. How many are asked about depends on the time; all are
+/// Without a terminal, which is found out by asking. How many requests are asked about depends on timing; all are
 /// counted.
 #[test]
 fn a_flood_is_one_line() {
@@ -352,7 +352,7 @@ fn a_flood_is_one_line() {
         line.split(before).nth(1).unwrap().split(after).next().unwrap().trim().parse().unwrap()
     };
     assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(number(&text, "[nono] refused without a question, too many at once: ", " request") > 0);
+    assert!(number(&text, "[nono] denied without asking, too many at once: ", " request") > 0);
     let text = world.sh(&line("exit 1")).err();
     assert!(number(&text, "[nono]   and ", " more denied without asking: too many at once") > 0);
     let value = json(&world, &line("exit 1").replace("--ask", "--diagnostics-json --ask"));

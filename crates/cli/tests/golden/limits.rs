@@ -89,11 +89,11 @@ fn memory_of_all_together() {
     assert_eq!(outcome.code(), Some(137), "{outcome:?}");
     let said = without_numbers(&outcome.err());
     let last = said.trim_end().lines().last().unwrap_or_default();
-    // In a cgroup nothing is added up.
+    // In a cgroup nothing is polled.
     let expected = "[nono] the command was ended: its processes used # MiB, --max-memory allows # MiB";
     assert!(last.starts_with(expected), "{outcome:?}");
     if last != expected {
-        assert_eq!(last, format!("{expected}, added up every # ms"));
+        assert_eq!(last, format!("{expected}, polled every # ms"));
         assert!(said.contains("pipes, TCP buffers and open files are not counted"), "{said}");
     }
 }

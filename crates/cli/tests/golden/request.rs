@@ -59,7 +59,7 @@ $ nono wrap -- nono request --read file
     );
 }
 
-/// Without anybody who answers, the answer is no.
+/// Without an approver the answer is no.
 #[test]
 fn inside_the_answer_is_no() {
     let world = World::new();
@@ -107,7 +107,7 @@ private
     );
 }
 
-/// The socket is the session's: another one cannot use it, nor anybody outside.
+/// The socket is the session's: neither another session nor a process outside can use it.
 #[test]
 fn it_is_for_the_session_alone() {
     let world = World::new();

@@ -49,11 +49,14 @@ fn a_killed_restore_is_completed() {
     assert!(count(&sessions) < FILES, "it was too fast to be cut off");
     let outcome = sessions.sh("nono rollback recover");
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
-    assert!(outcome.err().contains("completed a restore of session"), "{outcome:?}");
+    assert!(outcome.err().contains("completed an interrupted restore of session"), "{outcome:?}");
     assert!(outcome.err().contains("undo this with: nono rollback undo"), "{outcome:?}");
     assert_eq!(count(&sessions), FILES);
     let outcome = sessions.sh("nono rollback recover");
-    assert_eq!((outcome.code(), outcome.err().as_str()), (Some(0), "[nono] no restore was cut off\n"));
+    assert_eq!(
+        (outcome.code(), outcome.err().as_str()),
+        (Some(0), "[nono] there is no interrupted restore\n")
+    );
     let back = sessions.sh("nono rollback undo --yes");
     assert_eq!(back.code(), Some(0), "{back:?}");
     assert!(!sessions.world.path("work/many").exists());
@@ -80,11 +83,11 @@ fn the_next_command_completes_it_too() {
     cut_off(&sessions, Signal::KILL);
     let outcome = sessions.sh("nono rollback restore last --dry-run");
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
-    assert!(outcome.err().contains("completed a restore of session"), "{outcome:?}");
+    assert!(outcome.err().contains("completed an interrupted restore of session"), "{outcome:?}");
     assert_eq!(count(&sessions), FILES);
 }
 
-/// Whoever was told to ignore a hang-up does.
+/// A process that ignores SIGHUP keeps ignoring it.
 #[test]
 fn nohup_is_respected() {
     let sessions = emptied();

@@ -35,7 +35,7 @@ fn records_are_made_anew_and_what_is_lost_is_named() {
     sessions.world.file("work/file", "before\n");
     sessions.run("echo 1 > file");
     sessions.run("echo 2 > file");
-    // Whoever settles would make it anew.
+    // The upkeep process would rebuild it.
     settled(&sessions.world);
     fs::write(sessions.folder(1).join("record.json"), "").unwrap();
     fs::write(sessions.folder(1).join("snapshots/001.json"), "").unwrap();
@@ -76,7 +76,7 @@ fn projects_too() {
     let mut projects = projects.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
     let project = projects.next().unwrap();
     fs::write(project.join("project.json"), "").unwrap();
-    // It stops nobody before it is repaired, either.
+    // Other commands work before it is repaired, too.
     sessions.sh("nono checkpoints prune --yes").ended(0);
     fs::write(project.join("project.json"), "").unwrap();
     let report = sessions.json("nono rollback repair --json", 0);

@@ -83,7 +83,7 @@ fn what_wrap_and_the_killed_leave_is_swept_by_the_next_run() {
     running.signal(Signal::KILL);
     running.end();
     let next = world.sh("nono run -- true");
-    assert!(next.code() == Some(0) && next.err().contains("was killed with nono"), "{next:?}");
+    assert!(next.code() == Some(0) && next.err().contains("was killed together with nono"), "{next:?}");
     world.left_nothing();
 }
 

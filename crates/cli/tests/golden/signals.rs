@@ -87,7 +87,7 @@ fn what_the_command_leaves_running_is_ended() {
     world.left_nothing();
 }
 
-/// Nobody sees a stopped nono where there is no terminal, so nobody would continue it. It passes SIGCONT on, instead.
+/// Without a terminal no shell would continue a stopped nono, so it does not stop; it passes SIGCONT on instead.
 #[test]
 fn a_command_that_stops_without_a_terminal_stops_itself_alone() {
     let world = World::new();

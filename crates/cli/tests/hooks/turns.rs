@@ -45,7 +45,7 @@ fn a_prompt_is_one_short_harmless_line() {
     assert!(listed.out.lines().all(|line| line.chars().count() < 200), "{listed:?}");
 }
 
-/// What nobody knows may do anything: there is a checkpoint before the first such call of a turn.
+/// An unknown tool may do anything: there is a checkpoint before the first such call of a turn.
 #[test]
 fn what_is_not_known_to_read_is_kept_from() {
     let mcp = |tool: &str| json!({"tool_name": tool, "tool_input": {"query": "x"}});

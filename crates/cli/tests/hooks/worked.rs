@@ -80,7 +80,7 @@ fn turns_are_listed_with_prompt_calls_and_files() {
     );
     assert_eq!(nono(&world, &["turns", "2", "--json"]).ok().json()["turn"], turns[1]["turn"]);
     let none = nono(&world, &["turns", "3"]);
-    assert!(none.code != Some(0) && none.err.contains("`nono turns` shows those there are"), "{none:?}");
+    assert!(none.code != Some(0) && none.err.contains("`nono turns` lists them"), "{none:?}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_turn_and_everything_since_is_undone() {
     assert!(nono(&world, &["turns"]).ok().out.contains("made/new\n     <- you are here\n"));
     let told = claude(&world, "UserPromptSubmit", json!({"prompt": "x"})).to_string();
     assert!(told.contains("A person takes this conversation back to the same point by /rewind."), "{told}");
-    // Work goes on from there: nobody is anywhere else any more.
+    // Work goes on from there: the newest state is the current one again.
     call(&world, "touch c", || fs::write(world.path("work/c"), "").unwrap());
     assert!(!nono(&world, &["checkpoints", "list"]).ok().out.contains("you are here"));
 }
@@ -148,7 +148,7 @@ fn a_file_has_its_versions_and_their_authors() {
         (&["cat", "zz:a.txt"][..], "is not a checkpoint, a session or a version of"),
         (&["cat", "2:made/new"], "did not exist at that time"),
         (&["cat", "a.txt"], "write it as ID:FILE"),
-        (&["log", "nothing"], "no session and no checkpoint knows"),
+        (&["log", "nothing"], "no session or checkpoint has a version of"),
         (&["log", "made"], "is a directory"),
     ] {
         let said = nono(&world, args);

@@ -9,7 +9,7 @@ fn with_claude() -> World {
     world
 }
 
-const HINT: &str = "`nono hooks install claude-code` brings checkpoints and /rollback";
+const HINT: &str = "`nono hooks install claude-code` adds checkpoints and /rollback";
 
 #[test]
 fn without_a_terminal_there_is_a_hint_and_nothing_else() {
@@ -70,12 +70,12 @@ fn an_agent_with_hooks_that_never_calls_one_is_named() {
     let flags = ["-p", "claude-code", "--rollback", "--no-rollback-prompt", "--checkpoints"];
     // As an SDK does that starts the agent without its settings.
     let ran = agent(&world, &flags, "echo two > src/a");
-    assert!(ran.err.contains("no hook of Claude Code was called"), "{}", ran.err);
+    assert!(ran.err.contains("Claude Code called no hook"), "{}", ran.err);
     assert_eq!(ran.err.lines().filter(|line| line.contains("setting_sources")).count(), 1, "{}", ran.err);
     for script in ["prompt; before $PWD/src/a; echo three > src/a", "prompt; echo four > src/a", "true"] {
         let ran = agent(&world, &flags, script);
-        assert!(!ran.err.contains("no hook of"), "{script}: {}", ran.err);
+        assert!(!ran.err.contains("called no hook"), "{script}: {}", ran.err);
     }
     let ran = agent(&world, &["--allow-cwd", "--rollback", "--checkpoints"], "echo five > src/a");
-    assert!(!ran.err.contains("no hook of"), "{}", ran.err);
+    assert!(!ran.err.contains("called no hook"), "{}", ran.err);
 }

@@ -56,7 +56,7 @@ fn what_a_person_changed_between_calls_stays_when_the_session_is_undone() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let undone = nono(&world, &["undo", "--yes"]);
     assert_eq!(undone.code, 1, "something was kept: {}", undone.err);
-    assert!(undone.err.contains("Makefile") && !undone.err.contains("may be yours"), "{}", undone.err);
+    assert!(undone.err.contains("Makefile") && !undone.err.contains("may be your own"), "{}", undone.err);
     assert_eq!(read(&world, "work/src/a"), "one\n", "{}", undone.err);
     assert!(!world.path("work/src/b").exists(), "{}", undone.err);
     for mine in ["work/mine", "work/Makefile"] {
@@ -84,7 +84,7 @@ fn the_command_is_protected_without_any_hook() {
 fn they_are_on_by_setting_and_off_by_flag() {
     let world = world();
     assert_eq!(agent(&world, &["--allow-cwd"], "true").code, 0);
-    assert!(checkpoints(&world, ".").is_empty(), "off until somebody turns it on");
+    assert!(checkpoints(&world, ".").is_empty(), "off until it is turned on");
     world.file("state/config.toml", "[checkpoints]\nenabled = true\n", 0o600);
     assert_eq!(agent(&world, &["--allow-cwd", "--no-checkpoints"], "true").code, 0);
     assert!(checkpoints(&world, ".").is_empty());
@@ -98,8 +98,8 @@ fn they_are_on_by_setting_and_off_by_flag() {
 fn who_has_no_supervisor_is_refused_with_the_reason() {
     let world = world();
     for (args, why) in [
-        (["wrap", "--checkpoints", "--allow-cwd", "--", "true"].as_slice(), "wrap becomes the command"),
-        (&["run", "--exec", "--checkpoints", "--allow-cwd", "--", "true"], "wrap becomes the command"),
+        (["wrap", "--checkpoints", "--allow-cwd", "--", "true"].as_slice(), "wrap runs without one"),
+        (&["run", "--exec", "--checkpoints", "--allow-cwd", "--", "true"], "wrap runs without one"),
         (&["run", "--monitor", "--checkpoints", "--allow-cwd", "--", "true"], "--monitor confines it too"),
     ] {
         let ran = nono(&world, args);

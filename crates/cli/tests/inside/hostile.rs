@@ -7,7 +7,7 @@ fn nothing_outside_the_grants_is_touched_or_shown() {
     let world = world();
     let other = world.path("other/project").display().to_string();
     world.file("other/project/mine", "x\n", 0o644);
-    // It has a history of its own, which is nobody's business in here.
+    // It has a history of its own, which must not be visible in here.
     assert_eq!(nono(&world, &["checkpoints", "create", &other]).code, 0);
     world.file("other/project/secret", "it says more\n", 0o644);
     let script = format!(

@@ -1,4 +1,4 @@
-//! A typed path that passes through a link is granted only where somebody agreed to where it leads.
+//! A typed path that passes through a link is granted only after its target was confirmed.
 
 use std::os::unix::fs::symlink;
 
@@ -106,10 +106,8 @@ fn whoever_only_looks_is_told_the_same() {
     let world = planted();
     let home = path(&world, "home");
     let shown = nono(&world, &["run", "--dry-run", "--read", "build", "--", "true"]).ok();
-    let line = format!(
-        "asked for before it is granted: {} is a link that leads to {home}",
-        path(&world, "work/build")
-    );
+    let line =
+        format!("asks before it is granted: {} is a link that leads to {home}", path(&world, "work/build"));
     assert!(shown.out.contains(&line), "{shown:?}");
     let shown = nono(&world, &["run", "--dry-run", "--workdir", "build", "--", "true"]).ok();
     assert!(shown.out.contains(&line), "{shown:?}");

@@ -103,7 +103,7 @@ fn a_link_planted_after_the_install_leads_a_removal_nowhere() {
     let world = world();
     world.file("home/mine/commands/rollback.md", "<!-- nono:begin -->\n", 0o644);
     hooks(&world, "install", "claude-code").ok();
-    // What an agent is told by is held while a command runs; so that is somebody else's doing.
+    // An agent's instructions are protected while a command runs; so another process made the link.
     fs::remove_file(world.path("work/CLAUDE.md")).unwrap();
     symlink(world.path("home/.ssh/id_rsa"), world.path("work/CLAUDE.md")).unwrap();
     fs::remove_dir_all(world.path("work/.claude/commands")).unwrap();

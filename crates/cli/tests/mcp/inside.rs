@@ -8,7 +8,7 @@ use crate::screen::Screen;
 use crate::world::World;
 use crate::{changed_world, nono, world};
 
-/// A server in a sandbox, and its client outside: nobody at a terminal.
+/// A server in a sandbox, and its client outside, without a terminal.
 fn confined(world: &World, flags: &[&str]) -> Client {
     let args = [&["run", "-s", "--allow-cwd", "--checkpoints"], flags, &["--", "nono", "mcp"]].concat();
     let mut client = Client::bare(world, &args);
@@ -59,7 +59,7 @@ fn a_large_binary_and_what_is_denied_stay_outside() {
     let mut client = confined(&world, &["--deny", &env]);
     let said = client.told("diff_checkpoint", &json!({"checkpoint": "2"}));
     assert!(said.contains("binary, now: 4000000 bytes, sha256 ") && !said.contains("KEY"), "{said}");
-    assert!(said.contains("1 more changed, and are not open to this sandbox"), "{said}");
+    assert!(said.contains("1 more changed, not shown because not open to this sandbox"), "{said}");
 }
 
 #[test]

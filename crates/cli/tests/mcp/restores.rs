@@ -110,7 +110,7 @@ fn a_call_that_is_cancelled_takes_its_question_along() {
     client.tell("notifications/cancelled", &json!({"requestId": id}));
     let withdrawn = client.heard("notifications/cancelled");
     assert_eq!(withdrawn["params"]["requestId"], question["id"]);
-    // A yes that comes after it is nobody's.
+    // A yes that comes after it has no effect.
     client.reply(&question, &json!({"action": "accept", "content": {"confirm": true}}));
     let again = client.begin("restore_checkpoint", &json!({"checkpoint": "1"}));
     let question = client.heard("elicitation/create");
@@ -139,5 +139,5 @@ fn what_is_as_it_was_is_not_asked_about() {
     nono(&world, &["checkpoints", "create"]);
     let mut client = Client::new(&world, &forms());
     let said = client.told("restore_checkpoint", &json!({"checkpoint": "1"}));
-    assert!(said.contains("there is nothing to restore"), "{said}");
+    assert!(said.contains("nothing to restore"), "{said}");
 }

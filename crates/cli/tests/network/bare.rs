@@ -7,7 +7,7 @@ use crate::town::{PRIVATE, PUBLIC, Ran, Town, skip};
 
 const SECRET: &str = "bare-Secret-5b21e08c77";
 
-/// nono on a machine that gives no namespaces to anybody.
+/// nono on a machine without user namespaces.
 fn nono(town: &Town, flags: &[&str], script: &str) -> Command {
     let mut command = town.command("bwrap");
     command.args(["--unshare-user", "--disable-userns", "--dev-bind", "/", "/", "--"]);
@@ -46,7 +46,7 @@ END
     let ran = Ran::of(&mut nono(&town, &["--allow-domain", "allowed.test"], &script));
     let hello = format!("hello from allowed.test at {PUBLIC}\n");
     assert_eq!(ran.out, hello.repeat(2) + &"closed\n".repeat(4) + "and the proxy answers\n", "{ran:?}");
-    ran.footer("[nono] weaker here: ");
+    ran.footer("[nono] weaker protection here: ");
     ran.footer("open it with: --allow-domain other.test:80");
     ran.footer(&format!("tried {PUBLIC}:80"));
     let events = town.network();
@@ -60,7 +60,7 @@ fn a_secret_is_out_of_reach_beside_the_command_too() {
     let Some(town) = town() else { return };
     let service = "[credentials.demo]\nhost = \"allowed.test\"\nenv = [\"DEMO_TOKEN\"]\n";
     town.world.file("state/config.toml", service, 0o600);
-    // nono, the proxy and whoever started them are there to be seen, in the same user's name.
+    // nono, the proxy and their parents are visible, and run as the same user.
     let script = "cat /proc/*/environ /proc/*/cmdline 2>errors; echo
          for pid in /proc/[0-9]*; do head -c 1 $pid/mem; done 2>&1 | grep -q denied && grep -q denied errors && echo closed
          curl -sS --fail -H \"Authorization: Bearer $DEMO_TOKEN\" https://allowed.test/hello";

@@ -1,4 +1,4 @@
-//! `--credential`, end to end: the server gets the secret, and nobody else ever has it.
+//! `--credential`, end to end: the server gets the secret, and no other process ever has it.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::live::{Live, helper, inside};
 use crate::town::{Ran, Town};
 
 const SECRET: &str = "demo-Secret-7f3a9c51d2";
-/// For whoever looks for it in other clothes.
+/// The secret in base64, to look for it in that form, too.
 const AS_BASE64: &str = "ZGVtby1TZWNyZXQtN2YzYTljNTFkMg==";
 
 const SERVICE: &str = "[credentials.demo]\nhost = \"allowed.test\"\nheader = \"X-Demo-Token\"\n\

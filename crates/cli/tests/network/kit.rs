@@ -1,4 +1,4 @@
-//! A server on loopback, a proxy in front of it, and whoever is told what it did.
+//! A server on loopback, a proxy in front of it, and the observer of its events.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -84,7 +84,7 @@ impl Told {
     pub(crate) fn lost(&self) -> String {
         let lost = self.lost.lock().unwrap();
         let (lost, time) = self.changed.wait_timeout_while(lost, LONG, |lost| lost.is_none()).unwrap();
-        assert!(!time.timed_out(), "nobody said that it is lost");
+        assert!(!time.timed_out(), "the loss was not reported");
         lost.clone().unwrap()
     }
 }

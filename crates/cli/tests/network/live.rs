@@ -58,7 +58,7 @@ impl Live {
     }
 }
 
-/// A process of somebody's.
+/// A running process, with its command line and environment.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,

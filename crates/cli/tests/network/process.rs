@@ -126,7 +126,7 @@ fn open(pid: u32) -> Vec<String> {
 
 #[test]
 fn it_has_given_everything_up_before_it_serves() {
-    // Somebody's file that is open for whoever comes.
+    // A descriptor that every child process inherits.
     let leaked = tempfile::NamedTempFile::new().unwrap();
     fcntl_setfd(leaked.as_file(), FdFlags::empty()).unwrap();
     let mut helper = Helper::ready(&[]);
@@ -260,7 +260,7 @@ fn what_cannot_be_told_yet_waits() {
     let busy = begun.told.events.lock().unwrap();
     let urls = (0..3000).map(|number| format!("http://closed{number}.test/")).collect();
     let (sender, answers) = ask_all(&begun, urls);
-    // So many are answered while nobody listens; not all of them, but that shows by nothing but time.
+    // This many are answered while no observer listens; not all of them, but only time would show that.
     assert_eq!(answers.iter().take(1000).count(), 1000);
     drop(busy);
     assert_eq!(answers.iter().count(), 2000);
@@ -328,7 +328,7 @@ fn nothing_goes_out_when_it_is_gone() {
     assert_eq!(begun.told.lost(), "its helper ended");
     let answer = exchange(begun.address, "CONNECT a.example.org:443 HTTP/1.1\r\n\r\n");
     assert_eq!(answer, "", "turned away, at once");
-    assert!(TcpListener::bind(begun.address).is_err(), "nobody else can answer in its place");
+    assert!(TcpListener::bind(begun.address).is_err(), "no other process can answer in its place");
     let report = begun.network.finish();
     assert_eq!(report.lost.as_deref(), Some("its helper ended"));
     assert!(!fs::exists(format!("/proc/{pid}")).unwrap());

@@ -52,7 +52,7 @@ fn pip_installs_from_an_index() {
              $pip install -q --no-cache-dir --retries 0 --cert ca.pem --trusted-host nobody.test \\
                 --trusted-host {trusted} --index-url {scheme}://allowed.test/files/simple/ --target {scheme} demo
              PYTHONPATH={scheme} /usr/bin/python3 -m demo",
-            // Whoever is trusted blindly proves nothing about certificates.
+            // A host that is trusted blindly proves nothing about certificates.
             trusted = if scheme == "http" { "allowed.test" } else { "nobody.test" },
         );
         town.run(OPEN, &script).says("the wheel works");
@@ -105,7 +105,7 @@ except requests.exceptions.ProxyError as error:
     assert_eq!((count("denied", "GET"), count("denied", "CONNECT")), (1, 1));
 }
 
-/// Where somebody's node has undici for scripts too.
+/// Places where node installations have undici for scripts too.
 const UNDICI: &[&str] = &[
     "/usr/lib/node_modules/npm/node_modules/undici",
     "/usr/local/lib/node_modules/npm/node_modules/undici",

@@ -189,7 +189,7 @@ class Web(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def at_stream(self, _rest, _query):
-        """The second line comes when somebody has seen the first."""
+        """The second line comes when the client has seen the first."""
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
@@ -219,7 +219,7 @@ class Web(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def at_crowd(self, rest, _query):
-        """Nobody is answered before this many wait at the same time."""
+        """No request is answered before this many wait at the same time."""
         global waiting
         with crowd:
             waiting += 1
@@ -303,10 +303,10 @@ class Server(ThreadingHTTPServer):
     context = None
 
     def handle_error(self, *_):
-        """Whoever went away, or did not believe the certificate."""
+        """Ignored: the client went away, or rejected the certificate."""
 
     def finish_request(self, request, client_address):
-        # In the connection's own thread: a slow greeting holds nobody up.
+        # In the connection's own thread: a slow handshake does not delay others.
         if self.context:
             request = self.context.wrap_socket(request, server_side=True)
         super().finish_request(request, client_address)

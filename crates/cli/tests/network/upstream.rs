@@ -34,7 +34,7 @@ fn requests_and_tunnels_go_through_it_and_are_judged_before() {
     let before = proxy.said();
     town.run(&flags, "curl -sS --fail http://other.test/hello").footer("--allow-domain other.test:80");
     assert_eq!(proxy.said(), before, "it was not even asked");
-    // An address is judged whoever would dial it.
+    // An address is judged no matter which proxy would connect to it.
     let ran = town.run(&flags, "curl -sS --fail http://10.20.30.40/hello");
     ran.footer("--allow-domain 10.20.30.40:80");
     assert_eq!(proxy.said(), before);

@@ -58,12 +58,12 @@ fn other_bytes_are_another_question_that_names_the_difference() {
     profile(&world, r#"{"filesystem": {"read": ["../other/more"], "deny": [".env"]}}"#);
     let ran =
         nono(&world, &["run", "--allow-cwd", "--", "cat", &world.path("other/more/y").display().to_string()]);
-    assert!(ran.out.is_empty() && ran.err.contains("it is not what you agreed to"), "{ran:?}");
+    assert!(ran.out.is_empty() && ran.err.contains("it changed since you agreed to it"), "{ran:?}");
     let screen = Screen::new(&world);
     screen.start(&read_data(&world));
     screen.wait_for("exactly this?");
     let text = screen.text().replace("\n[nono]   ", "");
-    assert!(text.contains("is not what you agreed to:"), "{text}");
+    assert!(text.contains(" changed since you agreed to it:"), "{text}");
     assert!(text.contains("+ read") && text.contains("other/more"), "{text}");
     assert!(text.contains("- read") && text.contains("other/data"), "{text}");
     assert!(!text.contains("closes"), "{text}");
@@ -84,7 +84,7 @@ fn what_is_used_is_what_was_shown() {
     assert_ne!(screen.prompt(), 0);
     assert!(!screen.text().contains("\nmore\n"), "{}", screen.text());
     let again = nono(&world, &["run", "--allow-cwd", "--", "cat", &more]);
-    assert!(again.code != 0 && again.err.contains("it is not what you agreed to"), "{again:?}");
+    assert!(again.code != 0 && again.err.contains("it changed since you agreed to it"), "{again:?}");
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn an_agent_is_asked_about_alone_at_its_first_start() {
     screen.enter("y");
     screen.wait_line("claude ran");
     screen.prompt();
-    let text = screen.text();
-    assert!(!text.contains("exactly this?") && text.contains("nobody agreed to it"), "{text}");
+    let text = screen.text().replace('\n', "");
+    assert!(!text.contains("exactly this?") && text.contains("you have not agreed to it"), "{text}");
     screen.clear();
     // With the agreement nothing is asked while it runs.
     world.file("bin/claude", &format!("#!/bin/sh\ncat {}\n", data(&world)), 0o755);

@@ -34,7 +34,7 @@ fn one_that_the_child_makes_opens_nothing() {
     let shown = nono(&world, &["rollback", "show"]);
     assert!(shown.out.contains("sandbox profile"), "it is named in the review: {shown:?}");
     assert_ne!(nono(&world, &["run", "--allow-cwd", "--", "cat", &more]).code, 0);
-    // And from inside nobody can agree to it.
+    // And it cannot be agreed to from inside.
     let script = "nono profile trust; nono profile trust --forget";
     let ran = nono(&world, &["run", "--allow-cwd", "--", "sh", "-c", script]);
     assert!(ran.err.contains("inside a sandbox"), "{ran:?}");
@@ -51,7 +51,7 @@ fn a_link_of_the_child_leads_the_agreed_profile_nowhere() {
     let script = format!("rm -r cache && ln -s {} cache", world.path("other/more").display());
     assert_eq!(nono(&world, &["run", "--allow-cwd", "--", "sh", "-c", &script]).code, 0);
     let ran = nono(&world, &["run", "--", "cat", "cache/y"]);
-    assert!(ran.out.is_empty() && ran.err.contains("it is not what you agreed to"), "{ran:?}");
+    assert!(ran.out.is_empty() && ran.err.contains("it changed since you agreed to it"), "{ran:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Nobody is there to agree: what it opens stays closed, what it closes is closed.
+//! Project profiles without a terminal: what they open stays closed, what they close is closed.
 
 use super::*;
 
@@ -10,7 +10,10 @@ fn it_closes_and_opens_nothing_and_says_so_in_one_line() {
     assert_eq!(ran.out, "one\n", "{ran:?}");
     let said: Vec<&str> = ran.err.lines().filter(|line| line.contains("profile.json")).collect();
     assert_eq!(said.len(), 1, "{ran:?}");
-    assert!(said[0].contains("nobody agreed to it; `nono profile trust` shows it, and asks"), "{ran:?}");
+    assert!(
+        said[0].contains("you have not agreed to it; `nono profile trust` shows it, and asks"),
+        "{ran:?}"
+    );
     // Without it, nothing of it holds.
     let ran = nono(&world, &["run", "--allow-cwd", "--no-project-profile", "--", "cat", ".env"]);
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("KEY=1\n", ""));
@@ -43,10 +46,12 @@ fn nobody_can_agree_without_a_terminal() {
         assert!(ran.err.contains("no terminal to ask on"), "{ran:?}");
     }
     let shown = nono(&world, &["profile", "trust", "--show"]);
-    assert!(shown.out.contains("nobody agreed to it") && shown.out.contains("other/data"), "{shown:?}");
+    assert!(shown.out.contains("you have not agreed to it") && shown.out.contains("other/data"), "{shown:?}");
     assert!(!world.path("state/trusted").exists());
     let none = world.path("other").display().to_string();
-    assert!(nono(&world, &["profile", "trust", &none]).err.contains("in no project with a profile"));
+    assert!(
+        nono(&world, &["profile", "trust", &none]).err.contains("is not in a project that has a profile")
+    );
 }
 
 #[test]
@@ -54,11 +59,11 @@ fn status_why_and_dry_run_name_it() {
     let world = world();
     let file = world.path("work/.nono/profile.json").display().to_string();
     let status = nono(&world, &["status"]);
-    assert!(status.out.contains(&format!("profile      {file}: nobody agreed")), "{status:?}");
+    assert!(status.out.contains(&format!("profile      {file}: you have not agreed")), "{status:?}");
     let why = nono(&world, &["why", "--path", &data(&world)]);
-    assert!(why.out.starts_with("DENIED") && why.out.contains("nobody agreed to what"), "{why:?}");
+    assert!(why.out.starts_with("DENIED") && why.out.contains("you have not agreed to what"), "{why:?}");
     let dry = nono(&world, &["run", "--dry-run", "--allow-cwd", "--", "true"]);
-    assert!(dry.out.contains("used only as far as it closes something"), "{dry:?}");
+    assert!(dry.out.contains("only what it closes is used"), "{dry:?}");
 
     agree(&world);
     let json = nono(&world, &["status", "--json"]);

@@ -68,7 +68,7 @@ fn a_diff_and_some_files() {
     let (world, _) = changed();
     let screen = asked(&world, DUMB);
     screen.enter("d");
-    screen.wait_last("[nono] The diff of which? (a number)");
+    screen.wait_last("[nono] Which diff? (a number)");
     let number = |name: &str| {
         screen.look(name, |text| {
             let line =
@@ -82,9 +82,9 @@ fn a_diff_and_some_files() {
     screen.wait_line("[nono] +changed");
     screen.wait_last(ASKS);
     screen.enter("s");
-    screen.wait_last("[nono] Restore which? (2 5-7, all; nothing: none)");
+    screen.wait_last("[nono] Restore which? (2 5-7, or all; empty for none)");
     screen.enter("77");
-    screen.wait_line("[nono] 77 is none of 1-8");
+    screen.wait_line("[nono] 77 is not in 1-8");
     screen.enter(&format!("{changed}, {new}"));
     screen.wait_last("[nono] Do this? [y/N]");
     screen.enter("y");

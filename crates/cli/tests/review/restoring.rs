@@ -99,7 +99,7 @@ fn a_hunk_of_one_file_and_all_of_the_others() {
     assert!(!world.path("work/src/new.rs").exists());
 }
 
-/// What somebody else did since is kept, and said before and after.
+/// Later changes of others are kept, and reported before and after.
 #[test]
 fn a_later_edit_is_kept() {
     let (world, _) = changed();

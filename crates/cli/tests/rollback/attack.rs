@@ -66,7 +66,7 @@ fn a_process_killed_in_its_baseline_leaves_nothing_for_long() {
     let kit = Kit::with_tree();
     kit.run("echo before > before").ok();
     run_at(&kit, &kit.world.path("home/dest"), "echo there > there").ok();
-    // The baseline waits for whoever holds its store, and is killed there.
+    // The baseline waits for the lock of its store, and is killed there.
     let locks = ["state/store/lock", "home/dest/store/lock"].map(|path| {
         let lock = fs::File::open(kit.world.path(path)).unwrap();
         lock.lock().unwrap();
@@ -125,13 +125,13 @@ fn a_session_without_its_final_snapshot_never_says_that_nothing_changed() {
     fs::write(&manifests, "").unwrap();
     fs::write(kit.tree().join("go"), "").unwrap();
     let said = crate::kit::end(child).ok();
-    assert!(said.err.contains("final snapshot could not be taken"), "{said:?}");
+    assert!(said.err.contains("cannot take the final snapshot"), "{said:?}");
     fs::remove_file(&manifests).unwrap();
     fs::rename(&aside, &manifests).unwrap();
     let listed = kit.nono(&["rollback", "list"]).ok();
     assert!(listed.out.contains("[no final snapshot]") && !listed.out.contains("+0 ~0 -0"), "{listed:?}");
     let shown = kit.nono(&["rollback", "show", "last"]).ok();
-    assert!(shown.out.contains("final snapshot could not be taken"), "{shown:?}");
+    assert!(shown.out.contains("the final snapshot failed"), "{shown:?}");
     assert!(!shown.out.contains("nothing changed"), "{shown:?}");
     kit.restored(&before);
 }

@@ -97,7 +97,7 @@ fn bad_times_and_ids_are_refused() {
     for wrong in ["yesterday", "25:00", "ffffff", ""] {
         let said = kit.nono(&["undo", "--yes", "--to", wrong]);
         assert!(
-            said.code != Some(0) && said.err.contains("no session, no checkpoint here, and no time"),
+            said.code != Some(0) && said.err.contains("not a session, a checkpoint here or a time"),
             "{said:?}"
         );
     }
@@ -142,7 +142,7 @@ fn a_checkpoint_of_a_person_is_gone_back_to_by_name_only() {
 fn a_dry_run_over_several_points_changes_nothing() {
     let kit = mixed();
     let said = kit.nono(&["undo", "--dry-run", "--to", "2h"]).ok();
-    assert!(said.err.contains("each plan begins with what is there now"), "{said:?}");
+    assert!(said.err.contains("each plan starts from the current files"), "{said:?}");
     assert!(
         said.out.contains("back to checkpoint") && said.out.contains("back to before session"),
         "{said:?}"

@@ -220,7 +220,7 @@ fn undo_goes_further_back_each_time_and_redo_comes_back() {
     inside("here", &["undo", "file", "--yes"]).ok();
     inside("here", &["undo", "file", "--yes"]).ok();
     assert_eq!(files(), ["0", "0", "0"]);
-    // What was taken back by hand stands in nobody's way.
+    // Changes reverted by hand do not stop an undo.
     run("here", "echo 4 > here/file");
     run("here", "echo 5 > here/other");
     kit.bare("echo 0 > here/other");

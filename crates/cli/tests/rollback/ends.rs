@@ -70,7 +70,7 @@ fn an_interrupt_during_the_final_snapshot_keeps_the_baseline() {
     wait_for("the command's end", || (!has_children(run.id())).then_some(()));
     signal(&run, Signal::INT);
     let said = end(run).code(7);
-    if said.err.contains("final snapshot could not be taken") {
+    if said.err.contains("cannot take the final snapshot") {
         assert!(said.err.contains("nono rollback restore"), "{said:?}");
     }
     kit.restored(&before);
@@ -131,7 +131,7 @@ fn an_undo_completes_one_that_was_killed_and_goes_no_further() {
     undo.wait().unwrap();
     assert!(journal.exists(), "it was too fast to be cut off");
     let said = kit.nono(&["undo", "--yes"]).ok();
-    assert!(said.err.contains("completed a restore"), "{said:?}");
+    assert!(said.err.contains("completed an interrupted restore"), "{said:?}");
     same(&before, &kit.look());
     kit.nono(&["undo", "--yes"]).ok();
     assert!(!kit.tree().join("older").exists());
@@ -176,13 +176,13 @@ fn a_final_snapshot_that_fails_keeps_code_and_baseline() {
     let before = kit.look();
     let run = kit.start(&[], "rm closed; echo > started; until [ -e go ]; do sleep 0.02; done; exit 9");
     wait_for("the command", || kit.tree().join("started").exists().then_some(()));
-    // Somebody puts a file where the snapshot's manifest would go.
+    // Another process puts a file where the snapshot's manifest would go.
     let manifests = kit.session().join("snapshots");
     fs::rename(&manifests, manifests.with_extension("away")).unwrap();
     fs::write(&manifests, "in the way").unwrap();
     kit.bare("echo > go");
     let said = end(run).code(9);
-    assert!(said.err.contains("final snapshot could not be taken"), "{said:?}");
+    assert!(said.err.contains("cannot take the final snapshot"), "{said:?}");
     fs::remove_file(&manifests).unwrap();
     fs::rename(manifests.with_extension("away"), &manifests).unwrap();
     kit.restored(&before);

@@ -93,7 +93,7 @@ fn background_writers() {
         "for i in 1 2 3; do (setsid nohup bash -c 'while :; do echo $RANDOM >> src/main.rs; date > spam.$$; done' \
          > /dev/null 2>&1 &) ; done; until ls spam.* > /dev/null 2>&1; do :; done; echo done",
     );
-    // Nobody writes any more.
+    // No process writes any more.
     let after = kit.look();
     same(&after, &kit.look());
 }

@@ -135,8 +135,8 @@ fn the_log_of_a_session_that_tracked_nothing_is_closed() {
             assert!(other.status.success() && other.stderr.is_empty(), "{other:?}");
         } else {
             let said = kit.nono(&["status"]).ok();
-            assert!(said.err.contains("was killed with nono"), "{said:?}");
-            assert!(said.err.contains("its audit log is closed now, as interrupted"), "{said:?}");
+            assert!(said.err.contains("was killed together with nono"), "{said:?}");
+            assert!(said.err.contains("its audit log was closed and marked as interrupted"), "{said:?}");
         }
         let said = kit.nono(&["status"]).ok();
         assert!(!said.err.contains("killed"), "once is enough: {said:?}");

@@ -86,7 +86,7 @@ impl Kit {
     /// Back to the baseline, and the tree is what it was.
     #[track_caller]
     pub(crate) fn restored(&self, before: &Oracle) {
-        // From elsewhere: nobody could be in a tree that is closed.
+        // From another directory, since the tree may be inaccessible.
         let mut command = self.command(&["rollback", "restore", "last", "--yes"]);
         let said = Kit::wait(command.current_dir("/")).ok();
         same(before, &self.look());

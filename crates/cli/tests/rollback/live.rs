@@ -30,7 +30,7 @@ fn two_at_once_are_both_restorable() {
     end(second).ok();
     // Each changed the tree under the other; together they bring everything back.
     let said = kit.nono(&["rollback", "restore", "second", "--yes", "--force"]).ok();
-    assert!(said.err.contains("worked here at the same time"), "the first is not named: {said:?}");
+    assert!(said.err.contains("ran here at the same time"), "the first is not named: {said:?}");
     kit.nono(&["rollback", "restore", "first", "--yes", "--force"]).ok();
     same(&before, &kit.look());
     kit.nono(&["rollback", "verify"]).ok();

@@ -1,4 +1,4 @@
-//! What a short run leaves to be done: a process of its own makes the store small and durable, and nobody notices it.
+//! Upkeep after a short run: a separate process makes the store small and durable, without disturbing other commands.
 
 use std::fs;
 use std::path::Path;

@@ -220,7 +220,7 @@ fn a_grant_that_is_hidden_is_refused_by_name() {
     std::fs::remove_dir(&dir).unwrap();
 }
 
-/// What stands in for an agent's absent settings is nobody's history; and the agent's own state is no part of an undo.
+/// Placeholders of an agent's absent settings are in no history, and the agent's own state is no part of an undo.
 #[test]
 fn agents_state_and_placeholders_are_not_undone() {
     let kit = Kit::new();

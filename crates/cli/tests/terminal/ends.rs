@@ -49,7 +49,7 @@ fn nothing_outlives_a_killed_nono() {
         kill(nono(world, "work/hold").expect("nono"), Signal::KILL);
         gone(world, "work/hold");
         gone(world, "work/hold-child");
-        // The terminal may be left raw: nobody was there to set it back. Interactive shells do that themselves.
+        // The terminal may be left raw: a killed nono cannot restore it. Interactive shells do that themselves.
         assert_eq!(screen.prompt(), 137);
         assert_eq!(screen.run("echo usable"), 0);
         screen.wait_line("usable");

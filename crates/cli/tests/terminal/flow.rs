@@ -147,7 +147,7 @@ fn pipelines_work() {
         let before = settings(world, screen);
         for (line, typed, lines) in PIPELINES {
             screen.clear();
-            // Typed before anybody reads, as fast typists do; the terminal keeps it.
+            // Typed before any process reads, as fast typists do; the terminal keeps it.
             screen.start(&format!("echo ready; {}", line.replace('@', way.prefix())));
             screen.wait_line("ready");
             for text in *typed {
@@ -182,7 +182,7 @@ fn a_pager_on_the_right_has_the_keys() {
         let script = "echo ready >&2; read x; echo $x; sleep 0.2; exec seq 1000";
         // Without a screen of its own, which would hide what was said before it came.
         screen.start(&format!("{}sh -c '{script}' | less -X", way.prefix()));
-        // A pager that waits for its first line looks at the keyboard, too: whoever is there first has what is typed.
+        // A pager that waits for its first line reads the keyboard, too: the first reader gets what is typed.
         screen.wait_line("ready");
         screen.enter("first");
         screen.wait_line("5");

@@ -1,4 +1,4 @@
-//! Restoring with somebody there to ask: the plan first, then the question, and only a yes is a yes.
+//! Restoring on a terminal: the plan first, then the question, and only a yes is a yes.
 
 use crate::look::read;
 use crate::screen::Screen;

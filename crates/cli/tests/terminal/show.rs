@@ -1,4 +1,4 @@
-//! `nono rollback show` where somebody looks: colours, a pager for what is long, and nothing that a file could do to the
+//! `nono rollback show` on a terminal: colours, a pager for what is long, and nothing that a file could do to the
 //! terminal.
 
 use crate::screen::Screen;

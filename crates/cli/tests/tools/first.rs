@@ -39,7 +39,7 @@ fn npm_makes_its_cache() {
 fn what_npm_did_not_need_is_gone_again() {
     everywhere("sh", &["sh"], &["-p", "node-dev"], "test -d ~/.npm", |world, said| {
         let left = world.path("home/.npm").exists();
-        // `wrap` is the command itself in the end, and nobody is left to remove it.
+        // `wrap` becomes the command, so that no process is left to remove it.
         assert!(!left || world.path("home/.npm").read_dir().unwrap().next().is_none(), "{said}");
     });
 }

@@ -28,7 +28,7 @@ impl World {
         World::of(is_root().then_some(ORDINARY))
     }
 
-    /// A world of another user; `None`: whoever runs the tests.
+    /// A world of another user; `None`: the user who runs the tests.
     pub(crate) fn of(user: Option<u32>) -> World {
         let dir = tempfile::Builder::new().prefix("nono-").tempdir_in("/tmp").unwrap();
         let world = World { dir, user };
@@ -84,7 +84,7 @@ impl World {
         command
     }
 
-    /// The same, by whoever runs the tests.
+    /// A command run by the user who runs the tests.
     pub(crate) fn command_of_tester(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.path("work"));

@@ -20,7 +20,7 @@ fn processes(world: &World) -> Vec<PathBuf> {
 pub(crate) fn settled(world: &World) {
     let begin = Instant::now();
     while !processes(world).is_empty() {
-        assert!(begin.elapsed() < PATIENCE, "somebody settles for ever");
+        assert!(begin.elapsed() < PATIENCE, "the upkeep process does not end");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

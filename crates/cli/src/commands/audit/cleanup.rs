@@ -1,4 +1,4 @@
-//! `nono audit cleanup`: old logs go, and the ledger knows.
+//! `nono audit cleanup`: removes old logs and records that in the ledger.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) fn cleanup(args: &ForgetArgs, catalogue: &Catalogue) -> Result<u8, Fa
     let consent = args.consent;
     let asks = !consent.dry_run && !consent.yes;
     if asks && !message::can_ask() {
-        return Err(Failure::refused("there is no terminal to ask on, so nothing was removed")
+        return Err(Failure::refused("nothing was removed: there is no terminal to ask on")
             .hint("--dry-run shows what would be removed, --yes removes it without asking"));
     }
     let retention = Retention {
@@ -43,7 +43,7 @@ fn answer(cleaned: &Cleaned, dry_run: bool, as_json: bool) -> Result<u8, Failure
     if as_json {
         message::answer_json(&json!({
             "dry_run": dry_run,
-            // What is gone cannot be counted again.
+            // The logs may be gone: use the counts of the record.
             "removed": cleaned.removed.iter().map(|entry| value(entry, &entry.record.counts)).collect::<Vec<_>>(),
             "bytes": cleaned.bytes,
             "problems": cleaned.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -61,7 +61,7 @@ fn answer(cleaned: &Cleaned, dry_run: bool, as_json: bool) -> Result<u8, Failure
 
 fn lines(cleaned: &Cleaned, before: bool) -> Vec<String> {
     if cleaned.removed.is_empty() {
-        return vec!["there is nothing to remove".to_owned()];
+        return vec!["nothing to remove".to_owned()];
     }
     let (would, freed) = (if before { "would be removed" } else { "removed" }, bytes(cleaned.bytes));
     let mut lines = vec![format!("{} {would}, {freed}", many(cleaned.removed.len() as u64, "session"))];

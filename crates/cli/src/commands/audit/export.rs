@@ -1,4 +1,4 @@
-//! `nono audit export`: records for other programs.
+//! `nono audit export`: writes records for other programs.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::message;
 pub(super) fn export(args: &ExportArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
     let (entries, mut problems) = if args.sessions.is_empty() {
         let (mut entries, problems) = catalogue.list()?;
-        // As it happened.
+        // Oldest first.
         entries.reverse();
         (entries, problems)
     } else {
@@ -33,7 +33,7 @@ pub(super) fn export(args: &ExportArgs, catalogue: &Catalogue) -> Result<u8, Fai
     Ok(if problems.is_empty() { 0 } else { NOT_DONE })
 }
 
-/// What follows a bad record of a log is left out, and said.
+/// Writes the records of each log up to the first bad one, which is reported in `problems`.
 fn write(
     entries: &[AuditEntry],
     out: impl io::Write,

@@ -1,4 +1,4 @@
-//! `nono audit keygen`: a key of one's own for seals.
+//! `nono audit keygen`: makes a key to sign seals with.
 
 use nono::audit::{AuditError, SigningKey};
 use nono::diagnostic::shown;
@@ -23,8 +23,8 @@ pub(super) fn keygen(args: &KeygenArgs, place: &Place) -> Result<u8, Failure> {
         dir.join(FILE)
     };
     if file.symlink_metadata().is_ok() {
-        return Err(Failure::refused(format!("{} is there already, and stays as it is", shown(&file)))
-            .hint("whoever signed with it would be lost; choose another file with -o"));
+        return Err(Failure::refused(format!("{} already exists", shown(&file)))
+            .hint("overwriting it would destroy that key; choose another file with -o"));
     }
     let key = SigningKey::generate().map_err(AuditError::from)?;
     key.save(&file).map_err(AuditError::from)?;

@@ -1,4 +1,4 @@
-//! `nono audit list`: recorded sessions, newest first.
+//! `nono audit list`: lists recorded sessions, newest first.
 
 use nono::audit::{Answers, AuditEntry, AuditError, Counts};
 use nono::diagnostic::{escape, quote_all};
@@ -10,7 +10,7 @@ use crate::args::AuditListArgs;
 use crate::failure::Failure;
 use crate::message;
 
-/// A longer command is cut.
+/// Maximum number of characters of a command.
 const COMMAND: usize = 48;
 
 pub(super) fn list(args: &AuditListArgs, place: &Place) -> Result<u8, Failure> {
@@ -40,14 +40,14 @@ pub(super) fn list(args: &AuditListArgs, place: &Place) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What cannot be read is never silently left out.
+/// Warns about logs that cannot be read.
 fn say(problems: &[AuditError]) {
     for problem in problems {
         message::line(&format!("warning: {}", escape(&problem.to_string())));
     }
 }
 
-/// One line each; the columns of id, age and command line up.
+/// One line per session, in aligned columns.
 fn table(wanted: &[(AuditEntry, Counts)]) -> Vec<String> {
     let rows: Vec<[String; 4]> = wanted.iter().map(|(entry, counts)| row(entry, counts)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -68,7 +68,7 @@ fn row(entry: &AuditEntry, counts: &Counts) -> [String; 4] {
     [escape(&entry.id), ago(&entry.record.started), command, end.join("  ")]
 }
 
-/// How it ended, if it did.
+/// Exit code, signal and limit of a session that ended.
 pub(super) fn ending(entry: &AuditEntry) -> Option<String> {
     let record = &entry.record;
     if record.interrupted {
@@ -81,7 +81,7 @@ pub(super) fn ending(entry: &AuditEntry) -> Option<String> {
     Some(format!("exit {code}{signal}{limit}{stopped}"))
 }
 
-/// What was decided, refused and sent, where there was anything.
+/// Counts of decisions, denials, network events and links that are not zero.
 pub(super) fn numbers(counts: &Counts) -> Vec<String> {
     let answers = |answers: Answers, what: &str| {
         let all = answers.allowed.saturating_add(answers.denied);
@@ -119,7 +119,7 @@ pub(super) fn value(entry: &AuditEntry, counts: &Counts) -> Value {
         "exit_code": record.exit_code,
         "signal": record.signal,
         "network": record.network,
-        // Not known of one without an end until its log is read.
+        // Unknown while the session has no end: its log would have to be read.
         "audit_event_count": record.ended.as_ref().map(|_| record.audit_event_count),
         "counts": counts,
     })

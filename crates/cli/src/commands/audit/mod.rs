@@ -1,4 +1,4 @@
-//! `nono audit`: what sessions did, looked through, checked, given away, removed. One file per command.
+//! `nono audit`: lists, shows, verifies, exports and removes audit logs. One file per command.
 
 mod cleanup;
 mod export;
@@ -35,14 +35,14 @@ pub(crate) fn audit(command: &AuditCommand) -> Result<u8, Failure> {
     }
 }
 
-/// Where logs are looked for, and from where.
+/// Catalogue of logs and the directories that paths refer to.
 struct Place {
     catalogue: Catalogue,
     state_dir: PathBuf,
     cwd: PathBuf,
 }
 
-/// Nothing is made here: without a state folder there are no logs.
+/// Creates nothing: without a state folder there are no logs.
 fn place() -> Result<Place, Failure> {
     let place = super::rollback::place()?;
     Ok(Place { catalogue: Catalogue::new(&place.state_dir), state_dir: place.state_dir, cwd: place.cwd })
@@ -69,14 +69,14 @@ fn public_key(file: Option<&Path>) -> Result<Option<PublicKey>, Failure> {
     Ok(key.map_err(nono::audit::AuditError::from)?)
 }
 
-/// Stdout, or a file that only its owner reads: what is recorded is nobody else's business.
+/// Stdout, or a file that only its owner can read, since records are private.
 fn output(file: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
     let Some(file) = file else { return Ok(Box::new(io::BufWriter::new(io::stdout().lock()))) };
     let opened = links::create(file, host(None).ok().as_ref(), 0o600)?;
     Ok(Box::new(io::BufWriter::new(opened)))
 }
 
-/// Whoever stops reading has read enough.
+/// Treats a closed pipe as success: the reader has seen enough.
 fn until_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

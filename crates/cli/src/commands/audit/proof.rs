@@ -1,4 +1,4 @@
-//! `nono audit prove` and `check-proof`: one event, shown to somebody who has not the others.
+//! `nono audit prove` and `check-proof`: proof that one event was recorded, without the others.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use crate::args::{CheckProofArgs, ProveArgs};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
-/// No proof is larger: the way to a root is short, and so is an event.
+/// Maximum size of a proof file: events and Merkle paths are short.
 const LARGEST: u64 = 8 << 20;
 
 pub(super) fn prove(args: &ProveArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
@@ -28,7 +28,7 @@ pub(super) fn check(args: &CheckProofArgs, catalogue: &Catalogue) -> Result<u8, 
     let key = public_key(args.public_key.as_deref())?;
     let proof = match read(&args.file)? {
         Ok(proof) => proof,
-        Err(why) => return Ok(fails(&format!("it is no proof: {why}"))?),
+        Err(why) => return Ok(fails(&format!("it is not a proof: {why}"))?),
     };
     let held = proof.check(key.as_ref()).and_then(|()| match &args.root {
         Some(root) => proof.proof.check_against(root, proof.proof.leaf_count),
@@ -50,13 +50,13 @@ pub(super) fn check(args: &CheckProofArgs, catalogue: &Catalogue) -> Result<u8, 
     ))?;
     if args.root.is_none() && args.session.is_none() && key.is_none() {
         message::line(
-            "warning: the root is the proof's own, so anybody could have made it; give one from elsewhere with \
---root, --session or --public-key",
+            "warning: only checked against the root in the proof itself, which proves nothing; give one from \
+elsewhere with --root, --session or --public-key",
         );
     } else if args.session.is_none() && key.is_none() {
-        // A root says nothing about how many events are under it, nor whose.
+        // A root does not commit to the number of events or to the session.
         message::line(&format!(
-            "note: that it is event {at} of {count}, and of session {}, is the proof's own word",
+            "note: not checked: that it is event {at} of {count}, and that it is of session {}",
             proof.session_id
         ));
     }
@@ -77,7 +77,7 @@ fn read(file: &Path) -> Result<Result<EventProof, String>, Failure> {
     Ok(serde_json::from_slice(&text).map_err(|error| error.to_string()))
 }
 
-/// Why it is no proof of that session; none if it is one.
+/// Reason why the proof does not fit that session, if it does not.
 fn of_session(proof: &EventProof, text: &str, catalogue: &Catalogue) -> Result<Option<String>, Failure> {
     let log = catalogue.locate(text)?;
     if log.id != proof.session_id {

@@ -1,4 +1,4 @@
-//! `nono audit show`: one session, event by event.
+//! `nono audit show`: lists the events of one session.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,7 @@ impl<'a> Log<'a> {
         Log { entry, filter, bad: RefCell::new(None) }
     }
 
-    /// Those that are wanted.
+    /// Records that the filter selects.
     fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let reader = Reader::open(&self.entry.dir).map_err(|error| self.stop(error)).ok();
         let good =
@@ -49,7 +49,7 @@ impl<'a> Log<'a> {
         good.filter(|record| self.filter.wants(&record.event))
     }
 
-    /// A last line that is not complete is no fault of a log that is being written, or whose writer was killed.
+    /// Notes a bad record. An incomplete last line is no error while a log is written, or when its writer was killed.
     fn stop(&self, error: ReadError) {
         if !error.is_torn() || self.entry.record.ended.is_some() {
             *self.bad.borrow_mut() = Some(error);
@@ -63,7 +63,7 @@ fn as_text(entry: &AuditEntry, filter: &Filter) -> Result<Option<ReadError>, Fai
     let written = head(entry, canvas, &mut out).and_then(|()| events(&log, canvas, &mut out));
     let finished = out.finish();
     match written {
-        // Whoever stops reading has read enough.
+        // The reader has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         other => other.and(finished)?,
     }
@@ -94,7 +94,7 @@ fn facts(entry: &AuditEntry) -> Vec<(&'static str, String)> {
         facts.push(("ended", format!("{}, {}", local(ended), ending(entry).unwrap_or_default())));
     }
     facts.push(("network", escape(&record.network)));
-    // Damage is said where the records are.
+    // Damage is reported when the records are read.
     let counts = entry.counts().map(|counts| numbers(&counts)).unwrap_or_default();
     if !counts.is_empty() {
         facts.push(("counted", counts.join(", ")));
@@ -107,7 +107,7 @@ fn events(log: &Log<'_>, canvas: Canvas, out: &mut dyn Write) -> io::Result<()> 
     let mut seen: HashSet<DenialKey> = HashSet::new();
     let (mut day, mut lines) = (String::new(), 0_u64);
     for record in log.records() {
-        // Refusals of one kind are one line, where the first one was.
+        // Denials of one kind are one line, at the place of the first.
         let total = match &record.event {
             Event::Denial(denial) if !seen.insert(denial.what.clone()) => continue,
             Event::Denial(denial) => totals.get(&denial.what).copied(),
@@ -115,7 +115,7 @@ fn events(log: &Log<'_>, canvas: Canvas, out: &mut dyn Write) -> io::Result<()> 
         };
         let time_ms = timeline::time_ms(&record);
         let moment = Local::of(time_ms, ZONE);
-        // A new zone is said as well: clocks are put back while a session runs.
+        // A new line for a new zone as well: summer time may end while a session runs.
         let date = format!("{} {}", moment.day, moment.zone);
         if date != day {
             day = date;
@@ -133,7 +133,7 @@ fn events(log: &Log<'_>, canvas: Canvas, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// How many refusals there were of each kind: the last count is the sum.
+/// Number of denials of each kind: the last count is the sum.
 fn totals(log: &Log<'_>) -> HashMap<DenialKey, u64> {
     let mut totals = HashMap::new();
     for record in log.records() {
@@ -181,7 +181,7 @@ fn each<S: Serializer>(log: &Log<'_>, serializer: S) -> Result<S::Ok, S::Error> 
 
 fn as_json(entry: &AuditEntry, filter: &Filter) -> Result<Option<ReadError>, Failure> {
     let log = Log::new(entry, filter);
-    // Damage is said after what could be read.
+    // Damage is reported after the records that could be read.
     let counts = entry.counts().unwrap_or_default();
     message::answer_json(&Shown { session: value(entry, &counts), record: &entry.record, events: &log })?;
     Ok(log.bad.into_inner())

@@ -1,4 +1,4 @@
-//! One event, one line. Everything that came from the command or from a file name is made harmless here.
+//! One line per audit event. Everything that came from the command or from a file name is escaped here.
 
 use nono::audit::event::{Checkpoint, Decision, Denial, Network, Restore, Seal, SessionEnded};
 use nono::audit::export::facts;
@@ -9,14 +9,14 @@ use super::list::many;
 use crate::paint::{Span, Style};
 use crate::units::{bytes, grouped};
 
-/// So many digits of a digest are enough to compare it by eye.
+/// Number of digits shown of a digest.
 const DIGITS: usize = 16;
 
 pub(super) fn time_ms(record: &Record) -> u64 {
     facts(&record.event).time_ms
 }
 
-/// `total`: how many refusals of this kind there were in all.
+/// Line for a record. `total`: number of denials of this kind in all.
 pub(super) fn line(record: &Record, clock: &str, total: Option<u64>) -> Vec<Span> {
     let facts = facts(&record.event);
     let (word, style) = head(&record.event, &facts);
@@ -62,7 +62,7 @@ fn body(event: &Event, facts: &Facts, total: Option<u64>) -> String {
         Event::Restore(it) => restore(it),
         Event::Checkpoint(it) => checkpoint(it),
         Event::AgentPrompt(it) => {
-            format!("{} was told something, sha256 {}", escape(&facts.subject), short(&it.sha256.hex()))
+            format!("{} got a prompt, sha256 {}", escape(&facts.subject), short(&it.sha256.hex()))
         }
         Event::AgentCall(it) => {
             let tool = escape(it.tool.as_deref().unwrap_or("a tool"));
@@ -77,7 +77,7 @@ fn body(event: &Event, facts: &Facts, total: Option<u64>) -> String {
 
 fn ended(it: &SessionEnded) -> String {
     if it.interrupted {
-        return "interrupted: nono was killed, and this was written by a later command".to_owned();
+        return "interrupted: nono was killed; a later command wrote this".to_owned();
     }
     let mut text = format!("exit {}", it.exit_code);
     text += &it.signal.map(|signal| format!(", {}", nono::signal_name(signal))).unwrap_or_default();
@@ -102,7 +102,7 @@ fn network(it: &Network, facts: &Facts) -> String {
     ])
 }
 
-/// `x1,000`; nothing for one.
+/// Count as `x1,000`; none for one.
 fn times(count: u64) -> Option<String> {
     (count > 1).then(|| format!("x{}", grouped(count)))
 }
@@ -137,7 +137,7 @@ fn seal(it: &Seal) -> String {
     format!("{}, root {}{signed}", many(it.event_count, "record"), short(&it.merkle_root.hex()))
 }
 
-/// By which program, by whom, in which words.
+/// Program, approver and reason.
 fn who(facts: &Facts) -> String {
     let mut parts = Vec::new();
     if !facts.program.is_empty() {

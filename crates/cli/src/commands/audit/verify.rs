@@ -1,4 +1,4 @@
-//! `nono audit verify`: is everything as it was written?
+//! `nono audit verify`: checks that logs and ledger are as they were written.
 
 use nono::audit::{
     AuditError, Catalogue, Digest, LedgerVerification, Located, Verification, VerifiedState, VerifyOptions,
@@ -12,16 +12,16 @@ use crate::args::AuditVerifyArgs;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
-/// Everything that was checked.
+/// Results of all checks.
 struct Checked {
     sessions: Vec<(Located, Verification)>,
-    /// Not where one session alone was asked for.
+    /// None where a single session is checked.
     ledger: Option<LedgerVerification>,
     head: Option<Head>,
     strange: Vec<AuditError>,
 }
 
-/// A head that was noted down, and whether the ledger has it.
+/// Expected ledger head, and whether the ledger has it.
 struct Head {
     expected: Digest,
     found: Result<bool, AuditError>,
@@ -32,7 +32,7 @@ pub(super) fn verify(args: &AuditVerifyArgs, catalogue: &Catalogue) -> Result<u8
     let (logs, strange) = match &args.session {
         Some(text) => match catalogue.locate(text) {
             Ok(log) => (vec![log], Vec::new()),
-            // Not a wrong word, but what is looked for.
+            // A missing log is a finding, not a wrong argument.
             Err(error @ AuditError::Gone { .. }) => (Vec::new(), vec![error]),
             Err(error) => return Err(error.into()),
         },
@@ -104,7 +104,7 @@ fn session(log: &Located, found: &Verification) -> Vec<String> {
         VerifiedState::Sealed => "sealed",
         VerifiedState::Closed => "unsealed",
         VerifiedState::Unfinished if !found.ok => "unsealed",
-        VerifiedState::Unfinished => "unsealed: it was cut off, what is there is a valid beginning",
+        VerifiedState::Unfinished => "unsealed: interrupted; the records up to there are valid",
     };
     let signed =
         found.signed_by.as_deref().map(|key| format!(", signed by {}", escape(key))).unwrap_or_default();
@@ -128,9 +128,9 @@ fn ledger(ledger: &LedgerVerification) -> Vec<String> {
     }
     let lists = [
         (&ledger.missing, "is in the ledger, and gone"),
-        (&ledger.changed, "is not what the ledger knows"),
-        (&ledger.unlisted, "was sealed, and is not in the ledger"),
-        (&ledger.orphaned, "began when the ledger had lines that it has no more"),
+        (&ledger.changed, "differs from what the ledger recorded"),
+        (&ledger.unlisted, "is sealed, but not in the ledger"),
+        (&ledger.orphaned, "began when the ledger had lines that are missing now"),
     ];
     for (ids, what) in lists {
         for id in ids {

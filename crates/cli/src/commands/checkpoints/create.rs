@@ -1,4 +1,4 @@
-//! `nono checkpoints create`.
+//! `nono checkpoints create`: takes a checkpoint.
 
 use nono::checkpoints::{Ensured, Origin, Skip, json as shapes};
 use nono::diagnostic::shown;

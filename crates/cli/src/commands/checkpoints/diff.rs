@@ -1,5 +1,5 @@
-//! `nono checkpoints diff`: what changed since a checkpoint. On a terminal numbers first, then the lines; a patch for
-//! programs.
+//! `nono checkpoints diff`: shows what changed since a checkpoint. On a terminal the counts per file, then the
+//! differences; elsewhere a patch.
 
 use std::io::{self, IsTerminal, Write};
 

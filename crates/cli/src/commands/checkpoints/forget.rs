@@ -1,4 +1,5 @@
-//! `nono checkpoints forget`: a path, and all that it ever held, out of every checkpoint of its project and every session.
+//! `nono checkpoints forget`: removes a path and its stored contents from every checkpoint of its project and every
+//! session.
 
 use std::path::Path;
 
@@ -54,7 +55,7 @@ pub(super) fn forget(args: &ForgetPathArgs, place: &Place) -> Result<u8, Failure
     Ok(if purged.is_whole() { 0 } else { NOT_DONE })
 }
 
-/// Most likely a slip of the fingers: nobody should take it for done.
+/// Reports that nothing holds the path, and fails: most likely the path was mistyped.
 fn nobody_holds(path: &Path, project: &Path) -> u8 {
     let (path, project) = (shown(path), shown(project));
     message::line(&format!("no checkpoint of {project} and no session holds {path}; nothing was removed"));
@@ -71,7 +72,7 @@ fn plan(path: &Path, holding: &HoldingEverywhere) -> Vec<String> {
     ];
     let from = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| some(count, what));
     let from = from.collect::<Vec<_>>().join(" and ");
-    let mut lines = vec![format!("{} of {} would go from {from}", shown(path), shown(&here.project))];
+    let mut lines = vec![format!("{} of {} would be removed from {from}", shown(path), shown(&here.project))];
     lines.extend(here.checkpoints.iter().map(|one| format!("  {}", text::summary(one))));
     lines.extend(holding.sessions.iter().map(|(entry, _)| {
         let running = if entry.status == Status::Live { ": running, it keeps the path" } else { "" };
@@ -91,12 +92,8 @@ fn report(purged: &PurgedEverywhere) {
         from.push(some(purged.sessions.len(), "session"));
     }
     if !from.is_empty() {
-        let contents = some(count(here.contents), "content");
-        message::line(&format!(
-            "{} is gone from {}; {contents} removed",
-            shown(&here.path),
-            from.join(" and ")
-        ));
+        let contents = some(count(here.contents), "stored content");
+        message::line(&format!("{} was removed from {} ({contents})", shown(&here.path), from.join(" and ")));
     }
     for (id, why) in &purged.held {
         message::line(&format!("warning: session {} still has it: {}", escape(id), escape(why)));

@@ -1,4 +1,4 @@
-//! `nono checkpoints import`: the checkpoints of another tool become ours.
+//! `nono checkpoints import`: imports the checkpoints of another tool.
 
 use nono::checkpoints::import::{self, Imported};
 use nono::checkpoints::json;
@@ -12,7 +12,7 @@ use crate::commands::rollback::some;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
-/// As much is told of what was left out.
+/// Maximum number of characters shown of what was not imported, and of the reason.
 const WORDS: usize = 200;
 
 pub(super) fn import(args: &ImportArgs, place: &mut Place) -> Result<u8, Failure> {

@@ -1,5 +1,5 @@
-//! `nono checkpoints` inside a sandbox: asked of the supervisor outside, which has the checkpoints and asks the person
-//! before it restores anything. Nothing is touched from here.
+//! `nono checkpoints` inside a sandbox: requests to the supervisor, which has the checkpoints and asks the user before
+//! it restores anything. This process changes no file.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -22,7 +22,7 @@ use crate::message;
 
 pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8, Failure> {
     let Some(socket) = request_socket() else {
-        return Err(Failure::new("a nono inside a sandbox has nobody to ask about checkpoints outside"));
+        return Err(Failure::new("checkpoints are not available in this sandbox: it has no supervisor"));
     };
     let outside = Outside { socket: &socket, cwd, wait: Wait::default() };
     match command {
@@ -30,18 +30,16 @@ pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8,
         CheckpointsCommand::Create(args) => outside.create(args),
         CheckpointsCommand::Diff(args) => outside.diff(&args),
         CheckpointsCommand::Restore(args) => outside.restore(args),
-        _ => {
-            Err(Failure::new("inside a sandbox there are only list, create, diff and restore of checkpoints")
-                .hint("run this command outside"))
-        }
+        _ => Err(Failure::new("inside a sandbox only checkpoints list, create, diff and restore work")
+            .hint("run this command outside")),
     }
 }
 
-/// The supervisor outside, asked from a directory.
+/// Connection to the supervisor, for requests from a directory.
 pub(in crate::commands) struct Outside<'a> {
     pub(in crate::commands) socket: &'a Path,
     pub(in crate::commands) cwd: &'a Path,
-    /// By default a person who is asked takes their time.
+    /// Time to wait for an answer; by default as long as the user takes.
     pub(in crate::commands) wait: Wait<'a>,
 }
 
@@ -120,7 +118,7 @@ impl Outside<'_> {
         let left_out = answer["left_out"].as_u64().unwrap_or(0);
         if left_out > 0 {
             let paths = some(usize::try_from(left_out).unwrap_or(usize::MAX), "path");
-            message::line(&format!("{paths} more, too long to be shown here or not open to this sandbox"));
+            message::line(&format!("{paths} not shown: too long, or not open to this sandbox"));
         }
         let differs = !patch.is_empty() || left_out > 0;
         Ok(if args.exit_code && differs { NOT_DONE } else { 0 })
@@ -159,7 +157,7 @@ impl Outside<'_> {
     }
 }
 
-/// What came of wanting a checkpoint, in a sentence.
+/// Result of a request for a checkpoint, in a sentence.
 pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
     let id = |key: &str| result[key].as_str().unwrap_or_default().chars().take(8).collect::<String>();
     let word = |key: &str| result[key].as_str().map(escape);
@@ -169,7 +167,7 @@ pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
     if let Some(why) = word("skipped") {
         let there = match id("checkpoint").as_str() {
             "" => String::new(),
-            id => format!(", there is {id}"),
+            id => format!(", checkpoint {id} exists"),
         };
         return Ok(format!("no checkpoint was taken: {}{there}", why.replace('_', " ")));
     }
@@ -177,7 +175,7 @@ pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
     Err(Failure::refused(format!("no checkpoint was taken: {why}")))
 }
 
-/// What a restore came to, in a sentence, and whether all of it was done.
+/// Result of a restore in a sentence, and whether it was done completely.
 pub(in crate::commands) fn restored(answer: &Value) -> Result<(String, bool), Failure> {
     let count = |key: &str| answer[key].as_array().map(Vec::len).ok_or_else(strange);
     let (files, merged) = (count("files")?, count("merged")?);
@@ -191,9 +189,9 @@ pub(in crate::commands) fn restored(answer: &Value) -> Result<(String, bool), Fa
 }
 
 fn only_outside(flag: &str) -> Failure {
-    Failure::usage(format!("{flag} is there outside of a sandbox only"))
+    Failure::usage(format!("{flag} works only outside a sandbox"))
 }
 
 pub(in crate::commands) fn strange() -> Failure {
-    Failure::new("the supervisor gave an answer that is not understood")
+    Failure::new("cannot parse the supervisor's answer")
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::message;
 
 pub(super) fn status(args: &StatusArgs, place: &mut Place) -> Result<u8, Failure> {
-    // What it removes is not shown any more.
+    // Before the list, which then lacks what was pruned.
     place.upkeep();
     let status = place.manager.status()?;
     if args.json {
@@ -31,7 +31,7 @@ pub(super) fn list(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, F
     let root = place.manager.root_of(&dir);
     let listed = root.and_then(|root| Ok((place.manager.list(&root.dir)?, root.dir)));
     let (checkpoints, project) = match listed {
-        // Whoever names a path wants to know about that path.
+        // A path that was given explicitly is an error instead.
         Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. })
             if args.project.path.is_none() =>
         {
@@ -39,7 +39,7 @@ pub(super) fn list(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, F
         }
         other => other?,
     };
-    // A list has to be there in spite of damage.
+    // Damage there must not prevent the list.
     let here = place.manager.here(&project).unwrap_or_default();
     if args.json {
         message::answer_json(&json::list(&project, &checkpoints, here.as_ref()))?;
@@ -50,7 +50,7 @@ pub(super) fn list(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, F
     Ok(0)
 }
 
-/// A project that cannot be read is a problem, not the end of the list.
+/// Lists all projects; one that cannot be read is reported as a warning.
 fn all(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, Failure> {
     let status = place.manager.status()?;
     let mut problems = status.problems;

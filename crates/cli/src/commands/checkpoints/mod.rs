@@ -1,4 +1,4 @@
-//! `nono checkpoints`: the states of a project that are kept while agents work on it. One file per concern.
+//! `nono checkpoints`: snapshots of a project, taken while agents work on it. One file per concern.
 
 pub(super) mod create;
 mod diff;
@@ -40,7 +40,7 @@ pub(crate) fn checkpoints(args: CheckpointsArgs) -> Result<u8, Failure> {
     code
 }
 
-/// Name the restores that were cut off and that the manager completed on the way.
+/// Prints which interrupted restores the manager completed.
 pub(super) fn say_completed(manager: &CheckpointManager) {
     for done in manager.take_completed() {
         message::line(&text::completed(&done));
@@ -50,7 +50,7 @@ pub(super) fn say_completed(manager: &CheckpointManager) {
     }
 }
 
-/// The checkpoints of this directory, for commands that are about sessions, too.
+/// Checkpoints of the current directory, for commands that handle sessions as well.
 pub(super) fn here() -> Result<Place, Failure> {
     place(host(None)?.context)
 }
@@ -75,7 +75,7 @@ fn perform(command: CheckpointsCommand, place: &mut Place) -> Result<u8, Failure
     }
 }
 
-/// The newest checkpoint of the project around the current directory, if there is one.
+/// Newest checkpoint of the project of the current directory, if there is one.
 pub(super) fn newest_here() -> Result<Option<Checkpoint>, Failure> {
     let place = place(host(None)?.context)?;
     match place.manager.find(&place.cwd, &Target::Text("1".to_owned())) {
@@ -89,19 +89,19 @@ pub(super) fn newest_here() -> Result<Option<Checkpoint>, Failure> {
     }
 }
 
-/// The manager alone, for those who only look.
+/// Checkpoint manager for commands that only read.
 pub(super) fn manager(context: HostContext) -> Result<CheckpointManager, Failure> {
     Ok(place(context)?.manager)
 }
 
-/// Where checkpoints are kept, and from where they are asked for.
+/// Checkpoint manager and the directory that arguments refer to.
 pub(super) struct Place {
     pub(super) manager: CheckpointManager,
     pub(super) cwd: PathBuf,
     author: Author,
 }
 
-/// Nothing is made here: without a state folder there are no checkpoints.
+/// Creates nothing: without a state folder there are no checkpoints.
 fn place(context: HostContext) -> Result<Place, Failure> {
     let HostContext { state_dir, cwd, home, .. } = context;
     if state_dir.symlink_metadata().is_ok() {
@@ -116,7 +116,7 @@ fn place(context: HostContext) -> Result<Place, Failure> {
 }
 
 impl Place {
-    /// What is asked about.
+    /// Directory that `--path` names, else the current one.
     pub(super) fn dir(&self, project: &ProjectArg) -> PathBuf {
         self.at(project.path.as_deref())
     }
@@ -125,7 +125,7 @@ impl Place {
         path.map_or_else(|| self.cwd.clone(), |path| self.cwd.join(path))
     }
 
-    /// Of commands that are not in a hurry; before they show what there is.
+    /// Prunes if it is due. Called by commands that may take a while, before they list anything.
     fn upkeep(&self) {
         match self.manager.auto_prune() {
             Ok(None) => {}
@@ -134,19 +134,22 @@ impl Place {
                 let removed = [(gone, "checkpoint"), (pruned.legacy.len(), "archive")];
                 for (count, what) in removed.into_iter().filter(|(count, _)| *count > 0) {
                     let were = if count == 1 { "was" } else { "were" };
-                    message::line(&format!("removed {} that {were} old or too much", some(count, what)));
+                    message::line(&format!(
+                        "removed {} that {were} old or over the size limit",
+                        some(count, what)
+                    ));
                 }
                 say_problems(pruned.problems.iter().map(ToString::to_string));
             }
-            // What was asked for is answered; the next command tries again.
+            // Not fatal: the next command tries again.
             Err(error) => {
-                say_problems([format!("old checkpoints could not be removed: {error}")].into_iter());
+                say_problems([format!("cannot remove old checkpoints: {error}")].into_iter());
             }
         }
     }
 }
 
-/// What went wrong beside what was asked for.
+/// Prints problems as warnings.
 fn say_problems(problems: impl Iterator<Item = String>) {
     for problem in problems {
         message::line(&format!("warning: {}", nono::diagnostic::escape(&problem)));

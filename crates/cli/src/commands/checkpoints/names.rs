@@ -8,7 +8,7 @@ use crate::args::{CheckpointArg, NameArgs};
 use crate::failure::Failure;
 use crate::message;
 
-/// More of a name is not told.
+/// Maximum number of characters of a name in messages.
 const LONGEST: usize = 100;
 
 pub(super) fn name(args: &NameArgs, place: &Place) -> Result<u8, Failure> {
@@ -16,7 +16,7 @@ pub(super) fn name(args: &NameArgs, place: &Place) -> Result<u8, Failure> {
     let one = place.manager.set_name(&dir, &target(&args.checkpoint), &args.name)?;
     let id = one.id.short();
     message::line(&match one.name {
-        Some(name) => format!("checkpoint {id} is called {} and is kept", cut(&name, LONGEST)),
+        Some(name) => format!("checkpoint {id} is named {} and will not be pruned", cut(&name, LONGEST)),
         None => format!("checkpoint {id} has no name"),
     });
     Ok(0)

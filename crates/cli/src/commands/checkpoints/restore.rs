@@ -1,4 +1,4 @@
-//! `nono checkpoints restore` and `undo`: a restore of a project, as the command line performs it.
+//! `nono checkpoints restore` and `undo`: restores of a project.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ const UNDO: &str = "nono checkpoints undo";
 pub(super) fn restore(args: CheckpointRestoreArgs, place: &mut Place) -> Result<u8, Failure> {
     let dir = place.dir(&args.project);
     let (target, typed) = what(args.turn, args.checkpoint, args.paths)?;
-    // From here on it is this one, whatever is taken meanwhile.
+    // Resolved once: numbers shift when another checkpoint is taken meanwhile.
     let checkpoint = place.manager.find(&dir, &target)?;
     let paths = chosen(place, &dir, &target, &typed, args.glob)?;
     let choice = Choice { paths, with_git: args.with_git, conflicts: conflicts(args.conflicts) };
@@ -39,26 +39,26 @@ pub(super) fn take_back(args: &CheckpointUndoArgs, place: &mut Place) -> Result<
     perform(OfProject::take_back(place, dir), args.consent)
 }
 
-/// What can be done to a project's folder.
+/// Kind of restore.
 enum Task {
     Restore(Box<Checkpoint>, Choice),
     Turn(Box<TurnLink>, Choice),
     TakeBack,
 }
 
-/// A project, and what is done with it.
+/// Restore of a project, with the parts of its plan and outcome that only projects have.
 pub(crate) struct OfProject<'a> {
     place: &'a mut Place,
     dir: PathBuf,
     task: Task,
-    /// What the plan said, and the outcome, beside what every restore has.
+    /// From the plan or the outcome, as are the following fields.
     project: PathBuf,
     turns_undone: Vec<String>,
-    /// Agents whose conversations go on beyond the checkpoint.
+    /// Agents whose conversations continue past the checkpoint.
     agents: Vec<String>,
     not_covered: u64,
     checkpoint: Option<Checkpoint>,
-    /// A part of `nono undo`, which is for people, and taken back by `nono redo`.
+    /// Whether it is part of `nono undo`, which prints no JSON and is reverted by `nono redo`.
     in_undo: bool,
 }
 
@@ -72,7 +72,7 @@ impl<'a> OfProject<'a> {
         OfProject::new(place, dir, Task::Restore(Box::new(checkpoint), choice))
     }
 
-    /// One turn of an agent, without those that came later.
+    /// Undoes one turn of an agent, but not those that came later.
     pub(crate) fn turn(place: &'a mut Place, dir: PathBuf, turn: TurnLink, choice: Choice) -> OfProject<'a> {
         OfProject::new(place, dir, Task::Turn(Box::new(turn), choice))
     }
@@ -104,20 +104,20 @@ impl<'a> OfProject<'a> {
         }
     }
 
-    /// Plan without anybody who watches or interrupts.
+    /// Plans without progress and without handling of interrupts.
     pub(crate) fn plan_quietly(&mut self) -> Result<Plan, Failure> {
         let plan = planned(&mut self.place.manager, &self.dir, &self.task)?;
         Ok(self.take_plan(plan))
     }
 
-    /// The same of carrying it out.
+    /// Restores without progress and without handling of interrupts.
     pub(crate) fn carry_out_quietly(&mut self) -> Result<Done, Failure> {
         let author = self.place.author.clone();
         let outcome = carried_out(&mut self.place.manager, &author, &self.dir, &self.task)?;
         Ok(self.take_outcome(outcome))
     }
 
-    /// Nobody can end it from here on.
+    /// Removes the observer: interrupts have no effect from here on.
     pub(crate) fn unwatched(&mut self) {
         self.place.manager.observe(());
     }
@@ -130,7 +130,7 @@ impl<'a> OfProject<'a> {
 
     fn take_outcome(&mut self, outcome: Outcome) -> Done {
         let Outcome { project, checkpoint, turns_undone, agents, mut done } = outcome;
-        // The way back from an undo is the restore itself.
+        // An undo is reverted by restoring again.
         if matches!(self.task, Task::TakeBack) {
             done.undo = None;
         }
@@ -139,7 +139,7 @@ impl<'a> OfProject<'a> {
         done
     }
 
-    /// What is left alone, and nobody asked about.
+    /// Notes about repositories and paths that the restore does not touch.
     fn left_alone(&self, repositories: &[PathBuf], lost: usize) -> Vec<String> {
         let roots = self.roots();
         let below = Below::new(&roots);
@@ -161,7 +161,7 @@ impl<'a> OfProject<'a> {
         lines
     }
 
-    /// `undo 2 turns: a, b`.
+    /// Turns that are undone: `undo 2 turns: a, b`.
     fn turns(&self, word: &str) -> Option<String> {
         let names: Vec<String> = self.turns_undone.iter().map(|turn| text::cut(turn, 64)).collect();
         (!names.is_empty())
@@ -203,7 +203,7 @@ impl Restoration for OfProject<'_> {
         vec![self.project.clone()]
     }
 
-    /// Whoever opens a project completes what was cut off in it.
+    /// Nothing to do: opening the project completes interrupted restores.
     fn complete_first(&mut self) -> Result<Completion, Failure> {
         Ok(Completion::Nothing)
     }
@@ -238,7 +238,7 @@ impl Restoration for OfProject<'_> {
     fn plan_notes(&self, plan: &Plan) -> Vec<String> {
         let mut lines = Vec::new();
         if plan.cannot_tell_conflicts && !plan.changes.is_empty() {
-            lines.push(cannot_tell(&plan.kept, "goes"));
+            lines.push(cannot_tell(&plan.kept, "will be"));
         }
         lines.extend(self.turns("undo"));
         lines.extend(self.left_alone(&plan.repositories, plan.lost.len()));
@@ -251,11 +251,11 @@ impl Restoration for OfProject<'_> {
             let how = nono::hooks::agents::rewind(agent)?;
             Some(format!("to take the conversation back too, in {agent}: {how}"))
         }));
-        // Where an agent took it, people expect their own changes to be told from its.
+        // For a checkpoint of an agent, users expect their own changes to be kept.
         let by_agent =
             matches!(&self.task, Task::Restore(checkpoint, _) if checkpoint.origin.agent.is_some());
         if done.cannot_tell_conflicts && by_agent && !done.changes.is_empty() {
-            lines.push(cannot_tell(&done.kept, "went"));
+            lines.push(cannot_tell(&done.kept, "was"));
         }
         lines.extend(self.left_alone(&done.repositories, done.lost.len()));
         lines
@@ -301,18 +301,18 @@ fn carried_out(
     }
 }
 
-/// What is known to be a person's is kept; while an agent's call is under way, the rest cannot be told.
+/// Note that changes of people and agents cannot be told apart. `goes`: "will be" or "was".
 fn cannot_tell(kept: &[Skipped], goes: &str) -> String {
     if kept.iter().any(|kept| kept.why == Why::ChangedSince) {
         format!(
-            "a call of the agent has not ended: whatever changed since it began {goes} back, whoever did it"
+            "an agent's call has not ended: everything since it began {goes} undone, your own changes too"
         )
     } else {
-        format!("nothing tells what people changed from what an agent did: all of it {goes} back")
+        format!("your changes cannot be told from the agent's: everything {goes} restored")
     }
 }
 
-/// With a turn, what would be a checkpoint is the first of the paths.
+/// Target and paths. With `--turn` the first argument is a path as well.
 fn what(
     turn: Option<String>,
     first: Option<OsString>,
@@ -321,7 +321,7 @@ fn what(
     match (turn, first) {
         (Some(turn), first) => Ok((Target::Turn(turn), first.into_iter().chain(paths).collect())),
         (None, Some(text)) => Ok((Target::Text(text.to_string_lossy().into_owned()), paths)),
-        (None, None) => Err(Failure::usage("which checkpoint? Its number, its id, its name, or --turn ID")),
+        (None, None) => Err(Failure::usage("name a checkpoint: its number, id or name, or --turn ID")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `nono checkpoints prune`, `clear` and `clear-legacy`: what goes is shown, agreed to, removed.
+//! `nono checkpoints prune`, `clear` and `clear-legacy`: show what would be removed, ask, and remove it.
 
 use nono::checkpoints::{CheckpointError, Legacy, Pruned, Retention, json};
 use nono::diagnostic::escape;
@@ -21,7 +21,7 @@ pub(super) fn clear(args: &ClearArgs, place: &Place) -> Result<u8, Failure> {
     remove(args.consent, |dry_run| place.manager.clear(dir.as_deref(), dry_run))
 }
 
-/// Shown, agreed to, done.
+/// Shows the plan, asks, and removes.
 fn remove(
     consent: ConsentArgs,
     sweep: impl Fn(bool) -> Result<Pruned, CheckpointError>,
@@ -32,7 +32,7 @@ fn remove(
         if consent.dry_run {
             return answer(&plan, true, consent.json);
         }
-        // That there is nothing is said once, at the end.
+        // "nothing to remove" is printed once, at the end.
         if !is_empty(&plan) {
             message::line(&lines(&plan, true).join("\n"));
             if !message::confirm("Remove them?") {
@@ -74,7 +74,7 @@ fn legacy_answer(all: &[Legacy], dry_run: bool, as_json: bool) -> Result<u8, Fai
 
 fn legacy_lines(all: &[Legacy], before: bool) -> Vec<String> {
     if all.is_empty() {
-        return vec!["there is nothing to remove".to_owned()];
+        return vec!["nothing to remove".to_owned()];
     }
     let would = if before { "would be removed" } else { "removed" };
     let mut lines = vec![format!("{} {would}", some(all.len(), "archive"))];
@@ -82,7 +82,7 @@ fn legacy_lines(all: &[Legacy], before: bool) -> Vec<String> {
     lines
 }
 
-/// What was asked for; the configured limits where nothing was.
+/// Limits from the flags; configured limits for flags that are not given.
 fn retention(args: &PruneArgs, place: &Place) -> Retention {
     let configured = place.manager.retention();
     Retention {
@@ -112,7 +112,7 @@ fn answer(pruned: &Pruned, dry_run: bool, as_json: bool) -> Result<u8, Failure> 
 fn lines(pruned: &Pruned, before: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if is_empty(pruned) {
-        lines.push("there is nothing to remove".to_owned());
+        lines.push("nothing to remove".to_owned());
     } else if !(pruned.removed.is_empty() && pruned.projects_removed.is_empty()) {
         let (would, does) = if before { ("would be removed", "about ") } else { ("removed", "") };
         let count = pruned.removed.iter().map(|(_, gone)| gone.len()).sum();
@@ -128,14 +128,15 @@ fn lines(pruned: &Pruned, before: bool) -> Vec<String> {
         pruned
             .projects_removed
             .iter()
-            .map(|project| format!("  {}: with all that is known of it", nono::diagnostic::shown(project))),
+            .map(|project| format!("  {}: its whole history", nono::diagnostic::shown(project))),
     );
     if !pruned.legacy.is_empty() {
         lines.extend(legacy_lines(&pruned.legacy, before));
     }
     if pruned.over_budget {
         lines.push(
-            "it is still too much: what is left is pinned, named, or the newest of its project".to_owned(),
+            "still over the size limit: what is left is pinned, named, or the newest of its project"
+                .to_owned(),
         );
     }
     lines

@@ -1,4 +1,4 @@
-//! Checkpoints as lines for people. Names, reasons and whatever else came from elsewhere are escaped here.
+//! Text output of checkpoints. Names, reasons and all other foreign text are escaped here.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use crate::commands::rollback::some;
 use crate::review::text::columns;
 use crate::units::{bytes, grouped};
 
-/// A longer reason is cut.
+/// Maximum number of characters of a reason.
 const REASON: usize = 72;
-/// As long as that, at most, is what a person or an agent wrote elsewhere.
+/// Maximum number of characters of other foreign text.
 const WORDS: usize = 200;
 
-/// A project's checkpoints, newest first, with the one that it was put back to.
+/// List of a project's checkpoints, newest first. `here`: the one it was restored to.
 pub(in crate::commands) fn list(
     project: &Path,
     checkpoints: &[Checkpoint],
@@ -27,7 +27,7 @@ pub(in crate::commands) fn list(
     lines.join("\n")
 }
 
-/// What stands below a list.
+/// Hints below a list.
 pub(super) const HINTS: &str = "go back to one:    nono checkpoints restore N\n\
 see what changed:  nono checkpoints diff N\n\
 only one file:     nono checkpoints restore N FILE";
@@ -40,19 +40,19 @@ fn line(number: usize, one: &Checkpoint, is_here: bool) -> String {
     for part in one.stats.as_ref().and_then(stats).into_iter().chain(marks(one)) {
         line = line + "  " + &part;
     }
-    // What the person asked for, where that is known.
+    // The user's prompt, where it is known.
     if let Some(prompt) = &one.origin.prompt {
         line = line + "\n       \u{201c}" + &cut(prompt, REASON) + "\u{201d}";
     }
     line
 }
 
-/// `a1b2c3d4  2026-11-15 18:22:03 +01:00  before patch`.
+/// Summary of a checkpoint: `a1b2c3d4  2026-11-15 18:22:03 +01:00  before patch`.
 pub(in crate::commands) fn summary(one: &Checkpoint) -> String {
     format!("{}  {}  {}", escape(one.id.short()), local(&one.time), cut(&one.reason, REASON))
 }
 
-/// On one line, harmless, and not too long.
+/// Escapes text and cuts it to this many characters.
 pub(in crate::commands) fn cut(text: &str, most: usize) -> String {
     let text = escape(text);
     if text.chars().count() <= most {
@@ -61,7 +61,7 @@ pub(in crate::commands) fn cut(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
 }
 
-/// `(1 file, +1/-0)`; nothing where nothing changed.
+/// Counts as `(1 file, +1/-0)`; none where nothing changed.
 pub(in crate::commands) fn stats(stats: &Stats) -> Option<String> {
     let Stats { files, insertions, deletions } = *stats;
     let files = crate::units::count(files, "file", "files")?;
@@ -80,7 +80,7 @@ fn marks(one: &Checkpoint) -> Option<String> {
     (!marks.is_empty()).then(|| marks.join(" "))
 }
 
-/// All projects.
+/// Status of all projects.
 pub(super) fn status(status: &Status) -> String {
     let about = if status.exact { "" } else { "about " };
     let total = status.store_bytes.saturating_add(status.legacy_bytes);
@@ -112,7 +112,7 @@ pub(super) fn status(status: &Status) -> String {
     }
     if !status.enabled {
         let off = [
-            "Checkpoints are off: nothing is taken by itself.",
+            "Checkpoints are off: none is taken automatically.",
             "turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoints] in config.toml)",
         ];
         section(&mut lines, off.map(str::to_owned).to_vec());
@@ -148,7 +148,7 @@ fn table(status: &Status) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// `1 checkpoint of /a`, one line each.
+/// Removed checkpoints by project, one line each.
 pub(super) fn removed<'a>(removed: impl Iterator<Item = (&'a Path, &'a [Checkpoint])>) -> Vec<String> {
     let mut lines = Vec::new();
     for (project, checkpoints) in removed {
@@ -158,14 +158,14 @@ pub(super) fn removed<'a>(removed: impl Iterator<Item = (&'a Path, &'a [Checkpoi
     lines
 }
 
-/// A restore of a killed process that was completed on the way.
+/// Line about an interrupted restore that this command completed.
 pub(in crate::commands) fn completed(done: &Completed) -> String {
     let kept = match done.kept.len() {
         0 => String::new(),
-        kept => format!(", and kept {} that somebody changed since", some(kept, "path")),
+        kept => format!(", and kept {} that changed since", some(kept, "path")),
     };
     format!(
-        "completed a restore of {} to checkpoint {} that was cut off: it changed {}{kept}; undo it with: nono checkpoints undo",
+        "completed an interrupted restore of {} to checkpoint {}: changed {}{kept}; undo with: nono checkpoints undo",
         shown(&done.project),
         done.checkpoint.short(),
         some(done.changed, "path"),
@@ -271,7 +271,7 @@ mod tests {
                legacy-20260506-050616  4.2 MB\n\
              clear them with: nono checkpoints clear-legacy\n\
              \n\
-             Checkpoints are off: nothing is taken by itself.\n\
+             Checkpoints are off: none is taken automatically.\n\
              turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoints] in config.toml)"
         );
         let on = Status { enabled: true, base: PathBuf::from("/s"), ..Status::default() };

@@ -1,4 +1,4 @@
-//! `nono checkpoints verify`: everything that checkpoints need, recomputed.
+//! `nono checkpoints verify`: recomputes every object that checkpoints need.
 
 use nono::checkpoints::{Verified, json};
 use nono::diagnostic::{escape, shown};
@@ -11,7 +11,7 @@ use crate::message;
 use crate::progress::watched;
 use crate::units::{bytes, grouped};
 
-/// So many lost paths of one checkpoint are named.
+/// Maximum number of lost paths listed per checkpoint.
 const NAMED: usize = 20;
 
 pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut Place) -> Result<u8, Failure> {

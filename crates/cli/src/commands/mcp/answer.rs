@@ -1,18 +1,18 @@
-//! What a tool answers: text for whoever reads, and the same as JSON for programs.
+//! Answer of a tool: text for people and models, and the same as JSON for programs.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Bytes of one answer, whatever it is about.
+/// Maximum size of an answer in bytes.
 const MOST: usize = 32 << 10;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) value: Option<Value>,
-    /// It was not done.
+    /// Whether the call failed.
     pub(super) failed: bool,
 }
 
@@ -25,7 +25,7 @@ impl Answer {
         Answer { failed: true, ..self }
     }
 
-    /// As the protocol has it. JSON that is too long to be read by anybody is left out: the text has what matters.
+    /// Converts to the protocol's type. JSON over the limit is left out: the text has what matters.
     pub(super) fn result(self) -> CallToolResult {
         let content = vec![ContentBlock::text(bounded(self.text))];
         let mut result =
@@ -36,7 +36,7 @@ impl Answer {
 }
 
 impl From<Failure> for Answer {
-    /// What went wrong, and the next step.
+    /// Message and hint of a failure.
     fn from(failure: Failure) -> Answer {
         let lines: Vec<String> = failure.sentences().split('\n').map(nono::diagnostic::escape).collect();
         Answer { text: lines.join("\n"), value: None, failed: true }
@@ -47,7 +47,7 @@ pub(super) fn bounded(text: String) -> String {
     cut(text, MOST)
 }
 
-/// Text of so many bytes at most, which says what was cut.
+/// Cuts text to this many bytes and notes how much was cut.
 pub(super) fn cut(mut text: String, most: usize) -> String {
     if text.len() <= most {
         return text;

@@ -1,4 +1,4 @@
-//! What a call has besides its arguments: the person, who may be asked, and the client, who may not want it any more.
+//! Context of a tool call: the user, who may be asked, and cancellation by the client.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nono::snapshot::Observer;
 
-/// What the person said.
+/// Answer of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Agreement {
     Yes,
@@ -18,7 +18,7 @@ pub(super) enum Agreement {
 }
 
 pub(super) trait Person {
-    /// Show this, and wait for a yes. Whatever is none is a no.
+    /// Shows a message and waits for the answer. Everything but an explicit yes is a no.
     fn agrees(&self, message: &str) -> Agreement;
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Call<'a> {
     pub(super) stop: &'a Stop,
 }
 
-/// Held by whoever may end a call; dropped, it is ended.
+/// Handle that cancels a call when it is dropped.
 #[derive(Debug)]
 pub(super) struct Stopper {
     asked: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ impl Drop for Stopper {
     }
 }
 
-/// The other side, in the call.
+/// Cancellation as the call sees it.
 #[derive(Debug)]
 pub(super) struct Stop {
     asked: Arc<AtomicBool>,
@@ -54,12 +54,12 @@ pub(super) fn stop() -> io::Result<(Stopper, Stop)> {
 }
 
 impl Stop {
-    /// Readable once the call is not wanted any more.
+    /// Descriptor that becomes readable when the call is cancelled.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
     }
 
-    /// For work on a tree, which then ends as soon as it can.
+    /// Observer that cancels work on a tree.
     pub(super) fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.asked))
     }

@@ -1,11 +1,11 @@
-//! What a client hears of the tools: name, description, arguments with their bounds, hints.
+//! Descriptions of the tools for clients: name, description, arguments with their bounds, hints.
 
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use super::tool::{LISTED, LISTED_BY_DEFAULT, NAME, PATH, PATHS, REASON, TARGET};
 
-/// What a model is told once about all of it.
+/// Instructions for the model about all tools.
 pub(super) const INSTRUCTIONS: &str = "nono keeps checkpoints of the project in this directory, each the state of all \
 its files at a moment. Checkpoints are numbered from the newest, which is 1; ids are stable, numbers are not. A restore, and \
 access to what the sandbox closes, wait for the person at the keyboard: you cannot give the answer, and a no is final until \

@@ -1,5 +1,5 @@
-//! The tools inside a sandbox: asked of the supervisor outside, which has the checkpoints, and asks the person before it
-//! restores or opens anything. Nothing is touched from here.
+//! Tools inside a sandbox: requests to the supervisor, which has the checkpoints and asks the user before it restores
+//! or opens anything. This process changes no file.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::commands::checkpoints::inside::{Outside, created, restored, strange};
 use crate::failure::Failure;
 use crate::host::request_socket;
 
-/// Bytes of a granted file that come with the answer.
+/// Maximum number of bytes of a granted file in the answer.
 const CONTENT: usize = 24 << 10;
 
 /// The supervisor of the sandbox around this process.
@@ -29,8 +29,8 @@ pub(super) struct Supervisor {
 impl Supervisor {
     pub(super) fn around(cwd: &Path) -> Result<Supervisor, Failure> {
         let socket = request_socket().ok_or_else(|| {
-            Failure::new("this sandbox has no supervisor that could be asked")
-                .hint("tell the user: `nono run` starts one; `nono wrap` and --monitor have nobody to ask")
+            Failure::new("this sandbox has no supervisor to ask")
+                .hint("tell the user: `nono run` has a supervisor; `nono wrap` and --monitor have none")
         })?;
         Ok(Supervisor { socket, cwd: cwd.to_owned() })
     }
@@ -153,7 +153,7 @@ impl Supervisor {
     }
 }
 
-/// What was granted for reading.
+/// Content of a file that was granted for reading.
 fn read(path: &Path, content: Content, value: &mut Value) -> String {
     let lines = |text: &str| {
         let line = |line: &str| line.split('\t').map(escape).collect::<Vec<_>>().join("\t");
@@ -184,11 +184,11 @@ fn read(path: &Path, content: Content, value: &mut Value) -> String {
                                opened now"
                 .to_owned()
         }
-        Content::Other => "it is no file that can be shown here".to_owned(),
+        Content::Other => "it is not a regular file, so it cannot be shown here".to_owned(),
     }
 }
 
-/// A descriptor does not go through this protocol.
+/// Next step after a grant for writing: the protocol cannot pass a descriptor.
 fn written(path: &Path, access: AccessMode) -> String {
     let flag = if access == AccessMode::Write { "--write" } else { "--allow" };
     let command = quote_all(&["nono", "request", flag, &path.to_string_lossy()].map(str::to_owned));

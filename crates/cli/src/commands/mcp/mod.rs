@@ -1,7 +1,7 @@
 //! `nono mcp`: a Model Context Protocol server on stdin and stdout, for agents that want checkpoints as tools.
 //!
-//! Nothing but the protocol goes to stdout. The server ends when stdin does: what waits for a person is withdrawn, what
-//! the person agreed to is done to the end.
+//! Nothing but the protocol goes to stdout. The server ends when stdin does: open questions are withdrawn, and a
+//! restore that the user confirmed is completed.
 
 mod answer;
 mod call;
@@ -35,9 +35,9 @@ use crate::failure::Failure;
 use crate::host::untold;
 use crate::message;
 
-/// Bytes of one message: what tools take is far shorter.
+/// Maximum size of a message in bytes; arguments of tools are far shorter.
 const LINE: usize = 4 << 20;
-/// Trees may be deep.
+/// Stack size of worker threads: trees may be deep.
 const STACK: usize = 8 << 20;
 
 pub(crate) fn mcp() -> Result<u8, Failure> {
@@ -48,7 +48,7 @@ pub(crate) fn mcp() -> Result<u8, Failure> {
     }
     if io::stdin().is_terminal() {
         message::line(
-            "this speaks the Model Context Protocol on stdin and stdout; an agent starts it (Ctrl-D ends it)",
+            "this is a Model Context Protocol server on stdin and stdout, started by agents (Ctrl-D ends it)",
         );
         message::line("hint: claude mcp add nono -- nono mcp");
     }
@@ -62,15 +62,15 @@ pub(crate) fn mcp() -> Result<u8, Failure> {
         let transport = AsyncRwTransport::new_server(input, tokio::io::stdout()).with_max_line_length(LINE);
         match server.serve(transport).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| Failure::new(error.to_string())),
-            // Whoever says nothing wants nothing.
+            // A client that closes the connection at once is no error.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(first_words(&error)),
         }
     });
     match &served {
-        // What the person agreed to is done before this goes on.
+        // Waits until a confirmed restore is complete.
         Ok(()) => drop(runtime),
-        // Nobody was served, and stdin may never end.
+        // No client was served, and stdin may never end.
         Err(_) => runtime.shutdown_background(),
     }
     if stored.load(Ordering::Relaxed) {
@@ -79,7 +79,7 @@ pub(crate) fn mcp() -> Result<u8, Failure> {
     served.map(|()| 0)
 }
 
-/// The whole message of a stranger is nothing for a terminal.
+/// Failure of the handshake, without the client's whole message in it.
 fn first_words(error: &ServerInitializeError) -> Failure {
     let what = match error {
         ServerInitializeError::ExpectedInitializeRequest(_) => {
@@ -90,7 +90,7 @@ fn first_words(error: &ServerInitializeError) -> Failure {
     Failure::new(format!("mcp: {what}"))
 }
 
-/// Stdin, whose end is told at once to every call that waits.
+/// Stdin whose end cancels every waiting call.
 struct UntilClosed {
     input: Stdin,
     closes: watch::Sender<bool>,

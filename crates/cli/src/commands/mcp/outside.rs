@@ -1,5 +1,4 @@
-//! The tools where there is no sandbox around the server: on the checkpoints themselves. Nothing is restored before the
-//! person agreed to the plan.
+//! Tools outside a sandbox: they use the checkpoints directly. Nothing is restored before the user confirmed the plan.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,7 +26,7 @@ use crate::commands::rollback::text::Length;
 use crate::failure::Failure;
 use crate::units::grouped;
 
-/// Bytes of a plan in a question.
+/// Maximum size of a plan in a question, in bytes.
 const PLAN: usize = 4 << 10;
 
 pub(super) fn list(limit: usize, call: &Call<'_>) -> Result<Answer, Failure> {
@@ -65,7 +64,7 @@ pub(super) fn create(reason: &str, call: &Call<'_>) -> Result<Answer, Failure> {
         if let Ensured::Failed { error, .. } = ensured {
             return Err(error.into());
         }
-        // What is old goes as after the command; that it cannot is the next one's to say.
+        // Prunes as the command does; an error shows up again in the next command.
         let _ = place.manager.auto_prune();
         Ok(Answer::new(text, words::harmless(value)))
     })
@@ -82,7 +81,7 @@ fn restored(
     call: &Call<'_>,
 ) -> Result<Answer, Failure> {
     let dir = place.cwd.clone();
-    // From here on it is this one, whatever is taken meanwhile.
+    // Resolved once: numbers shift when another checkpoint is taken meanwhile.
     let checkpoint = place.manager.find(&dir, &Target::Text(checkpoint.to_owned()))?;
     let id = checkpoint.id.short().to_owned();
     let chosen = match paths {
@@ -120,7 +119,7 @@ fn restored(
         }
     }
     drop(plan);
-    // Agreed to, it is done to the end.
+    // Confirmed, so it can no longer be cancelled.
     task.unwatched();
     let done = task.carry_out_quietly()?;
     let mut lines = done_lines(&task, &done);
@@ -134,13 +133,13 @@ fn restored(
     Ok(if done.is_whole() { answer } else { answer.failed() })
 }
 
-/// Some clients show the JSON alone.
+/// Failed answer with the text in its JSON as well, since some clients show only that.
 fn not_done(text: String, mut value: Value) -> Answer {
     value["message"] = json!(text);
     Answer::new(text, value).failed()
 }
 
-/// Since the newest point: a checkpoint, or a session that began after it.
+/// Changes since the newest checkpoint, or of a session that began after it.
 pub(super) fn changes(call: &Call<'_>) -> Result<Answer, Failure> {
     at_place(call, |place| {
         let newest = place.manager.find(&place.cwd, &Target::Text("1".to_owned()));
@@ -163,7 +162,7 @@ pub(super) fn changes(call: &Call<'_>) -> Result<Answer, Failure> {
     })
 }
 
-/// The id of a checkpoint, and what changed since then.
+/// Id of a checkpoint, and the changes since.
 fn compared(place: &mut Place, checkpoint: &str, paths: &[PathBuf]) -> Result<(String, Brief), Failure> {
     let dir = place.cwd.clone();
     let checkpoint = place.manager.find(&dir, &Target::Text(checkpoint.to_owned()))?;
@@ -182,7 +181,7 @@ fn typed(paths: &[PathBuf]) -> Vec<OsString> {
     paths.iter().map(|path| path.clone().into_os_string()).collect()
 }
 
-/// What a person types to do the same.
+/// Equivalent command line.
 fn command(id: &str, paths: &[PathBuf]) -> String {
     let mut words: Vec<String> = ["nono", "checkpoints", "restore", id].map(str::to_owned).to_vec();
     if !paths.is_empty() {
@@ -192,7 +191,7 @@ fn command(id: &str, paths: &[PathBuf]) -> String {
     quote_all(&words)
 }
 
-/// Work on the checkpoints here. What was completed on the way is told with the answer.
+/// Runs work on the checkpoints of this directory; completed interrupted restores are added to the answer.
 fn at_place(
     call: &Call<'_>,
     work: impl FnOnce(&mut Place) -> Result<Answer, Failure>,

@@ -1,4 +1,4 @@
-//! The person behind a client, asked by `elicitation/create`: outside of a sandbox, where no supervisor can ask.
+//! Questions to the user through the client (`elicitation/create`), outside a sandbox, where no supervisor can ask.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -13,11 +13,11 @@ use tokio::sync::watch;
 use super::call::{Agreement, Person};
 use super::server::gone;
 
-/// What has to be true in the answer.
+/// Field of the answer that has to be true.
 const CONFIRM: &str = "confirm";
 
 pub(super) struct Client {
-    /// None where it cannot ask.
+    /// None if the client cannot ask.
     peer: Option<Peer<RoleServer>>,
     cancelled: Box<dyn Fn() -> Cancelled + Send>,
     closed: watch::Receiver<bool>,
@@ -66,7 +66,7 @@ impl Client {
             answered = asked.await_response() => answered.ok()?,
             () = (self.cancelled)() => {
                 let withdrawn = CancelledNotificationParam::new(Some(id), Some("not wanted any more".to_owned()));
-                // Whoever is gone needs no word.
+                // The client may be gone.
                 let _ = peer.notify_cancelled(withdrawn).await;
                 return None;
             }
@@ -79,13 +79,13 @@ impl Client {
     }
 }
 
-/// A client that says nothing more of it shows forms.
+/// Whether the client shows forms; a client that names no kind does.
 fn shows_forms(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|how| how.form.is_some() || how.url.is_none())
 }
 
 impl Person for Client {
-    /// Called on a thread that may wait.
+    /// Blocks: called on a worker thread.
     fn agrees(&self, message: &str) -> Agreement {
         match &self.peer {
             Some(peer) => self.handle.block_on(self.ask(peer, message)).unwrap_or(Agreement::No),

@@ -1,4 +1,4 @@
-//! `why`: of the sandbox around this process, or of the one that a profile describes.
+//! Tool `why`: about the sandbox around this process, or the one that a profile describes.
 
 use std::path::{Path, PathBuf};
 
@@ -37,18 +37,18 @@ fn policy(host: &Host, profile: Option<String>) -> Result<ResolvedPolicy, Failur
     match profile {
         None if host.nested => own_policy(),
         Some(_) if host.nested => {
-            Err(Failure::usage("inside a sandbox it is about that sandbox: leave profile out"))
+            Err(Failure::usage("inside a sandbox, why is about that sandbox: leave profile out"))
         }
         profile => {
             let mut request = RunRequest { profile: profile.map(ProfileRef::Name), ..RunRequest::default() };
-            // What is left is an error of the resolution.
+            // Links that were not confirmed make the resolution fail.
             nono::links::recall(&mut request, host)?;
             Ok(nono::session::resolve(&request, host)?.0)
         }
     }
 }
 
-/// A shell would have done that.
+/// Expands a leading `~`, as a shell would.
 pub(super) fn at_home(host: &Host, path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), &host.context.home) {
         (Ok(below), Some(home)) => home.join(below),

@@ -1,7 +1,7 @@
-//! The protocol: which call means which tool, who is asked, and what ends a call.
+//! Protocol server: dispatch of calls to tools, questions to the user, and cancellation.
 //!
-//! Calls run on threads of their own, so that one that waits for a person, or for a large tree, keeps nobody else
-//! waiting. At most one question is open at a time.
+//! Calls run on threads of their own, so that one that waits for the user, or for a large tree, does not delay others.
+//! At most one question is open at a time.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use super::{catalogue, outside, policy};
 use crate::failure::Failure;
 use crate::host::host;
 
-/// Calls that work at the same time; more wait for their turn.
+/// Maximum number of calls at the same time; others wait.
 const WORKING: usize = 4;
 
-/// What a call that was cancelled needs to end.
+/// Time that a cancelled call gets to end.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// The newest version that has a conversation from `initialize` to the end, in which a server asks and waits. Later ones
-/// would leave a question's state with the client.
+/// Newest protocol version that has a connection from `initialize` to the end, in which a server can ask and wait.
+/// Later ones leave the state of a question with the client.
 const NEWEST: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 
 pub(super) struct Server {
@@ -41,7 +41,7 @@ pub(super) struct Server {
     asking: Arc<Semaphore>,
     /// True once the client is gone.
     closed: watch::Receiver<bool>,
-    /// Whether something was stored: that is tidied at the end.
+    /// Whether something was stored, so that upkeep is due at the end.
     pub(super) stored: Arc<AtomicBool>,
 }
 
@@ -55,13 +55,13 @@ impl Server {
         }
     }
 
-    /// A place among those who work, or the only one among those who ask.
+    /// Waits for a permit to work, or for the only permit to ask.
     async fn permit(&self, tool: &Tool) -> Result<OwnedSemaphorePermit, Failure> {
         if !tool.asks() {
             let permit = Arc::clone(&self.working).acquire_owned().await;
             return permit.map_err(|_| Failure::new("the server is ending"));
         }
-        // One that was cancelled a moment ago is on its way out.
+        // A call that was just cancelled may still hold it.
         let permit = tokio::time::timeout(LEAVING, Arc::clone(&self.asking).acquire_owned()).await;
         permit.ok().and_then(Result::ok).ok_or_else(|| {
             Failure::refused("the person is being asked about another call")
@@ -83,11 +83,11 @@ impl Server {
             () = context.ct.cancelled() => { drop(stopper); work.await }
             () = gone(self.closed.clone()) => { drop(stopper); work.await }
         };
-        done.unwrap_or_else(|_| Err(Failure::new("it could not be carried out")))
+        done.unwrap_or_else(|_| Err(Failure::new("the call failed unexpectedly")))
     }
 }
 
-/// Wait until the client is gone.
+/// Waits until the client is gone.
 pub(super) async fn gone(mut closed: watch::Receiver<bool>) {
     // Without a sender there is no client either.
     let _ = closed.wait_for(|closed| *closed).await;
@@ -119,8 +119,8 @@ fn carry_out(tool: Tool, person: &Client, stop: &Stop) -> Result<Answer, Failure
         Tool::Restore { checkpoint, paths } => outside::restore(&checkpoint, &paths, call),
         Tool::Changes => outside::changes(call),
         Tool::Request { .. } => {
-            Err(Failure::refused("there is no sandbox around this server, so there is nobody to ask")
-                .hint("nothing of nono closes it here: try it, or ask the user in the conversation"))
+            Err(Failure::refused("there is no sandbox around this server, so there is no supervisor to ask")
+                .hint("nono does not restrict access here: try it, or ask the user in the conversation"))
         }
     }
 }
@@ -146,7 +146,7 @@ impl ServerHandler for Server {
         Ok(ListToolsResult::with_all_items(catalogue::tools()))
     }
 
-    /// A name that is no tool is a wrong call; what is wrong with its arguments is told to whoever chose them.
+    /// Runs a tool. An unknown name is a protocol error; wrong arguments are a failed answer, which the model sees.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,

@@ -1,4 +1,4 @@
-//! Tools and their arguments: what a call asks for, read and checked before anything is done.
+//! Tools and their arguments, parsed and checked before anything is done.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// Characters of a checkpoint's number, id or name.
+/// Maximum length of a checkpoint's number, id or name.
 pub(super) const TARGET: usize = 100;
-/// Bytes of a path.
+/// Maximum length of a path in bytes.
 pub(super) const PATH: usize = 4096;
-/// Paths of one call.
+/// Maximum number of paths in a call.
 pub(super) const PATHS: usize = 100;
-/// Characters of a reason.
+/// Maximum length of a reason.
 pub(super) const REASON: usize = 500;
-/// Characters of a host's or a profile's name.
+/// Maximum length of a host's or a profile's name.
 pub(super) const NAME: usize = 255;
-/// Checkpoints in one list.
+/// Maximum number of checkpoints in a list.
 pub(super) const LISTED: u64 = 100;
 pub(super) const LISTED_BY_DEFAULT: u64 = 20;
 
-/// A call that can be carried out.
+/// Valid call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
     List { limit: usize },
@@ -46,7 +46,7 @@ pub(super) const NAMES: [&str; 7] = [
 ];
 
 impl Tool {
-    /// Read a call of one of the [`NAMES`]; `None` for any other name.
+    /// Parses a call of one of the [`NAMES`]; `None` for any other name.
     pub(super) fn read(name: &str, arguments: Map<String, Value>) -> Option<Result<Tool, Failure>> {
         let mut given = Arguments(arguments);
         let tool = match name {
@@ -66,7 +66,7 @@ impl Tool {
         Some(tool.and_then(|tool| given.end().map(|()| tool)))
     }
 
-    /// Whether a person is asked, which takes as long as it takes.
+    /// Whether the user is asked, which has no time limit.
     pub(super) fn asks(&self) -> bool {
         matches!(self, Tool::Restore { .. } | Tool::Request { .. })
     }
@@ -83,7 +83,7 @@ fn create(given: &mut Arguments) -> Result<Tool, Failure> {
 }
 
 fn target(given: &mut Arguments) -> Result<(String, Vec<PathBuf>), Failure> {
-    // A number is what the list shows.
+    // Models pass the number in the list as a JSON number.
     if let Some(Value::Number(number)) = given.0.get("checkpoint") {
         let text = number.to_string();
         given.0.insert("checkpoint".to_owned(), Value::String(text));
@@ -113,7 +113,7 @@ fn request(given: &mut Arguments) -> Result<Tool, Failure> {
     Ok(Tool::Request { path, access, reason: given.needed("reason", REASON)? })
 }
 
-/// What a call brings, taken out one by one.
+/// Arguments of a call that were not parsed yet.
 struct Arguments(Map<String, Value>);
 
 fn wrong(what: impl Into<String>) -> Failure {
@@ -121,7 +121,7 @@ fn wrong(what: impl Into<String>) -> Failure {
 }
 
 impl Arguments {
-    /// A `null` is as good as nothing.
+    /// Removes an argument; `null` counts as absent.
     fn take(&mut self, name: &str) -> Option<Value> {
         self.0.shift_remove(name).filter(|value| !value.is_null())
     }
@@ -173,7 +173,7 @@ impl Arguments {
     }
 }
 
-/// An empty word is never meant: as a path it would be everything.
+/// Checks a string. An empty one is an error: as a path it would mean everything.
 fn checked(name: &str, value: Value, most: usize) -> Result<String, Failure> {
     match value {
         Value::String(text) if !text.is_empty() && text.len() <= most && !text.contains('\0') => Ok(text),

@@ -1,4 +1,4 @@
-//! Answers that are the same inside and outside: made from values, whoever had them.
+//! Answers that are the same inside and outside a sandbox.
 
 use nono::checkpoints::json::Listed;
 use nono::checkpoints::{Brief, json as shapes};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use crate::commands::checkpoints::text;
 
-/// How to see more of a diff than an answer holds.
+/// Hint about diffs that do not fit in an answer.
 pub(super) const MORE: &str = "call diff_checkpoint with paths to see more of them";
-/// More of a list is left out of JSON.
+/// Maximum length of a list in JSON.
 const SOME: usize = 100;
 
 pub(super) fn list(listed: &Listed, limit: usize) -> Answer {
@@ -28,14 +28,14 @@ pub(super) fn list(listed: &Listed, limit: usize) -> Answer {
     Answer::new(lines, harmless(value))
 }
 
-/// `left_out`: paths that are not open to the sandbox.
+/// Answer about a diff. `left_out`: number of paths that are not open to the sandbox.
 pub(super) fn diff(id: &str, found: &Brief, left_out: u64) -> Answer {
     if found.is_empty() && left_out == 0 {
         let text = format!("nothing changed since checkpoint {id}");
         return Answer::new(text, json!({"checkpoint": id, "files": []}));
     }
     let text = format!("Changed since checkpoint {id}:\n{}{}", found.text(MORE), not_open(left_out));
-    // It is harmless already, and lines are lines.
+    // Escaped already; line breaks must stay.
     let mut value = json!(found);
     value["checkpoint"] = json!(id);
     value["not_open"] = json!(left_out);
@@ -55,11 +55,11 @@ pub(super) fn changes(title: &str, found: Brief, left_out: u64) -> Answer {
 fn not_open(left_out: u64) -> String {
     match left_out {
         0 => String::new(),
-        one => format!("\n{one} more changed, and are not open to this sandbox"),
+        one => format!("\n{one} more changed, not shown because not open to this sandbox"),
     }
 }
 
-/// Every text in it without what a terminal would act on.
+/// Escapes every string for the terminal.
 pub(super) fn harmless(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(escape(&text)),
@@ -71,7 +71,7 @@ pub(super) fn harmless(value: Value) -> Value {
     }
 }
 
-/// The same with lists of a bounded length, and how much of each was left out.
+/// Shortens lists to `SOME` entries, and notes how many were left out.
 pub(super) fn short(mut value: Value) -> Value {
     let Some(fields) = value.as_object_mut() else { return value };
     let mut more = Vec::new();

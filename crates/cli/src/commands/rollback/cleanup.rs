@@ -1,4 +1,4 @@
-//! `nono rollback cleanup`: old sessions go, and what only they needed.
+//! `nono rollback cleanup`: removes old sessions and the objects that only they need.
 
 use std::time::Duration;
 
@@ -33,12 +33,12 @@ pub(super) fn cleanup(args: &CleanupArgs, place: &Place) -> Result<u8, Failure> 
             return Ok(NOT_DONE);
         }
     }
-    // Killed at any moment, it leaves sessions that are whole or gone: there is nothing to be said to it.
+    // Not interruptible: killed at any moment, it leaves sessions that are whole or gone.
     let pruned = place.catalogue.prune(&retention, false)?;
     answer(&pruned, false, consent.json)
 }
 
-/// What was asked for; the configured limits where nothing was.
+/// Limits from the flags; configured limits if no flag is given.
 fn retention(args: &CleanupArgs, place: &Place) -> Result<Retention, Failure> {
     let given = Retention {
         max_sessions: args.keep,
@@ -76,7 +76,7 @@ fn answer(pruned: &Pruned, dry_run: bool, as_json: bool) -> Result<u8, Failure> 
 fn lines(pruned: &Pruned, before: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if pruned.removed.is_empty() {
-        lines.push("there is nothing to remove".to_owned());
+        lines.push("nothing to remove".to_owned());
     } else {
         let (would, does) = if before { ("would be removed", "about ") } else { ("removed", "") };
         let freed = pruned.bytes_before.saturating_sub(pruned.bytes_after);
@@ -92,9 +92,7 @@ fn lines(pruned: &Pruned, before: bool) -> Vec<String> {
         format!("  {}  {age}  {command}  {}", escape(&entry.id), shown(&entry.project))
     }));
     if pruned.over_budget {
-        lines.push(
-            "it is still too much: what is left is running, pinned, or not nono's to remove".to_owned(),
-        );
+        lines.push("still over the size limit: what is left is running, pinned or foreign".to_owned());
     }
     lines
 }

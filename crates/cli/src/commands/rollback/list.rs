@@ -1,4 +1,4 @@
-//! `nono rollback list`: sessions by project, newest first.
+//! `nono rollback list`: lists sessions by project, newest first.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::commands::tracked::counts;
 use crate::failure::Failure;
 use crate::message;
 
-/// A longer command is cut.
+/// Maximum number of characters of a command.
 const COMMAND: usize = 48;
 
 pub(super) fn list(args: &ListArgs, place: &Place) -> Result<u8, Failure> {
@@ -38,7 +38,7 @@ pub(super) fn list(args: &ListArgs, place: &Place) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What cannot be read is never silently left out.
+/// Warns about sessions that cannot be read.
 fn say(problems: &[RollbackError], all: bool) {
     if all {
         for problem in problems {
@@ -50,7 +50,7 @@ fn say(problems: &[RollbackError], all: bool) {
     }
 }
 
-/// As far as it exists, without links in it.
+/// Path with links resolved as far as it exists.
 pub(in crate::commands) fn resolved(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let (Ok(real), Ok(below)) = (above.canonicalize(), path.strip_prefix(above)) {
@@ -80,7 +80,7 @@ fn text(entries: &[SessionEntry], args: &ListArgs) -> String {
     lines.join("\n")
 }
 
-/// In the order of their newest session.
+/// Sessions by project, in the order of their newest session.
 fn projects(entries: &[SessionEntry]) -> Vec<(&Path, Vec<&SessionEntry>)> {
     let mut projects: Vec<(&Path, Vec<&SessionEntry>)> = Vec::new();
     for entry in entries {
@@ -92,7 +92,7 @@ fn projects(entries: &[SessionEntry]) -> Vec<(&Path, Vec<&SessionEntry>)> {
     projects
 }
 
-/// One line each; the columns of id, age and command line up.
+/// One line per session, in aligned columns.
 fn table(sessions: &[&SessionEntry]) -> Vec<String> {
     let rows: Vec<[String; 4]> = sessions.iter().map(|entry| row(entry)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `nono rollback`: sessions that are over, looked at, undone, checked, removed. One file per command.
+//! `nono rollback`: lists, shows, restores, verifies and removes past sessions. One file per command.
 
 mod cleanup;
 mod list;
@@ -47,7 +47,7 @@ pub(crate) fn rollback(command: &RollbackCommand) -> Result<u8, Failure> {
     }
 }
 
-/// Where sessions are looked for, and from where.
+/// Catalogue of sessions and the directories that arguments refer to.
 pub(super) struct Place {
     pub(super) catalogue: Catalogue,
     pub(super) state_dir: PathBuf,
@@ -55,11 +55,11 @@ pub(super) struct Place {
     home: PathBuf,
 }
 
-/// Nothing is made here: without a state folder there are no sessions.
+/// Creates nothing: without a state folder there are no sessions.
 pub(super) fn place() -> Result<Place, Failure> {
     let host = host(None)?;
     if host.nested {
-        return Err(Failure::new("a nono inside a sandbox cannot look at or undo sessions outside"));
+        return Err(Failure::new("nono inside a sandbox cannot read or undo sessions"));
     }
     let state_dir = host.context.state_dir;
     if state_dir.symlink_metadata().is_ok() {

@@ -1,4 +1,4 @@
-//! A restore of a session, and the undo of one, as the command line performs them.
+//! Restore of a session, and undo of a restore.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ use crate::commands::perform::{Completion, Restoration};
 use crate::failure::Failure;
 use crate::progress::{Worked, watched};
 
-/// What can be done to a tree with a session.
+/// Kind of restore.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
     Restore(RestoreChoice),
-    /// Undo a restore: the one of this id, or the last one that was not undone.
+    /// Undo of a restore: the one with this id, or the last one that was not undone.
     TakeBack(Option<String>),
 }
 
-/// A session, and what is done with it.
+/// Restore of a session.
 #[derive(Debug)]
 pub(crate) struct OfSession {
     pub(crate) session: RollbackSession,
@@ -85,21 +85,21 @@ impl Restoration for OfSession {
     }
 
     fn plan_notes(&self, plan: &Plan) -> Vec<String> {
-        let others = self.beside("is taken back").filter(|_| !plan.changes.is_empty());
-        unknown(plan.cannot_tell_conflicts, "is restored").into_iter().chain(others).collect()
+        let others = self.beside("are undone").filter(|_| !plan.changes.is_empty());
+        unknown(plan.cannot_tell_conflicts, "are undone").into_iter().chain(others).collect()
     }
 
     fn done_notes(&self, done: &Done) -> Vec<String> {
         let tells = done.cannot_tell_conflicts && !done.changes.is_empty();
-        let others = self.beside("was taken back").filter(|_| !done.changes.is_empty());
-        unknown(tells, "was restored").into_iter().chain(others).collect()
+        let others = self.beside("were undone").filter(|_| !done.changes.is_empty());
+        unknown(tells, "were undone").into_iter().chain(others).collect()
     }
 
     fn answers_programs(&self) -> bool {
         false
     }
 
-    /// Taking back knows no such way.
+    /// None for the undo of a restore, which cannot be forced.
     fn hint(&self, kept: &[Skipped]) -> Option<String> {
         match self.task {
             Task::Restore(_) => text::hint(kept, "nono rollback undo"),
@@ -120,8 +120,8 @@ impl Restoration for OfSession {
 }
 
 impl OfSession {
-    /// Sessions that worked at the same time, where a state before is restored. Not finding out must not stand between a
-    /// person and an undo.
+    /// Note about sessions that ran at the same time, whose changes are undone as well. An error here must not prevent
+    /// the undo.
     fn beside(&self, taken_back: &str) -> Option<String> {
         let Task::Restore(_) = self.task else { return None };
         let others = self.session.beside().unwrap_or_default();
@@ -129,17 +129,15 @@ impl OfSession {
         let (first, more) = others.split_first()?;
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         let first = name(first);
-        Some(format!(
-            "{first}{more} worked here at the same time: what it changed meanwhile {taken_back}, too"
-        ))
+        Some(format!("{first}{more} ran here at the same time: changes made meanwhile {taken_back} too"))
     }
 }
 
-/// Without a final snapshot, nothing tells the command's changes from later ones.
+/// Note that without a final snapshot later changes cannot be told from the command's.
 fn unknown(cannot_tell: bool, restored: &str) -> Option<String> {
     cannot_tell.then(|| {
         format!(
-            "the session has no final snapshot: what somebody else changed after it cannot be told apart, and {restored} too"
+            "the session has no final snapshot: changes made after it cannot be told apart and {restored} too"
         )
     })
 }

@@ -1,4 +1,4 @@
-//! `nono rollback recover`: restores that were cut off are completed, in all sessions.
+//! `nono rollback recover`: completes interrupted restores of all sessions.
 
 use nono::diagnostic::escape;
 use nono::rollback::{Catalogue, Done, RollbackError, RollbackSession, SessionEntry, Status, json};
@@ -20,7 +20,7 @@ pub(super) fn recover(args: &RecoverArgs, catalogue: &Catalogue) -> Result<u8, F
         message::line(&format!("error: {}", escape(&problem.to_string())));
     }
     let mut recovered: Vec<Value> = Vec::new();
-    // A running session looks after itself.
+    // A running session completes its own.
     for entry in entries.into_iter().filter(|entry| entry.status != Status::Live) {
         let id = entry.id.clone();
         let (worked, signal) = complete(catalogue, entry, args.json)?;
@@ -33,7 +33,7 @@ pub(super) fn recover(args: &RecoverArgs, catalogue: &Catalogue) -> Result<u8, F
                 }
                 recovered.push(json::done(&id, &done));
             }
-            // The others are completed all the same.
+            // Not fatal for the other sessions.
             Err(error) => {
                 code = NOT_DONE;
                 message::line(&format!("error: session {id}: {}", escape(&error.to_string())));
@@ -47,7 +47,7 @@ pub(super) fn recover(args: &RecoverArgs, catalogue: &Catalogue) -> Result<u8, F
     if args.json {
         message::answer_json(&recovered)?;
     } else if recovered.is_empty() && code == 0 {
-        message::line("no restore was cut off");
+        message::line("there is no interrupted restore");
     }
     Ok(code)
 }
@@ -72,11 +72,11 @@ fn complete(
 }
 
 fn say(of: &OfSession, done: &Done) -> Result<(), Failure> {
-    message::line(&format!("completed a restore of session {} that was cut off:", of.session.entry().id));
+    message::line(&format!("completed an interrupted restore of session {}:", of.session.entry().id));
     report(of, done, false)
 }
 
-/// Before anything else is done with a session's tree.
+/// Completes an interrupted restore before anything else is done with a session's tree.
 pub(super) fn first(of: &mut OfSession) -> Result<Completion, Failure> {
     let Worked { value, signal } = watched(&mut of.session, DOING, RollbackSession::recover)?;
     if let Some(done) = &value {

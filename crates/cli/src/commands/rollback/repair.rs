@@ -1,4 +1,4 @@
-//! `nono rollback repair`: what is damaged of sessions and checkpoints is set aside and made anew, and said.
+//! `nono rollback repair`: sets damaged records of sessions and checkpoints aside, rebuilds and reports them.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(super) fn repair(args: &RepairArgs, place: &Place) -> Result<u8, Failure> {
     Ok(if lost || problems().next().is_some() { NOT_DONE } else { 0 })
 }
 
-/// What was done, or would be.
+/// Verbs for what was done, or would be.
 struct Words {
     rebuilt: &'static str,
     aside: &'static str,
@@ -44,7 +44,7 @@ const DID: Words = Words {
     rebuilt: "rebuilt",
     aside: "set aside",
     removed: "removed",
-    replaced: "wrote anew",
+    replaced: "rewrote",
     id: "gave a new id to",
 };
 
@@ -52,7 +52,7 @@ const WOULD: Words = Words {
     rebuilt: "would rebuild",
     aside: "would set aside",
     removed: "would remove",
-    replaced: "would write anew",
+    replaced: "would rewrite",
     id: "would give a new id to",
 };
 
@@ -86,10 +86,10 @@ fn store_lines(dir: &Path, store: &RepairedStore, words: &Words) -> Vec<String> 
         lines.push(format!("{which} of {session} is lost: {} cannot be read", shown(&lost.manifest)));
     }
     for note in &store.notes_aside {
-        lines.push(format!("{} {}: whose note it is cannot be read", words.aside, shown(note)));
+        lines.push(format!("{} {}: its owner cannot be read", words.aside, shown(note)));
     }
     for (notes, what) in [
-        (&store.notes_removed, format!("{} {{}} that nobody needs", words.removed)),
+        (&store.notes_removed, format!("{} {{}} no longer needed", words.removed)),
         (&store.notes_replaced, format!("{} {{}} of an earlier version", words.replaced)),
     ] {
         if !notes.is_empty() {
@@ -98,7 +98,7 @@ fn store_lines(dir: &Path, store: &RepairedStore, words: &Words) -> Vec<String> 
     }
     if store.debris > 0 {
         let left = some(usize::try_from(store.debris).unwrap_or(usize::MAX), "file");
-        lines.push(format!("{} {left} of killed processes", words.removed));
+        lines.push(format!("{} {left} left by killed processes", words.removed));
     }
     lines
 }

@@ -1,4 +1,4 @@
-//! `nono rollback restore` and `undo`: to any snapshot, any part of it, and back from there.
+//! `nono rollback restore` and `undo`: restore any part of any snapshot, and undo that.
 
 use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
 
@@ -31,7 +31,7 @@ pub(super) fn take_back(args: &TakeBackArgs, place: &Place) -> Result<u8, Failur
     perform(OfSession { session, task: Task::TakeBack(undo) }, args.consent)
 }
 
-/// The session that a restore was made with, and that restore's id if it was named: the session's, a point, a number.
+/// Session whose restore is undone, and the id of that restore if it was given (SESSION.NUMBER).
 fn restored(id: Option<&str>, place: &Place) -> Result<(RollbackSession, Option<String>), Failure> {
     let catalogue = &place.catalogue;
     let Some(id) = id else { return Ok((catalogue.open(catalogue.last_restored()?)?, None)) };

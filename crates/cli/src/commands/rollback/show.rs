@@ -1,4 +1,4 @@
-//! `nono rollback show`: what a session changed, as a list, as differences, as a patch, as JSON.
+//! `nono rollback show`: shows what a session changed, as a list, as differences, as a patch or as JSON.
 
 mod answer;
 mod overview;
@@ -21,7 +21,7 @@ pub(super) fn show(args: &ShowArgs, place: &Place) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Answers what was asked for; whether there is any difference.
+/// Prints what the flags select; returns whether anything differs.
 pub(in crate::commands) fn present(choice: Choice, args: &LookArgs, place: &Place) -> Result<bool, Failure> {
     let Choice { mut session, paths } = choice;
     let (from, to) = range(args, &session)?;
@@ -59,7 +59,7 @@ pub(in crate::commands) fn present(choice: Choice, args: &LookArgs, place: &Plac
     Ok(differs)
 }
 
-/// From the baseline to the last snapshot, if nothing else is asked for.
+/// Snapshots to compare; by default the baseline and the last one.
 fn range(args: &LookArgs, session: &RollbackSession) -> Result<(SnapshotId, SnapshotId), RollbackError> {
     let known = session.snapshots()?;
     let find = |number: u32| {
@@ -71,7 +71,7 @@ fn range(args: &LookArgs, session: &RollbackSession) -> Result<(SnapshotId, Snap
     Ok((find(args.from.unwrap_or(0))?, to))
 }
 
-/// What is looked at, and on what.
+/// Session to show, and how.
 struct Shown<'a> {
     session: &'a RollbackSession,
     page: Page<'a>,

@@ -1,4 +1,4 @@
-//! Plans and outcomes as lines for people. Names are escaped here, whoever writes the lines.
+//! Text output of plans and outcomes. Names are escaped here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use nono::snapshot::{Change, ChangeType, Changes, Lost, repository_of};
 use crate::message;
 use crate::units::grouped;
 
-/// So many lines of one list are shown before a question.
+/// Maximum number of lines of a list before a question.
 const SOME: usize = 20;
 
-/// How much of a list is shown.
+/// Length of a list that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum Length {
     All,
-    /// Before something is done: a dry run has the rest.
+    /// Shortened, before a question; a dry run shows the rest.
     Cut,
-    /// After it was done.
+    /// Shortened, in a report.
     Done,
 }
 
-/// Paths below the one root that there is; with several roots, whole.
+/// Display of paths: relative to the root if there is only one, else absolute.
 pub(in crate::commands) struct Below<'a> {
     root: Option<&'a Path>,
 }
@@ -43,21 +43,21 @@ impl<'a> Below<'a> {
     }
 }
 
-/// `1 session`, `1,200 sessions`.
+/// Number with a noun: `1 session`, `1,200 sessions`.
 pub(in crate::commands) fn some(number: usize, what: &str) -> String {
     format!("{} {what}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
 }
 
-/// What would be done.
+/// Lines of a plan.
 pub(in crate::commands) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.changes.is_empty() {
         lines.extend(would_change(&plan.changes, below, length));
         lines.extend(plan.may_be_others.then(|| message::MAY_BE_YOURS.to_owned()));
     } else if only_times(plan) {
-        lines.push(format!("set back times or links of {}", some(plan.steps, "path")));
+        lines.push(format!("restore times or links of {}", some(plan.steps, "path")));
     }
-    let what = "merge with what somebody else changed";
+    let what = "merge with later changes";
     lines.extend(merges(&plan.written_merges(), below, length, what));
     lines.extend(kept(&plan.kept, &plan.merges, below, length));
     lines.extend(lost(&plan.lost, below, length));
@@ -66,27 +66,27 @@ pub(in crate::commands) fn plan(plan: &Plan, below: &Below<'_>, length: Length) 
     lines
 }
 
-/// Whether times, or names of one file, are all that differs. Where something is kept, the times of the folders around
-/// it are somebody else's too.
+/// Whether only times or hard links differ. Not if something is kept: then the times of the folders around it have
+/// changed for that reason.
 pub(in crate::commands) fn only_times(plan: &Plan) -> bool {
     plan.steps > 0 && plan.changes.is_empty() && plan.kept.is_empty()
 }
 
-/// What should be known about a plan, whether it is asked for or not.
+/// Notes on a plan, shown with and without a question.
 pub(in crate::commands) fn notes(plan: &Plan) -> Vec<String> {
     plan.notes.iter().map(|note| escape(note)).collect()
 }
 
-/// What was done.
+/// Lines of a report.
 pub(in crate::commands) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !done.changes.is_empty() {
         lines.push(did_change(&done.changes));
         lines.extend(change_lines(&done.changes, below, length));
     } else if done.undo.is_some() && !done.interrupted && done.written_merges().is_empty() {
-        lines.push("set back times or links".to_owned());
+        lines.push("restored times or links".to_owned());
     }
-    let what = "merged with what somebody else changed";
+    let what = "merged with later changes";
     lines.extend(merges(&done.written_merges(), below, length, what));
     lines.extend(kept(&done.kept, &done.merged, below, length));
     lines.extend(lost(&done.lost, below, length));
@@ -96,7 +96,7 @@ pub(in crate::commands) fn done(done: &Done, below: &Below<'_>, length: Length) 
     lines
 }
 
-/// `bring back 3, change 1`, and each of them.
+/// Lines about planned changes: `bring back 3, change 1`, and each change.
 pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let words = ["bring back", "change", "remove", "set permissions of"];
     let mut lines = vec![sentence(&counts(changes), &words)];
@@ -104,8 +104,8 @@ pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, le
     lines
 }
 
-/// A line for each change; a repository that comes or goes is one, and so is what changed in the history of one. What git
-/// executes, or is told to, by a repository that comes stands for itself: none of it may be overlooked.
+/// One line per change. A git repository that is created or deleted is one line, and so are all changes of its history.
+/// What git executes in a restored repository has its own lines, so that it is not overlooked.
 pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let comes_or_goes = |change: Change| {
         let git = repository_of(&change.path).filter(|git| change.path == git.join("HEAD"))?;
@@ -127,7 +127,7 @@ pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, le
     let rows = changes.len() - folded + repositories.len();
     let lines = changes.iter().filter_map(|change| match repository(&change) {
         None => Some(change_line(&change, below)),
-        // It stands where its first file would.
+        // At the place of its first file.
         Some(git) => repositories.remove(&git).map(|kinds| {
             let of = if whole.contains(&git) { "" } else { " of its history" };
             repository_line(&git, &kinds, of, below)
@@ -136,7 +136,7 @@ pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, le
     cut_iter(lines, rows, length, |line| line)
 }
 
-/// `brought back 3, changed 1`.
+/// Sentence about changes that were made: `brought back 3, changed 1`.
 pub(in crate::commands) fn did_change(changes: &Changes) -> String {
     sentence(&counts(changes), &["brought back", "changed", "removed", "set permissions of"])
 }
@@ -155,7 +155,7 @@ pub(in crate::commands) fn failed(
     lines
 }
 
-/// `bring back 3, change 1`.
+/// Sentence about changes: `bring back 3, change 1`.
 fn sentence(counts: &ChangeCounts, words: &[&str; 4]) -> String {
     let numbers = [counts.created, counts.modified, counts.deleted, counts.permissions_changed];
     let parts = words.iter().zip(numbers).filter(|(_, number)| *number > 0);
@@ -166,7 +166,7 @@ fn change_line(change: &Change, below: &Below<'_>) -> String {
     format!("{} {}", mark(change.change_type), below.show(&change.path))
 }
 
-/// Whether git reads a file of a repository only by the name it gets when somebody wants it, or never.
+/// Whether git never executes or reads a repository's file under this name.
 fn is_sample(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "sample") || path.ends_with("description")
 }
@@ -219,18 +219,18 @@ pub(in crate::commands) fn kept(
     lines
 }
 
-/// What no restore brings back.
+/// Lines about paths that no restore brings back.
 pub(in crate::commands) fn lost(lost: &[Lost], below: &Below<'_>, length: Length) -> Vec<String> {
     let line = |one: &Lost| {
         let reason = escape(&one.reason);
         let slash = if one.is_dir { "/" } else { "" };
         format!("{}, cannot be restored: {}{slash} ({reason})", one.how, below.show(&one.path))
     };
-    // Each says what it is: they stand below no title.
+    // Not indented: they have no title.
     cut(lost, length, line).into_iter().map(|line| line.trim_start().to_owned()).collect()
 }
 
-/// One line each, however many there are: none of them may be overlooked.
+/// Warnings about kept autorun files; never shortened.
 fn still_executes(still: &[(PathBuf, Later)], below: &Below<'_>) -> Vec<String> {
     let line = |(path, later): &(PathBuf, Later)| {
         format!("warning: kept, and it will run: {} ({}: {})", below.show(path), later.what, later.why)
@@ -238,14 +238,13 @@ fn still_executes(still: &[(PathBuf, Later)], below: &Below<'_>) -> Vec<String> 
     still.iter().map(line).collect()
 }
 
-/// How to restore what somebody else changed, if anything was kept for that.
-/// `undo`: the command that takes it back.
+/// Hint how to restore paths that were kept because they changed later. `undo`: the command that undoes the restore.
 pub(in crate::commands) fn hint(kept: &[Skipped], undo: &str) -> Option<String> {
     let conflict = kept.iter().any(|one| one.why == Why::ChangedSince);
     conflict.then(|| {
         format!(
-            "hint: with --force what somebody else changed is restored too (`{undo}` brings it back), \
-with --merge text files are merged"
+            "hint: --force also restores what changed later (`{undo}` takes that back), \
+--merge merges text files"
         )
     })
 }
@@ -254,14 +253,14 @@ pub(in crate::commands) fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) 
     cut_iter(list.iter(), list.len(), length, line)
 }
 
-/// The same of a list that is made while it is read.
+/// Shortens a list that is produced by an iterator.
 fn cut_iter<T>(
     list: impl Iterator<Item = T>,
     len: usize,
     length: Length,
     line: impl Fn(T) -> String,
 ) -> Vec<String> {
-    // One line more costs no more than the line that would stand for it.
+    // One more entry takes no more room than the line about it.
     let shown = if length == Length::All || len <= SOME + 1 { len } else { SOME };
     let mut lines: Vec<String> = list.take(shown).map(|one| format!("  {}", line(one))).collect();
     if shown < len {

@@ -1,4 +1,4 @@
-//! `nono rollback verify`: stored sessions against what was sealed when they ended.
+//! `nono rollback verify`: checks stored sessions against what was sealed when they ended.
 
 use nono::diagnostic::{escape, shown};
 use nono::rollback::{Catalogue, Checks, RollbackSession, SessionEntry, Status, Verified};
@@ -11,7 +11,7 @@ use crate::message;
 use crate::progress::{Worked, attempt};
 use crate::units::{bytes, grouped};
 
-/// One session, checked as far as that could be done.
+/// Result of checking one session.
 struct Checked {
     id: String,
     found: Verified,
@@ -55,7 +55,7 @@ pub(super) fn verify(args: &VerifyArgs, catalogue: &Catalogue) -> Result<u8, Fai
     Ok(if good { 0 } else { NOT_DONE })
 }
 
-/// What keeps a session from being checked is one of its problems: the others are checked all the same.
+/// Checks a session. An error that prevents it is a problem of that session alone.
 fn check(
     catalogue: &Catalogue,
     entry: SessionEntry,

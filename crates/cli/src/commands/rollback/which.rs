@@ -1,4 +1,4 @@
-//! Which session a command is about, and which of its paths. Without a name it is the last one here, and that is said.
+//! Choice of a session and its paths from the arguments. Without a name it is the last session here, which is printed.
 
 use std::ffi::{OsStr, OsString};
 
@@ -12,13 +12,13 @@ use crate::args::ChoiceArgs;
 use crate::failure::Failure;
 use crate::message;
 
-/// A session that was chosen, and the paths of it as they were typed.
+/// Chosen session, and the paths as typed.
 pub(in crate::commands) struct Choice {
     pub(in crate::commands) session: RollbackSession,
     pub(in crate::commands) paths: Vec<OsString>,
 }
 
-/// The first word is a session if it names one; else everything typed is a path of the last session here.
+/// Takes the first argument as a session if it names one; else all arguments are paths in the last session here.
 pub(super) fn choose(args: &ChoiceArgs, place: &Place) -> Result<Choice, Failure> {
     let paths = || args.paths.iter().chain(&args.more).cloned();
     let Some(first) = &args.first else {
@@ -36,13 +36,13 @@ pub(super) fn choose(args: &ChoiceArgs, place: &Place) -> Result<Choice, Failure
     Ok(Choice { session, paths: std::iter::once(first.clone()).chain(paths()).collect() })
 }
 
-/// The last session here if it knows what was typed as a path; else what is wrong with it as a session.
+/// Last session here if it has the argument as a path; else the error about it as a session.
 fn of_path(first: &OsStr, error: RollbackError, place: &Place) -> Result<RollbackSession, Failure> {
     let names_nothing = matches!(
         error,
         RollbackError::NotFound { .. } | RollbackError::NoSession { .. } | RollbackError::Io { .. }
     );
-    // An empty word would be the directory itself, and so everything: most likely an unset variable.
+    // An empty argument would mean the directory and so everything: most likely an unset variable.
     if !names_nothing || first.is_empty() {
         return Err(error.into());
     }
@@ -50,7 +50,7 @@ fn of_path(first: &OsStr, error: RollbackError, place: &Place) -> Result<Rollbac
     let session = place.catalogue.open(entry)?;
     match session.resolve_paths(&SnapshotId::Number(0), &[first.to_owned()], &place.cwd) {
         Ok(_) => Ok(session),
-        // Whoever types a slash means a path, whether or not there is a file.
+        // With a slash it is meant as a path, whether or not it exists.
         Err(no_path @ RollbackError::NoSuchPath { .. }) if is_path(first) => Err(no_path.into()),
         Err(_) => Err(error.into()),
     }
@@ -60,7 +60,7 @@ fn is_path(typed: &OsStr) -> bool {
     typed.as_encoded_bytes().contains(&b'/')
 }
 
-/// The session of a name; without one, the last one here.
+/// Session with a name; without one, the last one here.
 pub(super) fn named_or_last(name: Option<&str>, place: &Place) -> Result<RollbackSession, Failure> {
     match name {
         Some(name) => Ok(place.catalogue.open(place.catalogue.find(name)?)?),
@@ -74,12 +74,12 @@ fn last_here(place: &Place) -> Result<RollbackSession, Failure> {
     Ok(place.catalogue.open(entry)?)
 }
 
-/// Nobody named it.
+/// Prints which session was chosen, since it was not named.
 fn say(entry: &SessionEntry) {
     message::line(&format!("the last session here: {}", brief(entry)));
 }
 
-/// `20260801-101500-42 (make test, 2h ago)`.
+/// Short description of a session: `20260801-101500-42 (make test, 2h ago)`.
 pub(in crate::commands) fn brief(entry: &SessionEntry) -> String {
     let (command, age) = (quote_all(&entry.metadata.command), ago(&entry.metadata.started));
     format!("{} ({command}, {age})", entry.id)

@@ -143,9 +143,7 @@ fn other_bodies_are_said_in_words() {
         ("d", Body::Other("an empty directory".to_owned())),
     ];
     let mut desk = Desk::with(&["~a", "~b", "~c", "~d"], &bodies, 80, 24);
-    for words in
-        ["binary", "too large to be compared here", "link to here -> /etc/\\u{1b}", "an empty directory"]
-    {
+    for words in ["binary", "too large to compare", "link to here -> /etc/\\u{1b}", "an empty directory"] {
         desk.sees(words);
         desk.keys("j");
     }

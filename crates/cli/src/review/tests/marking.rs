@@ -159,7 +159,7 @@ fn a_hunk_beside_everything() {
 fn what_was_created_has_no_hunks_to_choose() {
     let mut desk = two_hunks();
     desk.keys("/c.txt^\t] ");
-    desk.sees("one piece");
+    desk.sees("marked as a whole");
     assert_eq!(desk.choice().paths, paths(&["c.txt"]));
 }
 
@@ -186,7 +186,7 @@ fn nothing_happens_before_a_yes() {
 fn what_is_damaged_is_said_and_ends_nothing() {
     let mut desk = Desk::new(&["~a.txt", "~b.broken"], 120, 24);
     desk.keys("/broken^");
-    desk.sees("cannot be shown:");
+    desk.sees("cannot show it:");
     desk.keys("\tlll");
     desk.sees("\\u{1b}[2Jbits are missing");
     desk.keys("\t");

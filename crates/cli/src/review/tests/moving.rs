@@ -75,7 +75,7 @@ fn filters() {
         assert!(!desk.app.is_left);
     }
     desk.keys("fnowhere^");
-    desk.sees("nothing passes");
+    desk.sees("nothing matches");
     desk.keys("\x1b");
     desk.sees("top.txt");
 }
@@ -126,10 +126,10 @@ fn the_timeline() {
     let mut desk = Desk::new(ITEMS, 80, 24);
     desk.keys("t");
     desk.sees(">    0  2026-01-01 12:00:00 +00:00  before the command");
-    desk.sees("     1  2026-01-01 12:00:01 +00:00  thinned out");
+    desk.sees("     1  2026-01-01 12:00:01 +00:00  removed to make room");
     desk.sees("     3  2026-01-01 12:00:03 +00:00  the end");
     desk.keys("j^");
-    desk.sees("snapshot 1 was thinned out");
+    desk.sees("snapshot 1 was removed to make room");
     desk.keys("j^");
     desk.sees("compared with snapshot 2");
     desk.sees("1 change (");

@@ -1,4 +1,4 @@
-//! The same for programs. Field names are stable.
+//! JSON output of `nono rollback show`. Field names are stable.
 
 use nono::rollback::json::{change, session as session_json, snapshot, snapshot_id as id};
 use nono::rollback::{ChangeSet, RollbackError, RollbackSession};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::args::LookArgs;
 use crate::failure::Failure;
 
-/// The session's fields, and in `changes` every change instead of their numbers, which are in `counts`.
+/// Fields of the session, with every change in `changes` and their numbers in `counts`.
 pub(super) fn json(
     session: &mut RollbackSession,
     set: &ChangeSet,

@@ -1,4 +1,4 @@
-//! A session on one page: what ran, what changed, what to do next. Also its snapshots, and what they do not cover.
+//! Overview of a session: what ran, what changed, what to do next. Also its snapshots and their coverage.
 
 use std::io::Write;
 
@@ -16,9 +16,9 @@ use crate::paint::{Span, Style, mark, title};
 use crate::review::text::columns;
 use crate::units::{bytes, grouped};
 
-/// So many lines of a list, unless all are asked for.
+/// Maximum number of lines of a list without `--full`.
 const SOME: usize = 200;
-/// Names longer than this do not push the sizes of all others to the right.
+/// Maximum width of the name column; longer names do not shift the other rows.
 const NAME: usize = 60;
 
 pub(super) fn overview(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
@@ -56,10 +56,10 @@ fn nothing(view: &Shown<'_>) -> &'static str {
     let only_baseline = view.page.set.from == view.page.set.to;
     match view.session.entry().status {
         Status::Interrupted if only_baseline => {
-            "the session was cut off before a second snapshot: what it changed is not known"
+            "the session was interrupted before a second snapshot: its changes are unknown"
         }
         Status::Live if only_baseline => "no snapshot since the baseline yet",
-        _ if only_baseline && view.session.entry().lacks_final() => "what it changed is not known",
+        _ if only_baseline && view.session.entry().lacks_final() => "its changes are unknown",
         _ => "nothing changed",
     }
 }
@@ -74,7 +74,7 @@ fn head(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
     }
     view.page.line(&[title, Span::new(state, alarm)], out)?;
     if entry.lacks_final() {
-        let lacks = "  the final snapshot could not be taken; the baseline can be restored";
+        let lacks = "  the final snapshot failed; the baseline can be restored";
         view.page.line(&[Span::new(lacks, Style::Warning)], out)?;
     }
     for (key, value) in facts(entry) {
@@ -144,7 +144,7 @@ fn line(view: &Shown<'_>, item: &Item, title: &str, width: usize, out: &mut dyn 
     view.page.line(&spans, out)
 }
 
-/// Sizes and permissions, where they differ.
+/// Changes of size, kind and permissions.
 fn detail(item: &Item) -> String {
     let mut parts: Vec<String> = item.history.iter().flatten().map(|line| escape(line)).collect();
     if item.size_delta != 0 {
@@ -153,7 +153,7 @@ fn detail(item: &Item) -> String {
     }
     if let (Some(old), Some(new)) = (&item.old, &item.new) {
         if old.kind != new.kind {
-            parts.push("another kind of file".to_owned());
+            parts.push("different file type".to_owned());
         } else if old.mode != new.mode {
             parts.push(format!("{:04o} -> {:04o}", old.mode, new.mode));
         }
@@ -161,12 +161,12 @@ fn detail(item: &Item) -> String {
     parts.join(", ")
 }
 
-/// One line for each snapshot.
+/// Lists the snapshots, one per line.
 pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
     let known = view.session.snapshots()?;
     let width = known.iter().map(|info| info.id.to_string().len()).max().unwrap_or(0);
     let what = |info: &SnapshotInfo| match (&info.id, info.thinned) {
-        (_, true) => "given up to make room",
+        (_, true) => "removed to make room",
         (SnapshotId::Number(0), _) => "baseline",
         (SnapshotId::Number(_), _) => "",
         (SnapshotId::Safety(_), _) => "before a restore",
@@ -179,7 +179,7 @@ pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Fai
     Ok(())
 }
 
-/// What the snapshot does not hold, with the reasons.
+/// Lists what the snapshot does not cover, with the reasons.
 pub(super) fn coverage(manifest: &Manifest, full: bool, out: &mut dyn Write) -> Result<(), Failed> {
     let coverage = &manifest.coverage;
     let (files, size) = (grouped(coverage.files), bytes(coverage.bytes));
