@@ -152,7 +152,7 @@ impl fmt::Display for Reason {
             Reason::Unreadable(errno) => write!(f, "cannot be read: {errno}"),
             Reason::Unstable => f.write_str("changed each time it was read"),
             Reason::OverBudget { size } => write!(f, "does not fit the disk budget ({size} bytes)"),
-            Reason::LargePack { size } => write!(f, "a large pack of git's ({size} bytes), not copied"),
+            Reason::LargePack { size } => write!(f, "a large git pack ({size} bytes), not copied"),
             Reason::TooLarge { size, limit } => {
                 write!(f, "larger than {limit} bytes ({size} bytes), not copied")
             }
@@ -160,10 +160,10 @@ impl fmt::Display for Reason {
             Reason::LargeRepository { limit } => write!(f, "a git repository of more than {limit} bytes"),
             Reason::OtherFilesystem => f.write_str("another filesystem is mounted there"),
             Reason::OwnState => f.write_str("nono's own state"),
-            Reason::OtherRoot => f.write_str("tracked by itself"),
+            Reason::OtherRoot => f.write_str("tracked as a root of its own"),
             Reason::Forgotten => f.write_str("forgotten: its contents were purged"),
             Reason::NotHeld(why) | Reason::Unit(why) => f.write_str(why),
-            Reason::RestoreTemp => f.write_str("a temporary file of a restore that was cut off"),
+            Reason::RestoreTemp => f.write_str("a temporary file of an interrupted restore"),
         }
     }
 }
@@ -188,7 +188,7 @@ impl fmt::Display for Note {
             Note::UnknownFilesystem { root } => {
                 write!(
                     f,
-                    "{} is on a filesystem whose file times are not trusted: all files are read",
+                    "{} is on a filesystem whose file times are not trusted: every file is read",
                     root.display()
                 )
             }
@@ -196,13 +196,13 @@ impl fmt::Display for Note {
                 let root = root.display();
                 write!(
                     f,
-                    "the next snapshot reads all of {root}: its stat cache cannot be written ({reason})"
+                    "cannot write the stat cache of {root} ({reason}): the next snapshot reads every file"
                 )
             }
             Note::Growing { path, size } => {
-                write!(f, "{} grows while it is read: its first {size} bytes are captured", path.display())
+                write!(f, "{} grew while it was read: its first {size} bytes are captured", path.display())
             }
-            Note::Foreign { from } => write!(f, "taken over from {from}, which may not have kept everything"),
+            Note::Foreign { from } => write!(f, "imported from {from}, which may not have kept everything"),
             Note::RootFailed { root, reason } => write!(f, "{} is not covered: {reason}", root.display()),
         }
     }

@@ -92,7 +92,7 @@ impl Default for ExclusionConfig {
 /// Why rules could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    #[error("the glob {glob:?} is not valid: {why}")]
+    #[error("invalid glob {glob:?}: {why}")]
     Glob { glob: String, why: &'static str },
     #[error("cannot find the folder {}: {source}", path.display())]
     Root { path: PathBuf, source: io::Error },
@@ -176,7 +176,7 @@ impl fmt::Display for Note {
                     "git's index in {repository} is not understood ({why}): its ignore rules are set aside"
                 )
             }
-            Note::IgnoreFileNotRead { file, why } => write!(f, "{file} cannot be read: {why}"),
+            Note::IgnoreFileNotRead { file, why } => write!(f, "cannot read {file}: {why}"),
             Note::RootIgnored { rule, file } => {
                 write!(
                     f,

@@ -103,19 +103,19 @@ const FORMAT: u32 = 1;
 pub enum ManifestDefect {
     #[error("it is not a manifest: {0}")]
     Syntax(String),
-    #[error("its format {0} is not known")]
+    #[error("its format {0} is unknown")]
     Format(u32),
     #[error("its checksum is wrong")]
     Checksum,
-    #[error("its digests do not fit its content")]
+    #[error("its digests do not match its content")]
     Digests,
-    #[error("it names a root that is no absolute path")]
+    #[error("it names a root that is not an absolute path")]
     Root,
     #[error("it is {0}")]
     Entry(#[from] Malformed),
-    #[error("it is not the one that the session's record names")]
+    #[error("it is not the one in the session's record")]
     NotRecorded,
-    #[error("it has other roots than this session")]
+    #[error("its roots are not those of the session")]
     OtherRoots,
 }
 

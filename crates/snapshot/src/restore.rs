@@ -126,18 +126,18 @@ impl fmt::Display for Why {
             Why::IncompleteRepository(reason) => {
                 return write!(f, "the snapshot does not hold all of this repository ({reason})");
             }
-            Why::RootUnknown => "its root is not in both snapshots",
+            Why::RootUnknown => "its root is missing from one of the two snapshots",
             Why::NotFound => "it is neither in the snapshot nor in the tree",
-            Why::ChangedSince => "somebody else changed it",
-            Why::HoldsOthers => "it holds something that is not stored",
+            Why::ChangedSince => "changed by others since",
+            Why::HoldsOthers => "it holds files that are not stored",
             Why::InTheWay => "a directory that has to stay is in its place",
-            Why::Appeared => "something new is there",
-            Why::Repository => "a `.git` that is there is left alone",
+            Why::Appeared => "a new file appeared there",
+            Why::Repository => "an existing `.git` is left as it is",
             Why::OpenForWriting => {
                 "a running program has it open for writing: end the program, then restore again"
             }
             Why::StillWritten => "the file that was replaced: a running program still writes to it",
-            Why::ChangedMeanwhile => "it changed while the restore worked",
+            Why::ChangedMeanwhile => "it changed during the restore",
         };
         f.write_str(text)
     }
@@ -181,10 +181,10 @@ pub enum RestoreError {
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// A file that stood in its place for a moment.
-    #[error("a running program writes to a file that was displaced; it is kept beside it as {name}")]
+    #[error("a running program still writes to the replaced file, which is kept as {name}")]
     Beside { name: String },
     /// It was written, and is not what was written.
-    #[error("it is not what was restored: somebody changed it meanwhile")]
+    #[error("it differs from what was restored: another process changed it")]
     Verify,
 }
 

@@ -97,7 +97,7 @@ pub(crate) enum ScanError {
     TooManyBytes { limit: u64 },
     #[error("cancelled")]
     Cancelled,
-    #[error("the root cannot be read: {0}")]
+    #[error("cannot read the root: {0}")]
     Root(#[source] io::Error),
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -35,17 +35,17 @@ pub enum SessionError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is damaged: {what}", path.display())]
     Record { path: PathBuf, what: String },
-    #[error("there is no snapshot {id} in {}", dir.display())]
+    #[error("no snapshot {id} in {}", dir.display())]
     NoSnapshot { id: SnapshotId, dir: PathBuf },
     #[error("snapshot {id} was thinned out; its digests are kept, its content is not")]
     Thinned { id: SnapshotId },
-    #[error("{} is refused: {defect}", path.display())]
+    #[error("cannot use {}: {defect}", path.display())]
     Manifest { path: PathBuf, defect: ManifestDefect },
-    #[error("snapshot {id} is lost: its manifest {} is not there", path.display())]
+    #[error("snapshot {id} is lost: its manifest {} is missing", path.display())]
     Lost { id: SnapshotId, path: PathBuf },
-    #[error("what was opened up to be read cannot be closed again, by {}: {source}", path.display())]
+    #[error("cannot restore permissions changed for reading ({}): {source}", path.display())]
     StaysOpen { path: PathBuf, source: io::Error },
-    #[error("{} cannot be read: {what}", path.display())]
+    #[error("cannot read {}: {what}", path.display())]
     Metadata { path: PathBuf, what: String },
 }
 
@@ -171,10 +171,10 @@ impl Record {
             return Err(unknown_format(record.format));
         }
         if !record.snapshots.iter().all(|recorded| is_manifest_name(&recorded.file)) {
-            return Err("it names a file that is no manifest".to_owned());
+            return Err("it names a file that is not a manifest".to_owned());
         }
         if !record.late.iter().all(|late| record.roots.contains(&late.path)) {
-            return Err("it names a late root that is none of its roots".to_owned());
+            return Err("it names a late root that is not one of its roots".to_owned());
         }
         match record.encode() {
             Ok(encoded) if encoded == bytes => Ok(record),

@@ -159,12 +159,12 @@ impl Folders {
     ) -> Result<Option<String>, SnapshotError> {
         let names: Option<Vec<Name>> = foreign.path.split(|byte| *byte == b'/').map(Name::new).collect();
         let Some((last, above)) = names.as_deref().and_then(<[Name]>::split_last) else {
-            return Ok(Some("its name leads elsewhere".to_owned()));
+            return Ok(Some("its path leads out of the root".to_owned()));
         };
         if let Some(git) =
             names.iter().flatten().position(|name| name.as_bytes().eq_ignore_ascii_case(b".git"))
         {
-            let why = "the inside of a repository is never taken from elsewhere".to_owned();
+            let why = "files inside a `.git` are never imported".to_owned();
             let (place, name) = (above.get(..git).unwrap_or(above), names.iter().flatten().nth(git));
             if let (Some(dir), Some(name)) = (self.folder(place), name) {
                 let is_dir = git < above.len();
@@ -174,7 +174,7 @@ impl Folders {
         }
         let time = self.time;
         let Some(dir) = self.folder(above).filter(|dir| !dir.contains_key(last)) else {
-            return Ok(Some("something else has its name".to_owned()));
+            return Ok(Some("another entry has its name".to_owned()));
         };
         let slot = match &foreign.piece {
             Piece::LeftOut { is_dir, why } => Slot::Omitted { is_dir: *is_dir, why: why.clone() },

@@ -193,7 +193,7 @@ impl SnapshotManager {
                 }
             };
             if (sheet.merkle_root(), sheet.state_root()) != (recorded.merkle_root, recorded.state_root) {
-                report("its digests are not those that were recorded".to_owned());
+                report("its digests differ from the recorded ones".to_owned());
             }
             let before = problems.len();
             self.verify_trees(&sheet, &objects, good, &mut |what| {

@@ -168,7 +168,7 @@ impl SnapshotManager {
                 return Err(needed("the last"));
             }
             if record.late.iter().any(|late| late.first == *number) {
-                return Err(needed("the first of a path that joined later"));
+                return Err(needed("the first of a root added later"));
             }
             let id = SnapshotId::Number(*number);
             let recorded = record.snapshots.iter_mut().find(|recorded| recorded.snapshot() == id);

@@ -252,7 +252,7 @@ pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotE
         file::make_dirs(&dir).map_err(io_at(&dir))?;
         // What is collected from it is deleted, so it must be the store's own folder and no way to another.
         if dir.symlink_metadata().map_err(io_at(&dir))?.is_symlink() {
-            let what = "it is a link and should be a folder".to_owned();
+            let what = "it is a symbolic link, not a folder".to_owned();
             return Err(SessionError::Record { path: dir, what }.into());
         }
     }

@@ -171,16 +171,16 @@ impl std::fmt::Display for CompletedOther {
         let (root, session) = (self.root.display(), self.session.display());
         match &self.restored {
             Ok(restored) if restored.failed.is_empty() => {
-                write!(f, "a restore of {root} was cut off before; it was completed first")
+                write!(f, "completed an interrupted restore of {root} first")
             }
             Ok(restored) => write!(
                 f,
-                "a restore of {root} was cut off before; it was completed first, but {} paths could not be restored",
+                "completed an interrupted restore of {root} first, but could not restore {} paths",
                 restored.failed.len()
             ),
             Err(error) => write!(
                 f,
-                "a restore of {root} was cut off and cannot be completed: {error}; its journal is in {session}"
+                "cannot complete an interrupted restore of {root}: {error}; its journal is in {session}"
             ),
         }
     }

@@ -72,9 +72,9 @@ pub struct JournalRecord {
 pub enum JournalError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: the journal of a restore is damaged: {source}", path.display())]
+    #[error("{}: the restore journal is damaged: {source}", path.display())]
     Damaged { path: PathBuf, source: Malformed },
-    #[error("{}: another restore was interrupted and has to be completed first", path.display())]
+    #[error("{}: complete the interrupted restore first", path.display())]
     Unfinished { path: PathBuf },
 }
 

@@ -12,7 +12,7 @@ pub enum PreflightError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: the filesystem is read-only", path.display())]
     ReadOnly { path: PathBuf },
-    #[error("{}: {needed} more bytes are needed, {available} are free", path.display())]
+    #[error("{}: not enough space: {needed} bytes needed, {available} free", path.display())]
     NoSpace { path: PathBuf, needed: u64, available: u64 },
 }
 

@@ -26,10 +26,10 @@ pub enum StoreError {
     #[error("{file} is damaged: {damage}", file = file.display())]
     Damaged { file: PathBuf, object: Option<Key>, damage: Damage },
     /// The store was written by another version of this program.
-    #[error("{path} is of a version that is not known here", path = path.display())]
+    #[error("{path} was written by another version of nono", path = path.display())]
     Version { path: PathBuf },
     /// The object does not fit; the writer goes on.
-    #[error("{needed} bytes do not fit into the {left} bytes left for {dir}", dir = dir.display())]
+    #[error("{needed} bytes do not fit in the {left} bytes left for {dir}", dir = dir.display())]
     OverBudget { needed: u64, left: u64, dir: PathBuf },
     /// An object of this size goes to `put_large`.
     #[error("an object of {size} bytes is too large for a pack of {dir}", dir = dir.display())]
@@ -38,7 +38,7 @@ pub enum StoreError {
     #[error("{path} is in use by another process", path = path.display())]
     Busy { path: PathBuf },
     /// An appender failed or was dropped before it was finished: what it took on is not there.
-    #[error("not everything that was put into {dir} was written", dir = dir.display())]
+    #[error("some objects for {dir} were not written", dir = dir.display())]
     Incomplete { dir: PathBuf },
 }
 
@@ -71,13 +71,13 @@ impl StoreError {
 /// What is wrong with a file of the store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    #[error("the file that says which format this is was changed")]
+    #[error("the format file was changed")]
     Format,
     #[error("the index was changed or cut")]
     Index,
-    #[error("the index does not agree with its pack")]
+    #[error("the index does not match its pack")]
     Disagrees,
-    #[error("the pack of this index is gone")]
+    #[error("the pack of this index is missing")]
     NoPack,
     #[error("the start of the pack was changed")]
     PackStart,
@@ -85,17 +85,17 @@ pub enum Damage {
     Record { offset: u64 },
     #[error("the bytes of the record at byte {offset} were changed")]
     Payload { offset: u64 },
-    #[error("the content is not what its name says")]
+    #[error("the content does not match its address")]
     Content,
     #[error("the closing record was changed or cut")]
     Trailer,
-    #[error("the list of its chunks was changed or cut")]
+    #[error("the chunk list was changed or cut")]
     List,
     #[error("a part of it is damaged or missing: {0}")]
     Part(Key),
     #[error("it cannot be read: {0}")]
     Unreadable(crate::node::Errno),
-    #[error("it does not belong into a store")]
+    #[error("it is not a file of a store")]
     Unexpected,
 }
 
