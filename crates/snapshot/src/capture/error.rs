@@ -1,4 +1,4 @@
-//! What ends a capture.
+//! Errors of a capture.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use crate::build::BuildError;
 use crate::exclusion::RulesError;
 use crate::store::StoreError;
 
-/// Why nothing was captured.
+/// Reason why nothing was captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     #[error("more than {limit} files (max_entries)")]
     TooManyFiles { limit: u64 },
     #[error("more than {limit} bytes in files (max_bytes)")]
     TooManyBytes { limit: u64 },
-    /// Not everything fits the budget: an estimate of what all of it would add to the store, and what did not fit.
+    /// Not everything fits the budget: the estimated bytes for everything, and the files that did not fit.
     #[error("{}", no_room(*files, *bytes, examples))]
     NoRoom { needed: u64, files: u64, bytes: u64, examples: Vec<PathBuf> },
     #[error("cancelled")]
@@ -34,7 +34,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// The disk is full, a quota is used up, or a file would become larger than this process may write.
+    /// Whether the disk is full, a quota is used up, or a file would exceed this process's file size limit.
     pub(crate) fn is_full(&self) -> bool {
         let kind = match self {
             CaptureError::Store(error) => error.io_kind(),

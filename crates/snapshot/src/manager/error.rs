@@ -59,9 +59,7 @@ pub enum SnapshotError {
     NoRoom { store: PathBuf, source: Box<CaptureError> },
     #[error("a restore of {} is running in {}: wait until it is done", root.display(), session.display())]
     Restoring { root: PathBuf, session: PathBuf },
-    #[error(
-        "snapshot {id} is lost: the machine stopped before it was on disk; restore an earlier one"
-    )]
+    #[error("snapshot {id} is lost: the machine stopped before it was on disk; restore an earlier one")]
     Lost { id: SnapshotId },
     #[error("cannot read the exclusion rules of snapshot {id}: {what}")]
     FrozenRules { id: SnapshotId, what: String },
