@@ -1,4 +1,4 @@
-//! What can go wrong with a manager's operations.
+//! Errors of a manager's operations.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::session::SessionError;
 use crate::state::ObjectError;
 use crate::store::StoreError;
 
-/// Why an operation failed. Nothing that was there before is lost by any of these.
+/// Reason why an operation failed. No existing data is lost by any of these.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     #[error("cannot track {}: {source}", path.display())]
