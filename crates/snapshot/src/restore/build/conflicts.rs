@@ -78,7 +78,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether an existing `.git` must stay, because the target does not hold all of it and the result would be a mix.
+    /// Reason why an existing `.git` must stay: the target does not hold all of it, and the result would be a mix.
     pub(super) fn is_incomplete_unit(
         &self,
         name: &Name,
