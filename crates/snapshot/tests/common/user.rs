@@ -1,4 +1,4 @@
-//! Running one test as an ordinary user: permissions mean nothing to root. The test binary is copied to where everybody
+//! Running one test as an ordinary user: permissions mean nothing to root. The test binary is copied to where all users
 //! can read it, and runs the one test again through `setpriv`.
 
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -124,7 +124,7 @@ fn edits_in_the_same_tick_are_seen() {
     }
 }
 
-/// Two files that somebody rewrites all the time, as a whole: what is stored was there at one time, or is left out.
+/// Two files that are rewritten as a whole all the time: what is stored existed at one time, or is excluded.
 #[test]
 fn nothing_torn_is_stored() {
     for base in [scratch(), tempfile::tempdir().unwrap()] {

@@ -1,5 +1,5 @@
-//! kill -9 as somebody who is not root, for whom closed files and directories are closed: they are opened up for a
-//! moment, and whoever comes next closes them again.
+//! kill -9 as an ordinary user, for whom closed files and directories are closed: they are made readable for a moment,
+//! and the next operation restores their modes.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -79,8 +79,8 @@ pub(crate) fn is_left_open(lab: &Lab, new: &Listing) -> bool {
     lab.session().join("unlocked").exists() && !journal && list(&lab.tree()) != *new
 }
 
-/// Many closed directories, and closed ones in closed ones deeper than a path can say. Whoever comes next closes them
-/// all, killed or not.
+/// Many closed directories, and nested closed ones deeper than the maximum path length. The next operation restores
+/// their modes, killed or not.
 #[test]
 fn many_and_deep_as_a_user() {
     if !rustix::process::geteuid().is_root() {

@@ -134,7 +134,7 @@ fn check(lab: &Lab, operation: &str, when: &str, ok: bool, old: &Listing, before
     }
 }
 
-/// All of the files have the new bytes, or none, once whoever comes next was there; and it can be undone.
+/// All of the files have the new bytes, or none, after the next operation; and it can be undone.
 fn check_edit(lab: &Lab, when: &str, ok: bool, before: &Listing) {
     let under_way = lab.session().join("restore.journal").exists();
     let mut manager = lab.manager().unwrap();
@@ -236,8 +236,8 @@ fn broken_disk_in_gc() {
     in_a_child("gc", EIO);
 }
 
-/// One call that fails, and the next that does not: by strace, which makes the n-th call of a kind fail. The journal
-/// can be finished then, so nobody comes to tidy up: the restore itself must not leave anything behind.
+/// One call fails, and the next does not: strace makes the n-th call of a kind fail. The journal can be finished then,
+/// so no later operation tidies up: the restore itself must not leave anything behind.
 #[test]
 fn one_failing_call_in_restore() {
     if !Path::new("/usr/bin/strace").exists() {
@@ -292,7 +292,7 @@ fn one_failing_call_in_restore() {
             let ours: Vec<_> = ours.collect();
             assert!(
                 ours.is_empty() || under_way,
-                "{when}: left in the tree, and nobody will come: {ours:?}\n{text}"
+                "{when}: left in the tree, and no later operation removes it: {ours:?}\n{text}"
             );
             assert!(
                 said || is == old || under_way,

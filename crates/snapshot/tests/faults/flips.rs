@@ -24,7 +24,7 @@ fn tiny(lab: &Lab, settled: bool) {
     }
 }
 
-/// Somebody who writes while a restore works: what is displaced then is stored, and named in the session's own list.
+/// A process that writes while a restore works: what is displaced then is stored, and named in the session's own list.
 struct Meddler(Vec<PathBuf>);
 
 impl nono_snapshot::Observer for Meddler {
@@ -56,7 +56,7 @@ fn meddle(lab: &Lab, manager: &mut nono_snapshot::SnapshotManager) {
     }
 }
 
-/// Who noticed. Nobody: nothing is said about that file.
+/// The check that noticed; `None` if nothing is reported about that file.
 fn noticed(lab: &Lab, path: &Path) -> Option<String> {
     let said = match lab.manager() {
         Err(error) => error.to_string(),
@@ -115,7 +115,7 @@ fn every_bit(lab: &Lab) {
             flip(&path, &bytes, bit);
             fs::set_permissions(&path, mode.clone()).unwrap();
             count += 1;
-            // A session's own note is written anew by whoever opens the session.
+            // A session's own note is rewritten when the session is opened.
             if noticed(lab, &path).is_none() && fs::read(&path).unwrap() != bytes {
                 unnoticed += 1;
                 if unnoticed < 4 {

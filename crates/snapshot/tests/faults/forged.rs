@@ -260,7 +260,7 @@ fn tree_with_another_digest() {
     let node = Node { entries: vec![file(b"a", b"first"), file(b"planted", b"first")], ..Node::default() };
     root_tree(&scene, &node.encode());
     scene.assert_refused("a tree with another Merkle digest", "");
-    assert!(!scene.lab.tree().join("planted").exists(), "restored what nobody captured");
+    assert!(!scene.lab.tree().join("planted").exists(), "restored what was never captured");
 }
 
 /// A node that names itself, or is absurd.

@@ -260,7 +260,7 @@ fn restore() {
     every_step(&lab, "restore", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
 }
 
-/// New bytes for files: old or new, and completed by whoever comes next.
+/// New bytes for files: old or new, and completed by the next operation.
 #[test]
 fn edit() {
     let dir = scratch();
@@ -299,7 +299,7 @@ fn edit() {
     });
 }
 
-/// A restore of a part, with somebody else's changes: what completes it leaves the same things alone.
+/// A restore of a part, with changes by others: completing it leaves the same paths alone.
 #[test]
 fn restore_some() {
     let dir = scratch();
@@ -317,16 +317,16 @@ fn restore_some() {
         trees::write(&lab.tree().join("kept/.git").join(name), format!("new {name}"));
     }
     lab.manager().unwrap().create_incremental().unwrap();
-    trees::write(&lab.tree().join("kept/.git/index"), "somebody else's");
-    trees::write(&lab.tree().join("new.txt"), "somebody else's");
-    trees::write(&lab.tree().join("newdir/mine"), "somebody else's");
+    trees::write(&lab.tree().join("kept/.git/index"), "by others");
+    trees::write(&lab.tree().join("new.txt"), "by others");
+    trees::write(&lab.tree().join("newdir/mine"), "by others");
     let before = list(&lab.tree());
     lab.save("start");
     child::operate(&lab, "restore-some").unwrap();
     let after = list(&lab.tree());
     let text = |name: &str| fs::read_to_string(lab.tree().join(name)).unwrap();
     assert_eq!((text("sub/.git/HEAD"), text("kept/.git/HEAD")), ("old HEAD".into(), "new HEAD".into()));
-    assert_eq!((text("new.txt"), text("newdir/a")), ("somebody else's".into(), "a".into()));
+    assert_eq!((text("new.txt"), text("newdir/a")), ("by others".into(), "a".into()));
     assert!(text("replace.txt").starts_with("new content") && lab.tree().join("gone.txt").exists());
     every_step(&lab, "restore-some", |when, at| {
         let under_way = lab.session().join("restore.journal").exists();
@@ -368,8 +368,8 @@ fn recovery() {
     every_step(&lab, "recover", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
 }
 
-/// The same as somebody who is not root, for whom closed files and directories are closed: they are opened up for a
-/// moment, and a kill in that moment must not change what is restored. More of this is in `closed.rs`.
+/// The same as an ordinary user, for whom closed files and directories are closed: they are made readable for a moment,
+/// and a kill at that moment must not change what is restored. More of this is in `closed.rs`.
 #[test]
 fn restore_as_a_user() {
     if !rustix::process::geteuid().is_root() {

@@ -73,7 +73,7 @@ impl Lab {
         if self.shared().is_dir() { self.shared() } else { self.session().join("store") }
     }
 
-    /// Everything in the tree, the session and the store that belongs to nobody.
+    /// Everything in the tree, the session and the store that nothing refers to.
     pub(crate) fn debris(&self) -> Vec<PathBuf> {
         let mut debris: Vec<PathBuf> = files(&self.tree()).into_iter().filter(|path| is_ours(path)).collect();
         let record = self.recorded();

@@ -1,4 +1,4 @@
-//! A restore that was killed, then another session in the same tree: the restore is completed first, whoever began it.
+//! A killed restore, then another session in the same tree: the restore is completed first, whichever session began it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn the_next_session_in_the_tree_completes_it() {
     assert!(seen.get() > 0, "no kill left a temporary file behind");
 }
 
-/// The session is gone, with its journal; or it has a store of its own, so that nobody sees its note.
+/// The session is gone, with its journal; or it has a store of its own, so that others do not see its note.
 #[test]
 fn temporary_files_without_a_journal_are_left_out_by_name() {
     let dir = scratch();
@@ -102,7 +102,7 @@ fn temporary_files_without_a_journal_are_left_out_by_name() {
     assert_eq!(fs::read_to_string(lab.tree().join(".nono-0123456789abcdef-7")).unwrap(), "displaced");
 }
 
-/// A journal that cannot be read stops its own session, and nobody else.
+/// A journal that cannot be read stops its own session only.
 #[test]
 fn a_restore_that_cannot_be_completed_stops_nobody() {
     let dir = scratch();

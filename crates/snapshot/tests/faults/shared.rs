@@ -74,7 +74,7 @@ pub(crate) fn churn(lab: &Lab, who: u32) {
     }
 }
 
-/// Collect again and again, until nobody churns any more.
+/// Collect again and again, until all managers are done.
 pub(crate) fn collect(lab: &Lab, done: &dyn Fn() -> bool) {
     let mut rounds = 0;
     while !done() {

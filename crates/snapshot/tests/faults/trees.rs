@@ -46,7 +46,7 @@ pub(crate) fn make_old(root: &Path) {
     symlink("keep.txt", root.join("link")).unwrap();
     symlink("nowhere", root.join("link-to-file")).unwrap();
     write(&root.join("locked/in.txt"), "in a directory without w");
-    write(&root.join("secret"), "nobody may read this");
+    write(&root.join("secret"), "an unreadable file");
     write(&root.join("sub/deep/x.txt"), "deep");
     write(&root.join("big.bin"), noise(1, BIG));
     fs::create_dir(root.join("empty")).unwrap();

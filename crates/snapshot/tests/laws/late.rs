@@ -36,7 +36,7 @@ fn everything(world: &World) -> Oracle {
 }
 
 /// The script changes something; going back to the first snapshot takes that back, undoing takes it back again, and
-/// somebody who comes later can do the same.
+/// a later manager can do the same.
 fn round(world: &World, mut manager: SnapshotManager, before: &Oracle, script: &str) {
     world.sh(script);
     let changed = everything(world);
@@ -392,7 +392,7 @@ fn a_session_is_taken_up_with_all_its_roots() {
 #[test]
 fn a_damaged_first_state_is_found() {
     let world = World::new();
-    world.write("late", "what nobody else has");
+    world.write("late", "only in this file");
     let mut manager = begun(&world);
     manager.add_root(&world.path("late")).unwrap().unwrap();
     world.write("late", "new");
@@ -410,5 +410,5 @@ fn a_damaged_first_state_is_found() {
     assert_eq!(world.read("late"), "new");
     std::fs::write(&manifest, text).unwrap();
     clean(&manager.restore_to(0).unwrap());
-    assert_eq!(world.read("late"), "what nobody else has");
+    assert_eq!(world.read("late"), "only in this file");
 }

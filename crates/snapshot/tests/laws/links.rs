@@ -90,7 +90,7 @@ fn links_outside_the_tree_are_told_and_spared() {
         ("one\n".into(), "two\n".into(), "two\n".into())
     );
     assert_eq!(inode(&world, "b").0, inode(&world, "c").0);
-    // The names outside are nobody's business.
+    // Names outside the tree are left alone.
     for name in ["outside", "outside-2"] {
         assert_eq!(std::fs::read(world.dir.path().join(name)).unwrap(), b"changed\n");
     }

@@ -53,7 +53,7 @@ fn the_agent_closes_files_and_directories() {
     });
 }
 
-/// Nobody sees a difference after a dry run, or a restore of nothing: what was opened up is closed again.
+/// A dry run, or a restore of nothing, leaves no difference: changed modes are restored.
 #[test]
 fn what_is_opened_up_is_closed_again() {
     as_user("permissions::what_is_opened_up_is_closed_again", |place| {
@@ -144,11 +144,11 @@ fn thousands_of_closed_directories() {
     });
 }
 
-/// Directories that belong to somebody else, in the way of the restore.
+/// Directories that belong to another user, in the way of the restore.
 #[test]
 fn what_belongs_to_somebody_else_is_reported_and_the_rest_done() {
     if !is_root() && std::env::var_os("NONO_LAWS_INNER").is_none() {
-        return skip("files of somebody else need root");
+        return skip("files of another user need root");
     }
     let prepare = |place: &std::path::Path| {
         sh(
@@ -174,7 +174,7 @@ fn what_belongs_to_somebody_else_is_reported_and_the_rest_done() {
         let mut manager = make().unwrap();
         let baseline = manager.create_baseline().unwrap();
         assert_eq!(left_out(&baseline, Cause::Unreadable), 1, "{:?}", baseline.coverage);
-        // A file of somebody else in a folder of ours can be moved away, and then comes back as ours, or is reported.
+        // A file of another user in a folder of ours can be moved away, and then comes back as ours, or is reported.
         sh(&tree, "echo x > mine/f; echo n > mine/new; mv their-file moved; echo z > z");
         let restored = manager.restore_to(0).unwrap();
         assert_eq!(std::fs::read(tree.join("mine/f")).unwrap(), b"a\n");

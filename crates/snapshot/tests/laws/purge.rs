@@ -111,7 +111,7 @@ fn a_directory_goes_with_all_that_is_in_it_and_others_are_named() {
     assert!(matches!(one.forget(&world.tree), Err(SnapshotError::NotTracked { .. })));
 }
 
-/// The room of what both have is not the first one's; what nobody needs is.
+/// Space that both need is not counted for the first one; unneeded space is.
 #[test]
 fn shared_room_is_counted_once() {
     let world = World::new();

@@ -42,7 +42,7 @@ fn a_missing_root_is_reported_and_the_other_captured() {
     let failed = |note: &Note| matches!(note, Note::RootFailed { root, .. } if *root == none);
     assert!(baseline.coverage.notes.iter().any(failed), "{:?}", baseline.coverage.notes);
     assert!(matches!(baseline.protection(&none.join("x")).unwrap(), Protection::LeftOut { .. }));
-    // It comes into being: nobody knows what was there, so nothing is deleted.
+    // It appears: its content before is unknown, so nothing is deleted.
     write(&none.join("f"), "came later");
     world.sh("echo x > one/f");
     let restored = manager.restore_to(0).unwrap();
@@ -200,13 +200,13 @@ fn a_link_above_the_root_is_not_followed() {
     let mut manager = open(&world, &[&world.path("above/root")]);
     manager.create_baseline().unwrap();
     let other = world.dir.path().join("other");
-    write(&other.join("root/f"), "somebody else's");
+    write(&other.join("root/f"), "by others");
     sh(&world.tree, "mv above away; ln -s ../other above");
     // Whether it is an error or a failure of this root: the other folder is not touched.
     if let Ok(restored) = manager.restore_to(0) {
         assert!(!restored.failed.is_empty() || !restored.skipped.is_empty(), "{:?}", restored.outcome);
     }
-    assert_eq!(std::fs::read(other.join("root/f")).unwrap(), b"somebody else's");
+    assert_eq!(std::fs::read(other.join("root/f")).unwrap(), b"by others");
 }
 
 /// A part of one root only.

@@ -83,7 +83,7 @@ fn a_second_baseline_is_refused() {
     assert_eq!(world.read("file"), "one");
 }
 
-/// Somebody else has the session: whoever waits for it may leave.
+/// Another process has the session: a waiting caller may give up.
 #[test]
 fn waiting_for_a_session_can_be_left() {
     struct Impatient;

@@ -195,7 +195,7 @@ fn database_is_left_out_with_its_log() {
     assert_eq!(why("notes.txt-wal"), Protection::Captured);
 }
 
-/// Somebody else wrote the log after the session: the database stays with it, and is restored with it when forced.
+/// Another process wrote the log after the session: the database stays with it, and is restored with it when forced.
 #[test]
 fn database_whose_log_somebody_changed_is_kept_as_a_whole() {
     let world = World::new();
@@ -207,7 +207,7 @@ fn database_whose_log_somebody_changed_is_kept_as_a_whole() {
     world.write("app.db", head("two"));
     world.write("app.db-wal", "log two");
     manager.create_incremental().unwrap();
-    world.write("app.db-wal", "log of somebody else");
+    world.write("app.db-wal", "log of another process");
     let since =
         RestoreOptions { keep_changed_since: vec![SnapshotId::Number(1)], ..RestoreOptions::default() };
     let restored = manager.restore(&SnapshotId::Number(0), &since).unwrap();
@@ -215,7 +215,7 @@ fn database_whose_log_somebody_changed_is_kept_as_a_whole() {
         restored.skipped.iter().map(|one| (one.path.clone(), one.why.clone())).collect();
     let kept = ["app.db", "app.db-wal"].map(|name| (world.path(name), Why::ChangedSince));
     assert_eq!(skipped, kept);
-    assert_eq!(world.read("app.db-wal"), "log of somebody else");
+    assert_eq!(world.read("app.db-wal"), "log of another process");
     // Chosen alone, the database brings its log with it.
     let one = RestoreOptions { paths: vec![world.path("app.db")], ..RestoreOptions::default() };
     clean(&manager.restore(&SnapshotId::Number(0), &one).unwrap());

@@ -265,7 +265,7 @@ fn what_the_safety_snapshot_cannot_hold_stays() {
     assert!(std::fs::read(world.path("new/file")).unwrap() == new);
 }
 
-/// Somebody else's file, made after the session: conflicts are kept when asked for, and stored either way.
+/// A file that others made after the session: conflicts are kept when asked for, and stored either way.
 #[test]
 fn a_file_made_after_the_session_is_kept() {
     let world = World::new();

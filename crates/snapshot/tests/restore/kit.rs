@@ -90,7 +90,7 @@ pub(crate) type Omit<'a> = &'a dyn Fn(&Path) -> Option<Reason>;
 pub(crate) struct World {
     pub(crate) base: tempfile::TempDir,
     pub(crate) objects: Files,
-    /// Somebody works in the tree while it is restored.
+    /// A process works in the tree while it is restored.
     pub(crate) is_racing: std::cell::Cell<bool>,
     _guard: Guard,
 }

@@ -104,7 +104,7 @@ fn groups_that_were_mixed_up() {
     assert!(!together(&world, &["a1", "b1"]));
 }
 
-/// The agent links a file of somebody else into the tree and changes it: the other name keeps what it has.
+/// The agent links a file of another user into the tree and changes it: the other name keeps its content.
 #[test]
 fn names_outside_are_never_written_through() {
     let world = World::new();

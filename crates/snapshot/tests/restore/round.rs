@@ -26,7 +26,7 @@ pub(crate) fn furnish(world: &World) {
     drop(UnixListener::bind(world.at("socket")).unwrap());
     world.write("setuid", "x");
     world.mode("setuid", 0o4751);
-    world.write("secret", "nobody reads this");
+    world.write("secret", "an unreadable file");
     world.mode("secret", 0);
     world.write("readonly/inside", "r");
     world.mode("readonly", 0o555);
