@@ -184,7 +184,7 @@ impl Record {
 }
 
 fn unknown_format(format: u32) -> String {
-    format!("its format {format} is not known")
+    format!("its format {format} is unknown")
 }
 
 /// Format number, if these bytes are an intact record of a later version, which must not be modified.

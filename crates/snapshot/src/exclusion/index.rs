@@ -24,7 +24,7 @@ const LENGTH: u16 = 0x0fff;
 pub(super) fn parse(bytes: &[u8], id_len: usize, fold: bool) -> Result<Tracked, &'static str> {
     let mut from = Cursor { bytes, at: 0 };
     if from.take(4)? != b"DIRC" {
-        return Err("it does not begin as an index does");
+        return Err("it has no index header");
     }
     let version = from.number()?;
     if !(2..=4).contains(&version) {
@@ -87,7 +87,7 @@ impl Entry {
         let flags = from.short()?;
         if flags & EXTENDED != 0 {
             if version < 3 {
-                return Err("it has flags that its version does not know");
+                return Err("it has flags that its version does not have");
             }
             from.short()?;
         }
@@ -96,18 +96,18 @@ impl Entry {
 
     fn path(&self, from: &mut Cursor<'_>, version: u32, last: &[u8]) -> Result<Vec<u8>, &'static str> {
         if version == 4 {
-            let keep = last.len().checked_sub(from.offset()?).ok_or("a path takes more than there is")?;
+            let keep = last.len().checked_sub(from.offset()?).ok_or("a path prefix is too long")?;
             let suffix = from.until_nul()?;
             return Ok([&last[..keep], suffix].concat());
         }
         let path = from.until_nul()?;
         if self.length < usize::from(LENGTH) && path.len() != self.length {
-            return Err("a path has another length than it says");
+            return Err("the length of a path is wrong");
         }
         // One NUL was read; more follow up to the next multiple of eight.
         let padding = (8 - (from.at - self.start) % 8) % 8;
         if from.take(padding)?.iter().any(|byte| *byte != 0) {
-            return Err("it has bytes where none should be");
+            return Err("its padding is not zero");
         }
         Ok(path.to_vec())
     }
@@ -120,7 +120,7 @@ fn check_path(path: &[u8]) -> Result<(), &'static str> {
     }
     let odd = |part: &[u8]| part.is_empty() || part == b"." || part == b"..";
     if path.len() > LONGEST || path.split(|byte| *byte == b'/').any(odd) {
-        return Err("it has a path that git does not write");
+        return Err("it has an invalid path");
     }
     Ok(())
 }
@@ -132,16 +132,16 @@ fn extensions(from: &mut Cursor<'_>, id_len: usize) -> Result<(), &'static str> 
         let length = usize::try_from(from.number()?).map_err(|_| CUT)?;
         match name {
             b"link" => return Err(SPLIT),
-            b"sdir" => return Err("it is sparse"),
+            b"sdir" => return Err("it is a sparse index"),
             [b'A'..=b'Z', ..] => from.take(length)?,
-            _ => return Err("it has an extension that is unknown"),
+            _ => return Err("it has an unknown extension"),
         };
     }
     if from.left() < id_len { Err(CUT) } else { Ok(()) }
 }
 
-const CUT: &str = "it is cut short";
-const SPLIT: &str = "it is split in two files";
+const CUT: &str = "it is truncated";
+const SPLIT: &str = "it is a split index";
 
 struct Cursor<'a> {
     bytes: &'a [u8],
@@ -187,7 +187,7 @@ impl<'a> Cursor<'a> {
                 return Ok(value);
             }
             if value > LONGEST {
-                return Err("a path takes more than there is");
+                return Err("a path prefix is too long");
             }
             value = (value + 1) << 7;
         }

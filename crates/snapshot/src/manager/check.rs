@@ -92,7 +92,7 @@ impl SnapshotManager {
         let store =
             self.store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
         let caches = caches(&self.store)?.into_iter().filter(|(_, cache)| cache.is_none());
-        let note = |path: PathBuf| format!("{}: it should name a session outside", path.display());
+        let note = |path: PathBuf| format!("{}: the note does not name a session", path.display());
         let damaged = sessions(&self.store)?.damaged.into_iter();
         Ok(VerifyReport {
             store,
@@ -169,7 +169,7 @@ impl SnapshotManager {
             match self.store.contains(Key::from(hash)) {
                 Ok(true) => {}
                 Ok(false) => {
-                    report(format!("content {hash}, which a restore displaced, is not in the store"));
+                    report(format!("content {hash}, displaced by a restore, is not in the store"));
                 }
                 Err(error) => report(error.to_string()),
             }
@@ -261,7 +261,7 @@ impl SnapshotManager {
             }
         }
         for tree in wrong {
-            report(format!("directory {tree} has another digest than its parent says"));
+            report(format!("the digest of directory {tree} does not match its parent"));
         }
         for hash in contents {
             match self.store.contains(Key::from(hash)) {

@@ -67,7 +67,7 @@ pub fn repair(store: &Store, dry_run: bool) -> Result<Repaired, SnapshotError> {
     }
     repaired.notes_removed.clone_from(&found.needless);
     repaired.notes_removed.extend(found.gone.iter().map(|(note, _)| note.clone()));
-    let away = |dir: &PathBuf| format!("{}: the disk of this session is not there", dir.display());
+    let away = |dir: &PathBuf| format!("{}: the disk of this session is not mounted", dir.display());
     repaired.problems.extend(found.unknown.iter().map(away));
     if !dry_run {
         drop_notes(store, &repaired.notes_removed)?;

@@ -258,11 +258,11 @@ pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(Live, Met), Snaps
 /// Fail if only the name of a session is known.
 fn ensure_known(found: &Sessions) -> Result<(), SnapshotError> {
     if let Some(path) = found.damaged.first().cloned() {
-        let what = "it should name a session outside; `nono rollback repair` sets it aside".to_owned();
+        let what = "the note does not name a session; `nono rollback repair` sets it aside".to_owned();
         return Err(SessionError::Record { path, what }.into());
     }
     if let Some(path) = found.unknown.first().cloned() {
-        let what = "the disk it was on is not there; nothing was collected".to_owned();
+        let what = "its disk is not mounted; nothing was collected".to_owned();
         return Err(SessionError::Record { path, what }.into());
     }
     Ok(())

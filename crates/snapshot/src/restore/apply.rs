@@ -463,7 +463,7 @@ impl Work<'_> {
         }
         let mut problems = Vec::new();
         let changed = self.leave(index, dir, fd, &mut problems);
-        changed.map_err(RestoreError::io("look at it"))?;
+        changed.map_err(RestoreError::io("stat it"))?;
         if problems.is_empty() && left.is_ok() && !matches!(dir.how, How::Remove { .. }) {
             self.marks.own(self.plan, index);
         }

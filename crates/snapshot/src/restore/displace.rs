@@ -85,7 +85,7 @@ impl Stored {
         }
         match settled(fd.as_fd(), None, objects)? {
             Some((kept, _)) => Ok(kept),
-            None => Err(RestoreError::io("store what is still being written to it")(Errno::BUSY.into())),
+            None => Err(RestoreError::io("store a file that is still being written")(Errno::BUSY.into())),
         }
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn judge(
     objects: &dyn Objects,
 ) -> Result<Verdict, RestoreError> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    let stat = stat.map_err(|errno| RestoreError::io("look at the old one")(errno.into()))?;
+    let stat = stat.map_err(|errno| RestoreError::io("stat the old file")(errno.into()))?;
     match kind_of(&stat) {
         FileType::RegularFile => {
             let expected = match &old.kind {
@@ -190,7 +190,7 @@ pub(super) fn file(
     })
 }
 
-const READING: &str = "read the old one";
+const READING: &str = "read the old file";
 
 /// Read it until it stays the same meanwhile. `None` if it never does.
 fn settled(

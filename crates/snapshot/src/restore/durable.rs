@@ -26,7 +26,7 @@ pub fn sync(plan: &RestorePlan) -> Result<(), RestoreError> {
     }
     let files: usize = plan.dirs.iter().map(|dir| dir.steps.iter().filter(is_file).count()).sum();
     let synced = if files <= FEW && sync_each(plan)? { Ok(()) } else { sync_filesystems(plan) };
-    synced.map_err(RestoreError::io("write the restored files to the disk"))
+    synced.map_err(RestoreError::io("sync the restored files to disk"))
 }
 
 /// Whether a step leaves a regular file whose bytes or attributes are new.
@@ -47,7 +47,7 @@ fn sync_each(plan: &RestorePlan) -> Result<bool, RestoreError> {
             Err(_) => Ok(false),
         };
     });
-    all.map_err(RestoreError::io("write the restored files to the disk"))
+    all.map_err(RestoreError::io("sync the restored files to disk"))
 }
 
 fn sync_dir(plan: &RestorePlan, index: DirIndex, dir: BorrowedFd<'_>) -> io::Result<bool> {

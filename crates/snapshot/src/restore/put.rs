@@ -129,7 +129,7 @@ impl<'a> Place<'a> {
                     disk::step()?;
                     Ok(rustix::fs::symlinkat(&target[..], self.dir, temp)?)
                 };
-                io_error(make(), "make the link")
+                io_error(make(), "create the link")
                     .and_then(|()| finish_special(Handle::Link(self.dir, temp), entry, problems))
             }
             Kind::Fifo => self.make_node(temp, entry, FileType::Fifo, 0, problems),
@@ -172,7 +172,7 @@ impl<'a> Place<'a> {
         problems: &mut Problems,
     ) -> Result<(), RestoreError> {
         let Kind::File { hash, size, sparse } = entry.kind else { return Ok(()) };
-        let birth = io_error(self.birth(fd.as_fd(), asked), "look at it")?;
+        let birth = io_error(self.birth(fd.as_fd(), asked), "stat it")?;
         if size > 0 || hash != content_hash(b"") {
             self.objects.write_file(hash, size, sparse, fd.as_fd())?;
         }
@@ -218,7 +218,7 @@ impl<'a> Place<'a> {
             rustix::fs::mknodat(self.dir, temp, kind, Mode::RUSR | Mode::WUSR, device)?;
             Ok(rustix::fs::openat(self.dir, temp, O_PATH, Mode::empty())?)
         };
-        let fd = io_error(make(), "make the special file")?;
+        let fd = io_error(make(), "create the special file")?;
         finish_special(Handle::Path(fd.as_fd()), entry, problems)
     }
 
@@ -232,7 +232,7 @@ impl<'a> Place<'a> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(NotDone::Skipped(Why::Appeared))
             }
-            put => Ok(io_error(put, "put it in its place")?),
+            put => Ok(io_error(put, "rename it into place")?),
         }
     }
 
@@ -258,7 +258,7 @@ impl<'a> Place<'a> {
             Err(error) if is_unsupported(&error) => self.replace_in_steps(temp, spare, old, new),
             Err(error) => {
                 let _ = self.unlink(temp);
-                Err(RestoreError::io("put it in its place")(error).into())
+                Err(RestoreError::io("rename it into place")(error).into())
             }
         }
     }
@@ -276,7 +276,7 @@ impl<'a> Place<'a> {
         if away.is_err() {
             let _ = self.unlink(temp);
         }
-        io_error(away, "move the old one away")?;
+        io_error(away, "move the old file away")?;
         let back = || {
             rename_free(self.dir, name, temp)?;
             rename_free(self.dir, spare, name)
@@ -284,7 +284,7 @@ impl<'a> Place<'a> {
         if let Err(error) = rename_free(self.dir, temp, name) {
             let _ = self.unlink(temp);
             io_error(rename_free(self.dir, spare, name), "put it back")?;
-            return Err(RestoreError::io("put it in its place")(error).into());
+            return Err(RestoreError::io("rename it into place")(error).into());
         }
         self.settle(spare, old, back, Some((temp, new)))
     }
@@ -323,7 +323,7 @@ impl<'a> Place<'a> {
                     Ok(()) => Ok(Displaced { kept: stored.unlinked(self.objects)?, beside: None }),
                     // Stored, but it cannot be removed: put it back.
                     Err(error) => {
-                        Err(self.undo(back, undone, RestoreError::io("remove the old one")(error).into()))
+                        Err(self.undo(back, undone, RestoreError::io("remove the old file")(error).into()))
                     }
                 };
             }
@@ -357,7 +357,7 @@ impl<'a> Place<'a> {
     fn discard(&self, temp: &[u8], new: &Entry) -> Result<(), RestoreError> {
         match displace::judge(self.dir, temp, new, self.objects)? {
             Verdict::Stored(stored) => {
-                io_error(self.unlink(temp), "remove what took its place")?;
+                io_error(self.unlink(temp), "remove its replacement")?;
                 stored.unlinked(self.objects).map(drop)
             }
             Verdict::Busy | Verdict::Other => {
@@ -374,7 +374,7 @@ impl<'a> Place<'a> {
         let end = [b".nono-kept-", own].concat();
         let name = name.get(..LONGEST.saturating_sub(end.len())).unwrap_or(name);
         let beside = [name, &end].concat();
-        io_error(rename_free(self.dir, temp, &beside), "give the old one another name")?;
+        io_error(rename_free(self.dir, temp, &beside), "rename the old file")?;
         Ok(beside)
     }
 
@@ -388,7 +388,7 @@ impl<'a> Place<'a> {
         let name = new.name.as_bytes();
         let fd = rustix::fs::openat(self.dir, name, O_PATH, Mode::empty());
         let fd = io_error(fd.map_err(io::Error::from), "open it")?;
-        let stat = io_error(rustix::fs::fstat(&fd).map_err(io::Error::from), "look at it")?;
+        let stat = io_error(rustix::fs::fstat(&fd).map_err(io::Error::from), "stat it")?;
         // Another process may have put another file there, or a hard link to a file elsewhere.
         let expected = displace::kind_of(&stat) == displace::expected_kind(&new.kind)
             && old.meta.link.map_or(stat.st_nlink == 1, |inode| inode == stat.st_ino);
@@ -434,9 +434,9 @@ fn link_unnamed(fd: &OwnedFd, dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()
 }
 
 fn finish_special(handle: Handle<'_>, entry: &Entry, problems: &mut Problems) -> Result<(), RestoreError> {
-    let stat = io_error(handle.stat(), "look at it")?;
+    let stat = io_error(handle.stat(), "stat it")?;
     if displace::kind_of(&stat) != displace::expected_kind(&entry.kind) {
-        return Err(RestoreError::io("look at it")(Errno::STALE.into()));
+        return Err(RestoreError::io("stat it")(Errno::STALE.into()));
     }
     let is_link = matches!(entry.kind, Kind::Symlink { .. });
     let has = Has {

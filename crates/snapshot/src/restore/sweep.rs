@@ -94,7 +94,7 @@ fn dispose(
         Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
     };
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    let stat = stat.map_err(|errno| RestoreError::io("look at it")(errno.into()))?;
+    let stat = stat.map_err(|errno| RestoreError::io("stat it")(errno.into()))?;
     let kept = match displace::kind_of(&stat) {
         FileType::RegularFile => match displace::file(dir, name, None, objects)? {
             Verdict::Stored(stored) => {

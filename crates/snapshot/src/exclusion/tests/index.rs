@@ -88,7 +88,7 @@ fn conflicts_are_one_path() {
 fn an_index_that_is_not_understood_sets_the_rules_aside() {
     let split = sample();
     split.git("", &["update-index", "--split-index"]);
-    assert_eq!(parse(&split, 20).unwrap_err(), "it is split in two files");
+    assert_eq!(parse(&split, 20).unwrap_err(), "it is a split index");
     let corrupt = sample();
     corrupt.write(".git/index", "DIRCnot at all");
     for place in [split, corrupt] {

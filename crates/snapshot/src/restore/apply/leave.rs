@@ -100,12 +100,12 @@ impl Work<'_> {
 /// Create a directory that only this user can access until it is finished. One that another process created meanwhile
 /// is used.
 pub(super) fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
-    disk::step().map_err(RestoreError::io("make the directory"))?;
+    disk::step().map_err(RestoreError::io("create the directory"))?;
     let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
     match (made, open_dir(parent, name)) {
         (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
         (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
-        (Err(errno), _) => Err(RestoreError::io("make the directory")(errno.into()).into()),
+        (Err(errno), _) => Err(RestoreError::io("create the directory")(errno.into()).into()),
         (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
     }
 }
