@@ -20,7 +20,7 @@ pub(crate) fn program_for_users(lab: &Lab) -> std::path::PathBuf {
     program
 }
 
-/// Whether it was not killed after all.
+/// Run the operation; returns whether it was not killed after all.
 pub(crate) fn killed_at(lab: &Lab, program: &Path, operation: &str, at: u64) -> bool {
     let output = child::as_user(lab, program, operation, at).output().unwrap();
     let text =
@@ -30,7 +30,7 @@ pub(crate) fn killed_at(lab: &Lab, program: &Path, operation: &str, at: u64) -> 
     done
 }
 
-/// The last snapshot of a session opens up what is closed, too.
+/// The last snapshot of a session makes closed entries readable too.
 #[test]
 fn closed_as_a_user() {
     if !rustix::process::geteuid().is_root() {
@@ -73,7 +73,7 @@ fn closed_as_a_user() {
     panic!("it never ends");
 }
 
-/// Something is opened up, and the log says so.
+/// Whether a mode is changed, and the log names it.
 pub(crate) fn is_left_open(lab: &Lab, new: &Listing) -> bool {
     let journal = lab.session().join("restore.journal").exists();
     lab.session().join("unlocked").exists() && !journal && list(&lab.tree()) != *new

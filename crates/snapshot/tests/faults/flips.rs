@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::lab::{Lab, files, scratch};
 use crate::trees::{self, list, write};
 
-/// A session with everything in it: settled and new packs, large objects both ways, cache, kept contents, safety.
+/// A session with everything in it: settled and new packs, large objects in both forms, cache, kept contents, safety.
 fn tiny(lab: &Lab, settled: bool) {
     write(&lab.tree().join("a"), "aaaa bbbb ".repeat(12));
     write(&lab.tree().join("d/b"), "b");
@@ -180,7 +180,7 @@ fn large_bits(lab: &Lab, large: &Path) {
     }
 }
 
-/// With a flipped bit anywhere, going back gives the right bytes or an error; never other bytes.
+/// With a flipped bit anywhere, a restore gives the right bytes or an error; never other bytes.
 #[test]
 fn nothing_wrong_is_restored() {
     let dir = scratch();

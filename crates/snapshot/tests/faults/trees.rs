@@ -1,4 +1,4 @@
-//! The two states that the scenarios go between, with every kind of difference, and an exact listing of a tree.
+//! The two states used by the scenarios, with every kind of difference, and an exact listing of a tree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -98,7 +98,7 @@ pub(crate) fn make_new(root: &Path) {
     let _ = rustix::fs::setxattr(root.join("keep.txt"), "user.note", b"2", rustix::fs::XattrFlags::empty());
 }
 
-/// One entry as `stat`, `readlink` and the bytes say it is.
+/// An entry according to `stat`, `readlink` and its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     mode: u32,
@@ -169,7 +169,7 @@ fn xattrs(path: &Path) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-/// What differs, in words; empty when nothing does.
+/// Differences as text; empty if there are none.
 pub(crate) fn differences(is: &Listing, should: &Listing) -> Vec<String> {
     let mut all: Vec<&PathBuf> = is.keys().chain(should.keys()).collect();
     all.sort();

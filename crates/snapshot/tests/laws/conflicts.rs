@@ -21,7 +21,7 @@ fn skipped(world: &World, restored: &Restored) -> Vec<(String, Why)> {
     restored.skipped.iter().map(|one| (name(&one.path), one.why.clone())).collect()
 }
 
-/// The restore, after its plan said the same.
+/// Restore, checking that the plan gave the same result.
 fn restore(manager: &mut SnapshotManager, number: u32, options: &RestoreOptions) -> Restored {
     let id = SnapshotId::Number(number);
     let plan = manager.plan_restore(&id, options).unwrap();
@@ -117,7 +117,7 @@ fn with_repositories() -> World {
     world
 }
 
-/// Restored whole or kept whole.
+/// Restored as a whole or kept as a whole.
 #[test]
 fn a_git_folder_is_one_thing() {
     let world = with_repositories();
@@ -156,7 +156,7 @@ fn a_git_folder_is_one_thing() {
     same(&git_now, &look(&world.path(".git")));
 }
 
-/// What the person did in it counts, whatever it was: each of these alone keeps all of it.
+/// Any change of the user in it counts: each of these alone keeps all of it.
 #[test]
 fn whatever_changed_in_it_keeps_it() {
     for (script, kept) in [
@@ -296,7 +296,7 @@ fn names_of_one_file_stay_one_file() {
     assert_eq!((world.read("one"), world.read("three")), ("a".into(), "b".into()));
 }
 
-/// An error before anything happens, however good the others are.
+/// Fails before anything is changed, even if the other edits are valid.
 #[test]
 fn what_is_no_file_is_not_edited() {
     let world = World::new();

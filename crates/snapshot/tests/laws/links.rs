@@ -1,4 +1,4 @@
-//! Hard links: groups come back as groups, and what is linked outside is told.
+//! Hard links: groups come back as groups, and links outside are reported.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -130,7 +130,7 @@ fn groups_across_roots_come_back() {
     assert_eq!((world.read("r1/a"), world.read("r2/b")), ("x\n".into(), "x\n".into()));
 }
 
-/// Breaking a link changes nothing that people see, but it is undone.
+/// A broken hard link is not shown as a change, but it is restored.
 #[test]
 fn a_broken_link_is_no_change_but_is_restored() {
     let world = World::new();

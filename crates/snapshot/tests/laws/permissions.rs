@@ -1,5 +1,5 @@
-//! What is closed, read-only or immutable: restored where the owner can, reported where not, and the rest is still done.
-//! All of it as an ordinary user, because permissions mean nothing to root.
+//! Closed, read-only and immutable files: restored if the owner can, otherwise reported, and the rest is still done.
+//! Run as an ordinary user, because permissions mean nothing to root.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::common::oracle::{look, same};
 use crate::common::user::{as_user, few_open_files, give, prepared};
 use crate::common::{World, by_hand, clean, go_back, is_root, left_out, no_debris, sh, skip};
 
-/// The oracles cannot look into what is closed: open everything first, after the modes were noted.
+/// Modes of all entries; then open everything, since the oracles cannot look into closed directories.
 fn modes(world: &World) -> String {
     let script = "find . -printf '%P %m %T@\\n' 2>/dev/null | sort || true";
     let out = Command::new("bash").args(["-c", script]).current_dir(&world.tree).output().unwrap();
@@ -74,7 +74,7 @@ fn what_is_opened_up_is_closed_again() {
     });
 }
 
-/// Closed files with several names, which several threads come by at once: each is taken, as it is.
+/// Closed files with several names, read by several threads at once: each is captured with its own mode.
 #[test]
 fn closed_files_with_several_names() {
     as_user("permissions::closed_files_with_several_names", |place| {

@@ -1,4 +1,4 @@
-//! Purging a path: afterwards its bytes are nowhere. And whose room in a shared store is whose.
+//! Purging a path: afterwards its bytes are nowhere. And the division of a shared store's space.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Several roots, missing roots, roots that are no directories, roots in roots, roots that go.
+//! Several roots, missing roots, roots that are not directories, nested roots, removed roots.
 
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn all_roots_missing_is_an_error() {
     assert_eq!(manager.snapshot_count().unwrap(), 0);
 }
 
-/// Unless that was asked for. They are named, and what comes there later is not touched.
+/// Unless that is allowed. They are named, and what appears there later is not touched.
 #[test]
 fn all_roots_may_be_missing() {
     let world = World::new();
@@ -174,7 +174,7 @@ fn a_root_that_was_deleted_comes_back() {
     }
 }
 
-/// The folder that a root stands in is gone: this root cannot be put back, the other one is.
+/// The parent folder of a root is gone: this root cannot be restored, the other one is.
 #[test]
 fn a_root_without_a_parent_is_reported_and_the_other_restored() {
     let world = World::new();
@@ -192,7 +192,7 @@ fn a_root_without_a_parent_is_reported_and_the_other_restored() {
     assert!(told || world.exists("parent/one/f"), "{:?}", restored.outcome);
 }
 
-/// A link put into the path above a root leads nowhere.
+/// A link put into the path above a root is not followed.
 #[test]
 fn a_link_above_the_root_is_not_followed() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Law 3: a round trip is exact, and so is its undoing.
+//! Law 3: a round trip is exact, and so is its undo.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -245,7 +245,7 @@ fn an_edit_with_the_old_size_and_time_is_seen() {
     assert_eq!(world.read("0"), "new!");
 }
 
-/// What restore does not have to change, it does not touch: not even the change time.
+/// A restore does not touch files that are unchanged, not even their ctime.
 #[test]
 fn restoring_what_is_there_touches_nothing() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! FIFOs, sockets and devices: recorded, never opened, made again where that is permitted.
+//! FIFOs, sockets and devices: recorded, never opened, created again if permitted.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
@@ -118,7 +118,7 @@ fn devices_come_back_with_their_numbers() {
     same(&changed, &look(&world.tree));
 }
 
-/// An ordinary user cannot make a device: it is reported, and the rest is done.
+/// An ordinary user cannot create a device: it is reported, and the rest is restored.
 #[test]
 fn a_device_that_may_not_be_made_is_reported() {
     if !is_root() && std::env::var_os("NONO_LAWS_INNER").is_none() {

@@ -28,7 +28,7 @@ impl Dice {
         path
     }
 
-    /// One thing that an agent might do; what cannot be done is left.
+    /// One change that an agent might make; impossible ones are skipped.
     fn change(&mut self, world: &World) {
         let path = self.path(world);
         let _ = match self.roll(12) {
