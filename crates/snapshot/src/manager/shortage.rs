@@ -1,12 +1,11 @@
 //! Restoring when the disk is full. A restore must not need more space than it frees, and displaced contents have to be
 //! stored first; so, when a safety snapshot of everything does not fit:
 //!
-//! - Only files selected for the restore are stored, compressed, small ones first: those cannot be moved into the
-//! store.
+//! - Only files selected for the restore are stored, compressed, small ones first: those cannot be moved.
 //! - Large files on the store's own filesystem that do not fit stay where they are, hashed. When one is displaced it is
-//!   moved into the store, which takes no room (`Store::take_in`).
-//! - What can neither be stored nor moved stays in the tree, by name, and the rest is restored.
-//! - The nodes, the manifest and the journal fit into a reserve that the store has kept since the baseline.
+//!   moved into the store, which takes no space (`Store::take_in`).
+//! - Files that can neither be stored nor moved stay in the tree and are named; the rest is restored.
+//! - The nodes, the manifest and the journal fit in a reserve that the store keeps since the baseline.
 //!
 //! The safety snapshot names contents that are moved later. At the end those that were not moved are taken out of it,
 //! so that it names only what the store holds.
