@@ -1,5 +1,5 @@
-//! From listings to nodes: bottom up, without recursion, because a directory's number is always greater than its
-//! parent's. A directory in which nothing changed keeps the node it had.
+//! Builds tree nodes from directory listings, bottom up and without recursion: a directory's number is always greater
+//! than its parent's. A directory in which nothing changed keeps its node.
 
 use crate::bytes::Malformed;
 use crate::cache::{Cache, NewDir};
@@ -17,9 +17,9 @@ pub(crate) struct Built {
     pub(crate) merkle: MerkleRoot,
     pub(crate) xattrs: Vec<Xattr>,
     pub(crate) dirs: Vec<NewDir>,
-    /// The tree is the one of the last scan.
+    /// Whether the tree is the one of the last scan.
     pub(crate) unchanged: bool,
-    /// What was left out, by directory, from the top down.
+    /// Excluded entries, by directory, from the top down.
     pub(crate) omitted: Vec<(DirId, Vec<Omitted>)>,
     pub(crate) linked_outside: u64,
 }
@@ -32,7 +32,7 @@ pub(crate) enum BuildError {
     Record(#[from] Malformed),
 }
 
-/// What is known of a directory that is done.
+/// Result for a directory whose node is built.
 struct Done {
     tree: TreeId,
     merkle: MerkleRoot,
@@ -41,7 +41,7 @@ struct Done {
     xattrs: Vec<Xattr>,
 }
 
-/// `listings` in the order of their numbers, without gaps.
+/// Build the nodes of a tree. `listings` are in the order of their numbers, without gaps.
 pub(crate) fn build(
     listings: Vec<Listing>,
     links: &Links,
@@ -79,7 +79,8 @@ pub(crate) fn build(
             }
             omitted.push((listing.id, node.omitted));
         }
-        // A directory that was only searched, in vain, belongs to what its parent left out.
+        // A directory that was only searched, and in which nothing was found, counts as excluded with its parent's
+        // entry.
         let left_out = listing.left_out.filter(|_| empty);
         if left_out.is_some() {
             omitted.pop();
@@ -106,7 +107,7 @@ pub(crate) fn build(
     })
 }
 
-/// Whether a directory in this one is another than at the last scan.
+/// Whether a subdirectory's node differs from the last scan.
 fn children_changed(listing: &Listing, done: &[Option<Done>]) -> Result<bool, Malformed> {
     for known in Entries::new(&listing.entries) {
         if let Payload::Dir(id) = known?.payload {

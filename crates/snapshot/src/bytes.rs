@@ -1,9 +1,9 @@
-//! The little binary language of nodes, caches and journals: numbers in groups of seven bits, byte strings with their
-//! length. Reading never trusts: a length beyond the end, a number with padding or anything left over is an error.
+//! Binary encoding of nodes, caches and journals: numbers as base-128 varints, byte strings with their length. Decoding
+//! never trusts its input: a length beyond the end, a padded number or trailing bytes are errors.
 
 use crate::node::{Name, Time};
 
-/// Bytes that are not what they should be; the text says which part.
+/// Decoding error; the text names the malformed part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed: {0}")]
 pub struct Malformed(pub &'static str);
@@ -16,7 +16,7 @@ impl Writer {
         Writer::default()
     }
 
-    /// Go on behind what is there.
+    /// Continue writing after existing bytes.
     pub(crate) fn onto(bytes: Vec<u8>) -> Writer {
         Writer(bytes)
     }
@@ -43,7 +43,7 @@ impl Writer {
     }
 
     pub(crate) fn time(&mut self, time: Time) {
-        // Times before 1970 are rare, but there.
+        // Zigzag: times before 1970 are rare but possible.
         self.number((time.seconds << 1 ^ time.seconds >> 63).cast_unsigned());
         self.number(u64::from(time.nanos));
     }
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            // One number has one encoding: no padding, no bits beyond the 64th.
+            // Each number has one encoding: no padding, no bits beyond the 64th.
             if bits << shift >> shift != bits || (byte == 0 && shift > 0) {
                 break;
             }
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         mut item: impl FnMut(&mut Self) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Malformed> {
         let len = self.number()?;
-        // Each item takes a byte at least: a forged length must not make us reserve memory.
+        // Each item takes at least one byte, so a forged length cannot reserve more memory than the input has.
         if len > self.left() as u64 {
             return Err(Malformed("the length of a list"));
         }

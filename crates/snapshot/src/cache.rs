@@ -1,8 +1,8 @@
-//! The stat cache: what the last scan of a root found, in one block of bytes.
+//! The stat cache: the result of the last scan of a root, in one block of bytes.
 //!
-//! It lets the next scan keep the address of every file that did not change, and the node of every directory in which
-//! nothing did. It is a convenience and never a source of truth: a cache that is missing, damaged, of another
-//! filesystem or of a tree that is no longer stored is not used, and everything is read.
+//! The next scan keeps the address of every unchanged file and the node of every unchanged directory. The cache is an
+//! optimisation and never a source of truth: when it is missing, damaged, of another filesystem or of a tree that is no
+//! longer stored, it is ignored and every file is read.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Deref;
@@ -19,7 +19,7 @@ use crate::stat::PACKED;
 
 const MAGIC: &[u8; 8] = b"nonoscn1";
 
-/// What the last scan of one root found.
+/// Result of the last scan of one root.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     bytes: Arc<Vec<u8>>,
@@ -27,20 +27,20 @@ pub(crate) struct Cache {
     pub(crate) about: About,
 }
 
-/// What a cache is of.
+/// Identity of the root that a cache describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) root: Vec<u8>,
-    /// Which filesystem: `f_fsid`, since device numbers change from boot to boot.
+    /// Filesystem id (`f_fsid`): device numbers change from boot to boot.
     pub(crate) filesystem: [u8; 8],
-    /// The root directory's own stat, when it was scanned.
+    /// Stat of the root directory when it was scanned.
     pub(crate) stat: [u8; PACKED],
-    /// When it was made: what was stored before the last start of the machine may not have reached the disk.
+    /// Boot id at the time of writing: objects stored before the last boot may not have reached the disk.
     pub(crate) boot: [u8; 16],
 }
 
 impl About {
-    /// Whether it is of the same root: its path, filesystem and inode. The rest of its stat may have changed.
+    /// Whether both describe the same root: path, filesystem and inode. The rest of the stat may have changed.
     pub(crate) fn is_of(&self, now: &About) -> bool {
         let inode = |stat: &[u8; PACKED]| crate::stat::Stat::unpack(stat).ino;
         self.root == now.root && self.filesystem == now.filesystem && inode(&self.stat) == inode(&now.stat)
@@ -59,7 +59,7 @@ struct Place {
 pub(crate) struct CachedDir<'a> {
     pub(crate) tree: TreeId,
     pub(crate) merkle: MerkleRoot,
-    /// The rules that were in force.
+    /// Digest of the exclusion rules in force.
     pub(crate) rules: &'a [u8; 32],
     pub(crate) entries: &'a [u8],
     pub(crate) omitted: &'a [u8],
@@ -82,7 +82,7 @@ impl Cache {
         })
     }
 
-    /// The entries of a directory, to be shared.
+    /// Entries of a directory, shared with the cache.
     pub(crate) fn entries(&self, id: DirId) -> Option<Piece> {
         let place = self.dirs.get(id as usize)?;
         let (start, end) = (place.start + DIR_HEAD, place.entries);
@@ -90,7 +90,7 @@ impl Cache {
         Some(Piece::Shared { bytes: self.bytes.clone(), start, end })
     }
 
-    /// The node of the root directory.
+    /// Node of the root directory.
     pub(crate) fn tree(&self) -> Option<TreeId> {
         self.dir(0).map(|dir| dir.tree)
     }
@@ -136,7 +136,7 @@ impl Cache {
     }
 }
 
-/// Bytes of one's own, or a part of a cache's: what did not change is in memory once.
+/// Owned bytes, or a range of a cache's bytes, so that unchanged entries are in memory once.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Own(Vec<u8>),
@@ -164,23 +164,23 @@ pub(crate) struct NewDir {
     pub(crate) omitted: Vec<u8>,
 }
 
-/// A cache that is to be saved; `dirs` in the order of their numbers.
+/// A cache to be saved; `dirs` are in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct NewCache {
     pub(crate) about: About,
     pub(crate) dirs: Vec<NewDir>,
 }
 
-/// Where the checksum stands, and what it covers begins.
+/// Offset of the checksum; it covers everything after it.
 const SUM: usize = 8;
 const SUMMED: usize = 16;
 const BUFFER: usize = 256 << 10;
 
 impl NewCache {
-    /// Bytes that it takes on disk.
+    /// Size on disk in bytes.
     pub(crate) fn size(&self) -> u64 {
         let mut bytes = 0u64;
-        // Counting cannot fail.
+        // The callback never fails.
         let _ = self.pieces(&mut |piece| {
             bytes += piece.len() as u64;
             Ok(())
@@ -188,8 +188,8 @@ impl NewCache {
         bytes.next_multiple_of(4096)
     }
 
-    /// Old or new, never half. Not synced: after a power loss the checksum tells. It is written piece by piece: as one
-    /// block it would be as much memory again as the scan.
+    /// Replace the file at `path` atomically. Not synced: after a power loss the checksum detects damage. Written in
+    /// pieces, because one block would take as much memory again as the scan.
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         file::replace_by(path, file::Sync::No, |file| {
             let mut hasher = Xxh3Default::new();
@@ -207,7 +207,7 @@ impl NewCache {
         })
     }
 
-    /// As it is read back from a file.
+    /// Decode it as if it were read from a file.
     pub(crate) fn into_cache(self) -> Result<Cache, Malformed> {
         let mut bytes = Vec::new();
         let appended: io::Result<()> = self.pieces(&mut |piece| {
@@ -223,7 +223,8 @@ impl NewCache {
         Cache::decode(bytes)
     }
 
-    /// Its bytes, with zeros for the checksum; the first piece has all up to the directories.
+    /// Emit the file's bytes in pieces, with zeros for the checksum; the first piece has everything up to the
+    /// directories.
     fn pieces(&self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut out = Writer::new();
         out.raw(MAGIC);
@@ -249,7 +250,7 @@ impl NewCache {
     }
 }
 
-/// Where the cache of a root lives in a store.
+/// Path of a root's cache in a store.
 pub(crate) fn path(store: &Path, root: &Path) -> PathBuf {
     let name = tagged(b"nono root v1\0", &[root.as_os_str().as_encoded_bytes()]);
     store.join("cache").join(crate::paths::hex(&name[..16]))

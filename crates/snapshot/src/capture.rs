@@ -1,7 +1,7 @@
 //! One capture: scan each root, store what changed, build the nodes.
 //!
-//! Nothing is published here: the result is a state whose objects are complete in the store, and the writer, whose lock
-//! keeps a collection of garbage away until the manifest that names the objects is in place.
+//! Publishes nothing: the result is a state whose objects are complete in the store, and the writer, whose lock keeps
+//! garbage collection away until the manifest that names the objects is in place.
 
 mod error;
 mod filesystem;
@@ -43,79 +43,80 @@ use crate::state::{Observer, RootContent, RootState, SnapshotState};
 use crate::store::{Key, Published, Store, StoreError};
 use crate::unlock::{OpenedUp, RootFile, UnlockLog, Unlocked};
 
-/// How to capture.
+/// Options of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// Read every file, whatever its stat says.
     pub paranoid: bool,
-    /// Go on into other filesystems that are mounted below a root.
+    /// Descend into other filesystems mounted below a root.
     pub cross_mounts: bool,
-    /// How many bytes the store may grow.
+    /// Maximum number of bytes that the store may grow.
     pub budget: Option<u64>,
     pub gaps: Gaps,
-    /// Larger files are taken only where the filesystem can share their data; else they are left out, by name.
+    /// Larger files are captured only where the filesystem can share their data (reflink); otherwise they are excluded
+    /// by name.
     pub max_file: Option<u64>,
-    /// How long a file that was changed since the session began is read at each capture; without it, as long as the
-    /// session is there, which is right for one that lasts hours and not for one that lasts months. The rule is for
-    /// stores through a shared mapping: one into a page that is dirty already changes no time. The kernel writes dirty
-    /// pages back within about half a minute, and from then on the next store faults and changes the time again. So a
-    /// file whose ctime is some minutes old, and that nobody has mapped now, has no such page. On tmpfs, where nothing
-    /// is ever written back, the rule holds as without this.
+    /// Age below which a file changed since the session began is read at each capture. Without it such a file is read
+    /// as long as the session exists, which suits sessions of hours, not of months. The rule is about stores through a
+    /// shared mapping: a store into a page that is already dirty changes no time. The kernel writes dirty pages back
+    /// within about half a minute, and the next store then faults and changes the time again. So a file whose ctime is
+    /// some minutes old and that no process has mapped now has no such page. On tmpfs, which never writes back, the
+    /// limit is ignored.
     pub young: Option<Duration>,
 }
 
 /// Whether a snapshot may lack contents that fit neither the budget nor the store's quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gaps {
-    /// They are left out, by name.
+    /// Exclude them by name.
     #[default]
     Allow,
-    /// Nothing is captured: [`CaptureError::NoRoom`].
+    /// Capture nothing: [`CaptureError::NoRoom`].
     Refuse,
 }
 
-/// Where the rules come from.
+/// Source of the exclusion rules.
 pub(crate) enum RulesFrom<'a> {
-    /// From the disk, as they are now; `set_aside` are the roots whose ignore rules were set aside before.
+    /// Read from disk now; `set_aside` are the roots whose ignore rules were set aside before.
     Live { config: &'a ExclusionConfig, set_aside: &'a [PathBuf], known: &'a [ContentHash] },
-    /// As they were when a snapshot was taken, in the order of the roots.
+    /// Rules of an earlier snapshot, in the order of the roots.
     Frozen(&'a [Option<FrozenRules>]),
 }
 
 pub(crate) struct Request<'a> {
     pub(crate) store: &'a Store,
     pub(crate) roots: &'a [PathBuf],
-    /// All roots, these among them: where one stands in another, it is captured by itself.
+    /// All roots of the session: a root inside another one is captured as its own root.
     pub(crate) all_roots: &'a [PathBuf],
     pub(crate) rules: RulesFrom<'a>,
     pub(crate) options: CaptureOptions,
     pub(crate) max_entries: u64,
     pub(crate) max_bytes: u64,
-    /// Files changed at or after this are read each time.
+    /// Files changed at or after this time are read at each capture.
     pub(crate) session_start: Time,
-    /// Folders of nono's own.
+    /// Folders with nono's own state.
     pub(crate) own: &'a [PathBuf],
-    /// The snapshot before this one: a root that it has and that is gone now was deleted, not mistyped.
+    /// The snapshot before this one: a root that it has and that is missing now was deleted, not mistyped.
     pub(crate) previous: Option<&'a SnapshotState>,
-    /// Open up what is closed to its own owner, and write it down there.
+    /// Log for changed modes: with it, files closed to their own owner are made readable for the capture.
     pub(crate) unlock: Option<&'a UnlockLog>,
     pub(crate) observer: &'a dyn Observer,
     pub(crate) shortage: Option<Shortage<'a>>,
 }
 
-/// What was captured.
+/// Result of a capture.
 pub(crate) struct Captured {
     pub(crate) state: SnapshotState,
     pub(crate) rules: Vec<Option<ContentHash>>,
     pub(crate) coverage: Coverage,
     pub(crate) counts: Counts,
-    /// Contents that the state names and that are only in the tree: see [`Shortage`].
+    /// Contents that the state names but the store does not hold yet: see [`Shortage`].
     pub(crate) deferred: HashSet<ContentHash>,
-    /// Keeps the objects until they are named by a manifest.
+    /// Keeps the objects from collection until a manifest names them.
     pub(crate) published: Published,
 }
 
-/// What does not fit as it is may fit compressed: that is slower, so it is only the second try.
+/// Capture, compressing in a second attempt if the contents do not fit uncompressed.
 pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
     if request.shortage.is_some() {
         return attempt(request, true)?.ok_or(CaptureError::Cancelled);
@@ -126,7 +127,7 @@ pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
     }
 }
 
-/// `None`: not everything fits the budget, and it was not compressed.
+/// One attempt. `None`: not everything fits the budget, and compression was not tried.
 fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, CaptureError> {
     let options = shortage::write_options(request, compress)?;
     let writer = request.store.writer(options)?;
@@ -158,12 +159,12 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
     if all.linked_outside > 0 {
         all.coverage.notes.push(Note::LinkedOutside { files: all.linked_outside });
     }
-    // Without room for it the next capture reads everything again, which is slow and not wrong.
+    // Without room for the cache the next capture reads every file: slow, but correct.
     all.caches.retain(|(_, cache)| writer.reserve_beside(cache.size()).is_ok());
     let deferred = writer.take_deferred();
     let published = writer.publish()?;
     for (path, cache) in all.caches.iter().filter(|_| request.shortage.is_none()) {
-        // The snapshot is complete without it: a full disk costs the next one time, and this one nothing.
+        // The snapshot is complete without the cache: a failed write only makes the next capture slower.
         if let Err(error) = cache.save(&cache::path(request.store.dir(), path)) {
             all.coverage
                 .notes
@@ -214,19 +215,19 @@ impl OneRoot<'_> {
         self.single(workers, all, &parent, &name, &found)
     }
 
-    /// Its place, and what stands there; no link on the way.
+    /// Open the root's parent directory without following links, and stat the root.
     fn open(&self) -> io::Result<(OwnedFd, Name, Found)> {
         let (parent, name) = place_of(self.path)?;
         let found = stat_at(parent.as_fd(), name.as_bytes())?;
         Ok((parent, name, found))
     }
 
-    /// A root that was there before was deleted; one that never was cannot be covered.
+    /// Handle a root that does not exist: deleted if the previous snapshot has it, otherwise not covered.
     fn missing(&self, error: &io::Error, all: &mut Totals) {
         let known = self.request.previous.and_then(|previous| previous.root(self.path));
         let was_there = known
             .is_some_and(|known| matches!(known.content, RootContent::Captured(_) | RootContent::Absent));
-        // A link on the way to it, where that is another root's business: there is nothing at this path itself.
+        // A link on the way to it that belongs to another root: nothing exists at this path itself.
         let around = |root: &RootState| root.path != self.path && self.path.starts_with(&root.path);
         let inside = self.request.previous.is_some_and(|previous| previous.roots.iter().any(around));
         let link = rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP);
@@ -253,7 +254,7 @@ impl OneRoot<'_> {
         all.rules.push(rules);
     }
 
-    /// A root that is a single file, a link or something special.
+    /// Capture a root that is a single file, a link or a special file.
     fn single<'s>(
         &self,
         mut workers: Workers<'s>,
@@ -318,7 +319,7 @@ impl OneRoot<'_> {
         name: &Name,
         found: &Found,
     ) -> Result<Workers<'s>, CaptureError> {
-        // What cannot be opened up is unreadable, which opening it says.
+        // A failure here shows when the directory is opened.
         let log = self.request.unlock;
         let _guard = log.map(|log| Unlocked::root(log, self.path, parent.as_fd(), name.as_bytes(), 0o500));
         let fd = match open_dir(parent.as_fd(), name.as_bytes()) {
@@ -364,26 +365,26 @@ impl OneRoot<'_> {
         CaptureError::Io { path: self.path.to_owned(), source }
     }
 
-    /// What the last scan found, where that still counts. It is read anew each time: a collection of garbage removes
-    /// the caches of trees that it gives up, and objects of a tree that was given up may be gone.
+    /// The cache of the last scan, if it is still valid. Loaded anew each time: garbage collection removes the caches
+    /// of dropped trees, and objects of a dropped tree may be gone.
     fn cache(&self, about: &About, filesystem: &Filesystem) -> Result<Option<Cache>, CaptureError> {
         if self.request.options.paranoid || !filesystem.trusted {
             return Ok(None);
         }
         let store = self.request.store;
-        // A cache that cannot be read is none.
+        // An unreadable cache counts as missing.
         let known = Cache::load(&cache::path(store.dir(), self.path)).ok().flatten();
         let Some(cache) = known.filter(|cache| cache.about.is_of(about)) else { return Ok(None) };
         let stored = match cache.tree() {
             Some(tree) => store.contains(Key::from(tree))?,
             None => false,
         };
-        // After a loss of power some of its objects may be spoiled.
+        // After a power loss some of its objects may be damaged.
         let sound = cache.about.boot == about.boot || store.is_sound()?;
         Ok(Some(cache).filter(|_| stored && sound))
     }
 
-    /// Files changed at or after this are read, whatever the last scan knows.
+    /// Time from which on changed files are read, whatever the cache says.
     fn read_since(&self, filesystem: &Filesystem) -> Time {
         let start = self.request.session_start;
         let Some(young) = self.request.options.young.filter(|_| filesystem.writes_back) else { return start };
@@ -401,7 +402,7 @@ impl OneRoot<'_> {
             }
             RulesFrom::Frozen(frozen) => match frozen.get(self.at).and_then(Option::as_ref) {
                 Some(frozen) => Ok(Rules::frozen(frozen)?),
-                // The root was no directory then: nothing of it was left out.
+                // The root was not a directory then, so nothing in it was excluded.
                 None => Ok(Rules::live(
                     &ExclusionConfig { use_gitignore: false, ..Default::default() },
                     self.path,
@@ -485,8 +486,8 @@ impl OneRoot<'_> {
     }
 }
 
-/// The roots that stand inside this one, by their paths from there. By path and not by inode: what is put in the place
-/// of one is still that root's business, and another name of the same file is not.
+/// Roots inside this one, as relative paths. Matched by path and not by inode: whatever replaces a root at its path
+/// still belongs to that root, and another hard link to the same file does not.
 fn below(root: &Path, all: &[PathBuf]) -> Vec<Vec<u8>> {
     let inside = all.iter().filter_map(|other| other.strip_prefix(root).ok());
     inside.map(|path| paths::bytes(path).to_vec()).filter(|path| !path.is_empty()).collect()

@@ -1,5 +1,5 @@
-//! How many files the ignore rules leave out. Rules that leave almost nothing protect nothing: a `.gitignore` of `*`, or
-//! one made for a packaging branch, would turn a snapshot into an empty promise.
+//! Counts the files that ignore rules exclude. Rules that exclude almost everything protect nothing: a `.gitignore` of
+//! `*`, or one made for a packaging branch, would make the snapshot empty.
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
@@ -11,11 +11,11 @@ use crate::dirs::{DirId, Dirs, open_dir};
 use crate::record::Entries;
 use crate::scan::{Ignored, Listing};
 
-/// Of a hundred regular files the rules must leave this many.
+/// Minimum percentage of regular files that the rules must leave.
 const LEAST_PERCENT: u64 = 5;
 
-/// Whether the rules leave less than that. Counts no further than it has to. What git keeps for itself was never theirs
-/// to leave: a repository has dozens of such files, however little of its tree is left.
+/// Whether the rules leave less than [`LEAST_PERCENT`]. Counts no further than necessary. Files inside `.git` do not
+/// count as left: a repository has dozens of them, however little of its tree is left.
 pub(crate) fn leaves_too_little(dirs: &Dirs, ignored: &[Ignored], listings: &[Listing], left: u64) -> bool {
     let left = left.saturating_sub(files_of_git(dirs, listings));
     // left / (left + ignored) < 5 %
@@ -35,11 +35,11 @@ pub(crate) fn leaves_too_little(dirs: &Dirs, ignored: &[Ignored], listings: &[Li
     false
 }
 
-/// Regular files in the directories called `.git`.
+/// Number of regular files in directories called `.git`.
 fn files_of_git(dirs: &Dirs, listings: &[Listing]) -> u64 {
     let mut inside: HashSet<DirId> = HashSet::new();
     let mut count = 0;
-    // Each directory's number is above that of the one it stands in.
+    // A directory's number is greater than its parent's.
     for listing in listings {
         let Some((parent, name)) = dirs.entry(listing.id) else { continue };
         if &*name != b".git" && !inside.contains(&parent) {
@@ -57,8 +57,8 @@ fn is_file(dir: &OwnedFd, name: &[u8]) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// Regular files below a directory, up to one more than `enough`. What cannot be opened holds nothing that could be
-/// captured either. One directory is open at a time, however deep and wide the tree: the way back is `..`.
+/// Number of regular files below a directory, at most `enough + 1`. A directory that cannot be opened counts as empty:
+/// nothing in it could be captured. Only one directory is open at a time; the way back up is `..`.
 fn files_below(parent: &OwnedFd, name: &[u8], enough: u64) -> u64 {
     let Ok(mut dir) = open_dir(parent.as_fd(), name) else { return 0 };
     let mut count = 0;
@@ -79,7 +79,7 @@ fn files_below(parent: &OwnedFd, name: &[u8], enough: u64) -> u64 {
     count
 }
 
-/// Count the regular files in a directory, and tell the directories in it.
+/// Count the regular files in a directory and return its subdirectories.
 fn files_in(dir: &OwnedFd, enough: u64, count: &mut u64) -> Vec<Box<[u8]>> {
     let mut dirs = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); 16 << 10];

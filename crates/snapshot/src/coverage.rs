@@ -1,5 +1,5 @@
-//! What a snapshot holds and does not hold, in numbers and examples. The full answer is in the nodes themselves: every
-//! name that was left out stands there with its reason.
+//! What a snapshot holds and does not hold, as numbers and examples. The full answer is in the nodes, which list every
+//! excluded name with its reason.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 use crate::node::{Omitted, Reason};
 use crate::paths;
 
-/// So many examples are kept of each cause.
+/// Maximum number of examples kept per cause.
 const EXAMPLES: usize = 5;
 
-/// The coverage of one snapshot.
+/// Coverage of one snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
-    /// Regular files in the snapshot, and their bytes.
+    /// Number of regular files in the snapshot; `bytes` is their total size.
     pub files: u64,
     pub bytes: u64,
     pub directories: u64,
-    /// Links, FIFOs, sockets and devices.
+    /// Number of links, FIFOs, sockets and devices.
     pub others: u64,
-    /// What was left out, by cause. An entry is a name: a directory counts once, with everything in it.
+    /// Excluded entries by cause. An excluded directory counts as one entry.
     pub left_out: Vec<LeftOut>,
-    /// What else a person should know.
+    /// Notes for the user.
     pub notes: Vec<Note>,
 }
 
-/// One cause for leaving things out.
+/// Entries excluded for one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub cause: Cause,
@@ -43,7 +43,7 @@ pub struct Example {
     pub reason: String,
 }
 
-/// The kinds of [`Reason`].
+/// Kinds of [`Reason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -64,7 +64,7 @@ pub enum Cause {
     RestoreTemp,
 }
 
-/// Something about a whole snapshot that is no single path's business.
+/// Note about a whole snapshot or root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "note")]
 pub enum Note {
@@ -72,35 +72,35 @@ pub enum Note {
     IgnoreRulesSetAside {
         #[serde(with = "paths")]
         root: PathBuf,
-        /// Regular files that the rules would have left; none where it was decided before.
+        /// Number of regular files that the rules would have left; `None` if decided by an earlier snapshot.
         would_leave: Option<u64>,
     },
-    /// Something about the ignore rules of a root: a file of theirs that could not be read, for one.
+    /// Problem with the ignore rules of a root, for example an ignore file that cannot be read.
     Rules {
         #[serde(with = "paths")]
         root: PathBuf,
         text: String,
     },
-    /// Files that have names outside of the roots as well: a restore gives the names here a file of their own.
+    /// Files with hard links outside the roots: a restore gives the names inside a file of their own.
     LinkedOutside { files: u64 },
-    /// The stat of files on this filesystem is not trusted: everything is read each time.
+    /// The stat of files on this filesystem is not trusted: every file is read each time.
     UnknownFilesystem {
         #[serde(with = "paths")]
         root: PathBuf,
     },
-    /// The stat cache could not be written: the next snapshot reads everything.
+    /// The stat cache could not be written: the next snapshot reads every file.
     CacheNotSaved {
         #[serde(with = "paths")]
         root: PathBuf,
         reason: String,
     },
-    /// A file that something kept appending to: what it held at one moment is captured.
+    /// A file that grew while it was read: its content at one moment is captured.
     Growing {
         #[serde(with = "paths")]
         path: PathBuf,
         size: u64,
     },
-    /// It was not captured, but made from what another tool kept: what it does not hold is nobody's word.
+    /// The snapshot was imported from another tool, which may not have kept everything.
     Foreign { from: String },
     /// A root that could not be captured at all.
     RootFailed {
@@ -111,7 +111,7 @@ pub enum Note {
 }
 
 impl Reason {
-    /// Size of a file that did not fit.
+    /// Size of a file that did not fit the budget.
     pub(crate) fn over_budget(&self) -> Option<u64> {
         match self {
             Reason::OverBudget { size } => Some(*size),
@@ -152,7 +152,7 @@ impl fmt::Display for Reason {
             Reason::Unreadable(errno) => write!(f, "cannot be read: {errno}"),
             Reason::Unstable => f.write_str("changed each time it was read"),
             Reason::OverBudget { size } => write!(f, "does not fit the disk budget ({size} bytes)"),
-            Reason::LargePack { size } => write!(f, "a large pack of git's ({size} bytes), not copied"),
+            Reason::LargePack { size } => write!(f, "a large git pack ({size} bytes), not copied"),
             Reason::TooLarge { size, limit } => {
                 write!(f, "larger than {limit} bytes ({size} bytes), not copied")
             }
@@ -160,10 +160,10 @@ impl fmt::Display for Reason {
             Reason::LargeRepository { limit } => write!(f, "a git repository of more than {limit} bytes"),
             Reason::OtherFilesystem => f.write_str("another filesystem is mounted there"),
             Reason::OwnState => f.write_str("nono's own state"),
-            Reason::OtherRoot => f.write_str("tracked by itself"),
+            Reason::OtherRoot => f.write_str("tracked as a root of its own"),
             Reason::Forgotten => f.write_str("forgotten: its contents were purged"),
             Reason::NotHeld(why) | Reason::Unit(why) => f.write_str(why),
-            Reason::RestoreTemp => f.write_str("a temporary file of a restore that was cut off"),
+            Reason::RestoreTemp => f.write_str("a temporary file of an interrupted restore"),
         }
     }
 }
@@ -188,7 +188,7 @@ impl fmt::Display for Note {
             Note::UnknownFilesystem { root } => {
                 write!(
                     f,
-                    "{} is on a filesystem whose file times are not trusted: all files are read",
+                    "{} is on a filesystem whose file times are not trusted: every file is read",
                     root.display()
                 )
             }
@@ -196,22 +196,22 @@ impl fmt::Display for Note {
                 let root = root.display();
                 write!(
                     f,
-                    "the next snapshot reads all of {root}: its stat cache cannot be written ({reason})"
+                    "cannot write the stat cache of {root} ({reason}): the next snapshot reads every file"
                 )
             }
             Note::Growing { path, size } => {
-                write!(f, "{} grows while it is read: its first {size} bytes are captured", path.display())
+                write!(f, "{} grew while it was read: its first {size} bytes are captured", path.display())
             }
-            Note::Foreign { from } => write!(f, "taken over from {from}, which may not have kept everything"),
+            Note::Foreign { from } => write!(f, "imported from {from}, which may not have kept everything"),
             Note::RootFailed { root, reason } => write!(f, "{} is not covered: {reason}", root.display()),
         }
     }
 }
 
 impl Coverage {
-    /// Count what was left out of one directory; `dir` is its absolute path.
+    /// Count the excluded entries of one directory; `dir` is its absolute path.
     pub(crate) fn leave_out(&mut self, dir: &std::path::Path, omitted: &[Omitted]) {
-        // A root inside another one is captured, only not here.
+        // A root inside another one is captured as a root of its own.
         for one in omitted.iter().filter(|one| one.reason != Reason::OtherRoot) {
             let cause = one.reason.cause();
             let at = self.left_out.iter().position(|left_out| left_out.cause == cause).unwrap_or_else(|| {
@@ -235,7 +235,7 @@ impl Coverage {
         self.others += counts.others;
     }
 
-    /// With the coverage of other roots.
+    /// Add the coverage of other roots.
     pub(crate) fn join(&mut self, other: Coverage) {
         self.files += other.files;
         self.bytes += other.bytes;
@@ -264,21 +264,21 @@ impl Coverage {
         }
     }
 
-    /// Names that were left out, whatever the cause.
+    /// Number of excluded entries, for all causes.
     pub fn entries_left_out(&self) -> u64 {
         self.left_out.iter().map(|left_out| left_out.entries).sum()
     }
 }
 
-/// The answer to "is this path protected".
+/// Whether a path is in a snapshot, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// It is in the snapshot.
+    /// In the snapshot.
     Captured,
-    /// It was left out, by itself or with the directory `because_of`.
+    /// Excluded, by itself or with the directory `because_of`.
     LeftOut { because_of: PathBuf, reason: Reason },
-    /// It did not exist when the snapshot was taken.
+    /// Did not exist when the snapshot was taken.
     NotThere,
-    /// It is not below any tracked path.
+    /// Not below any tracked path.
     Outside,
 }

@@ -1,8 +1,8 @@
-//! What differs between two captured states.
+//! Differences between two captured states.
 //!
-//! [`diff`] tells people what changed: content, kind, permissions. [`Aspects`] tells the restore everything that a
-//! round trip must put back. Only subtrees with different addresses are looked into. What was left out of either state
-//! is never a change, because nobody knows what it was.
+//! [`diff`] lists changes for people: content, kind, permissions. [`Aspects`] tells the restore everything that it must
+//! put back. Only subtrees with different addresses are compared. A path excluded from either state is never a change,
+//! because its content is unknown.
 
 mod lost;
 mod walk;
@@ -20,14 +20,14 @@ use crate::node::{Entry, Kind};
 use crate::paths;
 use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
 
-/// One difference, as people see it.
+/// One difference, as shown to people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Absolute.
+    /// Absolute path.
     #[serde(with = "paths")]
     pub path: PathBuf,
     pub change_type: ChangeType,
-    /// Bytes of regular files: new less old.
+    /// Change in the size of regular files, in bytes.
     pub size_delta: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<Version>,
@@ -48,16 +48,16 @@ pub enum ChangeType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     pub kind: FileKind,
-    /// Of a regular file.
+    /// Content address of a regular file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
-    /// Bytes of a regular file.
+    /// Size of a regular file in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// The 12 permission bits.
     #[serde(default)]
     pub mode: u32,
-    /// Where a link leads.
+    /// Target of a link.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "paths::option")]
     pub target: Option<PathBuf>,
 }
@@ -89,7 +89,7 @@ impl FileKind {
 }
 
 impl Change {
-    /// The change from `old` to `new`; both at this path, or one of them absent.
+    /// Change from `old` to `new` at one path; at most one of them is absent.
     pub(crate) fn between(
         path: PathBuf,
         change_type: ChangeType,
@@ -117,8 +117,8 @@ impl Version {
     }
 }
 
-/// In what two entries differ. Of directories, their own attributes only. Whether files share their inode is no
-/// attribute of one entry: the restore looks at whole groups.
+/// Attributes in which two entries differ; of directories only their own. Hard links are not compared here: the restore
+/// looks at whole groups of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "five independent questions")]
 pub struct Aspects {
@@ -130,7 +130,7 @@ pub struct Aspects {
     pub mtime: bool,
 }
 
-/// Permission bits without those that make a program run as its owner or group.
+/// Permission bits without setuid and setgid.
 pub(crate) const BITS_OF_ALL: u16 = 0o1777;
 
 impl Aspects {
@@ -144,9 +144,9 @@ impl Aspects {
         }
     }
 
-    /// What a restore by this process would have to change to make `now` what `wanted` is. An owner that it may not give is
-    /// not among it, nor are the bits that only mean something for that owner: a restore of such a file says so when it
-    /// puts it in place, and it is no change of anybody else's afterwards.
+    /// Aspects that a restore by this process would change to turn `now` into `wanted`. An owner that the process may
+    /// not set is not among them, nor are setuid and setgid bits then: the restore reports that for the file, and it
+    /// does not count as a later change.
     pub(crate) fn to_reach(now: &Entry, wanted: &Entry) -> Aspects {
         let aspects = Aspects::between(now, wanted);
         if !aspects.owner || may_give(wanted.meta.uid, wanted.meta.gid) {
@@ -171,7 +171,7 @@ impl Aspects {
         self.content || self.metadata()
     }
 
-    /// How people see it; a time alone is nothing.
+    /// Kind of change as shown to people; `None` if only the time differs.
     pub fn change_type(self) -> Option<ChangeType> {
         if self.content {
             return Some(ChangeType::Modified);
@@ -180,7 +180,7 @@ impl Aspects {
     }
 }
 
-/// Whether this process may give a file to these.
+/// Whether this process may change a file's owner to this user and group.
 fn may_give(uid: u32, gid: u32) -> bool {
     let (own, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let is_member = || {
@@ -190,7 +190,7 @@ fn may_give(uid: u32, gid: u32) -> bool {
     own.is_root() || (own.as_raw() == uid && (group.as_raw() == gid || is_member()))
 }
 
-/// Holes are not content: a file is the same bytes with and without them.
+/// Whether contents are equal. Holes do not matter: a file has the same bytes with and without them.
 fn same_content(a: &Kind, b: &Kind) -> bool {
     match (a, b) {
         (Kind::File { hash: a, size: c, .. }, Kind::File { hash: b, size: d, .. }) => (a, c) == (b, d),
@@ -199,8 +199,8 @@ fn same_content(a: &Kind, b: &Kind) -> bool {
     }
 }
 
-/// What changed from `a` to `b`, sorted by path. A directory that came or went is listed only when it was empty: its
-/// content says it otherwise. A directory that took the place of something else is a deletion and creations.
+/// Changes from `a` to `b`, sorted by path. A created or deleted directory is listed only if it is empty; otherwise its
+/// content shows the change. A directory that replaces another kind of entry is a deletion and creations.
 pub fn diff(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Change>, ObjectError> {
     let mut changes = Vec::new();
     each_change(a, b, objects, &mut |change| changes.push(change))?;
@@ -208,7 +208,7 @@ pub fn diff(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Resu
     Ok(changes)
 }
 
-/// The same, each change as it is found, in no order.
+/// The same, each change as it is found, in no particular order.
 pub fn each_change(
     a: &SnapshotState,
     b: &SnapshotState,
@@ -223,7 +223,7 @@ pub fn each_change(
     Ok(())
 }
 
-/// The roots that both states know, by path.
+/// Roots that both states know, by path.
 fn both_known<'a>(a: &'a SnapshotState, b: &'a SnapshotState) -> Vec<(&'a RootState, &'a RootState)> {
     let failed = |root: &RootState| matches!(root.content, RootContent::Failed(_));
     let pairs = a.roots.iter().filter_map(|root| Some((root, b.root(&root.path)?)));
@@ -232,13 +232,13 @@ fn both_known<'a>(a: &'a SnapshotState, b: &'a SnapshotState) -> Vec<(&'a RootSt
     known
 }
 
-/// By path; what went before what came in its place.
+/// Sort by path; a deletion comes before a creation at the same path.
 pub(crate) fn sort(changes: &mut [Change]) {
     let came = |change: &Change| change.change_type != ChangeType::Deleted;
     changes.sort_by(|a, b| by_components(&a.path, &b.path).then_with(|| came(a).cmp(&came(b))));
 }
 
-/// The order of absolute paths without detours, by components: what the standard library says, in a tenth of the time.
+/// Order of absolute, normalised paths by components: the same as the standard library's, in a tenth of the time.
 fn by_components(a: &Path, b: &Path) -> Ordering {
     let (a, b) = (a.as_os_str().as_encoded_bytes(), b.as_os_str().as_encoded_bytes());
     // No name holds a zero byte.
@@ -255,7 +255,7 @@ struct Lister<'a> {
     found: &'a mut dyn FnMut(Change),
 }
 
-/// A directory being looked into: the sides that it came or went on, as long as nothing was found in it.
+/// A directory being compared; `went` and `came` are set as long as nothing was found in it.
 #[derive(Default)]
 struct Below {
     went: Option<EntryRef>,
@@ -267,7 +267,7 @@ impl Lister<'_> {
         (self.found)(Change::between(self.path.clone(), change_type, old, new));
     }
 
-    /// Both are there: what changed, and which of them is a directory that came or went.
+    /// Compare two existing entries; returns the sides that are directories without a counterpart.
     fn both(&mut self, a: &EntryRef, b: &EntryRef) -> Below {
         if a.is_dir() == b.is_dir() {
             if let Some(change) = Aspects::between(a, b).change_type() {
@@ -299,7 +299,7 @@ impl Visit for Lister<'_> {
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
         let (a, b) = (pair.a.entry(), pair.b.entry());
         if let Some(above) = self.frames.last_mut() {
-            // Something is in it: that says it all.
+            // It is not empty, so its content shows the change.
             above.went.take_if(|_| a.is_some());
             above.came.take_if(|_| b.is_some());
         }

@@ -1,8 +1,8 @@
-//! The directories of a tree, by number, and the few of them that are open.
+//! The directories of a tree by number, and the few of them that are open.
 //!
-//! Everything below a root is reached from the descriptor of the directory it stands in, one component at a time, so no
-//! path is ever resolved anew and no link is ever followed. A directory that waits for its turn keeps its descriptor,
-//! unless too many do; then it is opened again from the root, beneath it and without links, and must be the same inode.
+//! Everything below a root is reached from its parent's descriptor, one component at a time, so no path is resolved
+//! twice and no link is followed. A queued directory keeps its descriptor unless too many do; then it is opened again
+//! from the root, beneath it and without links, and must be the same inode.
 
 use std::fmt;
 use std::io;
@@ -15,9 +15,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
 
 use crate::node::Name;
 
-/// So many directories may wait with an open descriptor.
+/// Maximum number of queued directories that keep an open descriptor.
 const OPEN_LIMIT: usize = 256;
-/// The kernel takes paths of up to 4096 bytes.
+/// Length of the path pieces given to the kernel, which takes up to 4096 bytes.
 const PATH_PIECE: usize = 4000;
 
 const OPEN_DIR: OFlags = OFlags::RDONLY
@@ -50,7 +50,7 @@ pub(crate) struct Dir {
     open: Arc<AtomicUsize>,
 }
 
-/// Which directory it is, so that another one in its place is noticed.
+/// Identity of a directory, to detect a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inode {
     pub(crate) dev: (u32, u32),
@@ -71,7 +71,7 @@ impl Drop for Dir {
     }
 }
 
-/// A directory's descriptor: kept by its [`Dir`], or opened for now.
+/// A directory's descriptor: kept by its [`Dir`], or opened for this use.
 #[derive(Debug)]
 pub(crate) enum DirFd<'a> {
     Kept(BorrowedFd<'a>),
@@ -96,19 +96,19 @@ impl Dirs {
         self.table.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The root, to start from. Opened anew: a copy of the descriptor would share its place in the listing.
+    /// The root, to start from. Opened anew: a duplicated descriptor would share the read offset of the listing.
     pub(crate) fn root(&self) -> io::Result<Dir> {
         self.keep(0, open_dir(self.root.as_fd(), b".")?)
     }
 
-    /// Give a number to the directory `name` in `parent`.
+    /// Assign a number to the directory `name` in `parent`.
     pub(crate) fn add(&self, parent: DirId, name: &[u8]) -> DirId {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.push((parent, name.into()));
         DirId::try_from(table.len() - 1).unwrap_or(DirId::MAX)
     }
 
-    /// A directory that was opened, to be worked on later.
+    /// Keep an opened directory for later.
     pub(crate) fn keep(&self, id: DirId, fd: OwnedFd) -> io::Result<Dir> {
         let inode = inode_of(fd.as_fd())?;
         let open = self.open.fetch_add(1, Ordering::Relaxed);
@@ -119,7 +119,7 @@ impl Dirs {
         Ok(Dir { id, inode, fd, open: self.open.clone() })
     }
 
-    /// Its descriptor; opened again where it was not kept. Another directory in its place is an error.
+    /// Descriptor of a directory, reopened if it was not kept. A different directory in its place is an error.
     pub(crate) fn fd<'a>(&self, dir: &'a Dir) -> io::Result<DirFd<'a>> {
         if let Some(fd) = &dir.fd {
             return Ok(DirFd::Kept(fd.as_fd()));
@@ -131,7 +131,7 @@ impl Dirs {
         Ok(DirFd::Opened(fd))
     }
 
-    /// The path below the root: components joined by `/`, empty for the root.
+    /// Path relative to the root, with `/` between components; empty for the root.
     pub(crate) fn path(&self, mut id: DirId) -> Vec<u8> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let mut backwards = Vec::new();
@@ -157,13 +157,13 @@ impl Dirs {
         names
     }
 
-    /// The directory that it stands in, and its name there; nothing for the root.
+    /// Parent and name; `None` for the root.
     pub(crate) fn entry(&self, id: DirId) -> Option<(DirId, Box<[u8]>)> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.get(id as usize).filter(|_| id != 0).cloned()
     }
 
-    /// Open it from the root, beneath it and without links.
+    /// Open a directory from the root, beneath it and without links.
     pub(crate) fn reopen(&self, id: DirId) -> io::Result<OwnedFd> {
         let mut fd = self.root.try_clone()?;
         let mut piece = Vec::new();
@@ -189,7 +189,7 @@ pub(crate) fn open_dir(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> 
     Ok(rustix::fs::openat(dir, name, OPEN_DIR, Mode::empty())?)
 }
 
-/// The directory that a root stands in, through no link, and its name there.
+/// Parent directory of a root, opened without following links, and the root's name in it.
 pub(crate) fn place_of(root: &Path) -> io::Result<(OwnedFd, Name)> {
     let name = root.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
     let name = name.ok_or(rustix::io::Errno::INVAL)?;
@@ -208,7 +208,7 @@ pub(crate) fn inode_of(fd: BorrowedFd<'_>) -> io::Result<Inode> {
 mod tests {
     use super::*;
 
-    /// More directories than may be open, nested deeper than a path can say.
+    /// More directories than may be open, nested deeper than the maximum path length.
     #[test]
     fn deep_directories_are_opened_again() {
         let base = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ mod tests {
         }
         assert!(kept.last().unwrap().fd.is_none());
         assert_eq!(dirs.path(kept.last().unwrap().id).len(), 400 * 101 - 1);
-        // Another directory in its place is noticed.
+        // A different directory in its place is detected.
         let [.., parent, last] = &kept[..] else { panic!("two at least") };
         let parent = dirs.fd(parent).unwrap();
         rustix::fs::renameat(&parent, &name[..], &parent, "moved").unwrap();

@@ -1,5 +1,5 @@
-//! The steps that change something on disk. Every one of them, in the store, in a session folder and in the user's own
-//! tree, is announced here first, so that a test can end the process, or make the disk full or broken, at each.
+//! Announces the steps that change something on disk. Every such step, in the store, in a session folder and in the
+//! user's tree, calls [`step`] first, so that a test can kill the process or inject a disk error at each of them.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub(crate) fn step() -> io::Result<()> {
     failpoint::step()
 }
 
-/// Where to fail. For tests: built only with the feature `failpoints`.
+/// Fault injection for tests; built only with the feature `failpoints`.
 #[cfg(feature = "failpoints")]
 pub mod failpoint {
     use std::io;
@@ -29,53 +29,53 @@ pub mod failpoint {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static AT: AtomicU64 = AtomicU64::new(u64::MAX);
     static FAULT: Mutex<Fault> = Mutex::new(Fault::Kill);
-    /// Seconds since 1970; 0: never.
+    /// Seconds since 1970; 0 for never.
     static REBOOTED: AtomicI64 = AtomicI64::new(0);
 
-    /// What happens at the chosen step.
+    /// Fault injected at the chosen step.
     #[derive(Clone)]
     enum Fault {
-        /// The process ends, as by `kill -9`.
+        /// Kill the process, as `kill -9` does.
         Kill,
-        /// This step and every later one fail with this error.
+        /// Fail this step and every later one with this error.
         Error(i32),
-        /// The file system at this path loses its disk, then the process ends.
+        /// Cut the filesystem at this path off from its disk, then kill the process.
         Power(PathBuf, Cut),
     }
 
-    /// End the process, as `kill -9` does, right before step `at` (counted from 0, from now).
+    /// Kill the process right before step `at`, counted from 0 and from now.
     pub fn abort_at(at: u64) {
         arm(at, Fault::Kill);
     }
 
-    /// Fail with `errno` at step `at` and at every later step, as a full disk does, until [`disarm`].
+    /// Fail with `errno` at step `at` and every later one, as a full disk does, until [`disarm`].
     pub fn fail_from(at: u64, errno: i32) {
         arm(at, Fault::Error(errno));
     }
 
-    /// Cut the file system at `mount` off from its disk right before step `at`, and end the process.
+    /// Cut the filesystem at `mount` off from its disk right before step `at`, and kill the process.
     pub fn cut_power_at(at: u64, mount: &Path, cut: Cut) {
         arm(at, Fault::Power(mount.to_owned(), cut));
     }
 
-    /// Do nothing more, and count from 0.
+    /// Stop injecting faults, and count from 0.
     pub fn disarm() {
         arm(u64::MAX, Fault::Kill);
     }
 
-    /// How many steps were announced since the last call of one of the above.
+    /// Number of steps announced since the last call of one of the functions above.
     pub fn steps() -> u64 {
         COUNT.load(SeqCst)
     }
 
-    /// From now on this process takes everything on disk for written before the machine was started.
+    /// Simulate a reboot: this process treats everything on disk as written before the last boot.
     pub fn reboot() {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        // What was written in this very second is older, too.
+        // Files written in this very second are older as well.
         REBOOTED.store(now.tv_sec + 1, SeqCst);
     }
 
-    /// When the machine was started, if [`reboot`] said so.
+    /// Simulated boot time, if [`reboot`] was called.
     pub(crate) fn rebooted() -> Option<i64> {
         Some(REBOOTED.load(SeqCst)).filter(|at| *at != 0)
     }
@@ -98,7 +98,7 @@ pub mod failpoint {
             Fault::Power(mount, cut) => nono_sys::power::cut(mount, *cut)?,
             Fault::Kill => {}
         }
-        // Not a panic and not an exit: nothing may be cleaned up on the way.
+        // A signal instead of a panic or exit: nothing may be cleaned up.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         std::process::abort()
     }

@@ -1,12 +1,12 @@
-//! Which entries of a tree a snapshot takes.
+//! Exclusion rules: which entries of a tree a snapshot captures.
 //!
-//! Four kinds of rules, in this order: what the caller forces, what the caller leaves out by pattern or glob, git's
-//! ignore rules (exactly as git reads them, global excludes aside), and the table of artifacts. What git tracks is taken
-//! even when an ignore rule or the table says otherwise, also inside directories that are left out. When something about
-//! a repository is not understood, more is taken, never less, and [`Rules::notes`] says so.
+//! Four kinds of rules, in this order: the caller's forced paths, the caller's excluded patterns and globs, git's
+//! ignore rules (exactly as git reads them, without global excludes), and the table of build artifacts. Files that git
+//! tracks are captured even when an ignore rule or the table matches, also inside excluded directories. When a
+//! repository cannot be understood, more is captured, never less, and [`Rules::notes`] says so.
 //!
-//! [`Rules`] belong to one scan: [`Rules::live`] read ignore files on the way and write down what they read;
-//! [`Rules::freeze`] then gives [`FrozenRules`], and [`Rules::frozen`] the same verdicts ever after.
+//! [`Rules`] belong to one scan: [`Rules::live`] reads ignore files during the scan and records them; [`Rules::freeze`]
+//! then makes [`FrozenRules`], from which [`Rules::frozen`] gives the same verdicts later.
 
 mod above;
 mod artifacts;
@@ -41,31 +41,31 @@ use shared::{Live, Shared, Source};
 
 use crate::node::Reason;
 
-/// What the caller wants left out, and what not.
+/// Exclusions that the caller asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExclusionConfig {
-    /// Whether git's ignore files count.
+    /// Whether git's ignore files are used.
     pub use_gitignore: bool,
-    /// A component's name, or with `/` a part of the path below the root.
+    /// Names of path components, or with a `/`, parts of the path below the root.
     pub exclude_patterns: Vec<String>,
     /// Globs on the names of files and directories.
     pub exclude_globs: Vec<String>,
-    /// Like `exclude_patterns`, or a glob on names: taken whatever other rules say, also inside what they leave out.
-    /// With any of these, all directories that are left out must be searched.
+    /// Patterns as in `exclude_patterns`, or globs on names: always captured, also inside excluded directories. With
+    /// any of these, all excluded directories must be searched.
     pub force_include: Vec<String>,
-    /// Whether to leave out what tools make and can make again.
+    /// Whether to exclude build artifacts, which tools can make again.
     pub artifacts: bool,
-    /// Leave out folders that git ignores and that hold more bytes than this, where git's ignore files do not count
+    /// Exclude folders that git ignores and that hold more bytes than this, when git's ignore files are not used
     /// otherwise.
     pub max_ignored_folder: Option<u64>,
-    /// Leave out a repository of git's that holds more bytes than this: it is taken as a whole or not at all.
+    /// Exclude a git repository that holds more bytes than this: it is captured as a whole or not at all.
     pub max_repository: Option<u64>,
-    /// What to do with git packs that are costly to copy.
+    /// Handling of git packs that are costly to copy.
     pub large_git_packs: LargePacks,
 }
 
-/// What to do with large git packs on a filesystem that cannot share their data.
+/// Handling of large git packs on a filesystem that cannot share their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LargePacks {
@@ -89,37 +89,37 @@ impl Default for ExclusionConfig {
     }
 }
 
-/// Why rules could not be made.
+/// Error in making rules.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    #[error("the glob {glob:?} is not valid: {why}")]
+    #[error("invalid glob {glob:?}: {why}")]
     Glob { glob: String, why: &'static str },
     #[error("cannot find the folder {}: {source}", path.display())]
     Root { path: PathBuf, source: io::Error },
 }
 
-/// What is done with an entry.
+/// Decision about an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Take,
-    /// Taken although a rule matches: git tracks it, or it is forced.
+    /// Captured although a rule matches: git tracks it, or it is forced.
     TakeAnyway,
     Leave(Reason),
-    /// A directory that is left out, but something inside may be forced or is tracked: enter it, searching.
+    /// An excluded directory that may hold forced or tracked entries: enter it and search for them.
     Search(Reason),
 }
 
-/// What stands around an entry that is judged.
+/// Surroundings of an entry: the evidence for build artifacts.
 pub trait Around {
-    /// Whether a name beside the entry, or `name/marker` inside it, is there, and is no empty file.
+    /// Whether a sibling of this name, or `name/marker` inside the entry, exists and is not an empty file.
     fn is_filled(&self, path: &[u8]) -> bool;
 
-    /// Whether the directory of this name, beside which there is evidence, has nothing in it.
+    /// Whether the directory of this name, beside which there is evidence, is empty.
     fn is_empty(&self, _name: &[u8]) -> bool {
         false
     }
 
-    /// Whether any name beside the entry ends with this.
+    /// Whether the name of any sibling ends with these bytes.
     fn any_ends_with(&self, _end: &[u8]) -> bool {
         false
     }
@@ -129,7 +129,7 @@ pub trait Around {
         false
     }
 
-    /// Whether all files in the directory of this name have more bytes than `limit`.
+    /// Whether the files in the directory of this name hold more bytes than `limit`.
     fn is_larger(&self, _name: &[u8], _limit: u64) -> bool {
         false
     }
@@ -141,7 +141,7 @@ impl<F: Fn(&[u8]) -> bool> Around for F {
     }
 }
 
-/// Which of the names that matter for rules a directory's listing contains.
+/// Names in a directory's listing that matter for rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Has {
     pub gitignore: bool,
@@ -149,19 +149,19 @@ pub struct Has {
 }
 
 impl Has {
-    /// One more name of the listing.
+    /// Record one more name of the listing.
     pub fn note(&mut self, name: &[u8]) {
         self.gitignore |= name == b".gitignore";
         self.git |= name == b".git";
     }
 }
 
-/// Something about the rules that people should know.
+/// Note about the rules for the user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Note {
-    /// Nothing is known of what git tracks there, so its ignore rules leave nothing out.
+    /// The tracked paths are unknown, so the ignore rules exclude nothing there.
     IndexNotUnderstood { repository: String, why: String },
-    /// Its rules are not in force.
+    /// The file's rules are not in force.
     IgnoreFileNotRead { file: String, why: String },
     /// The root itself is ignored; the ignore files above it are not in force.
     RootIgnored { rule: String, file: String },
@@ -176,7 +176,7 @@ impl fmt::Display for Note {
                     "git's index in {repository} is not understood ({why}): its ignore rules are set aside"
                 )
             }
-            Note::IgnoreFileNotRead { file, why } => write!(f, "{file} cannot be read: {why}"),
+            Note::IgnoreFileNotRead { file, why } => write!(f, "cannot read {file}: {why}"),
             Note::RootIgnored { rule, file } => {
                 write!(
                     f,
@@ -187,7 +187,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The rules of one scan.
+/// Exclusion rules of one scan.
 #[derive(Clone, Debug)]
 pub struct Rules {
     shared: Arc<Shared>,
@@ -211,7 +211,7 @@ impl Rules {
         Ok(Rules { shared })
     }
 
-    /// The same rules for a new scan, with all ignore files disregarded; the caller's own rules stay.
+    /// The same rules for a new scan, without ignore files; the caller's own rules stay.
     #[must_use]
     pub fn set_aside(&self) -> Rules {
         let source = match &self.shared.source {
@@ -225,7 +225,7 @@ impl Rules {
         &self.shared.config
     }
 
-    /// What people should know about these rules, so far.
+    /// Notes about these rules so far.
     pub fn notes(&self) -> Vec<Note> {
         let Source::Live(live) = &self.shared.source else { return Vec::new() };
         let record = live.record();
@@ -246,14 +246,14 @@ impl Rules {
     }
 }
 
-/// Whether a path is inside a repository's folder.
+/// Whether a path is inside a `.git` folder.
 pub fn is_in_git(path: &[u8]) -> bool {
     let mut above = path.split(|byte| *byte == b'/');
     above.next_back();
     above.any(|part| part == b".git")
 }
 
-/// Whether a path is that of a pack in a repository's folder, a submodule's too.
+/// Whether a path is that of a pack inside a `.git` folder, including submodules.
 pub fn is_git_pack(path: &[u8]) -> bool {
     let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     let Some(git) = parts.iter().position(|part| *part == b".git") else { return false };

@@ -1,4 +1,4 @@
-//! Whole small files of our own state: read in one go, replaced so that a crash leaves the old or the new.
+//! Small state files, read and replaced as a whole: a crash leaves the old or the new one.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -11,18 +11,18 @@ use rustix::fs::OFlags;
 
 use crate::disk;
 
-/// What a loss of power leaves of a file that was just replaced. A kill leaves the new one in any case.
+/// Durability of a replaced file after a power loss. After a kill the new file is in place in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// The new file: its bytes and its name are on the disk when the call returns. For what others rely on.
+    /// The new file: bytes and name are on disk when the call returns. For files that others rely on.
     Yes,
-    /// The old file or the new one, whole: its bytes are on the disk before its name changes.
+    /// The old file or the new one, complete: the bytes are on disk before the name changes.
     Whole,
-    /// The old file, the new one, or an empty one. For what can be made again, and is read that way.
+    /// The old file, the new one, or an empty one. For files that can be made again and whose readers allow for that.
     No,
 }
 
-/// The whole file; never through a link, never anything but a regular file.
+/// Read a whole regular file, never through a link.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -35,12 +35,12 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Put `bytes` in place of the file.
+/// Replace the file with `bytes`.
 pub fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     replace_by(path, sync, |file| file.write_all(bytes))
 }
 
-/// The same with what `write` writes.
+/// Replace the file with what `write` writes.
 pub(crate) fn replace_by(
     path: &Path,
     sync: Sync,
@@ -52,7 +52,7 @@ pub(crate) fn replace_by(
         std::fs::rename(&temp, path)
     });
     if result.is_err() {
-        // The error that matters is the one returned; what stays is swept with the other leftovers.
+        // The first error counts; a temporary file that stays is swept with the other leftovers.
         let _ = std::fs::remove_file(&temp);
     }
     result?;
@@ -80,7 +80,8 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
 
 pub(crate) const TEMP_MARK: &str = ".tmp-";
 
-/// Remove the temporary files in `dir` whose names begin with `prefix`. For the one who alone writes such files.
+/// Remove the temporary files in `dir` whose names begin with `prefix`. The caller must be the only writer of such
+/// files.
 pub(crate) fn sweep_temps(dir: &Path, prefix: &str) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
@@ -103,7 +104,7 @@ pub(crate) fn has_temps(dir: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether [`replace`] gave this name to what it had not put in place yet.
+/// Whether this is a name that [`replace`] gives to temporary files.
 pub(crate) fn is_temp(name: &[u8]) -> bool {
     name.windows(TEMP_MARK.len()).any(|part| part == TEMP_MARK.as_bytes())
 }
@@ -116,7 +117,7 @@ fn temp_beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// A folder of our own state, and those above it.
+/// Create a folder of nono's own state and its parents.
 pub fn make_dirs(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -125,7 +126,7 @@ pub fn make_dirs(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(path)
 }
 
-/// The same in a folder that is there.
+/// Create one folder in an existing folder.
 pub(crate) fn make_dir(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -137,7 +138,7 @@ pub(crate) fn make_dir(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Remove what is there; nothing there is fine too.
+/// Remove a file; a missing one is not an error.
 pub fn remove(path: &Path) -> io::Result<()> {
     disk::step()?;
     match std::fs::remove_file(path) {

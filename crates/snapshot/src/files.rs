@@ -1,4 +1,4 @@
-//! A snapshot's content as flat lists: the files it holds, what it left out, and the answer about one path.
+//! A snapshot's content as flat lists: the files it holds, the excluded entries, and the protection of one path.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ pub struct FileState {
 pub type Files = BTreeMap<PathBuf, FileState>;
 
 impl FileState {
-    /// Of a regular file; nothing for any other entry.
+    /// State of a regular file; `None` for any other entry.
     pub fn of(entry: &Entry) -> Option<FileState> {
         let Kind::File { hash, size, .. } = entry.kind else { return None };
         let hash_kind = HashKind::of(size);
@@ -43,7 +43,7 @@ pub(crate) fn files(state: &SnapshotState, objects: &dyn Objects) -> Result<File
     Ok(files.into_iter().collect())
 }
 
-/// Every entry of a snapshot, roots included, in the order of paths by components.
+/// Visit every entry of a snapshot, roots included, in the order of paths by components.
 pub(crate) fn each_entry(
     state: &SnapshotState,
     objects: &dyn Objects,
@@ -58,7 +58,7 @@ pub(crate) fn each_entry(
             Kind::Dir { tree, .. } => objects.node(tree).map(Some),
             _ => Ok(None),
         };
-        // Directories under way, each with how many of its entries were seen and how long its path is.
+        // Open directories, each with the number of entries seen and the length of its path.
         let mut open: Vec<(Arc<Node>, usize, usize)> = Vec::new();
         open.extend(node(entry)?.map(|node| (node, 0, paths::bytes(&path).len())));
         while let Some((dir, seen, length)) = open.last_mut() {
@@ -77,14 +77,14 @@ pub(crate) fn each_entry(
     Ok(())
 }
 
-/// Back to the directory whose path has this length. Cheaper than `pop`, which has to find the last component.
+/// Truncate a path to this length. Cheaper than `pop`, which has to find the last component.
 fn cut(path: &mut PathBuf, length: usize) {
     let mut bytes = std::mem::take(path).into_os_string().into_vec();
     bytes.truncate(length);
     *path = OsString::from_vec(bytes).into();
 }
 
-/// Everything that was left out, with the reasons.
+/// All excluded entries, with their reasons.
 pub(crate) fn left_out(
     state: &SnapshotState,
     objects: &dyn Objects,
@@ -103,14 +103,14 @@ pub(crate) fn left_out(
     Ok(all)
 }
 
-/// The directories of a snapshot, each before what is in it.
+/// Directories of a snapshot, each before its content.
 pub(crate) fn directories(state: &SnapshotState, objects: &dyn Objects) -> Result<Vec<PathBuf>, ObjectError> {
     let mut all = Vec::new();
     walk(state, objects, |dir, _| all.push(dir.to_owned()))?;
     Ok(all)
 }
 
-/// Every directory of a snapshot, once for each place it stands in.
+/// Visit every directory of a snapshot, once for each path it has.
 pub(crate) fn walk(
     state: &SnapshotState,
     objects: &dyn Objects,
@@ -134,15 +134,15 @@ pub(crate) fn walk(
     Ok(())
 }
 
-/// What a snapshot has at `path` (absolute).
+/// Lookup result for an absolute path in a snapshot.
 enum At {
     Entry(Entry),
-    /// Or why there is none.
+    /// No entry, and why.
     No(Protection),
 }
 
 fn at(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<At, ObjectError> {
-    // Of roots in roots the innermost one counts.
+    // Of nested roots the innermost one counts.
     let roots = state.roots.iter().filter(|root| path.starts_with(&root.path));
     let Some(root) = roots.max_by_key(|root| root.path.components().count()) else {
         return Ok(At::No(Protection::Outside));
@@ -174,7 +174,7 @@ fn at(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<At, O
     Ok(At::Entry(entry))
 }
 
-/// Is `path` (absolute) protected, and if not, why.
+/// Whether `path` (absolute) is protected, and if not, why.
 pub(crate) fn protection(
     state: &SnapshotState,
     objects: &dyn Objects,
@@ -186,7 +186,7 @@ pub(crate) fn protection(
     })
 }
 
-/// What a snapshot holds at `path` (absolute).
+/// Entry of a snapshot at `path` (absolute).
 pub(crate) fn entry(
     state: &SnapshotState,
     objects: &dyn Objects,

@@ -1,9 +1,9 @@
-//! Addresses: what names content, trees and whole snapshots.
+//! Content addresses: names of contents, trees and whole snapshots.
 //!
-//! A file's address is the SHA-256 of its bytes, so that it can be checked with `sha256sum`. A file over
-//! [`CHUNKED_ABOVE`] is addressed by a hash over the hashes of its chunks, with runs of zero chunks counted instead of
-//! read: the same for a hole and for written zeros, and a hole of terabytes costs nothing. The two kinds can never be
-//! mixed up, because the size decides which one it is.
+//! A file's address is the SHA-256 of its bytes, so it can be checked with `sha256sum`. A file over [`CHUNKED_ABOVE`]
+//! is addressed by a hash over the hashes of its chunks, with runs of zero chunks counted instead of read: the same for
+//! a hole and for written zeros, and a hole of terabytes costs nothing. The two kinds cannot be confused, because the
+//! size decides which one applies.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Files larger than this are addressed by chunks.
+/// Size above which files are addressed by chunks.
 pub const CHUNKED_ABOVE: u64 = 1 << 30;
-/// The size of one chunk.
+/// Size of one chunk.
 pub const CHUNK: usize = 1 << 20;
 
 macro_rules! digest {
@@ -32,7 +32,7 @@ macro_rules! digest {
                 &self.0
             }
 
-            /// 64 hexadecimal digits.
+            /// The address as 64 hexadecimal digits.
             pub fn hex(&self) -> String {
                 self.to_string()
             }
@@ -73,15 +73,16 @@ macro_rules! digest {
 }
 
 digest! {
-    /// The address of a file's content, or of any other stored object.
+    /// Address of a file's content, or of any other stored object.
     ContentHash
 }
 digest! {
-    /// The address of one directory's node: it commits to everything that is restored, and to what was left out.
+    /// Address of a directory's node: it commits to everything that is restored, and to the excluded entries.
     TreeId
 }
 digest! {
-    /// What [`crate::Manifest::merkle_root`] is: it commits to names, kinds, permission bits, contents and link targets.
+    /// Value of [`crate::Manifest::merkle_root`]: it commits to names, kinds, permission bits, contents and link
+    /// targets.
     MerkleRoot
 }
 digest! {
@@ -89,7 +90,7 @@ digest! {
     StateRoot
 }
 
-/// A text that is not 64 hexadecimal digits.
+/// Text that is not 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a SHA-256 in hexadecimal digits")]
 pub struct NotADigest;
@@ -107,18 +108,18 @@ fn parse_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// How a file's address was computed.
+/// Method by which a file's address was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HashKind {
     /// SHA-256 of the bytes.
     Sha256,
-    /// Over the chunks, zero runs counted; for files over 1 GiB.
+    /// Over the chunks, with zero runs counted; for files over 1 GiB.
     Chunked,
 }
 
 impl HashKind {
-    /// The kind for a file of this size.
+    /// Kind for a file of this size.
     pub const fn of(size: u64) -> HashKind {
         if size > CHUNKED_ABOVE { HashKind::Chunked } else { HashKind::Sha256 }
     }
@@ -129,12 +130,12 @@ pub fn content_hash(bytes: &[u8]) -> ContentHash {
     ContentHash(digest(&ring::digest::digest(&SHA256, bytes)))
 }
 
-/// The address of a chunk of a large file: never that of a file, whatever the bytes are.
+/// Address of a chunk of a large file: domain-separated from the address of a file.
 pub(crate) fn chunk_hash(bytes: &[u8]) -> [u8; 32] {
     tagged(b"nono chunk v1\0", &[bytes])
 }
 
-/// A SHA-256 over parts, after a tag that keeps its purpose apart from all others.
+/// SHA-256 over parts, after a tag that separates its purpose from all others.
 pub(crate) fn tagged(tag: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(tag);
@@ -144,7 +145,7 @@ pub(crate) fn tagged(tag: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     hash.finish()
 }
 
-/// SHA-256 in pieces.
+/// Incremental SHA-256.
 #[derive(Clone)]
 struct Sha256(Context);
 
@@ -168,7 +169,7 @@ fn digest(digest: &ring::digest::Digest) -> [u8; 32] {
     bytes
 }
 
-/// The address of content that comes in pieces. Its size must be known: it decides the kind.
+/// Computes the address of content that comes in pieces. The size must be known: it decides the kind.
 #[derive(Clone)]
 pub struct ContentHasher {
     size: u64,
@@ -177,7 +178,7 @@ pub struct ContentHasher {
     chunks: Option<Chunks>,
 }
 
-/// The hash that becomes the address; of the chunked kind, with all it was made from after the tag.
+/// The hash that becomes the address; for the chunked kind, with the bytes hashed after the tag.
 #[derive(Clone)]
 struct Outer {
     hash: Sha256,
@@ -197,20 +198,20 @@ const CHUNKED: &[u8] = b"nono chunked content v1\0";
 const ZERO_RUN: u8 = 0;
 const HASHED: u8 = 1;
 
-/// What one chunk of the chunked kind is, as [`Trail`] tells.
+/// One chunk of the chunked kind, as listed by [`Trail`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KnownChunk {
     Zeros,
     Hash([u8; 32]),
 }
 
-/// The hashes of the chunks of a file over [`CHUNKED_ABOVE`]. The address is a hash of these very bytes, so they prove
-/// themselves.
+/// Chunk hashes of a file over [`CHUNKED_ABOVE`]. The address is a hash of these very bytes, so they can be checked
+/// against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trail(Vec<u8>);
 
 impl Trail {
-    /// Nothing unless these are the bytes that the address was made from.
+    /// `None` unless the address was made from these bytes.
     pub(crate) fn check(bytes: Vec<u8>, address: &ContentHash) -> Option<Trail> {
         (tagged(CHUNKED, &[&bytes]) == address.0).then_some(Trail(bytes))
     }
@@ -223,7 +224,7 @@ impl Trail {
         self.0.first_chunk().map_or(0, |size| u64::from_le_bytes(*size))
     }
 
-    /// Chunk after chunk, and how many times.
+    /// Chunks in order, each with its repeat count.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (KnownChunk, u64)> + '_ {
         let mut rest = self.0.get(8..).unwrap_or_default();
         std::iter::from_fn(move || {
@@ -246,7 +247,7 @@ impl fmt::Debug for ContentHasher {
     }
 }
 
-/// The state of the chunked kind: `outer` takes the chunks that are complete.
+/// State of the chunked kind: `outer` takes the completed chunks.
 #[derive(Clone)]
 struct Chunks {
     filled: usize,
@@ -255,7 +256,7 @@ struct Chunks {
     zero_run: u64,
 }
 
-/// Made when it is needed: as a constant it would be a megabyte of the binary.
+/// A chunk of zeros. Made on first use: as a constant it would add a megabyte to the binary.
 static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; CHUNK]);
 
 impl ContentHasher {
@@ -269,14 +270,14 @@ impl ContentHasher {
         ContentHasher { size, seen: 0, plain, chunks }
     }
 
-    /// The same; what the address of a chunked kind is made from is kept.
+    /// The same, keeping the bytes that a chunked address is made from.
     pub(crate) fn with_trail(size: u64) -> ContentHasher {
         let mut hasher = ContentHasher::new(size);
         hasher.plain.trail = hasher.chunks.is_some().then(|| size.to_le_bytes().to_vec());
         hasher
     }
 
-    /// The next chunk of the chunked kind, known without reading it. False where no chunk begins.
+    /// Add the next chunk of the chunked kind without reading it. False if the position is not at a chunk's start.
     pub(crate) fn known(&mut self, chunk: KnownChunk) -> bool {
         let Some(chunks) = self.chunks.as_mut().filter(|chunks| chunks.filled == 0) else { return false };
         self.seen += CHUNK as u64;
@@ -295,7 +296,7 @@ impl ContentHasher {
         HashKind::of(self.size)
     }
 
-    /// The next bytes.
+    /// Add the next bytes.
     pub fn data(&mut self, mut bytes: &[u8]) {
         self.seen += bytes.len() as u64;
         let Some(chunks) = &mut self.chunks else { return self.plain.update(bytes) };
@@ -307,11 +308,11 @@ impl ContentHasher {
         }
     }
 
-    /// The next `len` bytes are zeros that nobody had to read.
+    /// Add `len` zero bytes, without reading them.
     pub fn zeros(&mut self, mut len: u64) {
         self.seen += len;
         while len > 0 {
-            // At a chunk's start, whole chunks are only counted.
+            // At a chunk's start, whole zero chunks are only counted.
             if let Some(chunks) = self.chunks.as_mut().filter(|chunks| chunks.filled == 0) {
                 let whole = len / CHUNK as u64;
                 chunks.zero_run += whole;
@@ -328,7 +329,7 @@ impl ContentHasher {
         }
     }
 
-    /// The address, or nothing when there was more or less than the promised size.
+    /// The address; `None` if the input was not exactly of the promised size.
     pub fn finish(self) -> Option<ContentHash> {
         self.finish_with_trail().map(|(hash, _)| hash)
     }
@@ -348,7 +349,7 @@ impl ContentHasher {
 
 impl Chunks {
     fn take(&mut self, bytes: &[u8], zero: bool) {
-        // A chunk that is zero so far has not been hashed yet; its zeros are made up for when it turns out not to be.
+        // A chunk that is zero so far was not hashed yet; hash its zeros once a non-zero byte follows.
         if self.all_zero && !zero {
             self.chunk.update(&ZEROS[..self.filled]);
             self.all_zero = false;
@@ -462,7 +463,7 @@ mod tests {
         assert_ne!(by_hole, moved);
     }
 
-    /// Chunks that are known need not be read: the address is the same, and so is what it was made from.
+    /// Known chunks need not be read: the address is the same, and so are the bytes it was made from.
     #[test]
     fn known_chunks_give_the_same_address() {
         let size = CHUNKED_ABOVE + CHUNK as u64 + 77;

@@ -1,8 +1,8 @@
 //! The snapshot engine of nono: capture, compare, restore, exactly and fast.
 //!
-//! A [`SnapshotManager`] keeps snapshots of some roots in a session folder, with a content store of its own or one that
-//! is shared. What a snapshot holds is never more than what its [`Coverage`] says, and a restore never removes bytes that
-//! are not stored: it takes a safety snapshot first, which is a way back from the restore itself.
+//! A [`SnapshotManager`] keeps snapshots of some roots in a session folder, with a content store of its own or a shared
+//! one. A snapshot's [`Coverage`] says exactly what it holds. A restore never removes bytes that are not stored: it
+//! takes a safety snapshot first, with which the restore itself can be undone.
 //!
 //! ```
 //! use std::fs;
@@ -20,7 +20,7 @@
 //! let baseline = manager.create_baseline()?;
 //! assert_eq!((baseline.number, baseline.coverage.files), (0, 1));
 //!
-//! // Somebody works. Number 1: only what changed is read.
+//! // The tree changes. Number 1: only changed files are read.
 //! fs::write(&notes, "a second draft")?;
 //! fs::write(project.join("more.txt"), "another file")?;
 //! let (next, changes) = manager.create_incremental()?;
@@ -28,7 +28,7 @@
 //! let types: Vec<_> = changes.iter().map(|change| change.change_type).collect();
 //! assert_eq!(types, [ChangeType::Created, ChangeType::Modified]); // more.txt, notes.txt
 //!
-//! // What going back would do, and going back.
+//! // What a restore would change, and the restore.
 //! assert_eq!(manager.compute_restore_diff(0)?.len(), 2);
 //! let restored = manager.restore_to(0)?;
 //! assert!(restored.skipped.is_empty() && restored.failed.is_empty());
@@ -39,14 +39,14 @@
 //! manager.restore(&restored.safety, &RestoreOptions::default())?;
 //! assert_eq!(fs::read_to_string(&notes)?, "a second draft");
 //!
-//! // Compressed, and safe from a loss of power; otherwise this is done in the background.
+//! // Compress, and make it survive a power loss; otherwise this is done in the background.
 //! manager.settle()?;
 //! assert!(manager.verify()?.is_clean());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `ARCHITECTURE.md` has the stages, the formats on disk and the order of writes; `SECURITY.md` what a snapshot does not
-//! protect. Nothing here prints, prompts or reads the environment.
+//! `ARCHITECTURE.md` has the stages, the formats on disk and the order of writes; `SECURITY.md` what a snapshot does
+//! not protect. This crate does not print, prompt or read the environment.
 
 mod build;
 mod bytes;

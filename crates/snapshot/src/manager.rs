@@ -1,7 +1,7 @@
 //! The manager: snapshots of some roots, in one session folder.
 //!
-//! Each operation is a line of stages: hold the session, capture, publish (manifest, then record), compare. What a
-//! killed process left half done is completed or cleared away by the next operation.
+//! Each operation is a sequence of stages: lock the session, capture, publish (manifest, then record), compare. The
+//! next operation completes or removes whatever a killed process left unfinished.
 
 mod adopt;
 mod aside;
@@ -59,12 +59,12 @@ pub use settling::settle_store;
 pub use under_way::CompletedOther;
 pub use upkeep::{GcReport, SettleReport, gc, purge, shares};
 
-/// How much may be captured; 0 is no limit. Beyond it nothing is published.
+/// Limits on a capture; 0 is no limit. Beyond a limit nothing is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Files of all kinds, without directories.
+    /// Number of files of all kinds, without directories.
     pub max_entries: u64,
-    /// Bytes in files.
+    /// Total size of files in bytes.
     pub max_bytes: u64,
 }
 
@@ -78,21 +78,22 @@ impl Limits {
     pub const NONE: Limits = Limits { max_entries: 0, max_bytes: 0 };
 }
 
-/// What else a manager can be told.
+/// Options of a manager.
 #[derive(Clone, Debug, Default)]
 pub struct ManagerOptions {
-    /// A store shared with other sessions; without it the session folder has its own.
+    /// Store shared with other sessions; without it the session folder has its own.
     pub store: Option<PathBuf>,
-    /// Limits that everything written to the store counts against.
+    /// Limits on everything written to the store.
     pub quota: Option<Quota>,
     pub capture: CaptureOptions,
-    /// Folders of nono's own, never captured: state, other stores.
+    /// Folders of nono's own state and other stores, never captured.
     pub own: Vec<PathBuf>,
-    /// Where no root exists, that is a snapshot of nothing; otherwise it is an error. The coverage names them either way.
+    /// Whether a snapshot may be empty because no root exists; otherwise that is an error. The coverage names missing
+    /// roots either way.
     pub roots_may_be_missing: bool,
-    /// Any snapshot may be thinned out, the first and the last one too: a history without a session around it.
+    /// Whether any snapshot may be thinned out, including the first and the last: a history without a session.
     pub give_up_any: bool,
-    /// Leave compressing and syncing to [`SnapshotManager::settle`], instead of doing it in the background.
+    /// Whether compressing and syncing is left to [`SnapshotManager::settle`] instead of being done in the background.
     pub settle_by_hand: bool,
 }
 
@@ -125,39 +126,39 @@ impl std::fmt::Debug for SnapshotManager {
 #[derive(Clone, Debug)]
 pub struct Manifest {
     pub id: SnapshotId,
-    /// Its number in the session; safety snapshots have none, and count as 0 here.
+    /// Number in the session; safety snapshots have none, and are 0 here.
     pub number: u32,
-    /// ISO 8601, UTC.
+    /// Time in ISO 8601, UTC.
     pub timestamp: String,
     pub parent: Option<u32>,
     pub merkle_root: MerkleRoot,
     pub state_root: StateRoot,
     pub coverage: Coverage,
-    /// Survives a loss of power.
+    /// Whether it survives a power loss.
     pub durable: bool,
     pub state: SnapshotState,
-    /// What taking it took; nothing for one that was loaded.
+    /// Work done to take it; zero for one that was loaded.
     pub work: Counts,
     store: Arc<Store>,
 }
 
 impl Manifest {
-    /// The regular files, by absolute path.
+    /// Regular files, by absolute path.
     pub fn files(&self) -> Result<Files, ObjectError> {
         crate::files::files(&self.state, &StoreObjects::new(&self.store))
     }
 
-    /// The directories it holds, by absolute path.
+    /// Directories that it holds, by absolute path.
     pub fn directories(&self) -> Result<Vec<PathBuf>, ObjectError> {
         crate::files::directories(&self.state, &StoreObjects::new(&self.store))
     }
 
-    /// Every entry it holds, by path and in the order of paths; [`crate::RootState::path`] is where each root begins.
+    /// Visit every entry in the order of paths; [`crate::RootState::path`] is where each root begins.
     pub fn each_entry(&self, visit: impl FnMut(&Path, &Entry)) -> Result<(), ObjectError> {
         self.each_entry_of(&self.state, visit)
     }
 
-    /// The same, with roots by other names than their own.
+    /// The same, with other names for the roots.
     pub fn each_entry_of(
         &self,
         state: &SnapshotState,
@@ -166,34 +167,34 @@ impl Manifest {
         crate::files::each_entry(state, &StoreObjects::new(&self.store), visit)
     }
 
-    /// Is this path protected, and if not, why.
+    /// Whether this path is protected, and if not, why.
     pub fn protection(&self, path: &Path) -> Result<Protection, ObjectError> {
         crate::files::protection(&self.state, &StoreObjects::new(&self.store), path)
     }
 
-    /// Everything that was left out, with the reasons.
+    /// All excluded entries, with their reasons.
     pub fn left_out(&self) -> Result<Vec<(PathBuf, crate::node::Reason)>, ObjectError> {
         crate::files::left_out(&self.state, &StoreObjects::new(&self.store))
     }
 }
 
 impl SnapshotManager {
-    /// Tell somebody how far long work is.
+    /// Set the observer that is told the progress of long operations.
     pub fn observe(&mut self, observer: impl Observer + Send + 'static) {
         self.observer = Box::new(observer);
     }
 
-    /// How many bytes the store may grow by the next snapshot, from now on.
+    /// Set the number of bytes that the store may grow with the next snapshot.
     pub fn set_budget(&mut self, budget: Option<u64>) {
         self.options.capture.budget = budget;
     }
 
-    /// What happens from now on to contents that do not fit.
+    /// Set the handling of contents that do not fit.
     pub fn set_gaps(&mut self, gaps: Gaps) {
         self.options.capture.gaps = gaps;
     }
 
-    /// How many bytes this manager added to the store so far, whether a snapshot came of it or not.
+    /// Number of bytes this manager added to the store so far, published or not.
     pub fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.written)
     }
@@ -206,18 +207,18 @@ impl SnapshotManager {
         &self.store
     }
 
-    /// The tracked paths, resolved.
+    /// Tracked paths, resolved.
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
 
-    /// How many numbered snapshots were taken in this session.
+    /// Number of numbered snapshots taken in this session.
     pub fn snapshot_count(&self) -> Result<u32, SnapshotError> {
         let record = self.session.record()?;
         Ok(record.and_then(|record| record.last_number()).map_or(0, |last| last + 1))
     }
 
-    /// Snapshot number 0. A session has one only: it is what everything later can be undone to.
+    /// Take snapshot number 0. A session has only one: the state that everything later can be undone to.
     pub fn create_baseline(&mut self) -> Result<Manifest, SnapshotError> {
         let held = self.enter()?;
         if self.session.record()?.is_some_and(|record| !record.snapshots.is_empty()) {
@@ -227,7 +228,7 @@ impl SnapshotManager {
         let captured = self.capture_live(None, &[], false)?;
         self.ensure_something(&captured)?;
         let manifest = self.publish(&held, record, captured, SnapshotId::Number(0), None)?;
-        // For a restore when the disk is full; where there is none, such a restore says so.
+        // Space for a restore on a full disk; if it cannot be reserved, such a restore reports that.
         let _ = self.store.keep_reserve();
         self.settle_in_background();
         Ok(manifest)
@@ -242,7 +243,7 @@ impl SnapshotManager {
         Ok(Session::new(session_dir).load_metadata()?)
     }
 
-    /// Hold the session, and finish what a killed process left.
+    /// Lock the session, and finish what a killed process left.
     fn enter(&mut self) -> Result<Held, SnapshotError> {
         let held = hold(&self.session, &*self.observer)?;
         self.session.tidy(&held)?;
@@ -329,7 +330,7 @@ impl SnapshotManager {
         Ok(captured)
     }
 
-    /// Manifest first, record last: only what the record names was taken.
+    /// Publish: the manifest first, the record last. Only snapshots in the record exist.
     fn publish(
         &self,
         held: &Held,
@@ -361,11 +362,11 @@ impl SnapshotManager {
         let recorded = self.session.save_manifest(&sheet)?;
         let path = self.session.manifest_path(&recorded);
         record.snapshots.push(recorded);
-        // A session outside of the store's home: what it needs stands in its note before it is taken.
+        // For a session outside the store's home: the note lists the needed objects before the snapshot is recorded.
         let noted = sessions::note(&self.store, &self.session, Some(&sheet), Sync::No);
         let saved = noted.and_then(|()| Ok(self.session.save_record(&record, Sync::Whole)?));
         if saved.is_err() {
-            // Not recorded, it was never taken. What cannot be removed now is tidied by the next operation.
+            // Not recorded, so it does not exist. If it cannot be removed now, the next operation removes it.
             let _ = std::fs::remove_file(path);
         }
         saved?;
@@ -389,7 +390,7 @@ impl SnapshotManager {
         }
     }
 
-    /// A snapshot that holds nothing of a tree that has something is no snapshot.
+    /// Refuse a snapshot that holds nothing of a tree that is not empty.
     fn ensure_something(&self, captured: &Captured) -> Result<(), SnapshotError> {
         let coverage = &captured.coverage;
         let holds = coverage.files + coverage.others > 0;
@@ -408,7 +409,7 @@ impl SnapshotManager {
         Err(CaptureError::Nothing { reasons: notes.chain(examples).take(5).collect() }.into())
     }
 
-    /// The frozen rules of a snapshot, in the order of its roots.
+    /// Frozen rules of a snapshot, in the order of its roots.
     fn frozen_rules(&self, sheet: &Sheet) -> Result<Vec<Option<FrozenRules>>, SnapshotError> {
         let read = |hash: &Option<ContentHash>| hash.map(|hash| self.frozen(&sheet.id, hash)).transpose();
         sheet.rules.iter().map(read).collect()
@@ -424,7 +425,7 @@ impl SnapshotManager {
     }
 }
 
-/// Wait for other operations on this session, also in other processes, as long as the observer wants to.
+/// Wait for other operations on this session, also in other processes, until the observer cancels.
 fn hold(session: &Session, observer: &dyn Observer) -> Result<Held, SnapshotError> {
     loop {
         if let Some(held) = session.try_hold()? {
@@ -433,19 +434,19 @@ fn hold(session: &Session, observer: &dyn Observer) -> Result<Held, SnapshotErro
         if observer.cancelled() {
             return Err(CaptureError::Cancelled.into());
         }
-        // The system's lock cannot be waited for and left again.
+        // A blocking lock could not be cancelled.
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
-/// Every root is known not to exist.
+/// Whether every root is known not to exist.
 fn are_missing(state: &SnapshotState) -> bool {
     let none = rustix::io::Errno::NOENT.raw_os_error();
     let missing = |root: &RootState| matches!(&root.content, RootContent::Failed(Reason::Unreadable(errno)) if errno.0 == none);
     state.roots.iter().all(missing)
 }
 
-/// The roots whose ignore rules were set aside.
+/// Roots whose ignore rules were set aside.
 fn set_aside_roots(sheet: &Sheet) -> Vec<PathBuf> {
     let aside = |note: &Note| match note {
         Note::IgnoreRulesSetAside { root, .. } => Some(root.clone()),

@@ -1,9 +1,9 @@
 //! The manifest: one snapshot's root nodes, frozen rules, coverage and digests, as a file.
 //!
-//! The file has exactly one form: it is JSON with a checksum, and bytes that are not what writing the same manifest
-//! would give are refused. The record of the session ([`crate::session`]) names the checksum, so a manifest that somebody
-//! made or changed is refused as well. A manifest can only name its own roots: everything below is nodes, whose names
-//! are single components.
+//! The file has exactly one form: JSON with a checksum; bytes that differ from what writing the same manifest would
+//! give are refused. The session's record ([`crate::session`]) names the checksum, so a forged or changed manifest is
+//! refused as well. A manifest can only name its own roots: everything below is nodes, whose names are single
+//! components.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,13 @@ use crate::node::{Entry, Reason};
 use crate::paths;
 use crate::state::{RootContent, RootState, SnapshotState};
 
-/// Which snapshot of a session.
+/// Id of a snapshot within its session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SnapshotId {
-    /// The n-th one; 0 is the baseline.
+    /// The n-th snapshot; 0 is the baseline.
     Number(u32),
-    /// Taken before a restore, to be able to undo it.
+    /// Snapshot taken before a restore, to undo it.
     Safety(String),
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Display for SnapshotId {
 }
 
 impl SnapshotId {
-    /// As it stands in a journal.
+    /// Text form, as used in a journal.
     pub(crate) fn to_text(&self) -> String {
         self.to_string()
     }
@@ -55,19 +55,19 @@ impl From<u32> for SnapshotId {
     }
 }
 
-/// One snapshot, without its files; those are in the nodes.
+/// A snapshot without its files, which are in the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sheet {
     pub(crate) id: SnapshotId,
     pub(crate) timestamp: String,
     pub(crate) parent: Option<u32>,
     pub(crate) state: SnapshotState,
-    /// The frozen rules of each root, in the order of the roots; none where a root could not be captured.
+    /// Frozen rules of each root, in the order of the roots; `None` for a root that could not be captured.
     pub(crate) rules: Vec<Option<ContentHash>>,
     pub(crate) coverage: Coverage,
 }
 
-/// The file.
+/// Serialised form of a manifest.
 #[derive(Serialize, Deserialize)]
 struct Form {
     format: u32,
@@ -98,24 +98,24 @@ struct RootForm {
 
 const FORMAT: u32 = 1;
 
-/// Why a manifest is refused.
+/// Reason why a manifest is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestDefect {
     #[error("it is not a manifest: {0}")]
     Syntax(String),
-    #[error("its format {0} is not known")]
+    #[error("its format {0} is unknown")]
     Format(u32),
     #[error("its checksum is wrong")]
     Checksum,
-    #[error("its digests do not fit its content")]
+    #[error("its digests do not match its content")]
     Digests,
-    #[error("it names a root that is no absolute path")]
+    #[error("it names a root that is not an absolute path")]
     Root,
     #[error("it is {0}")]
     Entry(#[from] Malformed),
-    #[error("it is not the one that the session's record names")]
+    #[error("it is not the one in the session's record")]
     NotRecorded,
-    #[error("it has other roots than this session")]
+    #[error("its roots are not those of the session")]
     OtherRoots,
 }
 
@@ -173,7 +173,7 @@ impl Sheet {
         Ok(bytes)
     }
 
-    /// Read and check: the one form, the checksum, the digests, the roots.
+    /// Decode and check: the canonical form, the checksum, the digests, the roots.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Sheet, ManifestDefect> {
         let form: Form =
             serde_json::from_slice(bytes).map_err(|error| ManifestDefect::Syntax(error.to_string()))?;
@@ -273,7 +273,7 @@ fn root_state(form: RootForm) -> Result<RootState, ManifestDefect> {
     Ok(RootState { path: form.path, content })
 }
 
-/// Absolute, and made of names only.
+/// Whether a path is absolute and has only normal components.
 pub(crate) fn is_plain(path: &Path) -> bool {
     use std::path::Component;
     let mut components = path.components();

@@ -1,8 +1,8 @@
-//! Files that somebody has mapped and can write through memory.
+//! Files that a process has mapped writable.
 //!
-//! A store into a page that is already dirty does not touch the file's times (on tmpfs no store does), so a file with
-//! such a mapping is read at each capture, whatever its stat says. Mappings of processes that we may not look at are not
-//! seen, and neither is one on tmpfs that was made, written and removed between two captures.
+//! A store into a page that is already dirty does not change the file's times (on tmpfs no store does), so a file with
+//! such a mapping is read at each capture, whatever its stat says. Mappings of processes that we may not inspect are
+//! not seen, and neither is one on tmpfs that was made, written and removed between two captures.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,13 +10,13 @@ use std::io::Read;
 
 use crate::stat::Found;
 
-/// The inodes of the files with a writable shared mapping. Inodes alone: an overlay shows the device of the layer below
-/// in `maps`, and its own in `stat`; another file with the same number is only read once more.
+/// Inodes of files with a writable shared mapping. Inodes alone: an overlay shows the device of the lower layer in
+/// `maps`, and its own in `stat`; another file with the same number is only read once more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mapped(HashSet<u64>);
 
 impl Mapped {
-    /// Look at all processes.
+    /// Inspect all processes.
     pub(crate) fn now() -> Mapped {
         let mut mapped = Mapped::default();
         let mut text = Vec::new();
@@ -25,7 +25,7 @@ impl Mapped {
                 continue;
             }
             text.clear();
-            // A process that ended, or that is not ours to look at, has nothing to say.
+            // Skip processes that ended or that we may not inspect.
             let read =
                 fs::File::open(entry.path().join("maps")).and_then(|mut maps| maps.read_to_end(&mut text));
             if read.is_ok() {
@@ -40,7 +40,7 @@ impl Mapped {
     }
 }
 
-/// `start-end perms offset dev inode path`: the inode of a shared writable mapping of a file.
+/// Parse `start-end perms offset dev inode path`: the inode of a shared writable mapping of a file.
 fn shared_writable(line: &[u8]) -> Option<u64> {
     let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
     let perms = fields.nth(1)?;

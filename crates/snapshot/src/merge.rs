@@ -1,15 +1,15 @@
-//! Merging three texts, with markers that say where each side comes from.
+//! Three-way merge of texts, with labelled conflict markers.
 
 use diffy::{IncompleteHunkStyle, MergeOptions};
 
-/// A three-way merge.
+/// Result of a three-way merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
     pub bytes: Vec<u8>,
     pub clean: bool,
 }
 
-/// The three sides of a conflict, as their markers call them.
+/// Labels of the three sides in conflict markers.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels<'a> {
     pub now: &'a str,
@@ -17,13 +17,13 @@ pub struct Labels<'a> {
     pub target: &'a str,
 }
 
-/// As long as the markers that everybody knows.
+/// Length of conflict markers in the result, as in git.
 const LENGTH: usize = 7;
-/// Markers are written longer first, so that no line of the texts can be taken for one.
+/// Marker lengths during the merge: one that no line of the texts has, so that no line can be taken for a marker.
 const LONGER: std::ops::RangeInclusive<usize> = LENGTH + 1..=64;
 const MARKS: &[u8] = b"<|=>";
 
-/// Merge what `now` and `target` made of `base`. None: the texts are full of lines like markers.
+/// Merge the changes from `base` to `now` and to `target`. `None` if the texts have marker-like lines of every length.
 pub fn merge(base: &[u8], now: &[u8], target: &[u8], labels: &Labels<'_>) -> Option<Merged> {
     let taken: Vec<usize> =
         [base, now, target].iter().flat_map(|text| lines(text)).filter_map(marks).collect();
@@ -40,7 +40,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split_inclusive(|byte| *byte == b'\n')
 }
 
-/// How many marks of one kind a line begins with, if that could be a marker.
+/// Number of equal marker characters at a line's start, if it could be a marker.
 fn marks(line: &[u8]) -> Option<usize> {
     let first = line.first().filter(|first| MARKS.contains(first))?;
     Some(line.iter().take_while(|byte| *byte == first).count()).filter(|count| LONGER.contains(count))
@@ -84,7 +84,7 @@ mod tests {
     fn each_side_has_its_name() {
         let text = "<<<<<<< now\nb\n||||||| what was left\na\n=======\nc\n>>>>>>> snapshot 0\n";
         assert_eq!(merged("a\n", "b\n", "c\n"), (text.to_owned(), false));
-        // Without a line's end, a marker still has a line of its own.
+        // Without a final line end, a marker still has a line of its own.
         assert_eq!(merged("a", "b", "c"), (text.to_owned(), false));
         assert_eq!(merged("a\n", "b\n", "a\n"), ("b\n".to_owned(), true));
     }

@@ -1,4 +1,4 @@
-//! What is known about a session besides its snapshots: `session.json`.
+//! Metadata of a session besides its snapshots: `session.json`.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use crate::hash::{ContentHash, MerkleRoot};
 use crate::paths;
 use crate::time;
 
-/// The record of one session, for people and programs. Keys that are not known are dropped when it is read.
+/// Metadata of one session, for people and programs. Unknown keys are dropped when it is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionMetadata {
     pub session_id: String,
-    /// ISO 8601, UTC.
+    /// Start time in ISO 8601, UTC.
     pub started: String,
     #[serde(default)]
     pub ended: Option<String>,
     pub command: Vec<String>,
-    /// The program that was run.
+    /// Identity of the program that was run.
     #[serde(default)]
     pub executable_identity: Option<ExecutableIdentity>,
     #[serde(with = "paths::list")]
@@ -30,48 +30,48 @@ pub struct SessionMetadata {
     pub merkle_roots: Vec<MerkleRoot>,
     #[serde(default)]
     pub network_events: Vec<serde_json::Value>,
-    /// How many events the audit log of the session has.
+    /// Number of events in the session's audit log.
     #[serde(default)]
     pub audit_event_count: u64,
-    /// What that log came to, when it was closed.
+    /// Digests of that log, when it was closed.
     #[serde(default)]
     pub audit_integrity: Option<AuditIntegrity>,
-    /// Who vouches for that log.
+    /// Signature over that log.
     #[serde(default)]
     pub audit_attestation: Option<AuditAttestation>,
-    /// The snapshot that was taken when everything had ended.
+    /// Number of the snapshot taken after the command ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_snapshot: Option<u32>,
-    /// Its place among all sessions of a state folder, which no clock decides.
+    /// Position among all sessions of a state folder, independent of the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
-    /// A name that was given to it.
+    /// Name given by the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Of the baseline.
+    /// Coverage of the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
-    /// What was made since the baseline and is in no snapshot, so that a restore leaves it: the first of them.
+    /// Entries made since the baseline that are in no snapshot, so that a restore leaves them; only the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_uncovered: Vec<Example>,
-    /// How much the baseline had left out that was gone or changed at the end.
+    /// Number of entries that the baseline excluded and that were gone or changed at the end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
-    /// Paths that others changed while the command ran, as an agent's hooks tell; none where nothing tells.
+    /// Paths that others changed while the command ran, as reported by an agent's hooks; `None` without such reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<Vec<ChangedByOthers>>,
-    /// The snapshots that were asked for while it ran.
+    /// Snapshots requested while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Checkpoint>,
-    /// nono was killed, and a later command took the last snapshot.
+    /// Whether nono was killed and a later command took the last snapshot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// What differs between the baseline and the end, in numbers.
+    /// Number of differences between the baseline and the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangeCounts>,
 }
 
-/// A path that somebody changed between the calls of an agent.
+/// A path changed by another process between the calls of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedByOthers {
     #[serde(with = "nono_sys::path_serde")]
@@ -87,12 +87,12 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl SessionMetadata {
-    /// Whether nothing of what it tracked is other than before, as far as it ended with a final snapshot.
+    /// Whether it ended with a final snapshot and changed nothing that it tracked.
     pub fn is_empty(&self) -> bool {
         self.changes == Some(ChangeCounts::default()) && self.lost == 0
     }
 
-    /// A session that starts now.
+    /// Metadata of a session that starts now.
     pub fn new(
         session_id: impl Into<String>,
         command: Vec<String>,
@@ -125,7 +125,7 @@ impl SessionMetadata {
         }
     }
 
-    /// It ends now.
+    /// Record the end of the session.
     pub fn end(&mut self, exit_code: Option<i32>) {
         self.ended = Some(time::now_iso());
         self.exit_code = exit_code;
@@ -140,7 +140,7 @@ impl SessionMetadata {
     }
 }
 
-/// A program, by its place and its content.
+/// A program, by its path and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutableIdentity {
     #[serde(with = "paths")]
@@ -166,15 +166,15 @@ pub struct AuditIntegrity {
     pub merkle_root: String,
 }
 
-/// A snapshot that was asked for.
+/// A requested snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub snapshot: u32,
-    /// As it was given, cut off where it is long: whoever shows it escapes it.
+    /// Reason as given by the requester, cut if it is long; escape it for display.
     pub why: String,
 }
 
-/// How many paths differ, by how they do.
+/// Number of differing paths, by kind of change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeCounts {
     pub created: u64,

@@ -1,8 +1,8 @@
-//! One node per directory: what it held, and what was left out of it.
+//! Nodes: one per directory, with its entries and the excluded names.
 //!
-//! Children are named by the address of their own node, so equal subtrees are one node, on disk and in comparison, and
-//! nothing here recurses. A node's bytes are checked when they are read: names are single components in strictly rising
-//! order, so no node can name a path outside its root, and each node has one encoding only.
+//! Children are referenced by the address of their own node, so equal subtrees are one node, on disk and in comparison,
+//! and nothing here recurses. A node's bytes are checked when they are read: names are single components in strictly
+//! rising order, so no node can name a path outside its root, and each node has one encoding only.
 
 use std::fmt;
 
@@ -16,32 +16,32 @@ pub struct Time {
     pub nanos: u32,
 }
 
-/// What was left out, and why. The reason is part of the node: coverage is as exact as the content.
+/// An excluded entry and its reason. The reason is part of the node, so coverage is as exact as the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Omitted {
     pub name: Name,
     pub is_dir: bool,
     pub reason: Reason,
-    /// Where a change of it is worth telling.
+    /// Set if a change of the entry is worth reporting.
     pub stamp: Option<Stamp>,
 }
 
-/// What tells whether something that is not in a snapshot was changed since.
+/// Size and times of an excluded entry, to detect later changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// Bytes of a file, or of all files in a directory whose size was measured.
+    /// Size of a file, or of all files in a directory whose size was measured.
     pub size: u64,
     pub mtime: Time,
     pub ctime: Time,
 }
 
 impl Stamp {
-    /// Stamp of output of which only the directory is left. Other output has none: it changes all the time.
+    /// Stamp of build output that is an empty directory. Other build output has no stamp: it changes all the time.
     pub(crate) const EMPTY: Stamp =
         Stamp { size: 0, mtime: Time { seconds: 0, nanos: 0 }, ctime: Time { seconds: 0, nanos: 0 } };
 }
 
-/// Why something is not in a snapshot.
+/// Reason why an entry is not in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// An ignore file's rule: its line, and the file it stands in.
@@ -50,35 +50,35 @@ pub enum Reason {
     Pattern(String),
     /// One of the caller's globs.
     Glob(String),
-    /// A build artifact, by the table of artifacts; what it is.
+    /// A build artifact from the table of artifacts; its description.
     Artifact(String),
-    /// It could not be read.
+    /// Cannot be read.
     Unreadable(Errno),
-    /// It changed each time it was read.
+    /// Changed each time it was read.
     Unstable,
-    /// The disk budget does not hold it.
+    /// Does not fit the disk budget.
     OverBudget { size: u64 },
-    /// A pack of git's, too large to copy on this filesystem.
+    /// A git pack that is too large to copy on this filesystem.
     LargePack { size: u64 },
-    /// Larger than the caller wants, on a filesystem that cannot share its data.
+    /// Larger than the caller's limit, on a filesystem that cannot share its data.
     TooLarge { size: u64, limit: u64 },
-    /// A folder that git ignores and that holds more bytes than the caller wants.
+    /// A folder that git ignores and that is larger than the caller's limit.
     LargeFolder { limit: u64 },
-    /// A repository of git's that holds more bytes than the caller wants.
+    /// A git repository that is larger than the caller's limit.
     LargeRepository { limit: u64 },
     /// Another filesystem is mounted there.
     OtherFilesystem,
     /// nono's own state.
     OwnState,
-    /// A tracked path inside another one: captured by itself.
+    /// A tracked path inside another one: captured as a root of its own.
     OtherRoot,
-    /// Somebody asked for its contents to be purged.
+    /// Its contents were purged on request.
     Forgotten,
-    /// What the snapshot was made from does not hold it; why.
+    /// Not available in the source of the snapshot; why.
     NotHeld(String),
-    /// A temporary file of a restore that was cut off.
+    /// A temporary file of an interrupted restore.
     RestoreTemp,
-    /// It belongs to files that mean nothing one by one, and those could not be taken together; which, and why.
+    /// Part of a group of files that must be captured together and could not be; which, and why.
     Unit(String),
 }
 
@@ -123,7 +123,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// One captured entry of a directory.
+/// A captured entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: Name,
@@ -131,7 +131,7 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-/// What every kind of file has.
+/// Attributes that every kind of file has.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Meta {
     /// The 12 permission bits.
@@ -139,11 +139,11 @@ pub struct Meta {
     pub mtime: Time,
     pub uid: u32,
     pub gid: u32,
-    /// The inode, of a file with several names: names with the same number are one file.
+    /// Inode number of a file with several names: names with the same number are one file.
     pub link: Option<u64>,
-    /// It has more names than were found in the tree.
+    /// Whether the file has more names than were found in the tree.
     pub linked_outside: bool,
-    /// Sorted by name; access control lists are among them.
+    /// Extended attributes, sorted by name; they include access control lists.
     pub xattrs: Vec<Xattr>,
 }
 
@@ -155,7 +155,7 @@ pub struct Xattr {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `sparse`: it had holes, and gets them again.
+    /// `sparse`: it had holes, which a restore makes again.
     File {
         hash: ContentHash,
         size: u64,
@@ -226,7 +226,7 @@ impl Node {
         self.omitted.get(at)
     }
 
-    /// Commits to names, kinds, permission bits, contents and link targets below this directory; to nothing else.
+    /// Hash over names, kinds, permission bits, contents and link targets below this directory, and nothing else.
     pub fn merkle(&self) -> MerkleRoot {
         let mut leaves = Vec::with_capacity(self.entries.len() * 32);
         self.entries.iter().for_each(|entry| leaves.extend_from_slice(&entry.leaf()));
@@ -244,7 +244,7 @@ impl Entry {
         matches!(self.kind, Kind::Dir { .. })
     }
 
-    /// What the Merkle root commits to.
+    /// The entry's contribution to the Merkle root.
     pub fn leaf(&self) -> [u8; 32] {
         let mode = self.meta.mode.to_le_bytes();
         let length = (self.name.as_bytes().len() as u64).to_le_bytes();
@@ -379,7 +379,7 @@ impl Omitted {
             return Err(Malformed("the kind of what was left out"));
         }
         let reason = Reason::decode(from)?;
-        // Nodes of earlier versions have none.
+        // Nodes of earlier versions have no stamp.
         let stamp = (flags & 2 != 0).then(|| Stamp::decode(from)).transpose()?;
         Ok(Omitted { name, is_dir: flags & 1 != 0, reason, stamp })
     }

@@ -1,5 +1,5 @@
-//! The store, as comparison and restore see it: nodes and contents, checked. Nodes that were read are kept for a while,
-//! because a comparison looks at some of them twice.
+//! The store as comparison and restore see it: nodes and contents, checked. Recently read nodes are cached, because a
+//! comparison reads some of them twice.
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use crate::node::Node;
 use crate::state::{ObjectError, ObjectName, Objects};
 use crate::store::{Key, LARGE, Published, Store, StoreError, WriteOptions};
 
-/// Maximum number of nodes that are kept, and of entries in them: an entry takes some 200 bytes.
+/// Maximum number of cached nodes, and of entries in them: an entry takes some 200 bytes.
 const KEPT: usize = 1024;
 const KEPT_ENTRIES: usize = 50_000;
 
@@ -29,7 +29,7 @@ struct Nodes {
 
 impl Nodes {
     fn keep(&mut self, id: TreeId, node: &Arc<Node>) {
-        // One for itself: an empty directory is not nothing.
+        // One for the node itself: an empty directory takes space too.
         let weight = 1 + node.entries.len();
         if self.by_id.len() >= KEPT || self.entries + weight > KEPT_ENTRIES {
             self.by_id.clear();
@@ -88,12 +88,12 @@ impl StoreObjects<'_> {
             .map_err(|error| object_error(ObjectName::Content(content_hash(b"")), error))
     }
 
-    /// Whether a content is stored. One that cannot be looked up is not.
+    /// Whether a content is stored. False if the lookup fails.
     pub(crate) fn contains(&self, hash: ContentHash) -> bool {
         self.store.contains(Key::from(hash)).unwrap_or(false)
     }
 
-    /// Move a file in: see [`Objects::take_file`].
+    /// Move a file into the store: see [`Objects::take_file`].
     pub(crate) fn take(
         &self,
         dir: BorrowedFd<'_>,
@@ -105,7 +105,7 @@ impl StoreObjects<'_> {
         taken.map_err(|error| object_error(ObjectName::Content(hash), error))
     }
 
-    /// Make what was kept survive a loss of power.
+    /// Make stored contents survive a power loss.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
         self.store.sync().map(drop)
     }

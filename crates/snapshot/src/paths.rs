@@ -1,4 +1,4 @@
-//! Paths of any bytes, in JSON: a string where it is text, else an object with the bytes in hexadecimal digits.
+//! Paths of any bytes in JSON: a string if they are UTF-8, otherwise an object with the bytes in hexadecimal digits.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -76,7 +76,7 @@ pub mod list {
     }
 }
 
-/// A path that may be missing.
+/// An optional path.
 pub mod option {
     use super::{Form, PathBuf, form, path};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

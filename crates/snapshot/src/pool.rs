@@ -1,9 +1,9 @@
-//! Tasks that make more tasks, on a few threads. Last in, first out: a tree is walked depth first, so that few of its
-//! directories are open at a time. No task waits for another, and nothing recurses.
+//! A pool of threads for tasks that create more tasks. Last in, first out: a tree is walked depth first, so that few of
+//! its directories are open at a time. No task waits for another, and nothing recurses.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What is still to be done.
+/// Queue of tasks.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     state: Mutex<State<T>>,
@@ -13,7 +13,7 @@ pub(crate) struct Queue<T> {
 #[derive(Debug)]
 struct State<T> {
     tasks: Vec<T>,
-    /// Tasks that are queued or being worked on.
+    /// Number of tasks that are queued or running.
     unfinished: usize,
     stopped: bool,
 }
@@ -24,7 +24,7 @@ impl<T> Queue<T> {
         Queue { state: Mutex::new(State { tasks, unfinished, stopped: false }), wake: Condvar::new() }
     }
 
-    /// A worker that panicked takes the others with it at the end; until then the state is sound.
+    /// Lock the state. A panicked worker ends the others later; until then the state is consistent.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,7 +43,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The next task; `None` when all is done, or when it was stopped.
+    /// The next task; `None` when all are done, or after a stop.
     fn next(&self) -> Option<T> {
         let mut state = self.lock();
         loop {
@@ -73,7 +73,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// Stops the others when its thread panics in the middle of a task.
+/// Stops the other workers when its thread panics in a task.
 struct StopOnPanic<'a, T>(&'a Queue<T>);
 
 impl<T> Drop for StopOnPanic<'_, T> {
@@ -84,9 +84,9 @@ impl<T> Drop for StopOnPanic<'_, T> {
     }
 }
 
-/// Work on `tasks`, and on those that they make, with up to one thread for each of `workers`. Gives the workers back, or
-/// the first error; after an error no new task is begun. Where the system gives no more threads (a fork bomb took them
-/// all), those that there are do the work, at least the calling one.
+/// Run `tasks`, and those that they create, with up to one thread for each of `workers`. Returns the workers, or the
+/// first error; after an error no new task is started. If the system has no more threads (a fork bomb took them), the
+/// existing ones do the work, at least the calling one.
 pub(crate) fn run<T: Send, W: Send, E: Send>(
     workers: Vec<W>,
     tasks: Vec<T>,
@@ -106,7 +106,7 @@ pub(crate) fn run<T: Send, W: Send, E: Send>(
     };
     let mut workers = workers.into_iter();
     let first = workers.next();
-    // A thread that does not start must not take its worker with it.
+    // A worker must not be lost with a thread that does not start.
     let waiting = Mutex::new(workers.collect::<Vec<W>>());
     let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let wanted = waiting.lock().unwrap_or_else(PoisonError::into_inner).len();
@@ -122,7 +122,7 @@ pub(crate) fn run<T: Send, W: Send, E: Send>(
     results.into_iter().chain(idle.into_iter().map(Ok)).collect()
 }
 
-/// Start a thread, if the system has one to give.
+/// Start a thread, if the system allows one more.
 pub(crate) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -130,12 +130,12 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
     std::thread::Builder::new().spawn_scoped(scope, work).ok()
 }
 
-/// What a thread came to; its panic is the caller's.
+/// Result of a thread; a panic is passed on to the caller.
 pub(crate) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// How many threads to use: all processors, but not so many that memory for their buffers matters.
+/// Number of threads to use: all processors, but not so many that memory for their buffers matters.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |count| count.get().min(8))
 }
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(run(vec![(); 2], vec![0], work), Err(1000));
     }
 
-    /// Run alone, in a process of its own, because the limit counts for a user's processes everywhere.
+    /// Run alone, in a separate process, because the limit counts a user's processes everywhere.
     #[test]
     fn without_threads_the_caller_does_all_of_it() {
         const INNER: &str = "NONO_POOL_INNER";
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!((done.len(), done.iter().sum::<u64>()), (4, 10));
     }
 
-    /// As a user that nobody else is, who may have one process of one thread: the harness runs one test in its own.
+    /// Run as an otherwise unused user, limited to one process of one thread: the harness runs one test in its own.
     fn alone(name: &str, inner: &str) {
         if !rustix::process::geteuid().is_root() {
             return eprintln!("skipped: another user is needed");

@@ -1,9 +1,9 @@
-//! Reading one entry of a tree: content, link target, extended attributes.
+//! Reads one entry of a tree: content, link target, extended attributes.
 //!
-//! A file's content counts only when the kernel says the same about it before and after it was read; otherwise it is
-//! read again, and after a few times left out as unstable: bytes that never existed together are never stored. A file that
-//! only grows, as a log does, is taken as long as it was at one moment. Nothing but regular files is opened, and nothing
-//! blocks: a FIFO in place of a file is opened without waiting and then noticed.
+//! A file's content counts only if its stat is the same before and after reading; otherwise it is read again, and after
+//! a few attempts excluded as unstable: bytes that never existed together are never stored. A file that only grows,
+//! such as a log, is captured at its length at one moment. Only regular files are opened, and nothing blocks: a FIFO in
+//! place of a file is opened without waiting and then detected.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -20,10 +20,10 @@ use crate::store::{Appender, Key, LARGE, LargeSource, LargeStaged, StoreError};
 use crate::units::SQLITE;
 use crate::unlock::Unlock;
 
-/// How often a file that changes is read before it is left out.
+/// Number of times that a changing file is read before it is excluded.
 const ATTEMPTS: usize = 4;
 
-/// One content, with what the kernel said about the file meanwhile.
+/// Content of a file, with its stat.
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) stat: Stat,
@@ -31,48 +31,48 @@ pub(crate) struct Content {
     pub(crate) sparse: bool,
     pub(crate) moment: Moment,
     pub(crate) xattrs: Vec<Xattr>,
-    /// How many bytes of it were read.
+    /// Number of bytes read.
     pub(crate) read: u64,
-    /// It is a database of SQLite's.
+    /// Whether it is an SQLite database.
     pub(crate) database: bool,
 }
 
-/// What is known of the moment in which a file was read.
+/// Reliability of the stat at the time of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// From then on every change shows in `ctime`.
+    /// Every later change shows in `ctime`.
     Settled,
     /// A later change may not show.
     Recent,
-    /// It grew all the while: this is what it held at one moment.
+    /// The file grew while it was read: this is its content at one moment.
     Growing,
 }
 
-/// What came of reading.
+/// Result of reading.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Content(Content),
-    /// It is something else now, or gone: look again.
+    /// Replaced by another entry, or gone: look again.
     Replaced,
     LeftOut(Reason),
 }
 
-/// How a file is to be read.
+/// How to read a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
-    /// Somebody has it mapped and can write: flush what the mapping holds first, and never trust the stat.
+    /// A process has it mapped writable: flush the mapping first, and never trust the stat.
     pub(crate) mapped: bool,
-    /// Leave it out rather than copy it: take it only by reflink.
+    /// Capture it only by reflink; exclude it rather than copy it.
     pub(crate) only_clone: Option<OnlyClone>,
-    /// What it held when it was last captured.
+    /// Content when it was last captured.
     pub(crate) before: Option<ContentHash>,
 }
 
-/// Why a file is not copied.
+/// Reason why a file is not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnlyClone {
     LargePack,
-    /// It is larger than this.
+    /// Larger than this limit.
     Over(u64),
 }
 
@@ -85,7 +85,7 @@ impl OnlyClone {
     }
 }
 
-/// Read the file `name` in `dir`, which was `before` a moment ago, into the store.
+/// Read the file `name` in `dir`, whose stat was `before`, into the store.
 pub(crate) fn file(
     dir: BorrowedFd<'_>,
     name: &[u8],
@@ -101,7 +101,7 @@ pub(crate) fn file(
     if matches!(opened, Err(Os::ACCESS))
         && let Some(unlocked) = unlock.open_up()
     {
-        // Its mode is what it was again before anything is read, but its ctime is another now.
+        // Its mode is restored before anything is read, but its ctime has changed.
         opened = open(dir, name);
         drop(unlocked);
         if let Some(now) = opened.as_ref().ok().and_then(|file| stat_fd(file.as_fd()).ok()) {
@@ -117,13 +117,13 @@ pub(crate) fn file(
     let mut only_grows = true;
     for attempt in 0..ATTEMPTS {
         if how.mapped {
-            // Dirty pages of a mapping do not change the times; written back, the next store does.
+            // Dirty pages of a mapping do not change the times; after write-back the next store does.
             rustix::fs::fsync(&file).ok();
         }
         wait_for_writers(&file);
         let stored = match content(&file, (&before, device), how, buffer, store) {
             Err(ReadError::Os(errno)) => return Ok(left_out(errno)),
-            // Another attempt, compressed, may hold it: there is no use in going on with this one.
+            // A second, compressed attempt may hold it: stop this one.
             Err(ReadError::Store(error @ StoreError::OverBudget { .. })) if !final_attempt => {
                 return Err(error);
             }
@@ -142,7 +142,7 @@ pub(crate) fn file(
             Ok(xattrs) => xattrs,
             Err(errno) => return Ok(left_out(errno)),
         };
-        // By another of its names somebody may have it opened up just now.
+        // It may be made readable right now through another of its names.
         let quiet = (before.nlink > 1).then(|| unlock.quiet());
         let after = stat_fd(file.as_fd());
         drop(quiet);
@@ -179,13 +179,13 @@ pub(crate) fn file(
     }
 }
 
-/// All but size and times is the same.
+/// Whether everything but size and times is the same.
 fn is_same_file(a: &Stat, b: &Stat) -> bool {
     let Stat { size, mtime, ctime, blocks, .. } = *b;
     Stat { size, mtime, ctime, blocks, ..*a } == *b
 }
 
-/// What a file that grows held when it was `stat`: nothing where the same bytes are not read twice.
+/// Content of a growing file at the moment of `stat`; `None` if two reads differ.
 fn start(
     file: &OwnedFd,
     stat: Stat,
@@ -223,7 +223,7 @@ fn start(
         store.put(Key::from(hash), buffer)?;
         hash
     };
-    // A database that grows is one that is written to, which is another matter.
+    // A growing database is being written, which is handled elsewhere.
     if is_database(file, stat.size, buffer) {
         return Ok(None);
     }
@@ -231,7 +231,7 @@ fn start(
     Ok(Some(Content { stat, hash, sparse, moment, xattrs, read: stat.size, database }))
 }
 
-/// The first `size` bytes of a file, if it has as many.
+/// Read the first `size` bytes of a file; false if it is shorter.
 fn exactly(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> bool {
     buffer.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
     let mut at = 0;
@@ -245,15 +245,15 @@ fn exactly(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A `write` changes the times when it begins, not when it ends, so one that began before `before` was taken may still
-/// be under way, and nothing would tell that half of it was read. Looking for data takes the lock that it holds: after
-/// that it is complete, and one that begins later changes the times again.
+/// Wait for a running `write`. It changes the times when it begins, not when it ends, so one that began before `before`
+/// was taken may still be running, and half of it could be read unnoticed. Seeking data takes the lock that it holds:
+/// after that it is complete, and one that begins later changes the times again.
 fn wait_for_writers(file: &OwnedFd) {
-    // The answer does not matter, nor that an empty file has none.
+    // The result does not matter, not even for an empty file.
     let _ = rustix::fs::seek(file, SeekFrom::Data(0));
 }
 
-/// The atime is the user's, too; only the owner may ask for it to be kept.
+/// Open without changing the atime, if permitted: only the owner may ask for that.
 fn open(dir: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Os> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     match rustix::fs::openat(dir, name, flags | OFlags::NOATIME, Mode::empty()) {
@@ -276,7 +276,7 @@ impl From<StoreError> for ReadError {
 
 type Stored<'a, 'w> = (ContentHash, bool, Option<LargeStaged<'a, 'w>>);
 
-/// The content as it is now; `None` when it has another size than it should.
+/// Read and store the current content; `None` if its size differs from the expected one.
 fn content<'a, 'w>(
     file: &OwnedFd,
     (stat, device): (&Stat, (u32, u32)),
@@ -304,7 +304,7 @@ fn content<'a, 'w>(
         return Ok(Some((staged.hash(), sparse, Some(staged))));
     }
     if let Some(why) = how.only_clone {
-        // Only large objects are files of their own, which data can be shared with.
+        // Only large objects are separate files that can share data.
         return Err(ReadError::NotCloned(why));
     }
     let Some(()) = whole(file, stat.size, buffer).map_err(ReadError::Os)? else { return Ok(None) };
@@ -313,10 +313,10 @@ fn content<'a, 'w>(
     Ok(Some((hash, sparse, None)))
 }
 
-/// All of a file of `size` bytes; `None` when it has more or less.
+/// Read a whole file of `size` bytes; `None` if it is shorter or longer.
 fn whole(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> Result<Option<()>, Os> {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    // One byte more than there should be: a short read tells the end, and saves asking for it.
+    // One byte more than expected: a short read then shows the end, without another call.
     if buffer.len() < size + 1 {
         buffer.resize(size + 1, 0);
     }
@@ -340,7 +340,7 @@ fn whole(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> Result<Option<()>, 
     Ok((at == size).then_some(()))
 }
 
-/// Whether a file that was read is a database of SQLite's; small ones are in the buffer.
+/// Whether a file that was read is an SQLite database; small ones are in the buffer.
 fn is_database(file: &OwnedFd, size: u64, buffer: &[u8]) -> bool {
     if size < LARGE {
         return buffer.starts_with(SQLITE);
@@ -349,7 +349,8 @@ fn is_database(file: &OwnedFd, size: u64, buffer: &[u8]) -> bool {
     rustix::io::pread(file, &mut head, 0).is_ok_and(|read| head[..read] == SQLITE[..])
 }
 
-/// Fewer blocks than bytes may also mean that they are not written yet: the kernel knows the holes.
+/// Whether a file has holes. Fewer blocks than bytes may also mean that they are not written yet, so the kernel is
+/// asked.
 fn has_holes(file: &OwnedFd, stat: &Stat) -> bool {
     const WORTH_IT: u64 = 32 << 10;
     stat.size >= WORTH_IT
@@ -357,10 +358,10 @@ fn has_holes(file: &OwnedFd, stat: &Stat) -> bool {
         && rustix::fs::seek(file, SeekFrom::Hole(0)).is_ok_and(|hole| hole < stat.size)
 }
 
-/// A file may be trusted by its stat when its last change is older than the tick in which it was read: whatever is
-/// changed later than that gets a later `ctime`.
+/// Whether a file may be trusted by its stat: its last change is older than the clock tick in which it was read, so
+/// every later change gets a later `ctime`.
 pub(crate) fn is_settled(ctime: Time, coarse: Time) -> bool {
-    // The slowest clock of a kernel ticks a hundred times a second.
+    // The slowest kernel clock ticks a hundred times a second.
     const TICK: u32 = 10_000_000;
     let limit = if coarse.nanos >= TICK {
         Time { nanos: coarse.nanos - TICK, ..coarse }
@@ -370,7 +371,7 @@ pub(crate) fn is_settled(ctime: Time, coarse: Time) -> bool {
     ctime < limit
 }
 
-/// The clock that file times are made from.
+/// Current time of the clock that file times are taken from.
 pub(crate) fn now() -> Time {
     let now = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
     Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
@@ -384,12 +385,12 @@ pub(crate) fn unreadable(error: &io::Error) -> Reason {
     Reason::Unreadable(Errno(error.raw_os_error().unwrap_or(0)))
 }
 
-/// The target of the link `name` in `dir`.
+/// Target of the link `name` in `dir`.
 pub(crate) fn link(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Box<[u8]>, Os> {
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes().into())
 }
 
-/// The extended attributes of an open file, sorted.
+/// Extended attributes of an open file, sorted.
 pub(crate) fn xattrs(file: BorrowedFd<'_>) -> Result<Vec<Xattr>, Os> {
     list(
         |buffer| rustix::fs::flistxattr(file, buffer),
@@ -397,7 +398,7 @@ pub(crate) fn xattrs(file: BorrowedFd<'_>) -> Result<Vec<Xattr>, Os> {
     )
 }
 
-/// The extended attributes of something that is not opened: a link, a FIFO, a socket, a device.
+/// Extended attributes of an entry that is not opened: a link, a FIFO, a socket, a device.
 pub(crate) fn xattrs_at(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Vec<Xattr>, Os> {
     let mut path = format!("/proc/self/fd/{}/", dir.as_raw_fd()).into_bytes();
     path.extend_from_slice(name);
@@ -413,7 +414,7 @@ fn list(
     value: impl Fn(&[u8], &mut [u8]) -> Result<usize, Os>,
 ) -> Result<Vec<Xattr>, Os> {
     let listed = match grown(|buffer| names(buffer)) {
-        // Filesystems without attributes, and places where the kernel has none to give.
+        // Filesystems without attributes, and entries for which the kernel has none.
         Err(Os::OPNOTSUPP | Os::NOSYS) => return Ok(Vec::new()),
         other => other?,
     };
@@ -421,7 +422,7 @@ fn list(
     for name in listed.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         match grown(|buffer| value(name, buffer)) {
             Ok(value) => xattrs.push(Xattr { name: name.into(), value: value.into() }),
-            // Gone meanwhile: the change of ctime is noticed by the caller.
+            // Removed meanwhile: the caller notices the changed ctime.
             Err(Os::NODATA) => {}
             Err(errno) => return Err(errno),
         }
@@ -430,7 +431,7 @@ fn list(
     Ok(xattrs)
 }
 
-/// Ask with a small buffer first, and with one of the right size when that was too small.
+/// Call with a small buffer first, and with a large one if that was too small.
 fn grown(ask: impl Fn(&mut [u8]) -> Result<usize, Os>) -> Result<Vec<u8>, Os> {
     let mut small = [0; 256];
     match ask(&mut small) {
@@ -438,7 +439,7 @@ fn grown(ask: impl Fn(&mut [u8]) -> Result<usize, Os>) -> Result<Vec<u8>, Os> {
         Err(Os::RANGE) => {}
         Err(errno) => return Err(errno),
     }
-    // The kernel's own limit for both.
+    // The kernel's limit for both.
     let mut large = vec![0; 64 << 10];
     let len = ask(&mut large)?;
     large.truncate(len);

@@ -1,7 +1,7 @@
-//! What a scan found in one directory, in one piece of bytes: the form in which it is kept from one capture to the next.
+//! Scan result of one directory as packed bytes: the form in which it is kept from one capture to the next.
 //!
-//! An entry that did not change is carried over by copying its bytes. Records are read back only from our own files,
-//! which have a checksum, but are read with the same distrust as everything else.
+//! An unchanged entry is carried over by copying its bytes. Records are read back only from our own files, which have a
+//! checksum, but are checked like all other input.
 
 use rustix::fs::FileType;
 
@@ -11,14 +11,14 @@ use crate::hash::ContentHash;
 use crate::node::{Entry, Kind, Meta, Name, Omitted, Xattr};
 use crate::stat::{PACKED, Stat};
 
-/// The content was read at a moment from which on every change shows in `ctime`.
+/// Every change since the content was read shows in `ctime`.
 pub(crate) const TRUSTED: u8 = 1;
-/// Taken although a rule matches; judged anew each time.
+/// Captured although a rule matches; judged again each time.
 pub(crate) const ANYWAY: u8 = 2;
-/// It had holes.
+/// The file had holes.
 pub(crate) const SPARSE: u8 = 4;
 
-/// What an entry has besides its stat.
+/// Data of an entry besides its stat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
     File(ContentHash),
@@ -28,7 +28,7 @@ pub(crate) enum Payload {
     Nothing,
 }
 
-/// One entry as it stands in a record.
+/// One entry of a record.
 #[derive(Clone, Debug)]
 pub(crate) struct Known<'a> {
     pub(crate) name: &'a [u8],
@@ -36,11 +36,11 @@ pub(crate) struct Known<'a> {
     pub(crate) packed: &'a [u8; PACKED],
     pub(crate) payload: Payload,
     pub(crate) xattrs: Vec<Xattr>,
-    /// All of it, to be carried over.
+    /// The whole encoded entry, to be carried over.
     pub(crate) raw: &'a [u8],
 }
 
-/// Writes an entry.
+/// Write an entry.
 pub(crate) fn put(
     out: &mut Writer,
     name: &[u8],
@@ -66,7 +66,7 @@ pub(crate) fn put(
     }
 }
 
-/// Reads entry after entry.
+/// Iterator over the entries of a record.
 #[derive(Debug)]
 pub(crate) struct Entries<'a>(Reader<'a>);
 
@@ -110,7 +110,7 @@ impl Known<'_> {
         Stat::unpack(self.packed)
     }
 
-    /// As it stands in a node; `dir` gives the node of a directory.
+    /// Convert to a node's entry; `dir` gives the node of a directory.
     pub(crate) fn entry(
         &self,
         links: &Links,
@@ -143,7 +143,7 @@ impl Known<'_> {
     }
 }
 
-/// How many names of each file with several names were found in the whole tree.
+/// Number of names found in the whole tree, for each file with several names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links(std::collections::HashMap<u64, u32>);
 
@@ -165,7 +165,7 @@ impl Links {
     }
 }
 
-/// Writes what was left out.
+/// Write the excluded entries.
 pub(crate) fn put_omitted(omitted: &[Omitted]) -> Vec<u8> {
     let mut out = Writer::new();
     for omitted in omitted {

@@ -1,19 +1,19 @@
 //! Putting a captured state back: plan, preflight, journal, apply, verify.
 //!
 //! The invariant is Law 1: nothing is removed whose bytes are not stored. [`plan`] compares the target with `current`,
-//! the safety snapshot that was just taken, and is pure: a list of steps that can be shown. [`apply`] works beneath the
-//! descriptor of the directory each root stands in, one component at a time and never through a link. New content is
-//! made under a temporary name `.nono-<restore id>-<n>` in its own directory, complete with all attributes, and then
-//! renamed in. (Against writing under the final name this costs one rename, 4 us on ext4 and 1.5 us on tmpfs; O_TMPFILE
-//! with a link costs more, except in directories of thousands of files, where new files are made that way. It buys that
-//! every name holds old or new, never half, also after a kill.) What is displaced
-//! is exchanged out, compared with the safety snapshot, and kept in the store if somebody wrote it meanwhile.
+//! the safety snapshot just taken, and is pure: a list of steps that can be shown. [`apply`] works beneath the
+//! descriptor of each root's parent directory, one component at a time and never through a link. New content is made
+//! under a temporary name `.nono-<restore id>-<n>` in its own directory, complete with all attributes, and then renamed
+//! into place. (Compared with writing under the final name this costs one rename, 4 us on ext4 and 1.5 us on tmpfs;
+//! O_TMPFILE with a link costs more, except in directories of thousands of files, where new files are made that way. In
+//! return every name holds the old or the new file, never half of one, also after a kill.) A displaced file is
+//! exchanged out, compared with the safety snapshot, and kept in the store if it was written meanwhile.
 //!
 //! After a kill the journal is still there. The next command: [`Journal::load`]; `plan` with the journal's target and
-//! safety snapshot, as it was; [`sweep`] with that plan disposes of the temporary files; a fresh safety snapshot; `plan`
+//! safety snapshot, as before; [`sweep`] with that plan removes the temporary files; a new safety snapshot; `plan`
 //! again with it and with `resumed` set to the first safety snapshot; `apply`; [`Journal::finish`]. Since every name is
-//! old or new, this converges. Limits: the directory that a root stands in is only ever changed in the root's own name;
-//! where the kernel does not tell of open descriptors, what is saved through one after the end is lost (`displace`).
+//! old or new, this converges. Limits: in a root's parent directory only the root's own name is changed; where the
+//! kernel does not report open descriptors, data saved through one after the end is lost (`displace`).
 
 mod apply;
 mod build;
@@ -60,60 +60,60 @@ use crate::node::Reason;
 use crate::state::{ObjectError, SnapshotState};
 use crate::store::StoreError;
 
-/// What to restore.
+/// Input of a restore plan.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreRequest<'a> {
     pub target: &'a SnapshotState,
     /// The safety snapshot, taken under the target's frozen rules.
     pub current: &'a SnapshotState,
     pub selection: &'a Selection,
-    /// Absolute paths that stay as they are, with all that is in them.
+    /// Absolute paths that stay as they are, with their content.
     pub except: &'a [PathBuf],
-    /// What differs from all of these states was changed by somebody else: reported and kept, unless forced. A `.git`
-    /// is one thing in this.
+    /// States of the session: a path that differs from all of them was changed by others, and is reported and kept
+    /// unless forced. A `.git` is judged as a whole.
     pub keep_changed_since: &'a [&'a SnapshotState],
     pub force: bool,
-    /// When an interrupted restore is completed: the safety snapshot that it had taken.
+    /// First safety snapshot of an interrupted restore that is being completed.
     pub resumed: Option<&'a SnapshotState>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     All,
-    /// Absolute paths of files or of directories with all that is in them.
+    /// Absolute paths of files, or of directories with their content.
     Paths(Vec<PathBuf>),
 }
 
-/// Why a path is left as it is.
+/// Reason why a path is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The root could not be captured, then or now.
     RootFailed(Reason),
     /// The root is not in both snapshots.
     RootUnknown,
-    /// What is there now was not captured, so its bytes are not stored.
+    /// The current entry was not captured, so its bytes are not stored.
     NotStored(Reason),
-    /// It was chosen, but the snapshot does not hold it.
+    /// Selected, but not in the snapshot.
     NotCaptured(Reason),
-    /// It was chosen, but is neither in the snapshot nor in the tree.
+    /// Selected, but neither in the snapshot nor in the tree.
     NotFound,
-    /// Somebody else changed it.
+    /// Changed by others since the states of the session.
     ChangedSince,
-    /// A directory holds something that is not stored.
+    /// A directory that holds entries that are not stored.
     HoldsOthers,
     /// A directory that has to stay is in its place.
     InTheWay,
-    /// Something new is there that the safety snapshot did not see.
+    /// A new entry that is not in the safety snapshot.
     Appeared,
-    /// It became something else while the restore worked.
+    /// Changed while the restore ran.
     ChangedMeanwhile,
-    /// It is a repository of git's, or in one, and was not asked for.
+    /// A git repository or part of one that was not asked for.
     Repository,
-    /// A repository of git's that the snapshot does not hold all of; what is missing.
+    /// A git repository that is incomplete in the snapshot; the reason for the missing part.
     IncompleteRepository(Reason),
-    /// A running program has it open for writing: what it saves would be lost with the file.
+    /// Open for writing in a running program: what it saves would be lost with the file.
     OpenForWriting,
-    /// The file that was replaced, under a new name: a running program opened it for writing in that moment.
+    /// The replaced file, under a new name: a running program opened it for writing at that moment.
     StillWritten,
 }
 
@@ -126,18 +126,18 @@ impl fmt::Display for Why {
             Why::IncompleteRepository(reason) => {
                 return write!(f, "the snapshot does not hold all of this repository ({reason})");
             }
-            Why::RootUnknown => "its root is not in both snapshots",
+            Why::RootUnknown => "its root is missing from one of the two snapshots",
             Why::NotFound => "it is neither in the snapshot nor in the tree",
-            Why::ChangedSince => "somebody else changed it",
-            Why::HoldsOthers => "it holds something that is not stored",
+            Why::ChangedSince => "changed by others since",
+            Why::HoldsOthers => "it holds files that are not stored",
             Why::InTheWay => "a directory that has to stay is in its place",
-            Why::Appeared => "something new is there",
-            Why::Repository => "a `.git` that is there is left alone",
+            Why::Appeared => "a new file appeared there",
+            Why::Repository => "an existing `.git` is left as it is",
             Why::OpenForWriting => {
                 "a running program has it open for writing: end the program, then restore again"
             }
             Why::StillWritten => "the file that was replaced: a running program still writes to it",
-            Why::ChangedMeanwhile => "it changed while the restore worked",
+            Why::ChangedMeanwhile => "it changed during the restore",
         };
         f.write_str(text)
     }
@@ -149,7 +149,7 @@ pub struct Skipped {
     pub why: Why,
 }
 
-/// What should be known before a plan is applied.
+/// Note to show before a plan is applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub path: PathBuf,
@@ -158,7 +158,7 @@ pub struct Note {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// The file has more names outside the tree. They keep the present file; here it gets one of its own.
+    /// The file has more names outside the tree. They keep the current file; the names here get one of their own.
     LinkedOutside,
 }
 
@@ -173,23 +173,23 @@ pub struct Failed {
 pub enum RestoreError {
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
-    /// It belongs to whoever restored it.
+    /// The file stays owned by the user who restored it.
     #[error("cannot change its owner: {source}")]
     Owner { source: io::Error },
     #[error("cannot set the attribute {name}: {source}")]
     Xattr { name: String, source: io::Error },
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// A file that stood in its place for a moment.
-    #[error("a running program writes to a file that was displaced; it is kept beside it as {name}")]
+    /// A file that was in place for a moment, and that a program opened for writing.
+    #[error("a running program still writes to the replaced file, which is kept as {name}")]
     Beside { name: String },
-    /// It was written, and is not what was written.
-    #[error("it is not what was restored: somebody changed it meanwhile")]
+    /// The check after the restore found another state than the restored one.
+    #[error("it differs from what was restored: another process changed it")]
     Verify,
 }
 
 impl RestoreError {
-    /// There was no room for it: the disk or a quota is full, or the file is larger than this process may write.
+    /// Whether there was no space: the disk or a quota is full, or the file exceeds this process's file size limit.
     pub(crate) fn is_full(&self) -> bool {
         let (RestoreError::Io { source, .. } | RestoreError::Object(ObjectError::Io { source, .. })) = self
         else {
@@ -205,7 +205,7 @@ impl RestoreError {
     }
 }
 
-/// Something nobody had captured, displaced by the restore.
+/// Content that was displaced by the restore and was in no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub path: PathBuf,
@@ -218,24 +218,24 @@ pub enum KeptContent {
         hash: ContentHash,
         size: u64,
     },
-    /// Where the link led.
+    /// Target of the link.
     Symlink {
         target: Box<[u8]>,
     },
 }
 
-/// What a restore did. The lists are sorted by path.
+/// Result of a restore. The lists are sorted by path.
 #[derive(Debug, Default)]
 pub struct RestoreOutcome {
-    /// Steps that were done.
+    /// Number of completed steps.
     pub done: u64,
     pub skipped: Vec<Skipped>,
     pub failed: Vec<Failed>,
-    /// What the target had left out and is gone or changed: it stays so.
+    /// Entries that the target excluded and that are gone or changed: they are not restored.
     pub lost: Vec<Lost>,
-    /// In the order of paths, too; made when they are read.
+    /// Changes in the order of paths, computed when they are read.
     pub changes: Changes,
     pub kept: Vec<Kept>,
-    /// It was ended before it was complete: the journal must stay.
+    /// Whether it was cancelled before it was complete: the journal must stay.
     pub cancelled: bool,
 }

@@ -1,7 +1,8 @@
 //! The scan: every directory of a root, every entry's stat, and the content of what changed since the last time.
 //!
-//! Parallel over directories. An unchanged file costs one `statx` and is not opened; its bytes in the last scan's record
-//! are copied. Whatever cannot be taken is left out by name and with the reason; only errors of the store end a scan.
+//! Parallel over directories. An unchanged file costs one `statx` and is not opened; its bytes in the last scan's
+//! record are copied. An entry that cannot be captured is excluded by name with the reason; only errors of the store
+//! end a scan.
 
 mod database;
 mod directory;
@@ -30,33 +31,34 @@ use crate::state::Observer;
 use crate::store::{Appender, StoreError};
 use crate::unlock::{OpenedUp, Unlock};
 
-/// What is scanned, and how.
+/// Input of a scan.
 #[derive(Debug)]
 pub(crate) struct Scan<'a> {
     pub(crate) dirs: &'a Dirs,
     pub(crate) rules: &'a Rules,
     pub(crate) cache: Option<&'a Cache>,
-    /// Files changed at or after this are read each time.
+    /// Files changed at or after this time are read each time.
     pub(crate) session_start: Time,
     pub(crate) mapped: &'a Mapped,
-    /// Directories of nono's own: device and inode.
+    /// Directories of nono's own state: device and inode.
     pub(crate) own: &'a [((u32, u32), u64)],
-    /// Tracked paths below this root, which are captured by themselves.
+    /// Tracked paths below this root, which are roots of their own.
     pub(crate) inner: &'a [Vec<u8>],
-    /// Repositories of git's that changed each time they were read: left out.
+    /// Git repositories that changed each time they were read: excluded.
     pub(crate) unstable: &'a [Vec<u8>],
     pub(crate) mount: u64,
     pub(crate) cross_mounts: bool,
-    /// Larger files are taken only by reflink.
+    /// Larger files are captured only by reflink.
     pub(crate) max_file: Option<u64>,
-    /// Open up what is closed to its own owner; directories are, for the time of the scan.
+    /// Makes entries that are closed to their own owner readable; directories stay so for the time of the scan.
     pub(crate) unlock: Option<&'a OpenedUp<'a>>,
     pub(crate) limits: &'a Limiter,
-    /// Read only what is below one of these paths, from the root; everything without. What is known counts all the same.
+    /// Read only files below one of these paths, relative to the root; `None` for all. Cached content is used in any
+    /// case.
     pub(crate) only: Option<&'a [Vec<u8>]>,
 }
 
-/// Counts what is taken, over all roots, and stops what goes beyond the limits.
+/// Counts captured entries over all roots, and stops the scan beyond the limits.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     pub(crate) max_entries: u64,
@@ -66,7 +68,7 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    /// `entries` and `bytes` were counted before.
+    /// `entries` and `bytes` are those counted before.
     pub(crate) fn new(max_entries: u64, max_bytes: u64, entries: u64, bytes: u64) -> Limiter {
         Limiter { max_entries, max_bytes, entries: AtomicU64::new(entries), bytes: AtomicU64::new(bytes) }
     }
@@ -88,7 +90,7 @@ impl Limiter {
     }
 }
 
-/// Why a scan ended early.
+/// Reason why a scan ended early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScanError {
     #[error("more than {limit} files")]
@@ -97,13 +99,13 @@ pub(crate) enum ScanError {
     TooManyBytes { limit: u64 },
     #[error("cancelled")]
     Cancelled,
-    #[error("the root cannot be read: {0}")]
+    #[error("cannot read the root: {0}")]
     Root(#[source] io::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What was found in one directory.
+/// Scan result of one directory.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) id: DirId,
@@ -111,26 +113,26 @@ pub(crate) struct Listing {
     pub(crate) entries: Piece,
     pub(crate) omitted: Vec<u8>,
     pub(crate) xattrs: Vec<Xattr>,
-    /// The directory of the last scan that stood here.
+    /// The directory in the last scan.
     pub(crate) old: Option<DirId>,
-    /// Nothing in it differs from the last scan, as far as this listing tells.
+    /// Whether nothing in it differs from the last scan, as far as this listing shows.
     pub(crate) same: bool,
-    /// Some file in it has several names.
+    /// Whether a file in it has several names.
     pub(crate) has_links: bool,
-    /// It belongs to what its parent left out, after all.
+    /// Reason, if it belongs to what its parent excluded after all.
     pub(crate) left_out: Option<Reason>,
 }
 
 /// Counts of one scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Regular files in the snapshot, and their bytes.
+    /// Number of regular files in the snapshot; `bytes` is their total size.
     pub files: u64,
     pub bytes: u64,
     pub directories: u64,
-    /// Links, FIFOs, sockets and devices.
+    /// Number of links, FIFOs, sockets and devices.
     pub others: u64,
-    /// Files that had to be read, and their bytes; all others were known.
+    /// Number of files that had to be read, and their bytes; all others were cached.
     pub read: u64,
     pub read_bytes: u64,
 }
@@ -146,7 +148,7 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// An entry that an ignore rule left out: for the count of what the rules would leave.
+/// An entry that an ignore rule excluded, for counting what the rules leave.
 #[derive(Debug)]
 pub(crate) struct Ignored {
     pub(crate) dir: DirId,
@@ -154,7 +156,7 @@ pub(crate) struct Ignored {
     pub(crate) is_dir: bool,
 }
 
-/// One thread's part.
+/// State of one scanning thread.
 #[derive(Debug)]
 pub(crate) struct Worker<'s> {
     store: Appender<'s>,
@@ -164,7 +166,7 @@ pub(crate) struct Worker<'s> {
     pub(crate) links: Links,
     pub(crate) counts: Counts,
     pub(crate) ignored: Vec<Ignored>,
-    /// Files that grew while they were read: their directories, names and the sizes that were taken.
+    /// Files that grew while they were read: directory, name and captured size.
     pub(crate) growing: Vec<(DirId, Box<[u8]>, u64)>,
 }
 
@@ -192,7 +194,7 @@ impl<'s> Worker<'s> {
         unlock: &dyn Unlock,
     ) -> Result<Outcome, StoreError> {
         let outcome = read::file(dir, name, found, how, unlock, &mut self.buffer, &mut self.store)?;
-        // What is never taken must not make the stat cache look out of date each time.
+        // A file that is never captured must not make the stat cache look outdated each time.
         if !matches!(outcome, Outcome::LeftOut(Reason::TooLarge { .. })) {
             self.counts.read += 1;
             self.counts.read_bytes += match &outcome {
@@ -212,7 +214,7 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// A piece of the work.
+/// A unit of work.
 #[derive(Debug)]
 enum Task {
     Dir(DirTask),
@@ -222,19 +224,19 @@ enum Task {
 #[derive(Debug)]
 struct DirTask {
     id: DirId,
-    /// Where it stands; none for the root.
+    /// Parent and name; `None` for the root.
     place: Option<(Arc<Dir>, Box<[u8]>)>,
-    /// The path of the directory it stands in, where that was needed: put together anew in each directory of a deep
-    /// tree, paths would cost more than the scan.
+    /// Path of the parent, if it was needed: built anew in each directory of a deep tree, paths would cost more than
+    /// the scan.
     above: Option<Arc<Vec<u8>>>,
     inode: u64,
     old: Option<DirId>,
     rules: Option<Arc<DirRules>>,
-    /// Only what is forced is taken from it; else it was left out for this reason.
+    /// Reason for which the directory is excluded; only forced and tracked entries are captured from it.
     searching: Option<Reason>,
 }
 
-/// Scan all of a root. `workers` decide the number of threads; they come back with what they found.
+/// Scan a whole root. There is one thread per worker; the workers are returned with their results.
 pub(crate) fn scan<'s>(
     scan: &Scan<'_>,
     workers: Vec<Worker<'s>>,

@@ -1,8 +1,8 @@
 //! A session folder: the record of its snapshots, and the manifests.
 //!
-//! The record is what publishes: a manifest that it does not name was never taken, whatever lies in the folder, and one
-//! that differs from what it names is refused. It is replaced as a whole, so a crash leaves the old or the new one.
-//! A record that is damaged all the same is rebuilt from the manifests (`rebuild`).
+//! The record publishes snapshots: a manifest that it does not name does not count, and one that differs from what it
+//! names is refused. The record is replaced as a whole, so a crash leaves the old or the new one. A damaged record is
+//! rebuilt from the manifests (`rebuild`).
 
 mod kept;
 pub(crate) mod rebuild;
@@ -25,31 +25,31 @@ use crate::unlock;
 
 pub use rebuild::{Mended, aside};
 
-/// In the names of damaged files that were set aside.
+/// Part of the names of damaged files that were set aside.
 pub(crate) const ASIDE: &str = ".damaged-";
 
-/// What went wrong with a session folder.
+/// Error with a session folder.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{} is damaged: {what}", path.display())]
     Record { path: PathBuf, what: String },
-    #[error("there is no snapshot {id} in {}", dir.display())]
+    #[error("no snapshot {id} in {}", dir.display())]
     NoSnapshot { id: SnapshotId, dir: PathBuf },
     #[error("snapshot {id} was thinned out; its digests are kept, its content is not")]
     Thinned { id: SnapshotId },
-    #[error("{} is refused: {defect}", path.display())]
+    #[error("cannot use {}: {defect}", path.display())]
     Manifest { path: PathBuf, defect: ManifestDefect },
-    #[error("snapshot {id} is lost: its manifest {} is not there", path.display())]
+    #[error("snapshot {id} is lost: its manifest {} is missing", path.display())]
     Lost { id: SnapshotId, path: PathBuf },
-    #[error("what was opened up to be read cannot be closed again, by {}: {source}", path.display())]
+    #[error("cannot restore permissions changed for reading ({}): {source}", path.display())]
     StaysOpen { path: PathBuf, source: io::Error },
-    #[error("{} cannot be read: {what}", path.display())]
+    #[error("cannot read {}: {what}", path.display())]
     Metadata { path: PathBuf, what: String },
 }
 
-/// One snapshot in the record.
+/// A snapshot in the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     #[serde(flatten)]
@@ -57,16 +57,16 @@ pub struct Recorded {
     pub timestamp: String,
     pub merkle_root: MerkleRoot,
     pub state_root: StateRoot,
-    /// The manifest's file, in the session folder, and its digest.
+    /// File of the manifest, relative to the session folder; its digest follows.
     file: String,
     pub manifest: ContentHash,
-    /// It survives a loss of power, and not only the end of the process.
+    /// Whether it survives a power loss, and not only the end of the process.
     pub durable: bool,
-    /// Its content was given up; number and digests stay.
+    /// Whether its content was dropped; number and digests stay.
     pub thinned: bool,
 }
 
-/// A [`SnapshotId`] as it stands in the record.
+/// A [`SnapshotId`] as stored in the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedId {
@@ -83,35 +83,35 @@ impl Recorded {
     }
 }
 
-/// All of them, in the order they were taken.
+/// Record of all snapshots, in the order they were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub format: u32,
     #[serde(with = "paths::list")]
     pub roots: Vec<PathBuf>,
-    /// When the session began: seconds and nanoseconds. Files changed since then are read at each capture.
+    /// Start of the session: seconds and nanoseconds. Files changed since then are read at each capture.
     pub(crate) started: (i64, u32),
-    /// Those of the roots that the first snapshot does not know.
+    /// Roots that the first snapshot does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<LateRoot>,
     pub snapshots: Vec<Recorded>,
     checksum: String,
 }
 
-/// A root that joined a session that was under way.
+/// A root added to a running session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LateRoot {
     #[serde(with = "paths")]
     pub path: PathBuf,
-    /// The first snapshot that has it.
+    /// First snapshot that has it.
     pub first: u32,
 }
 
-/// Without late roots, and with some.
+/// Format without late roots; the next constant is the one with them.
 const FORMAT: u32 = 1;
 const FORMAT_LATE: u32 = 2;
 
-/// What stands in the place of a record.
+/// File found in place of a record.
 enum Found {
     None,
     Good(Record),
@@ -131,13 +131,13 @@ impl Record {
         self.snapshots.iter().find(|recorded| recorded.snapshot() == *id)
     }
 
-    /// The roots of the first snapshot.
+    /// Roots of the first snapshot.
     pub(crate) fn first_roots(&self) -> Vec<PathBuf> {
         let late = |root: &&PathBuf| self.late.iter().any(|late| late.path == **root);
         self.roots.iter().filter(|root| !late(root)).cloned().collect()
     }
 
-    /// The last numbered snapshot.
+    /// Number of the last numbered snapshot.
     pub fn last_number(&self) -> Option<u32> {
         let number = |recorded: &Recorded| match recorded.id {
             RecordedId::Number(number) => Some(number),
@@ -146,7 +146,7 @@ impl Record {
         self.snapshots.iter().rev().find_map(number)
     }
 
-    /// The last numbered snapshot that was not given up.
+    /// Number of the last numbered snapshot that was not dropped.
     pub fn newest(&self) -> Option<u32> {
         let number = |recorded: &Recorded| match recorded.id {
             RecordedId::Number(number) if !recorded.thinned => Some(number),
@@ -164,17 +164,17 @@ impl Record {
         Ok(bytes)
     }
 
-    /// There is one form only; anything else is damage.
+    /// Decode a record. There is one canonical form; anything else is damage.
     fn decode(bytes: &[u8]) -> Result<Record, String> {
         let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if ![FORMAT, FORMAT_LATE].contains(&record.format) {
             return Err(unknown_format(record.format));
         }
         if !record.snapshots.iter().all(|recorded| is_manifest_name(&recorded.file)) {
-            return Err("it names a file that is no manifest".to_owned());
+            return Err("it names a file that is not a manifest".to_owned());
         }
         if !record.late.iter().all(|late| record.roots.contains(&late.path)) {
-            return Err("it names a late root that is none of its roots".to_owned());
+            return Err("it names a late root that is not one of its roots".to_owned());
         }
         match record.encode() {
             Ok(encoded) if encoded == bytes => Ok(record),
@@ -184,10 +184,10 @@ impl Record {
 }
 
 fn unknown_format(format: u32) -> String {
-    format!("its format {format} is not known")
+    format!("its format {format} is unknown")
 }
 
-/// Whether these bytes are a record that a later version wrote: whole, and not to be touched.
+/// Format number, if these bytes are an intact record of a later version, which must not be modified.
 fn is_of_a_later_format(bytes: &[u8]) -> Option<u32> {
     #[derive(Deserialize)]
     struct Format {
@@ -203,14 +203,14 @@ pub struct Session {
     dir: PathBuf,
 }
 
-/// Holds a session for one operation; released on drop, and by the end of the process.
+/// Lock on a session for one operation; released on drop, and at the end of the process.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Held(File);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Closing is not enough: a process that another thread is just forking has the descriptor until it executes.
+        // Closing is not enough: a process being forked by another thread has the descriptor until it executes.
         let _ = self.0.unlock();
     }
 }
@@ -235,7 +235,7 @@ impl Session {
         self.create_parts()
     }
 
-    /// The folders in a session's folder, which is there.
+    /// Create the subfolders of an existing session folder.
     pub(crate) fn create_parts(&self) -> Result<(), SessionError> {
         for name in ["snapshots", "safety"] {
             let dir = self.dir.join(name);
@@ -244,8 +244,8 @@ impl Session {
         Ok(())
     }
 
-    /// Clear away what killed processes left: files that were not put in place, manifests that were not recorded. A record
-    /// that is damaged is replaced first.
+    /// Remove what killed processes left: temporary files, manifests that were not recorded. A damaged record is
+    /// replaced first.
     pub(crate) fn tidy(&self, held: &Held) -> Result<(), SessionError> {
         let io = |source| io_error(&self.dir, source);
         let record = match self.find_record()? {
@@ -256,14 +256,14 @@ impl Session {
                 self.record()?
             }
         };
-        // What a snapshot could open up belongs to a session that has one already.
+        // Only a session that has a snapshot can have changed permissions.
         let roots = record.as_ref().map(|record| record.roots.as_slice()).unwrap_or_default();
         unlock::close_again(&self.unlocked_path(), roots)
             .map_err(|error| SessionError::StaysOpen { path: error.path, source: error.source })?;
         for dir in [self.dir.clone(), self.dir.join("snapshots"), self.dir.join("safety")] {
             file::sweep_temps(&dir, "").map_err(io)?;
         }
-        // Without a record nothing says what belongs; the next baseline takes their names.
+        // Without a record it is unknown which manifests count; the next baseline reuses their names.
         let Some(record) = record else { return Ok(()) };
         let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
         let named: std::collections::HashSet<PathBuf> =
@@ -288,14 +288,14 @@ impl Session {
         Ok((path, file))
     }
 
-    /// Wait for other operations on this session, and keep them out.
+    /// Wait for other operations on this session, and lock it.
     pub(crate) fn hold(&self) -> Result<Held, SessionError> {
         let (path, file) = self.lock_file()?;
         file.lock().map_err(|source| io_error(&path, source))?;
         Ok(Held(file))
     }
 
-    /// The same, unless somebody else holds it.
+    /// Lock it unless another operation has it.
     pub(crate) fn try_hold(&self) -> Result<Option<Held>, SessionError> {
         let (path, file) = self.lock_file()?;
         match file.try_lock() {
@@ -305,13 +305,13 @@ impl Session {
         }
     }
 
-    /// Whether an operation on this session is under way, in this process or another.
+    /// Whether an operation on this session is running, in this process or another.
     pub(crate) fn is_held(&self) -> bool {
         let Ok(file) = File::open(self.dir.join("lock")) else { return false };
         matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
     }
 
-    /// The log of what a capture opens up.
+    /// Path of the log of changed permissions.
     pub(crate) fn unlocked_path(&self) -> PathBuf {
         self.dir.join("unlocked")
     }
@@ -320,8 +320,8 @@ impl Session {
         self.dir.join("record.json")
     }
 
-    /// The record; `None` for a folder without any snapshot. One that is damaged is made anew from the manifests that can
-    /// be read, and replaced by the next operation that holds the session.
+    /// The record; `None` for a folder without any snapshot. A damaged one is rebuilt from the readable manifests, and
+    /// replaced by the next operation that locks the session.
     pub fn record(&self) -> Result<Option<Record>, SessionError> {
         match self.find_record()? {
             Found::None => Ok(None),
@@ -338,12 +338,12 @@ impl Session {
         }
     }
 
-    /// Whether the record as it stands on disk is damaged.
+    /// Whether the record on disk is damaged.
     pub fn is_damaged(&self) -> bool {
         matches!(self.find_record(), Ok(Found::Damaged { .. }))
     }
 
-    /// What is wrong with the record as it stands on disk.
+    /// Damage of the record on disk.
     pub(crate) fn record_damage(&self) -> Result<Option<SessionError>, SessionError> {
         let path = self.record_path();
         match self.find_record()? {
@@ -375,12 +375,12 @@ impl Session {
         file::replace(&path, &bytes, sync).map_err(|source| io_error(&path, source))
     }
 
-    /// Where a snapshot's manifest is.
+    /// Path of a snapshot's manifest.
     pub fn manifest_path(&self, recorded: &Recorded) -> PathBuf {
         self.dir.join(&recorded.file)
     }
 
-    /// A name for a new manifest: never that of one that is recorded, which stays until the record changes.
+    /// Name for a new manifest: never that of a recorded one, which stays until the record changes.
     fn new_manifest(&self, sheet: &Sheet, digest: ContentHash) -> String {
         let plain = match &sheet.id {
             SnapshotId::Number(number) => format!("snapshots/{number:03}"),
@@ -390,7 +390,7 @@ impl Session {
         if self.dir.join(&file).exists() { format!("{plain}-{}.json", &digest.hex()[..8]) } else { file }
     }
 
-    /// Put a manifest in place. It counts from the moment the record names it.
+    /// Write a manifest. It counts once the record names it.
     pub(crate) fn save_manifest(&self, sheet: &Sheet) -> Result<Recorded, SessionError> {
         let bytes = sheet
             .encode()
@@ -410,12 +410,12 @@ impl Session {
             thinned: false,
         };
         let path = self.manifest_path(&recorded);
-        // On the disk before the record that names it, which must never lead to an empty file.
+        // On disk before the record that names it, which must never lead to an empty file.
         file::replace(&path, &bytes, Sync::Whole).map_err(|source| io_error(&path, source))?;
         Ok(recorded)
     }
 
-    /// Make a manifest survive a loss of power.
+    /// Make a manifest survive a power loss.
     pub(crate) fn sync_manifest(&self, recorded: &Recorded) -> Result<(), SessionError> {
         let path = self.manifest_path(recorded);
         let sync = || {
@@ -427,7 +427,7 @@ impl Session {
         sync().map_err(|source| io_error(&path, source))
     }
 
-    /// Make the folder's own name survive a loss of power.
+    /// Make the folder's own name survive a power loss.
     pub(crate) fn sync_name(&self) -> Result<(), SessionError> {
         file::sync_parent(&self.dir).map_err(|source| io_error(&self.dir, source))
     }
@@ -480,7 +480,7 @@ fn metadata_error(path: &Path, error: serde_json::Error) -> SessionError {
     SessionError::Metadata { path: path.to_owned(), what: error.to_string() }
 }
 
-/// `snapshots/…` or `safety/…`, one component, as this module makes them.
+/// Whether it is `snapshots/…` or `safety/…` with one component, as this module makes them.
 fn is_manifest_name(file: &str) -> bool {
     let name = file.strip_prefix("snapshots/").or_else(|| file.strip_prefix("safety/"));
     name.is_some_and(|name| {

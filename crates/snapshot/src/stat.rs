@@ -1,4 +1,4 @@
-//! What the kernel says about a file, packed so that comparing it with what was seen before is comparing bytes.
+//! File status from the kernel, packed so that two of them can be compared as bytes.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,8 +10,7 @@ use crate::node::{Reason, Stamp, Time};
 /// Size of a packed [`Stat`].
 pub(crate) const PACKED: usize = 56;
 
-/// Everything about a file that a change of its content or attributes changes. `ctime` is the part that nobody can set
-/// back.
+/// All attributes that change when a file's content or attributes do. `ctime` is the one that no process can set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) ino: u64,
@@ -48,8 +47,8 @@ impl Stat {
         self.kind() == FileType::Directory
     }
 
-    /// For what is left out for this reason. Output that can be made again changes all the time, and what is nono's own or
-    /// elsewhere is nobody's loss.
+    /// Stamp of an entry excluded for this reason. `None` for build output, which changes all the time, and for nono's
+    /// own state, other roots and other filesystems, whose changes are no loss.
     pub(crate) fn stamp(&self, reason: &Reason) -> Option<Stamp> {
         let untold = matches!(
             reason,
@@ -68,8 +67,7 @@ impl Stat {
         u16::try_from(self.mode & 0o7777).unwrap_or(0)
     }
 
-    /// The number of names of a directory says nothing about it: each subdirectory counts, on some filesystems.
-    /// Its size and blocks neither.
+    /// Pack it for comparison. The link count, size and blocks of a directory are left out: they say nothing about it.
     pub(crate) fn pack(&self) -> [u8; PACKED] {
         let dir = self.is_dir();
         let mut out = [0; PACKED];
@@ -115,13 +113,13 @@ fn part<const N: usize>(bytes: &[u8; PACKED], at: usize) -> [u8; N] {
     part
 }
 
-/// About `name` in `dir`, never through a link.
+/// Stat `name` in `dir`, never through a link.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Found> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     Ok(found(&rustix::fs::statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?))
 }
 
-/// About an open file.
+/// Stat an open file.
 pub(crate) fn stat_fd(file: BorrowedFd<'_>) -> io::Result<Found> {
     Ok(found(&rustix::fs::statx(
         file,

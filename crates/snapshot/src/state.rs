@@ -1,7 +1,7 @@
-//! A captured state as a value, and what comparison and restore need from whoever holds the objects.
+//! A captured state as a value, and the interface to objects that comparison and restore need.
 //!
-//! A root is an entry of the directory it stands in, so a root that is a single file or a link, and a root that is gone,
-//! are no special cases. Nothing here knows the store, a session or a terminal: the edge implements the two traits.
+//! A root is an entry of its parent directory, so a root that is a single file or a link, and a missing root, are no
+//! special cases. This module does not know the store, a session or a terminal: the caller implements the two traits.
 
 use std::fmt;
 use std::io;
@@ -40,9 +40,9 @@ pub struct RootState {
 pub enum RootContent {
     /// The entry's name is the last component of the root's path.
     Captured(Entry),
-    /// It was captured before, and is gone now.
+    /// Captured before, and gone now.
     Absent,
-    /// It could not be captured: nothing ever touches it because of this snapshot.
+    /// Could not be captured: this snapshot never causes a change to it.
     Failed(Reason),
 }
 
@@ -55,7 +55,7 @@ impl RootContent {
     }
 }
 
-/// What an address names.
+/// Name of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectName {
     Tree(TreeId),
@@ -71,14 +71,14 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// An object that cannot be had, or stored.
+/// Error of loading or storing an object.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     #[error("{what} is not in the store")]
     Missing { what: ObjectName },
     #[error("{what} is damaged in the store")]
     Damaged { what: ObjectName },
-    /// The path is empty where the error says what it is about.
+    /// The path is empty if the error names its subject itself.
     #[error("{}{source}", about(path))]
     Io { path: PathBuf, source: io::Error },
 }
@@ -87,11 +87,11 @@ fn about(path: &Path) -> String {
     if path.as_os_str().is_empty() { String::new() } else { format!("{}: ", path.display()) }
 }
 
-/// Where nodes and contents come from. Whatever is given was checked against its address.
+/// Source of nodes and contents. Everything returned was checked against its address.
 pub trait Objects: Sync {
     fn node(&self, id: TreeId) -> Result<Arc<Node>, ObjectError>;
 
-    /// Write a content from the start of the empty file `out`, and check it on the way; on an error the file's content is of no use.
+    /// Write a content to the empty file `out`, checking it on the way; after an error the file's content is invalid.
     fn write_file(
         &self,
         hash: ContentHash,
@@ -100,17 +100,17 @@ pub trait Objects: Sync {
         out: BorrowedFd<'_>,
     ) -> Result<(), ObjectError>;
 
-    /// Store the first `size` bytes of a file that a restore displaced and nobody had captured. Gives their address.
+    /// Store the first `size` bytes of a file that a restore displaced and no snapshot holds. Returns their address.
     fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError>;
 
-    /// Whether a content that the safety snapshot names is stored, and not only in the tree: on a full disk it may be
-    /// stored by [`Objects::take_file`] only.
+    /// Whether a content of the safety snapshot is stored, and not only in the tree: on a full disk it may only be
+    /// stored by [`Objects::take_file`].
     fn holds(&self, _hash: ContentHash) -> bool {
         true
     }
 
-    /// Move the file `name` in `dir`, which `file` is and which nobody can write to any more, to the stored contents.
-    /// False: that is not possible here, and it is where it was.
+    /// Move the file `name` in `dir`, which is open as `file` and has no writers left, into the store. False: not
+    /// possible here, and it stays where it was.
     fn take_file(
         &self,
         _dir: BorrowedFd<'_>,
@@ -122,17 +122,17 @@ pub trait Objects: Sync {
     }
 }
 
-/// Who wants to know how far long work is, and may end it.
+/// Receives the progress of long operations, and may cancel them.
 pub trait Observer: Sync {
-    /// Called from several threads, and often.
+    /// Reports progress; called from several threads, and often.
     fn progress(&self, done: u64, total: u64);
-    /// Asked again and again; once true, the work ends at the next point where it can.
+    /// Polled repeatedly; once true, the operation ends at the next point where it can.
     fn cancelled(&self) -> bool;
-    /// From here on files are changed. Work that is cancelled after this is completed by the next operation.
+    /// Called before files are changed. An operation cancelled after this is completed by the next one.
     fn changing(&self) {}
 }
 
-/// Nobody is watching.
+/// An observer that does nothing.
 impl Observer for () {
     fn progress(&self, _done: u64, _total: u64) {}
 

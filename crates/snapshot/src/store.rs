@@ -1,12 +1,13 @@
 //! The content store: every object once, by its address, for all sessions of a machine.
 //!
 //! Small objects are appended to packs (`packs/`). A large file is an object in `large/`: a clone that shares its data
-//! where the filesystem can do that, else a list of chunks, which are in packs. All become visible by a rename, when
-//! they are complete. Writing takes no time for compression or for the disk to settle: [`Store::settle`]
-//! does both later, beside readers and writers of any process. Nothing that is read is believed: every object is
-//! checked against its address before it leaves the store.
+//! if the filesystem supports that, otherwise a list of chunks, which are in packs. All become visible by a rename,
+//! when they are complete. Writing neither compresses nor waits for the disk: [`Store::settle`] does both later, beside
+//! readers and writers of any process. Nothing read is trusted: every object is checked against its address before it
+//! is returned.
 //!
-//! Modes are notes: a file with its owner's `w` is not known to be durable yet, a large object with `x` stays as it is.
+//! File modes are flags: a file with its owner's `w` is not known to be durable yet, a large object with `x` stays as
+//! it is.
 
 mod chunked;
 mod chunks;
@@ -61,42 +62,43 @@ pub use usage::{Shares, Usage};
 pub use verify::Verified;
 pub use writer::{Appender, Published, Put, StoreWriter, WriteOptions};
 
-/// Files from this size on are large objects; below, they go to packs in one piece.
+/// Size from which on files are large objects; smaller ones are stored in packs in one piece.
 pub const LARGE: u64 = 4 << 20;
 
-/// The mode of a file that is durable, and of one that is not yet.
+/// Mode of a durable file; the next constant is that of one that is not durable yet.
 const DURABLE: u32 = 0o400;
 const NEW: u32 = 0o600;
-/// Added to the mode of a large object that is to stay as it is: shared with the user's file, or incompressible.
+/// Mode bit of a large object that stays as it is: shared with the user's file, or incompressible.
 const KEEP: u32 = 0o100;
 
 const LOCK: &str = "lock";
 const MAINTENANCE: &str = "maintenance";
-/// Locked, shared, by those who wait for the maintenance lock: settling makes way for them.
+/// Shared lock of processes that wait for the maintenance lock: settling yields to them.
 const WANTED: &str = "wanted";
-/// Locked by a collection while it waits for writers: those who come then let it go first.
+/// Lock of a collection while it waits for writers: new writers let it go first.
 const GATE: &str = "gate";
-/// How long they do. Bounded, because a process that writes already and begins a second time would wait for a collection
-/// that waits for it.
+/// Maximum time that new writers wait at the gate. Bounded, because a process that already writes and begins a second
+/// time would wait for a collection that waits for it.
 const GATE_PATIENCE: Duration = Duration::from_secs(10);
 const GATE_POLL: Duration = Duration::from_millis(5);
-/// Locked by the process that settles after a run, and by the one that comes next.
+/// Lock of the process that settles after a run, and of the one that waits for it.
 const SETTLER: &str = "settler";
 const NEXT_SETTLER: &str = "settler.next";
 const FORMAT: &str = "FORMAT";
-/// The number is the version; a checksum follows. Version 1 had no chunks, and would take their packs for empty ones.
+/// Format line with the version; a checksum follows. Version 1 had no chunks, and would take their packs for empty
+/// ones.
 const VERSION: &str = "nono store 2";
 const WITHOUT_CHUNKS: &str = "nono store 1";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
-    /// A file's content, by its [`ContentHash`].
+    /// Content of a file, by its [`ContentHash`].
     Blob,
-    /// A directory's node, by its [`TreeId`].
+    /// Node of a directory, by its [`TreeId`].
     Tree,
     /// Frozen rules, by the [`ContentHash`] of their bytes.
     Rules,
-    /// A chunk of a large file, by a hash of its own. Only the store itself knows of these.
+    /// Chunk of a large file, by a hash of its own. Internal to the store.
     Chunk,
 }
 
@@ -121,7 +123,7 @@ impl ObjectKind {
     }
 }
 
-/// The address of an object.
+/// Address of an object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub kind: ObjectKind,
@@ -177,14 +179,14 @@ pub struct Store {
     tmp: Arc<Folder>,
     view: View,
     boot: [u8; 16],
-    /// Limits that writers keep to.
+    /// Limits for writers.
     quota: Option<Quota>,
-    /// Its format file is that of version 1.
+    /// Whether the format file is that of version 1.
     old_format: std::sync::atomic::AtomicBool,
 }
 
 impl Store {
-    /// Open the store in this folder, and make it when it is missing.
+    /// Open the store in this folder, creating it if it is missing.
     pub fn open(dir: &Path) -> Result<Store, StoreError> {
         let root = Folder::make(dir)?;
         let old_format = check_format(&root)? == Format::Old;
@@ -204,22 +206,22 @@ impl Store {
         self.root.path()
     }
 
-    /// Which start of the machine this is.
+    /// Id of the current boot.
     pub(crate) fn boot(&self) -> [u8; 16] {
         self.boot
     }
 
-    /// Whether nothing in it may have been spoiled by a loss of power.
+    /// Whether no part of it may have been damaged by a power loss.
     pub(crate) fn is_sound(&self) -> Result<bool, StoreError> {
         let view = self.view.now(self)?;
         Ok(view.packs.iter().all(|pack| !pack.suspect) && !self.has_suspect_large()?)
     }
 
-    /// Whether the object is here, so that it need not be stored again. What a crash of the machine may have spoiled
-    /// does not count.
+    /// Whether the object is stored, so that it need not be stored again. False for objects that a crash of the machine
+    /// may have damaged.
     pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
         if let Some(pack) = self.view.now(self)?.holder(&key)
-            // Known is not there: a collection of another process may have removed it.
+            // A known pack may be gone: a collection of another process may have removed it.
             && self.packs.stat(&pack::index_name(&pack.id))?.is_some()
         {
             return Ok(true);
@@ -227,7 +229,7 @@ impl Store {
         Ok(self.view.refresh_if_changed(self)?.holds(&key) || self.large_is_there(&key)?)
     }
 
-    /// A whole object, checked against its address.
+    /// Read a whole object, checked against its address.
     pub fn read(&self, key: Key) -> Result<Vec<u8>, StoreError> {
         match self.read_packed(key)? {
             Some(bytes) => Ok(bytes),
@@ -236,7 +238,7 @@ impl Store {
         }
     }
 
-    /// The same; nothing where it is larger than `limit`.
+    /// The same; `None` if it is larger than `limit`.
     pub fn read_up_to(&self, key: Key, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
         if let Some(bytes) = self.read_packed(key)? {
             return Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= limit));
@@ -250,8 +252,8 @@ impl Store {
         }
     }
 
-    /// Restore a file's content into an empty file: hashed while written, holes made where `sparse`. On an error the
-    /// file is to be thrown away.
+    /// Restore a file's content into an empty file: hashed while written, with holes if `sparse`. After an error the
+    /// file must be discarded.
     pub fn write_to(
         &self,
         hash: ContentHash,
@@ -260,7 +262,7 @@ impl Store {
         out: BorrowedFd<'_>,
     ) -> Result<(), StoreError> {
         let key = Key::from(hash);
-        // Large ones first: looking into a folder is cheaper than listing the packs again for what is in none.
+        // Large objects first: a lookup in a folder is cheaper than listing the packs again for a miss.
         if size >= LARGE && self.write_large_to(hash, size, sparse, out)? {
             return Ok(());
         }
@@ -280,10 +282,10 @@ impl Store {
         }
     }
 
-    /// From the first pack that has it undamaged; nothing when no pack has it.
+    /// Read from the first pack that has it undamaged; `None` if no pack has it.
     fn read_packed(&self, key: Key) -> Result<Option<Vec<u8>>, StoreError> {
         let mut view = self.view.now(self)?;
-        // Packs come and go while others settle: what vanished is looked for again. Each round sees a newer listing.
+        // Packs are replaced while others settle: look again for one that vanished. Each round sees a newer listing.
         for _ in 0..8 {
             let mut bad = None;
             for (pack, entry) in view.find(&key) {
@@ -306,7 +308,7 @@ impl Store {
         Error::Missing { key, dir: self.dir().to_owned() }
     }
 
-    /// One of settling, collecting and verifying at a time.
+    /// Take the maintenance lock: one of settling, collecting and verifying at a time.
     fn maintain(&self, wait: bool) -> Result<Lock, StoreError> {
         if let Some(lock) = Lock::take(&self.root, MAINTENANCE, true, false)? {
             return Ok(lock);
@@ -316,14 +318,14 @@ impl Store {
             .ok_or_else(|| Error::Busy { path: self.root.path_of(MAINTENANCE) })
     }
 
-    /// Keep all writers out. Those who are there are waited for, and those who come meanwhile wait: a stream of them, each
-    /// sharing the lock with the one before, would never let go of it.
+    /// Lock all writers out. Waits for current writers, and makes new ones wait: a stream of them, each sharing the
+    /// lock with the one before, would never release it.
     fn exclude_writers(&self, wait: bool) -> Result<Lock, StoreError> {
         let _gate = if wait { Lock::take(&self.root, GATE, true, true)? } else { None };
         Lock::take(&self.root, LOCK, true, wait)?.ok_or_else(|| Error::Busy { path: self.root.path_of(LOCK) })
     }
 
-    /// The lock that all writers share.
+    /// Take the lock that all writers share.
     fn share_with_writers(&self) -> Result<Lock, StoreError> {
         let start = Instant::now();
         while self.root.stat(GATE)?.is_some()
@@ -336,7 +338,7 @@ impl Store {
             .ok_or_else(|| Error::Busy { path: self.root.path_of(LOCK) })
     }
 
-    /// Whether somebody waits for the maintenance lock.
+    /// Whether another process waits for the maintenance lock.
     fn is_wanted(&self) -> Result<bool, StoreError> {
         if self.root.stat(WANTED)?.is_none() {
             return Ok(false);
@@ -344,8 +346,8 @@ impl Store {
         Ok(Lock::take(&self.root, WANTED, true, false)?.is_none())
     }
 
-    /// The turn to settle, of all processes that were started for it. One waits for the one that works, and does what is
-    /// new by then; for any other there is nothing left to do.
+    /// Take the turn to settle, among the processes started for it. One waits for the one that works, and then handles
+    /// what is new; any other has nothing left to do.
     pub(crate) fn settlers_turn(&self) -> Result<Option<Turn>, StoreError> {
         let Some(next) = Lock::take(&self.root, NEXT_SETTLER, true, false)? else { return Ok(None) };
         let turn = Lock::take(&self.root, SETTLER, true, true)?;
@@ -360,16 +362,16 @@ impl Store {
     }
 }
 
-/// The right to settle, as long as it is there.
+/// Exclusive right to settle, while it exists.
 #[derive(Debug)]
 #[must_use = "another process may settle as soon as this is dropped"]
 pub(crate) struct Turn(#[allow(dead_code, reason = "held, not read")] Lock);
 
-/// What the format file is; nothing when it is missing.
+/// State of the format file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Ours,
-    /// Of version 1, which is read like this one.
+    /// Version 1, which is read like this one.
     Old,
     Damaged,
     Missing,
@@ -401,8 +403,8 @@ fn format_text(version: &str) -> String {
     format!("{version} {:016x}\n", xxhash_rust::xxh3::xxh3_64(version.as_bytes()))
 }
 
-/// A store of another version is refused. A damaged file is not: packs and indexes have their own version, and nobody
-/// should lose the way back because of one bit; `verify` reports it.
+/// Check the format file. A store of another version is refused. A damaged file is not: packs and indexes have their
+/// own version, and one flipped bit must not make all snapshots unusable; `verify` reports it.
 fn check_format(root: &Folder) -> Result<Format, StoreError> {
     let found = read_format(root)?;
     if found == Format::Missing {
@@ -415,7 +417,7 @@ fn write_format(root: &Folder) -> Result<(), StoreError> {
     put_file(root, FORMAT, format_text(VERSION).as_bytes())
 }
 
-/// Put a small file in place, as a whole.
+/// Put a small file in place atomically.
 fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), StoreError> {
     let name = format!("{file}.{}", files::unique());
     let temp = root.create(&name)?;
@@ -423,7 +425,8 @@ fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), StoreError> {
         .map_err(files::failed("write", &root.path_of(&name)))
         .and_then(|()| root.rename(&name, root, file));
     match written {
-        // Another process took it for debris while the store was made: that one has the file in place, or we do it again.
+        // Another process removed it as debris while the store was made: either that process put the file in place, or
+        // we retry.
         Err(error) if error.is_not_found() => match root.stat(file)? {
             Some(_) => Ok(()),
             None => put_file(root, file, bytes),

@@ -1,39 +1,39 @@
-//! Files that mean nothing one by one: a database of SQLite's with its log or journal, and a repository of git's. They
-//! are captured together, or left out together.
+//! Groups of files that mean nothing one by one: an SQLite database with its log or journal, and a git repository. They
+//! are captured together, or excluded together.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::node::Reason;
 
-/// What a database of SQLite's begins with.
+/// First bytes of an SQLite database.
 pub(crate) const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
-/// What the names of a database's other files end with: its log, its journal, and the index of its log, which SQLite
-/// makes again when nobody has the database open.
+/// Name suffixes of a database's other files: its log, its journal, and the index of its log, which SQLite rebuilds
+/// when no process has the database open.
 pub(crate) const LOG: &[u8] = b"-wal";
 pub(crate) const JOURNAL: &[u8] = b"-journal";
 pub(crate) const LOG_INDEX: &[u8] = b"-shm";
 pub(crate) const SUFFIXES: [&[u8]; 3] = [LOG, JOURNAL, LOG_INDEX];
 
-/// The name of the database that a file belongs to by its name.
+/// Name of the database that a file belongs to by its name.
 pub(crate) fn database_of(name: &[u8]) -> Option<&[u8]> {
     let base = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(*suffix))?;
     (!base.is_empty()).then_some(base)
 }
 
-/// The names of all files of a database.
+/// Names of all files of a database.
 pub(crate) fn names_of(database: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     let others = SUFFIXES.iter().map(move |suffix| [database, suffix].concat());
     std::iter::once(database.to_vec()).chain(others)
 }
 
-/// Why the files of a database are left out.
+/// Reason why the files of a database are excluded.
 pub(crate) fn database_reason(database: &[u8], why: &Reason) -> Reason {
     let name = String::from_utf8_lossy(database);
     Reason::Unit(format!("a file of the database {name}, which is taken as a whole or not at all: {why}"))
 }
 
-/// What stands in a repository's folder and means something by itself: nothing of its history refers to it.
+/// Files in a `.git` folder that mean something by themselves: nothing in its history refers to them.
 const BESIDE_HISTORY: [&str; 5] = ["hooks", "config", "config.worktree", "info", "description"];
 
 /// The `.git` that a path is a part of, if it means nothing without the rest: an object, a ref, the index.
@@ -49,12 +49,12 @@ pub fn repository_of(path: &Path) -> Option<PathBuf> {
     }
     let first = components.next()?;
     let beside = BESIDE_HISTORY.iter().any(|name| first == Component::Normal(name.as_ref()));
-    // A list of the refs for those who fetch without git's protocol, which `git gc` writes anew.
+    // A list of the refs for fetching over plain HTTP, which `git gc` rewrites.
     let list = components.as_path() == Path::new("refs") && first == Component::Normal("info".as_ref());
     (!beside || list).then_some(git)
 }
 
-/// Why a repository of git's is left out.
+/// Reason why a git repository is excluded.
 pub(crate) fn repository_reason() -> Reason {
     Reason::Unit(
         "a git repository, taken as a whole or not at all: it changed each time it was read".to_owned(),

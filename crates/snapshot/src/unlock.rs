@@ -1,9 +1,9 @@
-//! Opening up what is closed to its own owner: a command may have taken away the permissions of its files, and their
-//! owner can give them back. A restore does this to capture what it is about to put back, and so does the last snapshot
-//! of a session. The mode returns to what it was when the guard goes.
+//! Makes entries readable that are closed to their own owner: a command may have removed the permissions of its files,
+//! and their owner can restore them. A restore does this to capture what it is about to replace, and so does the last
+//! snapshot of a session. The mode is restored when the guard is dropped.
 //!
-//! What is opened up is written down first ([`log`]), so that a kill in that moment changes nothing for good: whoever
-//! enters the session next closes it again. Without the log nothing is opened up.
+//! Each change is logged first ([`log`]), so that a kill at that moment has no lasting effect: the next operation that
+//! enters the session restores the mode. Without the log no mode is changed.
 
 mod log;
 
@@ -22,7 +22,7 @@ use crate::disk;
 use crate::paths;
 use crate::stat::stat_fd;
 
-/// What was opened up, and how it is known again.
+/// Changed mode of an entry, and its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Opened {
     inode: u64,
@@ -31,7 +31,7 @@ struct Opened {
     new: u32,
 }
 
-/// A file or directory with more permissions than it has.
+/// A file or directory with added permissions.
 #[derive(Debug)]
 #[must_use = "the permissions go with it"]
 pub(crate) struct Unlocked<'a> {
@@ -39,11 +39,11 @@ pub(crate) struct Unlocked<'a> {
     opened: Opened,
     path: Place<'a>,
     log: &'a UnlockLog,
-    /// A file may have two names: whoever comes by the other one must not find it half opened.
+    /// A file may have two names: a thread that comes by the other one must not find its mode changed.
     _alone: Option<MutexGuard<'a, ()>>,
 }
 
-/// Where something stands: a root, or a name in a directory of a scan.
+/// Location of an entry: a root, or a name in a directory of a scan.
 #[derive(Clone, Copy, Debug)]
 enum Place<'a> {
     Root(&'a Path),
@@ -61,16 +61,16 @@ impl Place<'_> {
     }
 }
 
-/// What a scan opens up. Its directories are open to their owner until it ends. They are remembered by their place, not
-/// by a descriptor: there may be more of them than files can be open.
+/// Entries whose mode a scan changes. Its directories stay accessible until it ends. They are remembered by their
+/// place, not by a descriptor: there may be more of them than files can be open.
 #[derive(Debug)]
 pub(crate) struct OpenedUp<'a> {
     log: &'a UnlockLog,
     root: &'a Path,
     dirs: &'a Dirs,
-    /// Its number in the log.
+    /// Number of the scan in the log.
     scan: u32,
-    /// The directories whose place is in the log.
+    /// Directories whose place is in the log.
     noted: Mutex<HashSet<DirId>>,
     opened: Mutex<Vec<(DirId, Opened)>>,
 }
@@ -81,7 +81,7 @@ impl<'a> OpenedUp<'a> {
         OpenedUp { log, root, dirs, scan, noted: Mutex::default(), opened: Mutex::default() }
     }
 
-    /// Open up the directory `name` in `parent`, which is the scan's directory `id`, if it has to be and can be.
+    /// Make the directory `name` in `parent`, which is the scan's directory `id`, accessible if necessary and possible.
     pub(crate) fn add(&self, id: DirId, parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
         let Some((fd, opened)) = look(parent, name, 0o500)? else { return Ok(()) };
         let (above, _) = self.dirs.entry(id).ok_or(Errno::STALE)?;
@@ -91,7 +91,7 @@ impl<'a> OpenedUp<'a> {
         Ok(())
     }
 
-    /// Open up the file `name` in `parent`, which is the scan's directory `dir`, for as long as the guard is there.
+    /// Make the file `name` in `parent`, which is the scan's directory `dir`, readable as long as the guard exists.
     fn file<'b>(
         &'b self,
         dir: DirId,
@@ -106,7 +106,7 @@ impl<'a> OpenedUp<'a> {
         Ok(Some(Unlocked { fd, opened, path, log: self.log, _alone: Some(alone) }))
     }
 
-    /// Write down what is about to be opened up, with the directories that lead there and are not in the log yet.
+    /// Log the mode that is about to be changed, with the directories that lead there and are not in the log yet.
     fn note(&self, dir: DirId, name: &[u8], opened: Opened) -> io::Result<()> {
         // Held until it is written: another thread's note may build on these directories.
         let mut noted = lock(&self.noted);
@@ -138,7 +138,7 @@ impl<'a> OpenedUp<'a> {
 impl Drop for OpenedUp<'_> {
     fn drop(&mut self) {
         let mut all = std::mem::take(&mut *lock(&self.opened));
-        // Each after what is in it: behind a closed directory nothing can be reached.
+        // Each directory after its content: behind a closed directory nothing can be reached.
         all.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
         for (id, opened) in all {
             if let Err(error) = self.close(id, opened) {
@@ -148,12 +148,12 @@ impl Drop for OpenedUp<'_> {
     }
 }
 
-/// The way to a file that is closed to its own owner.
+/// Access to a file that is closed to its own owner.
 pub(crate) trait Unlock {
-    /// Open it up, if it has to be and can be. What cannot be opened up is unreadable, which reading it says.
+    /// Make it readable, if necessary and possible. Otherwise reading it reports the error.
     fn open_up(&self) -> Option<Unlocked<'_>>;
 
-    /// While this is held, no file is opened up.
+    /// While this is held, no file's mode is changed.
     fn quiet(&self) -> Option<MutexGuard<'_, ()>>;
 }
 
@@ -175,7 +175,7 @@ impl Unlock for ScannedFile<'_> {
     }
 }
 
-/// A root that is a file. Nobody else works on it.
+/// A root that is a file. No other thread works on it.
 pub(crate) struct RootFile<'a> {
     pub(crate) log: Option<&'a UnlockLog>,
     pub(crate) root: &'a Path,
@@ -194,7 +194,7 @@ impl Unlock for RootFile<'_> {
 }
 
 impl<'a> Unlocked<'a> {
-    /// Open up a root, `name` in `parent`, where it lacks `bits`.
+    /// Add `bits` to the mode of a root, `name` in `parent`, if it lacks them.
     pub(crate) fn root(
         log: &'a UnlockLog,
         root: &'a Path,
@@ -222,13 +222,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What stands there, never through a link.
+/// Open an entry without following links.
 fn find(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
 }
 
-/// What opening up `name` in `dir` would do; nothing if it is not ours or has `bits` already.
+/// The change that adds `bits` to the mode of `name` in `dir`; `None` if it is not ours or has them already.
 fn look(dir: BorrowedFd<'_>, name: &[u8], bits: u32) -> io::Result<Option<(OwnedFd, Opened)>> {
     let fd = find(dir, name)?;
     let stat = stat_fd(fd.as_fd())?.stat;
@@ -245,13 +245,13 @@ fn open_up(fd: &OwnedFd, opened: Opened) -> io::Result<()> {
     set(fd, opened.new)
 }
 
-/// Announce that something is closed again. A full disk does not keep a mode from being set, so it is tried whatever
-/// the answer is; what counts is whether that fails.
+/// Announce that a mode is restored. A full disk does not prevent setting a mode, so the answer is ignored; only a
+/// failure of the change itself counts.
 fn announce() {
     let _ = disk::step();
 }
 
-/// Put the old mode back, if it is still the same thing as it was left.
+/// Restore the old mode, if the entry is still as it was left.
 fn close(fd: &OwnedFd, opened: Opened) -> io::Result<()> {
     let stat = stat_fd(fd.as_fd())?.stat;
     let is = Opened { inode: stat.ino, uid: stat.uid, old: opened.old, new: stat.mode & 0o7777 };
@@ -259,13 +259,13 @@ fn close(fd: &OwnedFd, opened: Opened) -> io::Result<()> {
     if is == opened && possible { set(fd, opened.old) } else { Ok(()) }
 }
 
-/// It is not where it was, or cannot be reached any more.
+/// Whether the entry is gone, or cannot be reached any more.
 fn is_gone(error: &io::Error) -> bool {
     let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::STALE, Errno::ACCESS, Errno::XDEV];
     Errno::from_io_error(error).is_some_and(|errno| gone.contains(&errno))
 }
 
-/// The descriptor names a place without being open, so its mode is set by way of `/proc`.
+/// Set the mode by way of `/proc`: the descriptor is `O_PATH`.
 fn set(fd: &OwnedFd, mode: u32) -> io::Result<()> {
     Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), Mode::from_raw_mode(mode))?)
 }

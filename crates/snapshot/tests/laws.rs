@@ -1,7 +1,7 @@
-//! The laws of the snapshot engine, each clause tried from outside, by the public interface only.
+//! Tests of the snapshot engine's laws, clause by clause, through the public interface only.
 //!
-//! Oracles are `find`, `getfattr`, `getfacl`, `sha256sum` and `git`. What needs an ordinary user runs as one. A test
-//! that cannot run here says `skipped: why`, and fails where `CI=true`.
+//! Oracles are `find`, `getfattr`, `getfacl`, `sha256sum` and `git`. Tests that need an ordinary user run as one. A
+//! test that cannot run here says `skipped: why`, and fails where `CI=true`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// 0: done, 1: failed as told.
+/// Run the child; 0: done, 1: failed as requested.
 fn child(work: &str, how: &str, step: u64, folder: &Path) -> ExitCode {
     let store = Store::open(&folder.join("store")).unwrap();
     let file = File::open(folder.join("in")).unwrap();
@@ -93,7 +93,7 @@ fn write(store: &Store, file: &File, compress: bool) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What must be there, whatever happens.
+/// Contents that must be there, whatever happens.
 fn published() -> Vec<Vec<u8>> {
     let mut contents: Vec<_> = (1..=3).map(|seed| text(seed, 400)).collect();
     contents.push(text(4, 9000));

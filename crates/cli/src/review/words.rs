@@ -222,7 +222,7 @@ mod tests {
             "change back f\\u{1b}",
             "remove      f\\u{1b}",
             "Kept: 1 path",
-            "mine: somebody else changed it",
+            "mine: changed by others since",
             "a note",
             "Not covered, so never touched",
             "/r/target: build output",

@@ -1,4 +1,4 @@
-//! What ends a capture.
+//! Errors of a capture.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use crate::build::BuildError;
 use crate::exclusion::RulesError;
 use crate::store::StoreError;
 
-/// Why nothing was captured.
+/// Reason why nothing was captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    #[error("there are more than {limit} files (max_entries)")]
+    #[error("more than {limit} files (max_entries)")]
     TooManyFiles { limit: u64 },
-    #[error("there are more than {limit} bytes in files (max_bytes)")]
+    #[error("more than {limit} bytes in files (max_bytes)")]
     TooManyBytes { limit: u64 },
-    /// Not everything fits the budget: an estimate of what all of it would add to the store, and what did not fit.
+    /// Not everything fits the budget: the estimated bytes for everything, and the files that did not fit.
     #[error("{}", no_room(*files, *bytes, examples))]
     NoRoom { needed: u64, files: u64, bytes: u64, examples: Vec<PathBuf> },
     #[error("cancelled")]
@@ -25,16 +25,16 @@ pub enum CaptureError {
     Rules(#[from] RulesError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("internal: {0}")]
+    #[error("internal error: {0}")]
     Record(crate::bytes::Malformed),
-    #[error("{} was opened up to be read and cannot be closed again: {source}", path.display())]
+    #[error("cannot restore the permissions of {} after reading it: {source}", path.display())]
     StaysOpen { path: PathBuf, source: io::Error },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
 impl CaptureError {
-    /// The disk is full, a quota is used up, or a file would become larger than this process may write.
+    /// Whether the disk is full, a quota is used up, or a file would exceed this process's file size limit.
     pub(crate) fn is_full(&self) -> bool {
         let kind = match self {
             CaptureError::Store(error) => error.io_kind(),
@@ -59,11 +59,11 @@ impl From<BuildError> for CaptureError {
 }
 
 fn no_room(files: u64, bytes: u64, examples: &[PathBuf]) -> String {
-    let Some(first) = examples.first() else { return "the snapshot does not fit into the store".to_owned() };
+    let Some(first) = examples.first() else { return "the snapshot does not fit in the store".to_owned() };
     match files.saturating_sub(1) {
-        0 => format!("{} ({bytes} bytes) does not fit into the store", first.display()),
+        0 => format!("{} ({bytes} bytes) does not fit in the store", first.display()),
         more => {
-            format!("{} and {more} more files ({bytes} bytes) do not fit into the store", first.display())
+            format!("{} and {more} more files ({bytes} bytes) do not fit in the store", first.display())
         }
     }
 }

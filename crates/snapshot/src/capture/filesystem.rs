@@ -1,19 +1,19 @@
-//! Which filesystem a root is on, and what its file times are worth.
+//! The filesystem of a root, and whether its file times can be trusted.
 
 use std::os::fd::OwnedFd;
 
 const TMPFS: u32 = 0x0102_1994;
 
-/// A filesystem, and whether its `ctime` was tested to tell every change.
+/// A filesystem, and whether its `ctime` is known to change with every change of a file.
 pub(super) struct Filesystem {
     pub(super) id: [u8; 8],
     pub(super) trusted: bool,
-    /// Dirty pages of a mapping are written back after a while.
+    /// Whether dirty pages of a mapping are written back after a while.
     pub(super) writes_back: bool,
 }
 
 impl Filesystem {
-    /// ext4 (and its elders), xfs, btrfs, tmpfs, overlay.
+    /// ext2/3/4, xfs, btrfs, tmpfs, overlay.
     const TRUSTED: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, TMPFS, 0x794c_7630];
 
     pub(super) fn of(fd: &OwnedFd) -> Filesystem {

@@ -1,6 +1,6 @@
-//! Whether a repository of git's changed while it was scanned. Its refs name objects, and a collection of garbage moves
-//! objects from file to file: read at different moments, they may not fit. Every entry of a `.git` is looked at a second
-//! time: when all are as they were, then between the two looks there was a moment at which they were so together.
+//! Detects git repositories that changed while they were scanned. Refs name objects, and `git gc` moves objects between
+//! files, so files read at different moments may not fit together. Every entry of a `.git` is looked at a second time:
+//! if all are unchanged, there was a moment between the two looks at which they existed together.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,9 +14,9 @@ use crate::stat::{Stat, stat_at};
 /// Scans after which a repository that goes on changing is left out.
 pub(super) const ATTEMPTS: u32 = 3;
 
-/// The paths of those that changed. `listings` by their numbers, without gaps.
+/// Paths of the repositories that changed. `listings` are in the order of their numbers, without gaps.
 pub(super) fn changed(dirs: &Dirs, listings: &[Listing]) -> Vec<Vec<u8>> {
-    // Each directory's number is above that of the one it stands in.
+    // A directory's number is greater than its parent's.
     let mut repository_of: HashMap<DirId, DirId> = HashMap::new();
     let mut touched: HashMap<DirId, bool> = HashMap::new();
     for listing in listings {
@@ -24,7 +24,7 @@ pub(super) fn changed(dirs: &Dirs, listings: &[Listing]) -> Vec<Vec<u8>> {
         let outer = repository_of.get(&parent).copied();
         let Some(repository) = outer.or_else(|| (&*name == b".git").then_some(listing.id)) else { continue };
         repository_of.insert(listing.id, repository);
-        // As the last scan found it, which was as careful.
+        // Unchanged since the last scan, which checked it the same way.
         *touched.entry(repository).or_default() |= !listing.same;
     }
     let mut changed: Vec<DirId> = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn changed(dirs: &Dirs, listings: &[Listing]) -> Vec<Vec<u8>> {
 /// Whether a directory, or an entry of it, is not as it was when it was scanned.
 fn differs(dirs: &Dirs, listings: &[Listing], id: DirId, itself: bool) -> bool {
     let Some(listing) = listings.get(id as usize) else { return true };
-    // What could not be read, or was left out, is in no snapshot.
+    // Unreadable and excluded directories are in no snapshot.
     if listing.left_out.is_some() {
         return false;
     }
@@ -49,7 +49,7 @@ fn differs(dirs: &Dirs, listings: &[Listing], id: DirId, itself: bool) -> bool {
     }
     let fd = match dirs.reopen(id) {
         Ok(fd) => fd,
-        // It was opened up for the scan, and nobody else gets in now. One that was closed since is told by its own entry.
+        // It was made readable for the scan and is closed again now. If it was closed since, its own entry shows that.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return false,
         Err(_) => return true,
     };
@@ -60,7 +60,7 @@ fn differs(dirs: &Dirs, listings: &[Listing], id: DirId, itself: bool) -> bool {
     })
 }
 
-/// The same of its own entry in the directory that it stands in.
+/// Whether the directory's own entry in its parent differs.
 fn differs_in(dirs: &Dirs, listings: &[Listing], id: DirId) -> bool {
     let Some((parent, name)) = dirs.entry(id) else { return false };
     let Some(above) = listings.get(parent as usize) else { return true };
@@ -71,8 +71,8 @@ fn differs_in(dirs: &Dirs, listings: &[Listing], id: DirId) -> bool {
     !matches!((known, now), (Some(known), Ok(now)) if is_same(&known.stat(), &now.stat))
 }
 
-/// What was closed to its owner may have been opened up for the scan and closed again, which changed its ctime; names that
-/// come and go in a directory change its mtime.
+/// Compares without the ctime of entries closed to their owner: the scan may have made them readable and closed them
+/// again, which changes it. Names that come and go in a directory still show in its mtime.
 fn is_same(then: &Stat, now: &Stat) -> bool {
     let needed = if then.is_dir() { 0o500 } else { 0o400 };
     let closed = then.permissions() & needed != needed;

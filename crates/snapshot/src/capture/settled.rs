@@ -1,4 +1,4 @@
-//! A scan that counts: with rules that leave enough, and of repositories that did not change meanwhile.
+//! Repeats a scan until it is valid: the rules leave enough files, and no git repository changed during it.
 
 use std::os::fd::OwnedFd;
 
@@ -13,7 +13,7 @@ use crate::paths;
 use crate::scan::Counts;
 use crate::stat::Found;
 
-/// A root whose scan and nodes are complete.
+/// A root with a complete scan and complete nodes.
 pub(super) struct Settled<'s> {
     pub(super) workers: Workers<'s>,
     pub(super) dirs: Dirs,
@@ -21,12 +21,12 @@ pub(super) struct Settled<'s> {
     pub(super) frozen: Vec<u8>,
     pub(super) scanned: Counts,
     pub(super) built: Built,
-    /// It was scanned more than once.
+    /// Whether it was scanned more than once.
     pub(super) again: bool,
 }
 
 impl OneRoot<'_> {
-    /// Scan until no repository of git's changes meanwhile; one that does each time is left out.
+    /// Scan until no git repository changes meanwhile; one that changes each time is excluded.
     pub(super) fn settled<'s>(
         &self,
         fd: &OwnedFd,
@@ -43,7 +43,7 @@ impl OneRoot<'_> {
         for attempt in 0.. {
             let dirs = Dirs::new(fd.try_clone().map_err(|source| self.io(source))?);
             let known = last.as_ref().or(cache);
-            // With an error the appenders are gone, so this root cannot be passed over.
+            // After an error the appenders are gone, so the capture cannot skip this root.
             let scan = self.scan(&dirs, (&rules, &unstable), known, found, workers, all);
             let scanned;
             (workers, scanned) = scan.map_err(|error| self.scan_error(error))?;

@@ -1,4 +1,4 @@
-//! A root that is no directory: a file, a link, or something that is never opened.
+//! A root that is not a directory: a file, a link, or a special file, which is never opened.
 
 use std::os::fd::{AsFd, OwnedFd};
 

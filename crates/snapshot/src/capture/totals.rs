@@ -1,4 +1,4 @@
-//! What the roots of a capture add up to, and what it would take where it does not fit.
+//! Sums over the roots of a capture, and the estimate of the space needed when it does not fit.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use crate::hash::ContentHash;
 use crate::scan::Counts;
 use crate::state::SnapshotState;
 
-/// What the roots add up to.
+/// Sums over the roots of a capture.
 #[derive(Default)]
 pub(super) struct Totals {
-    /// Bytes in files that did not fit.
+    /// Bytes of files that did not fit.
     pub(super) over_budget: u64,
-    /// Roots that are such a file.
+    /// Roots that are themselves files that did not fit.
     pub(super) short_roots: Vec<Example>,
     pub(super) state: SnapshotState,
     pub(super) rules: Vec<Option<ContentHash>>,
@@ -23,16 +23,16 @@ pub(super) struct Totals {
     pub(super) linked_outside: u64,
     pub(super) entries: u64,
     pub(super) bytes: u64,
-    /// New ones, to be saved when everything is stored.
+    /// New caches, saved once everything is stored.
     pub(super) caches: Vec<(PathBuf, NewCache)>,
 }
 
 impl Totals {
-    /// An estimate of what all of it would take: what did not fit is taken to compress like what did.
+    /// Error with an estimate of the space for everything: what did not fit is assumed to compress like what did.
     pub(super) fn no_room(&self, spent: u64, more: u64) -> CaptureError {
         let read = self.counts.read_bytes.max(1);
         let missing = u128::from(self.over_budget) * u128::from(spent.min(read)) / u128::from(read);
-        // Where next to nothing was stored nothing is known of the rest.
+        // If next to nothing was stored, the compression ratio is unknown.
         let known = spent >= self.over_budget / 16;
         let missing = if known { u64::try_from(missing).unwrap_or(u64::MAX) } else { self.over_budget };
         let left_out = self.coverage.left_out.iter().find(|left_out| left_out.cause == Cause::OverBudget);

@@ -1,4 +1,4 @@
-//! What a snapshot had left out and is gone or changed now: no restore brings it back, so it has to be said.
+//! Excluded entries that are gone or changed now: no restore brings them back, so they are reported.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use crate::node::{Kind, Omitted, Reason, Stamp};
 use crate::paths;
 use crate::state::{ObjectError, Objects, SnapshotState};
 
-/// Something that was left out, and what became of it.
+/// An excluded entry that is gone or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// Absolute.
+    /// Absolute path.
     #[serde(with = "paths")]
     pub path: PathBuf,
     pub is_dir: bool,
     pub how: Loss,
-    /// Why it is not in the snapshot.
+    /// Reason why it is not in the snapshot.
     pub reason: String,
 }
 
@@ -46,7 +46,7 @@ impl std::fmt::Display for Lost {
 }
 
 impl Lost {
-    /// What became of something that was left out, if it is worth telling; `path` is asked only then.
+    /// The loss of an excluded entry, if it is worth reporting; `path` is called only then.
     pub(crate) fn of(then: &Omitted, now: &Slot<'_>, path: impl FnOnce() -> PathBuf) -> Option<Lost> {
         let how = loss(then, now)?;
         Some(Lost { path: path(), is_dir: then.is_dir, how, reason: then.reason.to_string() })
@@ -55,7 +55,7 @@ impl Lost {
 
 fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
     match then.reason {
-        // It was never the snapshot's to hold, or somebody wanted it to be gone.
+        // Never part of the snapshot, or purged on request.
         Reason::OwnState
         | Reason::OtherRoot
         | Reason::OtherFilesystem
@@ -72,7 +72,7 @@ fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
             now.is_dir != then.is_dir || emptied || differs
         }
         Slot::Entry(now) => match (&now.kind, then.stamp) {
-            // What kept it out has changed. By its time it may be what it was; of output nothing tells that.
+            // It is no longer excluded. Equal times suggest that it is unchanged; build output has no stamp.
             (Kind::Dir { .. }, stamp) if then.is_dir => stamp.is_none_or(|then| then.mtime != now.meta.mtime),
             (Kind::Dir { .. }, _) => true,
             (Kind::File { size, .. }, Some(then)) => (*size, now.meta.mtime) != (then.size, then.mtime),
@@ -82,7 +82,7 @@ fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
     changed.then_some(Loss::Changed)
 }
 
-/// What `a` had left out and is gone or changed in `b`, sorted by path.
+/// Entries that `a` excluded and that are gone or changed in `b`, sorted by path.
 pub fn lost(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Lost>, ObjectError> {
     let mut lost = Vec::new();
     for (a, b) in both_known(a, b) {
@@ -106,7 +106,7 @@ impl Visit for Search<'_> {
             self.lost.extend(Lost::of(then, &pair.b, path));
             return Ok(false);
         }
-        // What was not there then is nobody's loss.
+        // A path that did not exist in `a` cannot be lost.
         let descend = pair.a.entry().is_some_and(|entry| entry.is_dir());
         if descend {
             self.path.push(os_str(pair.name.as_bytes()));
@@ -120,7 +120,7 @@ impl Visit for Search<'_> {
     }
 }
 
-/// Whether two states differ in anything but the stamps and sizes of what both left out.
+/// Whether two states differ in anything but the stamps and sizes of entries that both exclude.
 pub(crate) fn is_same_but_left_out(
     a: &SnapshotState,
     b: &SnapshotState,
@@ -150,7 +150,7 @@ impl Visit for Compare {
             (Slot::Omitted(a), Slot::Omitted(b)) => {
                 a.is_dir == b.is_dir && a.reason.cause() == b.reason.cause()
             }
-            // Only what is in it may differ.
+            // Only their content may differ.
             (Slot::Entry(a), Slot::Entry(b)) => {
                 a.is_dir() && b.is_dir() && a.name == b.name && a.meta == b.meta
             }

@@ -1,7 +1,7 @@
-//! Two trees side by side, in the order of their names, with a stack of our own instead of recursion.
+//! Walks two trees side by side in the order of names, with an explicit stack instead of recursion.
 //!
-//! Equal entries are passed over, and with them everything below: the work follows the differences. What is only on one
-//! side is walked too, as long as the visitor wants to go down.
+//! Equal entries and everything below them are skipped, so the work follows the differences. Entries on one side only
+//! are walked too, as long as the visitor wants to descend.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::hash::{MerkleRoot, TreeId};
 use crate::node::{Entry, Kind, Name, Node, Omitted};
 use crate::state::{ObjectError, ObjectName, Objects};
 
-/// An entry, held by the node it stands in.
+/// An entry, kept alive by its node.
 #[derive(Clone)]
 pub(crate) struct EntryRef {
     node: Arc<Node>,
@@ -19,7 +19,7 @@ pub(crate) struct EntryRef {
 }
 
 impl EntryRef {
-    /// An entry that stands in no node: a root.
+    /// An entry that is in no node: a root.
     pub(crate) fn alone(entry: &Entry) -> EntryRef {
         EntryRef::owned(entry.clone())
     }
@@ -43,7 +43,7 @@ impl fmt::Debug for EntryRef {
     }
 }
 
-/// What one side has under a name.
+/// Content of one side at a name.
 #[derive(Debug)]
 pub(crate) enum Slot<'a> {
     Nothing,
@@ -64,32 +64,33 @@ impl Slot<'_> {
     }
 }
 
-/// One name, with what both sides have there.
+/// One name, with both sides.
 #[derive(Debug)]
 pub(crate) struct Pair<'a> {
     pub(crate) name: &'a Name,
     pub(crate) a: Slot<'a>,
     pub(crate) b: Slot<'a>,
-    /// The nodes it stands in.
+    /// The nodes that contain the name.
     pub(crate) nodes: [Option<Arc<Node>>; 2],
 }
 
 pub(crate) trait Visit {
-    /// A name whose sides differ. True: go down into what is a directory; [`Visit::leave`] follows then, in any case.
+    /// Called for a name whose sides differ. Return true to descend into directories; [`Visit::leave`] always follows
+    /// then.
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError>;
 
     fn leave(&mut self) -> Result<(), ObjectError>;
 }
 
-/// How much is passed over.
+/// Which entries are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Equal entries, and what is below them.
+    /// Skip equal entries and everything below them.
     Differences,
     Nothing,
 }
 
-/// Show `visit` the two trees that start with these entries.
+/// Walk the two trees that start at these entries.
 pub(crate) fn walk(
     a: Option<&Entry>,
     b: Option<&Entry>,
@@ -140,7 +141,7 @@ struct Side {
 
 type Next<'a> = (Pair<'a>, Option<Sealed>, Option<Sealed>);
 
-/// A directory's node as its parent names it.
+/// A directory's node as referenced by its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sealed {
     tree: TreeId,
@@ -148,7 +149,7 @@ struct Sealed {
 }
 
 impl Sealed {
-    /// The node, if it is the one that the Merkle root of the snapshot commits to.
+    /// Load the node, and check it against the Merkle root of the snapshot.
     fn load(self, objects: &dyn Objects) -> Result<Arc<Node>, ObjectError> {
         let node = objects.node(self.tree)?;
         if node.merkle() == self.merkle {

@@ -1,8 +1,8 @@
-//! The repository a root lies in when its top is above the root.
+//! The repository that contains a root, when its top is above the root.
 //!
-//! Its ignore files from the top to the root's parent count, and its `info/exclude`. If they leave out the root itself,
-//! they are disregarded: somebody asked for a snapshot of just that folder. As git does, the search ends where another
-//! filesystem begins.
+//! Its ignore files from the top down to the root's parent are used, and its `info/exclude`. If they exclude the root
+//! itself, they are ignored: the caller asked for a snapshot of just that folder. As in git, the search ends at a
+//! filesystem boundary.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -39,7 +39,7 @@ pub(super) fn find(live: &Live, shared: &Shared) -> Option<Above> {
     None
 }
 
-/// Whether the root lies in git's own folder, where no ignore rule counts.
+/// Whether the root is inside a `.git` folder, where no ignore rule applies.
 pub(super) fn is_inside_git(root: &Path) -> bool {
     root.components().any(|part| part.as_os_str() == ".git")
 }
@@ -70,13 +70,13 @@ fn with_files(live: &Live, shared: &Shared, top: &Path, below: &[u8], mut above:
     above
 }
 
-/// The rule of a file above that leaves out the root, or a directory it lies in.
+/// The rule above the root that excludes the root or a directory containing it.
 fn leaves_out_root(below: &[u8], above: &Above) -> Option<Reason> {
     let ends = below.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     ends.chain([below.len()]).find_map(|end| leaves_out(&below[..end], above))
 }
 
-/// The innermost ignore file with a word on `dir` decides; `info/exclude` comes last.
+/// The innermost ignore file that matches `dir` decides; `info/exclude` comes last.
 fn leaves_out(dir: &[u8], above: &Above) -> Option<Reason> {
     let holds = |from: &[u8]| {
         from.is_empty() || dir.strip_prefix(from).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
@@ -96,14 +96,14 @@ fn leaves_out(dir: &[u8], above: &Above) -> Option<Reason> {
     None
 }
 
-/// What people call a file in the directory `dir` below the top, seen from the root.
+/// Displayed name of a file in the directory `dir` below the top, relative to the root.
 fn file_name(prefix: &[u8], dir: &[u8], name: &str) -> String {
     let depth = |path: &[u8]| path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count();
     format!("{}{name}", "../".repeat(depth(prefix).saturating_sub(depth(dir))))
 }
 
 impl DirRules {
-    /// The rules the repository above brings.
+    /// Add the rules of the repository above.
     pub(super) fn with_above(&self, above: &Above) -> DirRules {
         let RepositoryRecord { repository, exclude } = &above.repository;
         let mut rules = self.with_repository(Arc::clone(repository));

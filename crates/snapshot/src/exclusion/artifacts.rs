@@ -1,26 +1,26 @@
-//! What tools make and can make again: one table, each line with its reason and its evidence.
+//! Build artifacts, which tools can make again: one table, each line with its reason and its evidence.
 //!
-//! A directory is an artifact by its name only together with evidence, so that `src/build/` with sources in it is not
-//! lost. Where people use the name for other things too (`target`, `build`), the evidence is what the tool itself puts
-//! inside; where the name is the tool's own (`.next`, `node_modules`), something beside it from which it can be made again
-//! is enough. Where nothing proves anything (`dist`, `out`, `bin`) the name is not here. A directory of any name is a
-//! cache if it says so itself, by the tag of the Cache Directory Tagging Specification. Files are never artifacts: what
-//! one file holds is not proven by its name, and it costs little.
+//! A directory is an artifact only by its name together with evidence, so that `src/build/` with sources in it is not
+//! lost. For names that people use for other things too (`target`, `build`), the evidence is a file that the tool
+//! itself puts inside; for names that belong to a tool (`.next`, `node_modules`), a file beside it from which it can be
+//! made again is enough. Names without any possible evidence (`dist`, `out`, `bin`) are not listed. A directory of any
+//! name is a cache if it has the tag of the Cache Directory Tagging Specification. Files are never artifacts: a name
+//! proves nothing about a file's content, and one file costs little.
 
 use std::sync::LazyLock;
 
 use super::Around;
 use super::glob::Glob;
 
-/// One line of the table.
+/// A line of the table.
 #[derive(Debug)]
 struct Artifact {
-    /// A name or a glob.
+    /// Name or glob.
     name: &'static str,
     what: &'static str,
-    /// One of these beside it is enough.
+    /// Evidence beside the directory; one of these is enough.
     beside: &'static [&'static str],
-    /// One of these inside it is enough.
+    /// Evidence inside the directory; one of these is enough.
     inside: &'static [&'static str],
 }
 
@@ -90,10 +90,10 @@ static DIRECTORIES: &[Artifact] = &[
     dir("zig-out", "build output of Zig", &["build.zig"], &[]),
 ];
 
-/// What a file `CACHEDIR.TAG` begins with, if it is one.
+/// First bytes of a valid `CACHEDIR.TAG`.
 const SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
-/// A line that does not parse is a mistake in the table; a test sees to it that there is none.
+/// The compiled table; lines that do not parse are dropped, and a test checks that there are none.
 static TABLE: LazyLock<Vec<(Glob, &'static Artifact)>> = LazyLock::new(|| {
     DIRECTORIES.iter().filter_map(|line| Some((Glob::parse(line.name).ok()?, line))).collect()
 });
@@ -103,15 +103,15 @@ pub(super) fn is_candidate(name: &[u8]) -> bool {
     TABLE.iter().any(|(glob, _)| glob.matches(name))
 }
 
-/// The artifact a directory is, by its name and by what is found around it.
+/// Description of the artifact that a directory is, by its name and the evidence around it.
 pub(super) fn directory(name: &[u8], around: &dyn Around) -> Option<&'static str> {
-    // What is empty proves nothing: no tool writes it so.
+    // An empty marker is no evidence: no tool writes it so.
     let inside = |marker: &&str| around.is_filled(&[name, b"/", marker.as_bytes()].concat());
     let beside = |marker: &&str| match marker.strip_prefix('*') {
         Some(end) => around.any_ends_with(end.as_bytes()),
         None => around.is_filled(marker.as_bytes()),
     };
-    // An empty directory is nothing that was made.
+    // An empty directory is not build output.
     let proven = |artifact: &Artifact| {
         artifact.inside.iter().any(inside) || (artifact.beside.iter().any(beside) && !around.is_empty(name))
     };
@@ -119,18 +119,18 @@ pub(super) fn directory(name: &[u8], around: &dyn Around) -> Option<&'static str
     lines.map(|(_, artifact)| *artifact).find(|artifact| proven(artifact)).map(|artifact| artifact.what)
 }
 
-/// Whether a directory of any name says of itself that it is a cache.
+/// Description of a directory that is tagged as a cache.
 pub(super) fn tagged(name: &[u8], around: &dyn Around) -> Option<&'static str> {
     let tag = [name, b"/CACHEDIR.TAG"].concat();
     around.begins_with(&tag, SIGNATURE).then_some("a cache, by its CACHEDIR.TAG")
 }
 
-/// What an artifact of this name is called when its evidence is gone.
+/// Description of an artifact by name alone, when its evidence is gone.
 pub(super) fn presumed(name: &[u8]) -> Option<&'static str> {
     directory(name, &super::freeze::Anything)
 }
 
-/// Lines that are not globs, or say nothing about why.
+/// Table lines that are not globs or have no reason.
 #[cfg(test)]
 pub(super) fn broken_lines() -> Vec<&'static str> {
     let no_evidence = |line: &&Artifact| {

@@ -1,4 +1,4 @@
-//! Small questions about rules.
+//! Queries on rules.
 
 use std::os::fd::BorrowedFd;
 
@@ -7,19 +7,20 @@ use super::shared::{Shared, Source};
 use super::{ExclusionConfig, FrozenRules, Has, Rules, RulesError, Verdict};
 
 impl Rules {
-    /// Whether rules can be made of this.
+    /// Check that a configuration is valid.
     pub fn check(config: &ExclusionConfig) -> Result<(), RulesError> {
         let nothing = Source::Frozen(Box::<FrozenRules>::default());
         Shared::new(config, false, nothing).map(drop)
     }
 
-    /// Whether all ignore files are disregarded.
+    /// Whether all ignore files are set aside.
     pub fn is_set_aside(&self) -> bool {
         self.shared.set_aside
     }
 
-    /// Whether what stands at `path` below the root is taken with all that it lies in. `dir` is the root; `there` says what
-    /// stands below it, for the evidence of artifacts. What only a search in something left out would find is not.
+    /// Whether the entry at `path` and all directories containing it are captured. `dir` is the root; `there` gives the
+    /// entries below it, as evidence of artifacts. An entry that only a search in an excluded directory would find
+    /// counts as excluded.
     pub(crate) fn take(
         &self,
         dir: BorrowedFd<'_>,
@@ -46,8 +47,8 @@ impl Rules {
         true
     }
 
-    /// Whether a directory may have rules of its own, given what its listing contains. Rules of the past are where
-    /// they were, whatever is on disk now.
+    /// Whether a directory may add rules, given its listing. Frozen rules apply where they were, whatever is on disk
+    /// now.
     pub(crate) fn may_add(&self, has: Has) -> bool {
         match &self.shared.source {
             Source::Live(_) => has.gitignore || has.git,

@@ -1,7 +1,7 @@
-//! The rules in force in one directory, and what they say about its entries.
+//! Rules in force in one directory, and their verdicts on its entries.
 //!
-//! A directory that adds no rules shares the rules of the one it lies in. The ignore files in force form a chain, the
-//! innermost first; it is dropped without recursion, since a tree may be 100,000 directories deep.
+//! A directory that adds no rules shares those of its parent. The ignore files in force form a chain, the innermost
+//! first; it is dropped without recursion, since a tree may be 100,000 directories deep.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{Around, Verdict, artifacts};
 use crate::hash::tagged;
 use crate::node::Reason;
 
-/// The rules in force in one directory.
+/// Rules in force in one directory.
 #[derive(Clone, Debug)]
 pub struct DirRules {
     pub(super) shared: Arc<Shared>,
@@ -22,13 +22,13 @@ pub struct DirRules {
     digest: [u8; 32],
 }
 
-/// How entries are looked at.
+/// How entries are judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Plain,
-    /// Inside `.git`: no ignore rule reaches here.
+    /// Inside `.git`: no ignore rule applies.
     InGit,
-    /// In a directory that was left out for this reason; only what is forced or tracked is looked for.
+    /// Inside a directory excluded for this reason: only forced and tracked entries are captured.
     Searching(Reason),
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Mode {
 pub(super) struct Link {
     pub(super) list: List,
     pub(super) place: Place,
-    /// What people call the file.
+    /// Displayed name of the file.
     pub(super) file: String,
     pub(super) outer: Option<Arc<Link>>,
 }
@@ -52,21 +52,21 @@ impl Drop for Link {
 }
 
 impl DirRules {
-    /// Nothing but the caller's own rules.
+    /// The caller's own rules alone.
     pub(super) fn start(shared: Arc<Shared>) -> DirRules {
         let digest = shared.config_digest();
         DirRules { shared, ignore: None, repository: None, mode: Mode::Plain, digest }
     }
 
-    /// Changes whenever a verdict on the name of a file in this directory could. What git's index says is not in it:
-    /// that is asked only for what a rule matches, and such verdicts are never [`Verdict::Take`].
+    /// Digest that changes whenever a verdict on the name of a file in this directory could. Git's index is not part of
+    /// it: it is consulted only for entries that a rule matches, and such verdicts are never [`Verdict::Take`].
     ///
-    /// It is about one path: the same directory elsewhere in the tree may have the same digest and other verdicts.
+    /// Valid for one path: the same directory elsewhere in the tree may have the same digest and other verdicts.
     pub fn digest(&self) -> [u8; 32] {
         self.digest
     }
 
-    /// No rule of any kind can apply here: [`DirRules::judge`] always says [`Verdict::Take`].
+    /// Whether no rule of any kind can apply here: [`DirRules::judge`] always returns [`Verdict::Take`].
     pub fn is_trivial(&self) -> bool {
         let ignore = self.ignore.is_none() && !matches!(self.mode, Mode::Searching(_));
         let limited = self.shared.artifacts || self.shared.config.max_repository.is_some();
@@ -85,7 +85,7 @@ impl DirRules {
         rules
     }
 
-    /// In the top of a repository: no outer ignore file counts any more.
+    /// Rules in the top directory of a repository: outer ignore files no longer apply.
     pub(super) fn with_repository(&self, repository: Arc<Repository>) -> DirRules {
         let mut rules = self.clone();
         rules.ignore = None;
@@ -107,7 +107,7 @@ impl DirRules {
         self.digest = tagged(b"nono rules v1\0", &[&self.digest, what, part]);
     }
 
-    /// What is done with an entry. `path` is below the root, `name` its last component.
+    /// Verdict on an entry. `path` is relative to the root, `name` its last component.
     pub fn judge(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> Verdict {
         if self.is_trivial() {
             return Verdict::Take;
@@ -132,7 +132,7 @@ impl DirRules {
         {
             let reason = Reason::Ignored { rule: link.list.line(rule), file: link.file.clone() };
             return match self.standing(path, is_dir) {
-                // Capture more rather than less: the index might hold it.
+                // Capture more rather than less: the index might contain it.
                 Standing::Tracked | Standing::Undecided => Verdict::TakeAnyway,
                 Standing::HoldsTracked => Verdict::Search(reason),
                 Standing::Unknown => self.leave(reason, is_dir, false),
@@ -161,7 +161,7 @@ impl DirRules {
         }
     }
 
-    /// Why an ignored folder is left out where ignored files are taken.
+    /// Reason to exclude an ignored folder when ignored files are captured.
     fn too_large(&self, path: &[u8], name: &[u8], around: &dyn Around) -> Option<Reason> {
         let limit = self.shared.config.max_ignored_folder?;
         self.ignored(path, name, true)?;
@@ -169,10 +169,10 @@ impl DirRules {
         large.then_some(Reason::LargeFolder { limit })
     }
 
-    /// The rule that leaves `path` out, if one does.
+    /// The rule that excludes `path`, if any.
     pub(super) fn ignored(&self, path: &[u8], name: &[u8], is_dir: bool) -> Option<(&Link, &Rule)> {
         let mut next = Some(self.ignore.as_deref()?);
-        // Lists of one chain belong to one repository.
+        // All lists of a chain belong to one repository.
         let fold = self.repository.as_ref().is_some_and(|repository| repository.fold);
         let subject = Subject::new(name, is_dir, fold);
         while let Some(link) = next {
@@ -184,9 +184,9 @@ impl DirRules {
         None
     }
 
-    /// In a directory that is left out.
+    /// Verdict inside an excluded directory.
     fn search(&self, reason: &Reason, path: &[u8], is_dir: bool) -> Verdict {
-        // What the caller excluded by name stays out even if git tracks it.
+        // An entry that the caller excluded by name stays excluded even if git tracks it.
         let rescued =
             matches!(reason, Reason::Ignored { .. } | Reason::Artifact(_) | Reason::LargeFolder { .. });
         match if rescued { self.standing(path, is_dir) } else { Standing::Unknown } {
@@ -207,7 +207,7 @@ impl DirRules {
         self.repository.as_ref().map_or(Standing::Unknown, |repository| repository.standing(path, is_dir))
     }
 
-    /// The reason for which a directory is searched; the same as [`DirRules::judge`] gave.
+    /// Reason for which a directory is searched; the same as [`DirRules::judge`] gave.
     pub(super) fn reason_again(&self, path: &[u8], name: &[u8]) -> Option<Reason> {
         if let Some(reason) = self.shared.words.excludes(path, name) {
             return Some(reason);

@@ -1,4 +1,4 @@
-//! From the rules of a directory to those of a directory in it.
+//! Derives the rules of a subdirectory from those of its parent.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::shared::{Added, Shared, Source, shown};
 use super::{Has, Rules, above};
 
 impl Rules {
-    /// The rules in force in the root, which is `dir`.
+    /// Rules in force in the root, which is open as `dir`.
     pub fn root(&self, dir: BorrowedFd<'_>) -> Arc<DirRules> {
         let start = DirRules::start(Arc::clone(&self.shared));
         if let Source::Live(live) = &self.shared.source
@@ -23,7 +23,7 @@ impl Rules {
     }
 }
 
-/// The rules of the root of a frozen snapshot; nothing on disk is looked at.
+/// Rules of the root from frozen rules, without reading the disk.
 pub(super) fn frozen_root(shared: &Arc<Shared>, added: Added) -> Arc<DirRules> {
     root_rules(shared, &DirRules::start(Arc::clone(shared)), added)
 }
@@ -50,8 +50,9 @@ fn root_rules(shared: &Arc<Shared>, start: &DirRules, added: Added) -> Arc<DirRu
 }
 
 impl DirRules {
-    /// The rules in the directory at `path` below the root, which lies in this one and is opened as `dir`. `has` is
-    /// what its listing contains. The path is always needed, also where the rules are trivial. `searching`: [`DirRules::judge`] said [`super::Verdict::Search`] about it.
+    /// Rules in the subdirectory at `path` (relative to the root), open as `dir`. `has` is its listing. The path is
+    /// always needed, even where the rules are trivial. `searching`: [`DirRules::judge`] returned
+    /// [`super::Verdict::Search`] for it.
     pub fn enter(
         self: &Arc<Self>,
         rules: &Rules,
@@ -85,7 +86,7 @@ impl DirRules {
         if self.mode == Mode::Plain {
             return self.adding(path, added).map_or_else(|| Arc::clone(self), Arc::new);
         }
-        // Found while searching, and taken as a whole: the usual rules begin again.
+        // Found while searching and captured as a whole: the usual rules apply again.
         let plain = self.with_mode(Mode::Plain);
         plain.adding(path, added).map_or_else(|| Arc::new(plain), Arc::new)
     }
@@ -103,7 +104,7 @@ impl DirRules {
         }
     }
 
-    /// With what the directory at `path` adds; nothing if it adds nothing.
+    /// Add the rules of the directory at `path`; `None` if it has none.
     fn adding(&self, path: &[u8], added: Added) -> Option<DirRules> {
         let mut rules = match &added.repository {
             Some(found) => self.with_repository(Arc::clone(&found.repository)),

@@ -1,7 +1,7 @@
-//! Freezing: from what live rules wrote down to rules that need no disk.
+//! Freezing: turns the record of live rules into rules that need no disk.
 //!
-//! The one part with work in it is git's index. A tracked path that a rule matches may be missing on disk and come back
-//! later, so the whole index is put to the rules once, not only what the scan met.
+//! Most of the work is git's index. A tracked path that a rule matches may be missing on disk and come back later, so
+//! every path of the index is checked against the rules once, not only those that the scan met.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::shared::{Record, RepositoryRecord, Shared, Source};
 use super::{Around, Rules, Verdict};
 
 impl Rules {
-    /// Everything that was read and decided since these rules were made, to be called after the scan.
+    /// Freeze everything that was read and decided since these rules were made; call it after the scan.
     pub fn freeze(&self) -> FrozenRules {
         let live = match &self.shared.source {
             Source::Frozen(frozen) => return FrozenRules::clone(frozen),
@@ -37,7 +37,7 @@ impl Rules {
     }
 }
 
-/// All but what is tracked.
+/// Frozen rules without the tracked paths.
 fn draft(shared: &Shared, record: &Record) -> FrozenRules {
     let repository = |found: &RepositoryRecord| FrozenRepository {
         fold: found.repository.fold,
@@ -64,13 +64,13 @@ fn draft(shared: &Shared, record: &Record) -> FrozenRules {
     }
 }
 
-/// Puts tracked paths to rules that know of nothing tracked.
+/// Checks tracked paths against rules without tracked paths.
 struct Judge {
     shared: Arc<Shared>,
 }
 
 impl Judge {
-    /// Nothing when no rule can leave anything out that is tracked.
+    /// `None` if no rule can exclude a tracked path.
     fn new(shared: &Shared, draft: &FrozenRules) -> Option<Judge> {
         let above =
             draft.above.iter().any(|above| !above.files.is_empty() || above.repository.exclude.is_some());
@@ -78,7 +78,7 @@ impl Judge {
         if !shared.artifacts && !above && !excludes && draft.files.is_empty() {
             return None;
         }
-        // Without the decisions on artifacts every name counts as one: what is kept is too much rather than too little.
+        // Without the decisions on artifacts every name may be one: too many paths are kept rather than too few.
         let rules = FrozenRules { artifacts: BTreeMap::new(), large: BTreeMap::new(), ..draft.clone() };
         let source = Source::Frozen(Box::new(rules));
         Some(Judge { shared: Arc::new(shared.with_source(shared.set_aside, source)) })
@@ -87,7 +87,7 @@ impl Judge {
     fn left_out(&self, top: &[u8], from: &RepositoryRecord) -> Result<Tracked, String> {
         let tracked = from.repository.tracked().as_ref().map_err(Clone::clone)?;
         if from.repository.fold {
-            // The index is folded then, and its paths are not those on disk: keep all.
+            // A case-folded index does not have the paths on disk: keep all of them.
             return Ok(tracked.clone());
         }
         let place = from.repository.place();
@@ -101,7 +101,7 @@ impl Judge {
     }
 }
 
-/// A path below the top, as a path below the root.
+/// Convert a path relative to the repository's top into one relative to the root.
 fn below_root(place: &Place, top: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     match place {
         Place::Above(prefix) => path.strip_prefix(&**prefix).map(<[u8]>::to_vec),
@@ -110,12 +110,12 @@ fn below_root(place: &Place, top: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Goes through paths in their order, and remembers the directories on the way.
+/// Walks paths in their order, keeping the rules of the directories on the way.
 struct Walk {
     root: Arc<DirRules>,
-    /// Directories from the outermost on: the length of the path, and the rules in it unless it is left out.
+    /// Directories from the outermost on: the length of the path, and the rules in it unless it is excluded.
     dirs: Vec<(usize, Option<Arc<DirRules>>)>,
-    /// The path of the innermost of them.
+    /// Path of the innermost of them.
     at: Vec<u8>,
 }
 
@@ -154,7 +154,7 @@ impl Walk {
     }
 }
 
-/// The rules in a directory, unless it is left out.
+/// Rules in a directory, unless it is excluded.
 fn enter(outer: &Arc<DirRules>, path: &[u8]) -> Option<Arc<DirRules>> {
     if leaves_out(outer, path, true) {
         return None;
@@ -163,7 +163,7 @@ fn enter(outer: &Arc<DirRules>, path: &[u8]) -> Option<Arc<DirRules>> {
     Some(outer.enter_with(path, false, || frozen.look(path)))
 }
 
-/// Every name counts as what it may be.
+/// Evidence that is always there, so that every candidate counts as an artifact.
 pub(super) struct Anything;
 
 impl Around for Anything {

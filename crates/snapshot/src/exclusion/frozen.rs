@@ -1,9 +1,9 @@
 //! Rules as they were when a snapshot was taken: the same verdicts, whatever is on disk now.
 //!
-//! Kept are the caller's rules, the text of every ignore file that was read, where repositories were, what they track
-//! among the things their rules leave out, and the decisions on artifacts. Of the index only those paths are kept that a
-//! rule matches: no others are ever asked for. One rule set has one encoding, and it is checked when it is read. New
-//! directories with an artifact's name are judged by the evidence that is there then.
+//! They hold the caller's rules, the text of every ignore file that was read, the places of repositories, the tracked
+//! paths among the excluded ones, and the decisions on artifacts. Of the index only paths that a rule matches are kept:
+//! no others are ever looked up. Each rule set has one encoding, which is checked when it is read. New directories with
+//! an artifact's name are judged by the evidence at that time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use super::shared::{Above, Added, RepositoryRecord};
 use super::{ExclusionConfig, LargePacks};
 use crate::bytes::{Malformed, Reader, Writer};
 
-/// What [`super::Rules::freeze`] gives.
+/// Result of [`super::Rules::freeze`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrozenRules {
     pub(super) config: ExclusionConfig,
     pub(super) set_aside: bool,
     pub(super) inside_git: bool,
     pub(super) above: Option<FrozenAbove>,
-    /// The text of each `.gitignore`, by its directory.
+    /// Text of each `.gitignore`, by its directory.
     pub(super) files: BTreeMap<Vec<u8>, Arc<[u8]>>,
-    /// Each repository at or below the root, by its top.
+    /// Repositories at or below the root, by their top directory.
     pub(super) repositories: BTreeMap<Vec<u8>, FrozenRepository>,
     pub(super) artifacts: BTreeMap<Vec<u8>, Option<String>>,
-    /// Whether ignored folders were too large.
+    /// Decisions on whether ignored folders are too large, by path.
     pub(super) large: BTreeMap<Vec<u8>, bool>,
 }
 
@@ -35,7 +35,7 @@ pub struct FrozenRules {
 pub(super) struct FrozenRepository {
     pub(super) fold: bool,
     pub(super) exclude: Option<Arc<[u8]>>,
-    /// The tracked paths that a rule would leave out, or why nothing is known of them.
+    /// Tracked paths that a rule would exclude, or why they are unknown.
     pub(super) tracked: Result<Tracked, String>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct FrozenAbove {
 const VERSION: u8 = 1;
 
 impl FrozenRules {
-    /// The caller's rules alone, of a tree that was not looked at.
+    /// The caller's rules alone, for a tree that was not scanned.
     pub(crate) fn unseen(config: ExclusionConfig) -> FrozenRules {
         FrozenRules { config, ..FrozenRules::default() }
     }
@@ -59,12 +59,12 @@ impl FrozenRules {
         &self.config
     }
 
-    /// Whether the ignore files were set aside, because they would have left out almost everything.
+    /// Whether the ignore files were set aside, because they would have excluded almost everything.
     pub fn is_set_aside(&self) -> bool {
         self.set_aside
     }
 
-    /// Without any ignore file.
+    /// The same rules without any ignore file.
     pub(super) fn without_ignore_files(&self) -> FrozenRules {
         let mut rules = self.clone();
         rules.set_aside = true;
@@ -173,7 +173,7 @@ impl FrozenAbove {
         let repository = FrozenRepository::decode(from)?;
         let files: Vec<(Vec<u8>, Arc<[u8]>)> =
             from.list(|from| Ok((from.bytes()?.to_vec(), from.bytes()?.into())))?;
-        // Each is a directory on the way from the top to the root, the outer ones first.
+        // Each is a directory on the way from the top to the root, outer ones first.
         let on_the_way = |dir: &[u8]| {
             dir.is_empty()
                 || prefix.strip_prefix(dir).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
@@ -249,7 +249,7 @@ fn encode_map<T>(map: &BTreeMap<Vec<u8>, T>, out: &mut Writer, value: impl Fn(&T
     }
 }
 
-/// Paths below the root in rising order; the empty one is the root.
+/// Decode a map by path, in rising order; the empty path is the root.
 fn decode_map<'a, T>(
     from: &mut Reader<'a>,
     value: impl Fn(&mut Reader<'a>) -> Result<T, Malformed>,

@@ -1,11 +1,11 @@
-//! Git's configuration syntax, as far as needed to find a few settings of one repository.
+//! Parser for git's configuration syntax, as far as needed to find a few settings of one repository.
 //!
-//! Included files are not followed. A file with errors is read as far as it makes sense.
+//! Included files are not followed. A file with errors is read as far as it parses.
 
-/// Call `each` with section, key (both in lower case) and value of every setting outside subsections, in their order.
+/// Call `each` with the section and key (both in lower case) and value of every setting outside subsections, in order.
 pub(super) fn settings(text: &[u8], mut each: impl FnMut(&[u8], &[u8], Option<&[u8]>)) {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    // Nothing inside a subsection matters here.
+    // Subsections are not needed.
     let mut section: Option<Vec<u8>> = None;
     let mut at = 0;
     while at < text.len() {
@@ -28,7 +28,7 @@ pub(super) fn settings(text: &[u8], mut each: impl FnMut(&[u8], &[u8], Option<&[
     }
 }
 
-/// A setting without a value is true; numbers are true unless zero.
+/// Parse a boolean: a setting without a value is true, and so are numbers other than zero.
 pub(super) fn is_true(value: Option<&[u8]>) -> bool {
     let Some(value) = value else { return true };
     let word = value.to_ascii_lowercase();
@@ -44,14 +44,14 @@ fn line_end(text: &[u8], at: usize) -> usize {
     text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |len| at + len)
 }
 
-/// The name in a section's header, unless it has a subsection, and where the text goes on.
+/// Name in a section's header, unless it has a subsection, and the offset after it.
 fn header(text: &[u8], at: usize) -> (Option<Vec<u8>>, usize) {
     let name: Vec<u8> = text[at..].iter().copied().take_while(u8::is_ascii_alphanumeric).collect();
     let end = at + name.len();
     if text.get(end) == Some(&b']') {
         return (Some(name.to_ascii_lowercase()), end + 1);
     }
-    // A subsection in quotes may hold any byte but a line end, a bracket too.
+    // A quoted subsection may contain any byte but a line end, including a bracket.
     let mut quoted = false;
     let mut at = end;
     while let Some(&byte) = text.get(at) {
@@ -67,7 +67,7 @@ fn header(text: &[u8], at: usize) -> (Option<Vec<u8>>, usize) {
     (None, at)
 }
 
-/// Key and value, and where the text goes on.
+/// Key and value of a setting, and the offset after it.
 fn setting(text: &[u8], at: usize) -> (Vec<u8>, Option<Vec<u8>>, usize) {
     let is_key = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     let key: Vec<u8> = text[at..].iter().copied().take_while(is_key).collect();
@@ -86,7 +86,7 @@ fn setting(text: &[u8], at: usize) -> (Vec<u8>, Option<Vec<u8>>, usize) {
 fn value(text: &[u8], mut at: usize) -> (Vec<u8>, usize) {
     let mut value = Vec::new();
     let mut quoted = false;
-    // How much of the value stays when blanks at its end are dropped.
+    // Length of the value without trailing blanks.
     let mut kept = 0;
     while let Some(&byte) = text.get(at) {
         match byte {
@@ -98,7 +98,7 @@ fn value(text: &[u8], mut at: usize) -> (Vec<u8>, usize) {
             b'"' => quoted = !quoted,
             b'\\' => {
                 at += 1;
-                // At the line's end it joins the next line; before a carriage return too.
+                // At the end of a line it joins the next line; before a carriage return too.
                 let skip = usize::from(text[at.min(text.len())..].starts_with(b"\r\n"));
                 at += skip;
                 if let Some(&escaped) = text.get(at).filter(|escaped| **escaped != b'\n') {

@@ -1,7 +1,7 @@
-//! Where a repository keeps its own things: `.git` as a directory, or as a file that names one (worktrees, submodules).
+//! Finds a repository's own folder: `.git` as a directory, or as a file that names one (worktrees, submodules).
 //!
-//! As git does it, symbolic links inside a repository's own folder are followed: such a folder may be anywhere anyway,
-//! a `.git` file may name any. Only regular files are read, with bounded size, and nothing here can block.
+//! As in git, symbolic links inside that folder are followed: the folder may be anywhere anyway, since a `.git` file
+//! may name any path. Only regular files of bounded size are read, and nothing here can block.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,36 +10,36 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
-/// No ignore file is read beyond this.
+/// Maximum size of an ignore file.
 pub(super) const LARGEST_IGNORE_FILE: u64 = 4 << 20;
 const LARGEST_INDEX: u64 = 1 << 28;
 const SMALL: u64 = 1 << 20;
 
-/// The folder of one working tree, and the one it shares with others.
+/// The folder of one working tree, and the one that it shares with others.
 #[derive(Debug)]
 pub(super) struct GitDir {
     own: OwnedFd,
     common: Option<OwnedFd>,
 }
 
-/// What is at `.git`.
+/// Result of looking for a repository at `.git`.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Nothing that git takes for a repository.
+    /// Not a repository.
     Nothing,
     Repository(GitDir),
-    /// Something, but it cannot be looked into.
+    /// Cannot be read.
     Unreadable(io::Error),
 }
 
-/// What a repository's configuration says, as far as it matters here.
+/// The settings of a repository's configuration that matter here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) ignore_case: bool,
     pub(super) id_len: usize,
 }
 
-/// Look at `.git` in a directory.
+/// Look for a repository at `.git` in a directory.
 pub(super) fn find(dir: BorrowedFd<'_>) -> Found {
     match open_at_dot_git(dir) {
         Ok(Some(found)) => match found.is_repository() {
@@ -78,7 +78,7 @@ impl GitDir {
         self.common.as_ref().unwrap_or(&self.own).as_fd()
     }
 
-    /// Git's own test: a HEAD that looks like one, objects and refs.
+    /// Git's own test: a valid HEAD, objects and refs.
     fn is_repository(&self) -> io::Result<bool> {
         let is_dir = |name| -> io::Result<bool> {
             let stat = absent_is_none(statat(self.common(), name, AtFlags::empty()))?;
@@ -88,7 +88,7 @@ impl GitDir {
     }
 
     fn has_head(&self) -> io::Result<bool> {
-        // An old way: HEAD is a link into refs/, perhaps to a branch that does not exist yet.
+        // Old style: HEAD is a link into refs/, perhaps to a branch that does not exist yet.
         if let Ok(target) = rustix::fs::readlinkat(&self.own, "HEAD", Vec::new()) {
             return Ok(target.as_bytes().starts_with(b"refs/"));
         }
@@ -123,7 +123,7 @@ impl GitDir {
     }
 }
 
-/// The directory a `.git` file names.
+/// Directory that a `.git` file names.
 fn named_dir(text: &[u8]) -> Option<&[u8]> {
     text.strip_prefix(b"gitdir: ").map(without_line_end).filter(|path| !path.is_empty())
 }
@@ -137,11 +137,11 @@ fn open_dir(at: BorrowedFd<'_>, path: &[u8]) -> io::Result<Option<OwnedFd>> {
     if path.contains(&0) {
         return Ok(None);
     }
-    // O_PATH: what lies in it must be reachable, its names need not be readable.
+    // O_PATH: entries in it must be reachable, its listing need not be readable.
     absent_is_none(openat(at, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// A regular file, or nothing when there is none.
+/// Read a regular file; `None` if it does not exist.
 fn read(at: BorrowedFd<'_>, path: &[u8], largest: u64) -> io::Result<Option<Vec<u8>>> {
     match absent_is_none(statat(at, path, AtFlags::empty()))? {
         Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
@@ -151,7 +151,7 @@ fn read(at: BorrowedFd<'_>, path: &[u8], largest: u64) -> io::Result<Option<Vec<
     }
 }
 
-/// A `.gitignore`: never through a symbolic link, as git does.
+/// Read a `.gitignore`, like git never through a symbolic link.
 pub(super) fn read_ignore_file(dir: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
     match read_opened(dir, b".gitignore", OFlags::NOFOLLOW, LARGEST_IGNORE_FILE) {
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(None),

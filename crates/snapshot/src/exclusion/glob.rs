@@ -1,11 +1,11 @@
 //! Globs on single names, as callers write them: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}` (nested too), `\` before anything.
 //!
-//! A leading `**/` is allowed and means nothing more; with any other `/` a glob cannot match a name. Bytes are matched,
-//! not characters, and upper and lower case are different.
+//! A leading `**/` is allowed and has no effect; with any other `/` a glob cannot match a name. Matching is by bytes,
+//! not characters, and case-sensitive.
 
 use super::wildmatch::{Class, Program};
 
-/// Braces multiply; beyond this a glob is refused.
+/// Maximum number of alternatives: nested braces multiply.
 const MOST_ALTERNATIVES: usize = 1024;
 
 /// A compiled glob.
@@ -13,7 +13,7 @@ const MOST_ALTERNATIVES: usize = 1024;
 pub(super) struct Glob(Vec<Program>);
 
 impl Glob {
-    /// The error says what is wrong with the glob.
+    /// Parse a glob; the error says what is wrong with it.
     pub(super) fn parse(glob: &str) -> Result<Glob, &'static str> {
         let mut glob = glob.as_bytes();
         while let Some(rest) = glob.strip_prefix(b"**/") {
@@ -32,7 +32,7 @@ pub(super) fn has_special(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 
-/// Write the braces out.
+/// Expand the braces into alternatives.
 fn expand(glob: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     let mut done = Vec::new();
     let mut open = vec![glob.to_vec()];
@@ -53,7 +53,7 @@ fn expand(glob: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     Ok(done)
 }
 
-/// Where braces open and close, and the commas between their alternatives.
+/// Positions of a pair of braces and of the commas between its alternatives.
 struct Braces {
     start: usize,
     end: usize,
@@ -107,7 +107,7 @@ fn compile(glob: &[u8]) -> Result<Program, &'static str> {
     Ok(program)
 }
 
-/// The class behind a bracket, and where the glob goes on.
+/// Class after a bracket, and the offset after it.
 fn class(glob: &[u8], at: usize) -> Result<(Class, usize), &'static str> {
     const OPEN: &str = "its brackets are not closed";
     let negated = matches!(glob.get(at), Some(b'!' | b'^'));

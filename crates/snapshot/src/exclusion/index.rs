@@ -1,12 +1,12 @@
-//! Git's index: the paths in it, and nothing else.
+//! Reads the paths in git's index.
 //!
-//! Versions 2, 3 and 4, with SHA-1 or SHA-256. What is not understood (a split or sparse index, anything out of order or
-//! out of bounds) is an error with a reason: the caller then sets the ignore rules aside, so nothing is lost by it.
-//! The checksum at the end is not checked: git leaves it out on request, and a wrong path can only change coverage.
+//! Versions 2, 3 and 4, with SHA-1 or SHA-256. Anything else (a split or sparse index, entries out of order or out of
+//! bounds) is an error with a reason; the caller then sets the ignore rules aside, so nothing is lost. The checksum at
+//! the end is not checked: git can be told to omit it, and a wrong path can only change coverage.
 
 use super::paths::PathSet;
 
-/// What git tracks in one repository, as paths below its top.
+/// Paths that git tracks in one repository, relative to its top.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tracked {
     pub(super) files: PathSet,
@@ -14,7 +14,7 @@ pub(super) struct Tracked {
     pub(super) links: PathSet,
 }
 
-/// No path in an index may be longer; a forged one could otherwise grow without bound.
+/// Maximum length of a path, so that a forged index cannot grow without bound.
 const LONGEST: usize = 1 << 16;
 const GITLINK: u32 = 0o160_000;
 const EXTENDED: u16 = 0x4000;
@@ -24,7 +24,7 @@ const LENGTH: u16 = 0x0fff;
 pub(super) fn parse(bytes: &[u8], id_len: usize, fold: bool) -> Result<Tracked, &'static str> {
     let mut from = Cursor { bytes, at: 0 };
     if from.take(4)? != b"DIRC" {
-        return Err("it does not begin as an index does");
+        return Err("it has no index header");
     }
     let version = from.number()?;
     if !(2..=4).contains(&version) {
@@ -34,7 +34,7 @@ pub(super) fn parse(bytes: &[u8], id_len: usize, fold: bool) -> Result<Tracked, 
     let mut tracked = Tracked::default();
     let mut last: Vec<u8> = Vec::new();
     let mut last_stage = 0;
-    // Prefix compression can blow a small forged file up; real ones stay far below this.
+    // Prefix compression can inflate a small forged file; real ones stay far below this limit.
     let mut room = bytes.len().saturating_mul(8);
     for number in 0..count {
         let entry = Entry::parse(&mut from, id_len, version)?;
@@ -66,7 +66,7 @@ impl Tracked {
 }
 
 struct Entry {
-    /// Where it begins: it is padded to a multiple of eight from there.
+    /// Offset of the entry: it is padded to a multiple of eight from there.
     start: usize,
     mode: u32,
     stage: u16,
@@ -76,7 +76,7 @@ struct Entry {
 impl Entry {
     fn parse(from: &mut Cursor<'_>, id_len: usize, version: u32) -> Result<Entry, &'static str> {
         let start = from.at;
-        // Two times, device and inode.
+        // ctime, mtime, device and inode.
         from.take(24)?;
         let mode = from.number()?;
         if !matches!(mode, 0o100_644 | 0o100_755 | 0o100_664 | 0o120_000 | GITLINK) {
@@ -87,7 +87,7 @@ impl Entry {
         let flags = from.short()?;
         if flags & EXTENDED != 0 {
             if version < 3 {
-                return Err("it has flags that its version does not know");
+                return Err("it has flags that its version does not have");
             }
             from.short()?;
         }
@@ -96,52 +96,52 @@ impl Entry {
 
     fn path(&self, from: &mut Cursor<'_>, version: u32, last: &[u8]) -> Result<Vec<u8>, &'static str> {
         if version == 4 {
-            let keep = last.len().checked_sub(from.offset()?).ok_or("a path takes more than there is")?;
+            let keep = last.len().checked_sub(from.offset()?).ok_or("a path prefix is too long")?;
             let suffix = from.until_nul()?;
             return Ok([&last[..keep], suffix].concat());
         }
         let path = from.until_nul()?;
         if self.length < usize::from(LENGTH) && path.len() != self.length {
-            return Err("a path has another length than it says");
+            return Err("the length of a path is wrong");
         }
         // One NUL was read; more follow up to the next multiple of eight.
         let padding = (8 - (from.at - self.start) % 8) % 8;
         if from.take(padding)?.iter().any(|byte| *byte != 0) {
-            return Err("it has bytes where none should be");
+            return Err("its padding is not zero");
         }
         Ok(path.to_vec())
     }
 }
 
 fn check_path(path: &[u8]) -> Result<(), &'static str> {
-    // An entry without a name replaces one of the other file.
+    // An entry without a name belongs to a split index.
     if path.is_empty() {
         return Err(SPLIT);
     }
     let odd = |part: &[u8]| part.is_empty() || part == b"." || part == b"..";
     if path.len() > LONGEST || path.split(|byte| *byte == b'/').any(odd) {
-        return Err("it has a path that git does not write");
+        return Err("it has an invalid path");
     }
     Ok(())
 }
 
-/// Behind the entries: extensions, then the checksum. Only those in capital letters may be skipped.
+/// Parse what follows the entries: extensions, then the checksum. Only extensions in capital letters may be skipped.
 fn extensions(from: &mut Cursor<'_>, id_len: usize) -> Result<(), &'static str> {
     while from.left() > id_len {
         let name = from.take(4)?;
         let length = usize::try_from(from.number()?).map_err(|_| CUT)?;
         match name {
             b"link" => return Err(SPLIT),
-            b"sdir" => return Err("it is sparse"),
+            b"sdir" => return Err("it is a sparse index"),
             [b'A'..=b'Z', ..] => from.take(length)?,
-            _ => return Err("it has an extension that is unknown"),
+            _ => return Err("it has an unknown extension"),
         };
     }
     if from.left() < id_len { Err(CUT) } else { Ok(()) }
 }
 
-const CUT: &str = "it is cut short";
-const SPLIT: &str = "it is split in two files";
+const CUT: &str = "it is truncated";
+const SPLIT: &str = "it is a split index";
 
 struct Cursor<'a> {
     bytes: &'a [u8],
@@ -169,7 +169,7 @@ impl<'a> Cursor<'a> {
         bytes.try_into().map(u16::from_be_bytes).map_err(|_| CUT)
     }
 
-    /// Up to a NUL, which is taken too.
+    /// Bytes up to a NUL, which is consumed too.
     fn until_nul(&mut self) -> Result<&'a [u8], &'static str> {
         let rest = &self.bytes[self.at..];
         let len = rest.iter().take(LONGEST + 1).position(|byte| *byte == 0).ok_or(CUT)?;
@@ -177,7 +177,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..len])
     }
 
-    /// A number as git's packs write offsets.
+    /// Number in the offset encoding of git's packs.
     fn offset(&mut self) -> Result<usize, &'static str> {
         let mut value = 0usize;
         loop {
@@ -187,7 +187,7 @@ impl<'a> Cursor<'a> {
                 return Ok(value);
             }
             if value > LONGEST {
-                return Err("a path takes more than there is");
+                return Err("a path prefix is too long");
             }
             value = (value + 1) << 7;
         }

@@ -1,6 +1,6 @@
-//! One ignore file: its rules, and which of them is the last to match a path.
+//! One ignore file: its rules, and the last one that matches a path.
 //!
-//! Read exactly as git reads it (byte order mark, line ends, trailing and escaped spaces, NUL). Rules without wildcards
+//! Parsed exactly as git does (byte order mark, line ends, trailing and escaped spaces, NUL). Rules without wildcards
 //! and rules of the form `*.end` are found by hash, so that a long ignore file costs little more than a short one.
 
 use std::collections::HashMap;
@@ -18,11 +18,11 @@ pub(super) struct List {
     text: Arc<[u8]>,
     fold: bool,
     rules: Vec<Rule>,
-    /// Rules without wildcards, by the last component of what they match; later rules first.
+    /// Rules without wildcards, by the last component of their path; later rules first.
     literal: ByHash,
-    /// Rules like `*.o`, by what stands from the last dot on; later rules first.
+    /// Rules like `*.o`, by the text from the last dot on; later rules first.
     endings: ByHash,
-    /// All others, later rules first.
+    /// All other rules, later ones first.
     others: Vec<u32>,
 }
 
@@ -40,11 +40,11 @@ enum Matcher {
     NameEnd(Range<usize>),
     NameGlob(Program),
     Path(Range<usize>),
-    /// Plain bytes first; the rest is matched as if it were the whole pattern, as git does.
+    /// A literal prefix; the rest is matched as if it were the whole pattern, as git does.
     PathGlob(Range<usize>, Program),
 }
 
-/// The name of an entry that is asked about, hashed once for all ignore files.
+/// Name of an entry to be matched, hashed once for all ignore files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     name: &'a [u8],
@@ -54,7 +54,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// `fold` as in the lists it is put to.
+    /// `fold` must be that of the lists it is matched against.
     pub(super) fn new(name: &'a [u8], is_dir: bool, fold: bool) -> Subject<'a> {
         Subject {
             name,
@@ -65,10 +65,10 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Numbers of rules by the hash of a text. Two texts with one hash do no harm: each rule is put to the name itself.
+/// Indexes of rules by the hash of a text. Hash collisions are harmless: each rule is matched against the name itself.
 type ByHash = HashMap<u64, Vec<u32>, BuildHasherDefault<AsIs>>;
 
-/// The keys are hashes already.
+/// Hasher for keys that are hashes already.
 #[derive(Debug, Default)]
 struct AsIs(u64);
 
@@ -120,7 +120,7 @@ impl List {
         self.rules.is_empty()
     }
 
-    /// The line of a rule, as people wrote it; a monstrous one is cut.
+    /// Text of a rule's line; a very long one is cut.
     pub(super) fn line(&self, rule: &Rule) -> String {
         const SHOWN: usize = 200;
         let line = &self.text[rule.line.clone()];
@@ -144,7 +144,7 @@ impl List {
         }
     }
 
-    /// Nothing for what can never match.
+    /// Matcher of a rule; `None` if it can never match.
     fn matcher(&self, mut body: Range<usize>) -> Option<(Matcher, Place)> {
         let pattern = &self.text[body.clone()];
         let plain = pattern.iter().take_while(|byte| !is_special(**byte)).count();
@@ -177,7 +177,7 @@ impl List {
         Some((Matcher::NameGlob(Program::git(pattern, self.fold)?), Place::Other))
     }
 
-    /// The last rule that matches; `below` is the path below the directory of the ignore file.
+    /// The last rule that matches; `below` is the path relative to the directory of the ignore file.
     pub(super) fn last_match(&self, subject: &Subject<'_>, below: &[u8]) -> Option<&Rule> {
         let applies = |number: &u32| self.applies(*number, subject, below);
         let first = |numbers: &Vec<u32>| numbers.iter().copied().find(applies);
@@ -224,13 +224,13 @@ fn is_special(byte: u8) -> bool {
     matches!(byte, b'*' | b'?' | b'[' | b'\\')
 }
 
-/// From the last dot on.
+/// Text from the last dot on.
 fn ending(name: &[u8]) -> Option<&[u8]> {
     name.iter().rposition(|byte| *byte == b'.').map(|dot| &name[dot..])
 }
 
-/// Where the rule on the line `from..end` ends: without one carriage return, without anything from a NUL on, without
-/// trailing spaces that are not escaped.
+/// End of the rule on the line `from..end`: without one carriage return, without anything after a NUL, without trailing
+/// spaces that are not escaped.
 fn line_end(text: &[u8], from: usize, end: usize) -> usize {
     let line = &text[from..end];
     let line = line.strip_suffix(b"\r").unwrap_or(line);

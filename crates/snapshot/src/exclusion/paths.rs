@@ -1,4 +1,4 @@
-//! A sorted set of paths in one piece of memory: an index may hold a million.
+//! A sorted set of paths in one allocation: an index may hold a million.
 
 use crate::bytes::{Malformed, Reader, Writer};
 
@@ -10,7 +10,7 @@ pub(super) struct PathSet {
 }
 
 impl PathSet {
-    /// Add a path that is greater than all others. False when there is no room for it.
+    /// Add a path that is greater than all others. False when it does not fit.
     #[must_use]
     pub(super) fn push(&mut self, path: &[u8]) -> bool {
         let Ok(end) = u32::try_from(self.bytes.len() + path.len()) else { return false };
@@ -32,7 +32,7 @@ impl PathSet {
         &self.bytes[from..self.ends[number] as usize]
     }
 
-    /// Fold to lower case, for a repository that does not tell cases apart.
+    /// Fold to lower case, for a case-insensitive repository.
     pub(super) fn fold(&mut self) {
         self.bytes.make_ascii_lowercase();
         let mut paths: Vec<Vec<u8>> = self.iter().map(<[u8]>::to_vec).collect();
@@ -41,7 +41,7 @@ impl PathSet {
         *self = PathSet::from_sorted(paths.iter().map(Vec::as_slice));
     }
 
-    /// From paths that come in rising order and fit, because they come from another set.
+    /// Build from paths in rising order that come from another set, so they fit.
     pub(super) fn from_sorted<'a>(paths: impl Iterator<Item = &'a [u8]>) -> PathSet {
         let mut set = PathSet::default();
         for path in paths {
@@ -57,7 +57,7 @@ impl PathSet {
         at < self.len() && self.get(at) == path
     }
 
-    /// Whether any path lies below the directory `dir`.
+    /// Whether any path is below the directory `dir`.
     pub(super) fn any_below(&self, dir: &[u8]) -> bool {
         let below = |path: &[u8]| path.strip_prefix(dir).and_then(|rest| rest.first().copied());
         let at = self.first_from(|other| match below(other) {
@@ -67,7 +67,7 @@ impl PathSet {
         at < self.len() && below(self.get(at)) == Some(b'/')
     }
 
-    /// The number of the first path for which `smaller` does not hold.
+    /// Index of the first path for which `smaller` does not hold.
     fn first_from(&self, smaller: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -96,7 +96,7 @@ impl PathSet {
     }
 }
 
-/// A path below something: not empty, no empty component, no `.` or `..`.
+/// Read a relative path: not empty, no empty component, no `.` or `..`.
 pub(super) fn relative<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     let path = from.bytes()?;
     let odd = |part: &[u8]| part.is_empty() || part == b"." || part == b"..";
@@ -106,7 +106,7 @@ pub(super) fn relative<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], Malformed>
     Ok(path)
 }
 
-/// The last component.
+/// Last component of a path.
 pub(super) fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }

@@ -1,7 +1,8 @@
-//! One repository, as far as rules need it: where its top is, whether it tells cases apart, and what it tracks.
+//! A repository as the rules need it: its top directory, its case sensitivity, and its tracked paths.
 //!
-//! The index is read when a rule first matches something, and once only. Until then its folder is kept open; so that a
-//! tree full of repositories cannot use up all descriptors, beyond a few the index is read at once instead.
+//! The index is read once, when a rule first matches an entry. Until then the repository's folder is kept open; to keep
+//! a tree full of repositories from using up all descriptors, only a few are, and for the others the index is read at
+//! once.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::git_dir::{GitDir, Settings};
 use super::index::{self, Tracked};
 
-/// How many repositories keep a folder open.
+/// Maximum number of repositories that keep a folder open.
 const MOST_OPEN: usize = 16;
 
 #[derive(Debug)]
@@ -21,22 +22,22 @@ pub(super) struct Repository {
     unread: Mutex<Option<Unread>>,
 }
 
-/// Where the top is.
+/// Position of the repository's top relative to the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Above the root, which lies at this path below it, ending with a slash.
+    /// Above the root; the root's path relative to the top, ending with a slash.
     Above(Box<[u8]>),
-    /// At or below the root; so long is the path to it, a slash behind included.
+    /// At or below the root; the length of the path to it, including the slash after it.
     Below(usize),
 }
 
 impl Place {
-    /// The place of something at `path` below the root.
+    /// Position of a directory at `path` below the root.
     pub(super) fn below(path: &[u8]) -> Place {
         Place::Below(if path.is_empty() { 0 } else { path.len() + 1 })
     }
 
-    /// A path below the root, as seen from here.
+    /// Convert a path relative to the root into one relative to the top.
     pub(super) fn seen<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         match self {
             Place::Above(start) => Cow::Owned([start, path].concat()),
@@ -52,7 +53,7 @@ struct Unread {
     _slot: Slot,
 }
 
-/// One of the few open folders.
+/// Reservation of one of the open folders.
 #[derive(Debug)]
 struct Slot(Arc<AtomicUsize>);
 
@@ -62,16 +63,16 @@ impl Drop for Slot {
     }
 }
 
-/// What the index says about a path.
+/// State of a path in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Git does not know it.
+    /// Not tracked.
     Unknown,
-    /// It is in the index itself.
+    /// In the index itself.
     Tracked,
     /// Something below it is in the index.
     HoldsTracked,
-    /// The index is not understood.
+    /// The index cannot be read.
     Undecided,
 }
 
@@ -99,7 +100,7 @@ impl Repository {
         &self.place
     }
 
-    /// What is tracked, or why that is not known.
+    /// Tracked paths, or why they are unknown.
     pub(super) fn tracked(&self) -> &Result<Tracked, String> {
         self.tracked.get_or_init(|| {
             let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -108,25 +109,25 @@ impl Repository {
                     index::parse(&bytes, id_len, self.fold).map_err(str::to_owned)
                 }
                 Some((Err(error), _)) => Err(error.to_string()),
-                // Nothing was added yet.
+                // A repository without an index: nothing was added yet.
                 Some((Ok(None), _)) | None => Ok(Tracked::default()),
             }
         })
     }
 
-    /// Whether the index was needed so far.
+    /// Error of reading the index, if it was needed so far.
     pub(super) fn failure(&self) -> Option<&str> {
         self.tracked.get()?.as_ref().err().map(String::as_str)
     }
 
-    /// `path` is below the root.
+    /// State of `path` (relative to the root) in the index.
     pub(super) fn standing(&self, path: &[u8], is_dir: bool) -> Standing {
         let Ok(tracked) = self.tracked() else { return Standing::Undecided };
         let mut path = self.place.seen(path);
         if self.fold {
             path.to_mut().make_ascii_lowercase();
         }
-        // A directory in the place of a tracked file is not tracked by that.
+        // A directory in the place of a tracked file is not tracked.
         if tracked.links.contains(&path) || !is_dir && tracked.files.contains(&path) {
             return Standing::Tracked;
         }

@@ -1,7 +1,7 @@
-//! What all directories of one scan share: the caller's rules, and where ignore files come from.
+//! State shared by all directories of one scan: the caller's rules, and the source of ignore files.
 //!
-//! Live rules write down everything they read and decide, because that is what is frozen afterwards; frozen rules look
-//! only there.
+//! Live rules record everything that they read and decide, because that is frozen afterwards; frozen rules use only
+//! that record.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub(super) config: ExclusionConfig,
     pub(super) words: Arc<Words>,
     pub(super) artifacts: bool,
-    /// All ignore files are disregarded.
+    /// Whether all ignore files are set aside.
     pub(super) set_aside: bool,
     pub(super) source: Source,
 }
@@ -41,18 +41,18 @@ pub(super) struct Live {
     record: Mutex<Record>,
 }
 
-/// What was read and decided.
+/// Record of what was read and decided.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    /// The text of each `.gitignore`, by its directory.
+    /// Text of each `.gitignore`, by its directory.
     pub(super) files: BTreeMap<Vec<u8>, Arc<[u8]>>,
-    /// Each repository at or below the root, by its top.
+    /// Repositories at or below the root, by their top directory.
     pub(super) repositories: BTreeMap<Vec<u8>, RepositoryRecord>,
     pub(super) above: Option<Above>,
     pub(super) inside_git: bool,
-    /// What was said about directories that might be artifacts.
+    /// Decisions on directories that might be artifacts.
     pub(super) artifacts: BTreeMap<Vec<u8>, Option<String>>,
-    /// Whether ignored folders were too large.
+    /// Decisions on whether ignored folders are too large, by path.
     pub(super) large: BTreeMap<Vec<u8>, bool>,
     pub(super) notes: Vec<Note>,
 }
@@ -63,17 +63,17 @@ pub(super) struct RepositoryRecord {
     pub(super) exclude: Option<Arc<[u8]>>,
 }
 
-/// The repository the root lies in, when its top is above the root.
+/// The repository that contains the root, when its top is above the root.
 #[derive(Clone, Debug)]
 pub(super) struct Above {
-    /// The root's path below the top, ending with a slash.
+    /// Path of the root relative to the top, ending with a slash.
     pub(super) prefix: Box<[u8]>,
     pub(super) repository: RepositoryRecord,
-    /// The text of each `.gitignore` from the top to the root's parent, with its directory below the top.
+    /// Text of each `.gitignore` from the top to the root's parent, with its directory relative to the top.
     pub(super) files: Vec<(Vec<u8>, Arc<[u8]>)>,
 }
 
-/// What one directory adds.
+/// Rules that one directory adds.
 #[derive(Debug, Default)]
 pub(super) struct Added {
     pub(super) repository: Option<RepositoryRecord>,
@@ -90,7 +90,7 @@ impl Shared {
         Ok(Shared { config: config.clone(), words, artifacts: config.artifacts, set_aside, source })
     }
 
-    /// The same, with other sources.
+    /// The same rules with another source.
     pub(super) fn with_source(&self, set_aside: bool, source: Source) -> Shared {
         let words = Arc::clone(&self.words);
         Shared { config: self.config.clone(), words, artifacts: self.artifacts, set_aside, source }
@@ -101,12 +101,12 @@ impl Shared {
         self.leaves_ignored() || self.config.max_ignored_folder.is_some() && !self.set_aside
     }
 
-    /// Whether what git ignores is left out.
+    /// Whether entries that git ignores are excluded.
     pub(super) fn leaves_ignored(&self) -> bool {
         self.config.use_gitignore && !self.set_aside
     }
 
-    /// Whether the ignored folder at `path` is too large. What was said once holds, however it grows.
+    /// Whether the ignored folder at `path` is too large. The first decision holds, however the folder grows.
     pub(super) fn is_large_folder(&self, path: &[u8], measure: &dyn Fn() -> bool) -> bool {
         match &self.source {
             Source::Frozen(frozen) => frozen.large.get(path).copied().unwrap_or_else(measure),
@@ -125,7 +125,7 @@ impl Shared {
         tagged(b"nono rules config v1\0", &[&out.finish()])
     }
 
-    /// What the directory at `path` adds to the rules.
+    /// Rules that the directory at `path` adds.
     pub(super) fn look(&self, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
         match &self.source {
             Source::Live(live) => live.look(self, path, dir, has),
@@ -133,7 +133,7 @@ impl Shared {
         }
     }
 
-    /// What artifact a directory was said to be before, if it was.
+    /// Earlier decision that a directory is an artifact, if there is one.
     pub(super) fn decided_artifact(&self, path: &[u8]) -> Option<String> {
         match &self.source {
             Source::Live(live) => live.record().artifacts.get(path).cloned().flatten(),
@@ -141,13 +141,15 @@ impl Shared {
         }
     }
 
-    /// The artifact the directory at `path` is. Decisions that depend on what lies around it are kept.
+    /// Description of the artifact that the directory at `path` is. Decisions that depend on its surroundings are
+    /// recorded.
     pub(super) fn artifact_dir(&self, path: &[u8], name: &[u8], around: &dyn Around) -> Option<String> {
         if !self.artifacts {
             return None;
         }
         match &self.source {
-            // A tag that somebody puts into a directory later hides nothing: a name that proves nothing is taken.
+            // A cache tag added to a directory later hides nothing: without an artifact's name the directory is
+            // captured.
             Source::Frozen(frozen) => match frozen.artifacts.get(path) {
                 Some(decided) => decided.clone(),
                 None => artifacts::directory(name, around).map(str::to_owned),
@@ -174,7 +176,7 @@ impl Live {
     }
 
     fn look(&self, shared: &Shared, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
-        // Without ignore rules, a repository matters only for what it tracks among artifacts.
+        // Without ignore rules, a repository matters only for its tracked paths among artifacts.
         let wanted = shared.ignore_in_force() || shared.artifacts;
         let repository = if has.git && wanted {
             let repository = self.repository(shared, dir, Place::below(path), &shown(path, ".git"));
@@ -197,7 +199,7 @@ impl Live {
         Added { repository, ignore_file }
     }
 
-    /// The repository whose top is `dir`, if it is one; `name` is what people call its `.git`.
+    /// The repository whose top is `dir`, if it is one; `name` is the displayed name of its `.git`.
     pub(super) fn repository(
         &self,
         shared: &Shared,
@@ -206,7 +208,7 @@ impl Live {
         name: &str,
     ) -> Option<RepositoryRecord> {
         let unknown = |why: &std::io::Error| {
-            // Nothing is known about what it tracks, so its rules must not leave anything out.
+            // Its tracked paths are unknown, so its rules must not exclude anything.
             let repository = Repository::known(place.clone(), false, Err(why.to_string()));
             Some(RepositoryRecord { repository: Arc::new(repository), exclude: None })
         };
@@ -236,7 +238,7 @@ impl Live {
         self.kept(git_dir::read_ignore_file(dir), name)
     }
 
-    /// The text of an ignore file; one that cannot be read leaves nothing out, and that is noted.
+    /// Text of an ignore file; one that cannot be read excludes nothing, and a note is made.
     fn kept(
         &self,
         read: std::io::Result<Option<Vec<u8>>>,
@@ -251,14 +253,14 @@ impl Live {
         }
     }
 
-    /// Look for the repository the root lies in, when the root is not itself a top.
+    /// Look for the repository that contains the root, when the root is not itself a top.
     pub(super) fn look_above(&self, shared: &Shared) {
         let above = above::find(self, shared);
         self.record().above = above;
     }
 }
 
-/// What people call the file `name` in the directory `path`.
+/// Displayed name of the file `name` in the directory `path`.
 pub(super) fn shown(path: &[u8], name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{}/{name}", String::from_utf8_lossy(path)) }
 }

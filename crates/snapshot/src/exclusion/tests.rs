@@ -1,4 +1,4 @@
-//! Each detail of the rules by itself; git as the judge of all together is in `tests/ignore_oracle.rs`.
+//! Unit tests for each rule; `tests/ignore_oracle.rs` compares all of them with git.
 
 mod artifacts;
 mod caller;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::{Around, DirRules, ExclusionConfig, Has, Rules, Verdict};
 use crate::node::Reason;
 
-/// A folder for one test: `tree` in it is the root.
+/// Folder of one test: `tree` in it is the root.
 struct Place {
     temp: tempfile::TempDir,
     config: ExclusionConfig,
@@ -29,7 +29,7 @@ impl Place {
         Place { temp, config: ExclusionConfig::default() }
     }
 
-    /// With these files in the root, each with its own name as content.
+    /// A place with these files in the root, each with its own name as content.
     fn with(files: &[&str]) -> Place {
         let place = Place::new();
         for file in files {
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// What stands in a directory.
+/// Evidence in a directory on disk.
 struct OnDisk<'a>(&'a Path);
 
 impl OnDisk<'_> {
@@ -111,12 +111,12 @@ impl Around for OnDisk<'_> {
     }
 }
 
-/// The verdict on a path, or on the directory on the way to it that is left out.
+/// Verdict on a path, or on the excluded directory on the way to it.
 fn ask(rules: &Rules, root: &Path, path: &str) -> Verdict {
     go(rules, root, path).0
 }
 
-/// The verdict on a path, and the rules in the directory it lies in.
+/// Verdict on a path, and the rules in its directory.
 fn go(rules: &Rules, root: &Path, path: &str) -> (Verdict, Arc<DirRules>) {
     let mut here = rules.root(File::open(root).unwrap().as_fd());
     let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);

@@ -1,22 +1,22 @@
 //! Git's wildcards, compiled once and run over bytes.
 //!
-//! Matching takes time proportional to pattern times text at most, whatever the pattern is: git's own backtracking
-//! doubles with each `**/`, and an agent may write ignore files. A pattern with `**` is run as an automaton; any other
-//! needs to come back only to its last star, because a star never reaches over a slash. What git does with odd
-//! patterns is kept: a class without an end, an unknown `[:name:]` or a backslash at the end never match anything, and
-//! under `core.ignorecase` only the text is folded inside classes and behind a backslash.
+//! Matching takes at most time proportional to pattern times text, whatever the pattern: git's own backtracking doubles
+//! with each `**/`, and an agent may write ignore files. A pattern with `**` is run as an automaton; any other needs to
+//! backtrack only to its last star, because a star never crosses a slash. Git's behaviour with odd patterns is kept: a
+//! class without an end, an unknown `[:name:]` or a backslash at the end never match, and under `core.ignorecase` only
+//! the text is folded inside classes and after a backslash.
 
 /// A compiled pattern.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     ops: Vec<Op>,
     classes: Vec<Class>,
-    /// Plain bytes at the pattern's start and end: most texts are refused by them alone.
+    /// Literal bytes at the pattern's start and end: most texts are rejected by them alone.
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// The longest run of plain bytes in it: what it matches holds that too.
+    /// Longest literal run in the pattern: every match contains it.
     needle: Vec<u8>,
-    /// There is a `**` in it.
+    /// Whether the pattern has a `**`.
     crosses: bool,
     fold: bool,
 }
@@ -32,7 +32,7 @@ enum Op {
     Star,
     /// Any number of bytes.
     StarAll,
-    /// Before `StarAll`, `Byte(/)`: both may be left out.
+    /// Before `StarAll`, `Byte(/)`: both may be skipped.
     Optional,
 }
 
@@ -54,11 +54,11 @@ impl Class {
     }
 }
 
-/// Up to this many words of states live on the stack.
+/// Maximum number of state words kept on the stack.
 const ON_STACK: usize = 4;
 
 impl Program {
-    /// Compile git's syntax, or nothing when the pattern can match nothing.
+    /// Compile git's syntax; `None` if the pattern can match nothing.
     pub(super) fn git(pattern: &[u8], fold: bool) -> Option<Program> {
         let mut program = Program { fold, ..Program::default() };
         let mut at = 0;
@@ -100,12 +100,12 @@ impl Program {
         self.ops.push(Op::Class(number));
     }
 
-    /// All parts are there.
+    /// Finish a program after its last part.
     pub(super) fn finish(&mut self) {
         self.crosses = self.ops.contains(&Op::StarAll);
         let plain = |op: &Op| if let Op::Byte(byte) = op { Some(*byte) } else { None };
         self.tail = self.ops.iter().rev().map_while(plain).collect();
-        // The slash of a `**/` may be left out together with it.
+        // The slash of a `**/` may be skipped together with it.
         let before = &self.ops[..self.ops.len() - self.tail.len()];
         if before.ends_with(&[Op::Optional, Op::StarAll]) {
             self.tail.pop();
@@ -129,7 +129,7 @@ impl Program {
         next
     }
 
-    /// A run of stars at `at`; says where it ends.
+    /// Compile the run of stars at `at`; returns the offset after it.
     fn stars(&mut self, pattern: &[u8], at: usize) -> usize {
         let run = pattern[at..].iter().take_while(|byte| **byte == b'*').count();
         let rest = &pattern[at + run..];
@@ -155,7 +155,7 @@ impl Program {
         self.run_automaton(text)
     }
 
-    /// Right for every pattern, but slower where there is no `**`.
+    /// Correct for every pattern, but slower than [`Program::run_simple`] without `**`.
     pub(super) fn run_automaton(&self, text: &[u8]) -> bool {
         let words = self.ops.len() / 64 + 1;
         if words <= ON_STACK {
@@ -166,7 +166,7 @@ impl Program {
         }
     }
 
-    /// A quick look at both ends.
+    /// Quick check of the literal start and end.
     fn could_match(&self, text: &[u8]) -> bool {
         let same = |plain: &[u8], text: &[u8]| {
             plain.iter().zip(text).all(|(plain, byte)| *plain == lower(*byte, self.fold))
@@ -183,10 +183,10 @@ impl Program {
         starts.map(|(at, _)| &text[at + 1..]).any(|behind| behind.starts_with(rest))
     }
 
-    /// Without `**`.
+    /// Match a pattern without `**`.
     fn run_simple(&self, text: &[u8]) -> bool {
         let (mut op, mut at) = (0, 0);
-        // The last star, and the text it may still take.
+        // The last star, and the text that it may still take.
         let mut star = None;
         loop {
             let byte = text.get(at).map(|byte| lower(*byte, self.fold));
@@ -214,7 +214,7 @@ impl Program {
         }
     }
 
-    /// Whether one byte fits a part that takes exactly one.
+    /// Whether one byte matches an operation that takes exactly one.
     fn takes(&self, op: Op, byte: u8) -> bool {
         match op {
             Op::Byte(wanted) => wanted == byte,
@@ -258,7 +258,7 @@ impl Program {
         self.classes.get(number as usize).is_some_and(|class| class.has(byte))
     }
 
-    /// Mark a state, and those reached from it without a byte.
+    /// Mark a state and those reached from it without a byte.
     fn reach(&self, mut at: usize, states: &mut [u64]) {
         loop {
             let bit = 1 << (at % 64);
@@ -284,12 +284,12 @@ pub(super) fn lower(byte: u8, fold: bool) -> u8 {
     if fold { byte.to_ascii_lowercase() } else { byte }
 }
 
-/// The class that begins behind the bracket at `at - 1`, and where the pattern goes on.
+/// Class that begins after the bracket at `at - 1`, and the offset after it.
 fn git_class(pattern: &[u8], mut at: usize, fold: bool) -> Option<(Class, usize)> {
     let negated = matches!(pattern.get(at), Some(b'!' | b'^'));
     at += usize::from(negated);
     let mut class = Class::default();
-    // The byte a range may start with; none behind a range or a named class.
+    // Byte that a range may start with; `None` after a range or a named class.
     let mut before = None;
     let first = at;
     loop {
@@ -339,7 +339,7 @@ fn add_range(class: &mut Class, first: u8, last: u8, fold: bool) {
     }
 }
 
-/// Nothing for a name that does not exist.
+/// Add a named class; `None` for an unknown name.
 fn add_named(class: &mut Class, name: &[u8], fold: bool) -> Option<()> {
     let member: fn(&u8) -> bool = match name {
         b"alnum" => u8::is_ascii_alphanumeric,

@@ -1,9 +1,9 @@
-//! The caller's own rules: patterns, globs, and what is taken whatever the others say.
+//! The caller's own rules: patterns, globs, and forced paths.
 //!
 //! A pattern without `/` is the name of a component. With `/` it is a part of the path below the root; the slash before
-//! the first component counts, so `/build` means a `build…` at the top too. Nothing above the root is ever looked at.
-//! `force_include` is the same, and if it has no `/` but `*`, `?`, `[` or `{`, it is also a glob on components (one that
-//! is not well-formed is only a name). An empty pattern matches nothing.
+//! the first component counts, so `/build` also means a `build…` at the top. Nothing above the root is ever considered.
+//! `force_include` works the same way, and if it has no `/` but `*`, `?`, `[` or `{`, it is also a glob on components
+//! (a malformed one is only a name). An empty pattern matches nothing.
 
 use super::glob::{Glob, has_special};
 use super::{ExclusionConfig, RulesError};
@@ -37,17 +37,17 @@ impl Words {
         Ok(Words { patterns, globs, force: force.collect() })
     }
 
-    /// Nothing is left out by these.
+    /// Whether these rules exclude nothing.
     pub(super) fn excludes_nothing(&self) -> bool {
         self.patterns.is_empty() && self.globs.is_empty()
     }
 
-    /// Something may have to be found inside of what is left out.
+    /// Whether forced entries may be inside excluded directories.
     pub(super) fn can_force(&self) -> bool {
         !self.force.is_empty()
     }
 
-    /// `path` or a directory it lies in is taken whatever other rules say.
+    /// Whether `path` or a directory containing it is forced.
     pub(super) fn forces(&self, path: &[u8]) -> bool {
         self.force.iter().any(|(pattern, glob)| {
             let mut components = path.split(|byte| *byte == b'/');
@@ -60,7 +60,7 @@ impl Words {
         })
     }
 
-    /// Why `path` is left out, if it is. The directories it lies in were asked about before.
+    /// Reason to exclude `path`, if any. Its parent directories were checked before.
     pub(super) fn excludes(&self, path: &[u8], name: &[u8]) -> Option<Reason> {
         let pattern = self.patterns.iter().find_map(|pattern| match pattern {
             Pattern::Component(text) => (text.as_bytes() == name).then_some(text),
@@ -84,7 +84,7 @@ impl Pattern {
     }
 }
 
-/// Whether `part` is a part of `/` and `path` together.
+/// Whether `part` is a substring of `/` followed by `path`.
 fn has_part(path: &[u8], part: &str) -> bool {
     let part = part.as_bytes();
     part.strip_prefix(b"/").is_some_and(|start| path.starts_with(start))

@@ -1,7 +1,7 @@
-//! A snapshot of a state that somebody else kept: from a list of paths and where their contents are, without looking at
-//! the tree. It has what the list has and no more; what could not be had is left out of it by name.
+//! Imports a state that another tool kept: a snapshot from a list of paths and the source of their contents, without
+//! reading the tree. It has what the list has and no more; contents that are not available are excluded by name.
 //!
-//! Names come from outside: one that leads out of the root, or into a repository's own folder, is never part of it.
+//! Names come from outside: one that leads out of the root, or into a `.git` folder, is never included.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -20,17 +20,17 @@ use crate::session::Record;
 use crate::state::{RootContent, RootState, SnapshotState};
 use crate::store::{Appender, Key, StoreWriter, WriteOptions};
 
-/// One path of a foreign state.
+/// One path of an imported state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// Relative to the root, `/` between names.
+    /// Path relative to the root, with `/` between names.
     pub path: Vec<u8>,
     pub piece: Piece,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// `content` is the caller's name for the bytes, see [`Contents`].
+    /// `content` is the caller's number for the bytes, see [`Contents`].
     File {
         executable: bool,
         content: usize,
@@ -38,24 +38,24 @@ pub enum Piece {
     Link {
         target: Vec<u8>,
     },
-    /// It is not to be had, and why.
+    /// Not available, and why.
     LeftOut {
         is_dir: bool,
         why: String,
     },
 }
 
-/// Where the contents of a foreign state come from.
+/// Source of the contents of an imported state.
 pub trait Contents {
-    /// The address and size of one that was stored before, if it was.
+    /// Address and size of a content that was stored before.
     fn known(&self, content: usize) -> Option<(ContentHash, u64)>;
-    /// Its bytes, or why they cannot be had.
+    /// Bytes of a content, or why they are not available.
     fn read(&mut self, content: usize) -> Result<Vec<u8>, String>;
-    /// It was stored.
+    /// Called when a content was stored.
     fn stored(&mut self, content: usize, hash: ContentHash, size: u64);
 }
 
-/// What became of a foreign state.
+/// Result of an import.
 #[derive(Debug)]
 pub struct Adopted {
     pub manifest: Manifest,
@@ -64,8 +64,9 @@ pub struct Adopted {
 }
 
 impl SnapshotManager {
-    /// The next snapshot, from a foreign state of the first root at `time`, kept by `from`. The tree is not looked at. `budget`: how many
-    /// bytes the store may grow; what does not fit is an error, and nothing was done.
+    /// Make the next snapshot from a state of the first root at `time` that `from` kept. The tree is not read.
+    /// `budget`: maximum number of bytes that the store may grow; if the contents do not fit, the import fails and
+    /// changes nothing.
     pub fn adopt(
         &mut self,
         state: &[Foreign],
@@ -127,18 +128,18 @@ fn meta(mode: u16, mtime: Time) -> Meta {
     Meta { mode, mtime, uid, gid, ..Meta::default() }
 }
 
-/// What stands at a name.
+/// Entry at a name.
 enum Slot {
     Entry(Meta, Kind),
     Omitted {
         is_dir: bool,
         why: String,
     },
-    /// Its content is in the map.
+    /// A directory, whose content is in the map.
     Folder,
 }
 
-/// Directories by their paths, each after the one it stands in.
+/// Directories by path, each after its parent.
 struct Folders {
     time: Time,
     all: BTreeMap<Vec<u8>, BTreeMap<Name, Slot>>,
@@ -149,7 +150,7 @@ impl Folders {
         Folders { time, all: BTreeMap::from([(Vec::new(), BTreeMap::new())]) }
     }
 
-    /// Put one path in its place; why it is not there, if it is not.
+    /// Add one path; returns the reason if it cannot be added.
     fn add(
         &mut self,
         foreign: &Foreign,
@@ -159,12 +160,12 @@ impl Folders {
     ) -> Result<Option<String>, SnapshotError> {
         let names: Option<Vec<Name>> = foreign.path.split(|byte| *byte == b'/').map(Name::new).collect();
         let Some((last, above)) = names.as_deref().and_then(<[Name]>::split_last) else {
-            return Ok(Some("its name leads elsewhere".to_owned()));
+            return Ok(Some("its path leads out of the root".to_owned()));
         };
         if let Some(git) =
             names.iter().flatten().position(|name| name.as_bytes().eq_ignore_ascii_case(b".git"))
         {
-            let why = "the inside of a repository is never taken from elsewhere".to_owned();
+            let why = "files inside a `.git` are never imported".to_owned();
             let (place, name) = (above.get(..git).unwrap_or(above), names.iter().flatten().nth(git));
             if let (Some(dir), Some(name)) = (self.folder(place), name) {
                 let is_dir = git < above.len();
@@ -174,7 +175,7 @@ impl Folders {
         }
         let time = self.time;
         let Some(dir) = self.folder(above).filter(|dir| !dir.contains_key(last)) else {
-            return Ok(Some("something else has its name".to_owned()));
+            return Ok(Some("another entry has its name".to_owned()));
         };
         let slot = match &foreign.piece {
             Piece::LeftOut { is_dir, why } => Slot::Omitted { is_dir: *is_dir, why: why.clone() },
@@ -197,7 +198,7 @@ impl Folders {
         Ok(why)
     }
 
-    /// The directory of these names, made with those above it; nothing where another thing stands in the way.
+    /// The directory at these names, created with its parents; `None` if another entry is in the way.
     fn folder(&mut self, names: &[Name]) -> Option<&mut BTreeMap<Name, Slot>> {
         let mut path = Vec::new();
         for name in names {
@@ -212,7 +213,7 @@ impl Folders {
         Some(self.all.entry(path).or_default())
     }
 
-    /// Bottom up: a directory's path is always after that of the one it stands in.
+    /// Build the nodes bottom up: a directory's path sorts after its parent's.
     fn build(
         self,
         root: &std::path::Path,
@@ -263,7 +264,7 @@ fn count(kind: &Kind, coverage: &mut Coverage) {
     }
 }
 
-/// Store a content, unless it is there. Inside: why it cannot be had.
+/// Store a content unless it is stored. The inner error says why it is not available.
 fn put(
     content: usize,
     contents: &mut dyn Contents,

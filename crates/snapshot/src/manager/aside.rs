@@ -1,5 +1,5 @@
-//! Snapshots aside: without a number, neither the parent of another one nor compared with the next. They say how a tree
-//! was at some moment, and go when nobody needs that any more.
+//! Unnumbered snapshots: neither the parent of another one nor compared with the next. They keep the state of a tree at
+//! some moment, and are dropped when it is no longer needed.
 
 use super::next::{Now, last_of};
 use super::restore::random_id;
@@ -12,8 +12,8 @@ use crate::objects::StoreObjects;
 use crate::session::{Recorded, RecordedId};
 
 impl SnapshotManager {
-    /// Capture what is there now under the frozen rules of a snapshot: what it left out is left out, whatever ignore
-    /// files say now.
+    /// Capture the current state under the frozen rules of a snapshot: whatever ignore files say now, the same paths
+    /// are excluded.
     pub fn look_now_as(&mut self, rules_of: &SnapshotId) -> Result<Now, SnapshotError> {
         let held = self.enter()?;
         let record = self.recorded()?;
@@ -25,7 +25,7 @@ impl SnapshotManager {
         Ok(Now::new(held, record, captured, before, &self.store))
     }
 
-    /// What changed from a snapshot to now.
+    /// Changes from a snapshot to the current state.
     pub fn changes_until(&self, from: &SnapshotId, now: &Now) -> Result<Vec<Change>, SnapshotError> {
         let from = self.whole(&now.record, from)?;
         if from.state == *now.state() {
@@ -34,26 +34,26 @@ impl SnapshotManager {
         Ok(diff(&from.state, now.state(), &StoreObjects::new(&self.store))?)
     }
 
-    /// Whether everything is now as in this snapshot; one that is not there or was given up is like nothing.
+    /// Whether the current state equals this snapshot; false for one that is missing or was dropped.
     pub fn is_as_in(&self, id: &SnapshotId, now: &Now) -> bool {
         self.session.sheet(&now.record, id).is_ok_and(|sheet| sheet.state == *now.state())
     }
 
-    /// Keep it without a number, by a name that begins with `prefix` (letters).
+    /// Publish it without a number, under a name that begins with `prefix` (letters).
     pub fn publish_aside(&mut self, now: Now, prefix: &str) -> Result<Manifest, SnapshotError> {
         let Now { held, record, captured, .. } = now;
         let id = SnapshotId::Safety(format!("{prefix}-{}", random_id()?));
         self.publish(&held, record, captured, id, None)
     }
 
-    /// Give up snapshots that have no number; of those nothing stays, and nothing is said about one that is not there.
+    /// Drop unnumbered snapshots completely; missing ones are ignored.
     pub fn drop_asides(&mut self, ids: &[SnapshotId]) -> Result<(), SnapshotError> {
         let held = self.enter()?;
         let mut record = self.recorded()?;
         let before = record.snapshots.len();
         record.snapshots.retain(|recorded| !ids.iter().any(|id| is_aside(recorded, id)));
         if record.snapshots.len() < before {
-            // Durable before the manifests go: a record that names what is gone would be damage.
+            // Durable before the manifests are removed: a record that names a missing manifest would be damage.
             self.session.save_record(&record, Sync::Yes)?;
             self.session.tidy(&held)?;
         }

@@ -1,5 +1,5 @@
-//! Syncing and then compressing after a snapshot, beside everything else and at a low priority. It can be ended
-//! between any two files, and is when the manager goes: the next one goes on.
+//! Syncs and then compresses in the background after a snapshot, at a low priority. It can be stopped between any two
+//! files, and is when the manager is dropped; the next manager continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,16 +20,16 @@ impl Background {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// End it, and wait until it has ended.
+    /// Stop it, and wait until it has stopped.
     pub(super) fn stop(&mut self) {
         self.cancel.store(true, Ordering::Relaxed);
         self.wait();
         self.cancel.store(false, Ordering::Relaxed);
     }
 
-    /// Wait for what is under way; what came of it, if there was something.
+    /// Wait for it, and return its result; `None` if it was not running.
     pub(super) fn wait(&mut self) -> Option<Result<SettleReport, SnapshotError>> {
-        // A panic in there has been reported by its thread; the store is as sound as after a kill.
+        // A panic was reported by its thread; the store is as sound as after a kill.
         self.thread.take().and_then(|thread| thread.join().ok())
     }
 }
@@ -41,13 +41,13 @@ impl Drop for Background {
 }
 
 impl SnapshotManager {
-    /// Wait for what settles in the background, and say what came of it; nothing if nothing was under way. What failed
-    /// there is tried again after the next snapshot, or by [`SnapshotManager::settle`].
+    /// Wait for settling in the background and return its result; `None` if it was not running. A failure is retried
+    /// after the next snapshot, or by [`SnapshotManager::settle`].
     pub fn wait_settled(&mut self) -> Option<Result<SettleReport, SnapshotError>> {
         self.background.wait()
     }
 
-    /// Begin to settle, unless it is under way or left to the caller.
+    /// Start settling, unless it is running or left to the caller.
     pub(super) fn settle_in_background(&mut self) {
         if self.options.settle_by_hand || self.background.is_running() {
             return;
@@ -59,7 +59,7 @@ impl SnapshotManager {
             nono_sys::process::low_priority();
             settle(&store, &session, &|| cancel.load(Ordering::Relaxed), &())
         };
-        // Without a thread it is settled by the next operation that can.
+        // If no thread can be started, the next operation settles.
         self.background.thread = std::thread::Builder::new().name("nono-settle".to_owned()).spawn(work).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! Checking: every object of the store, every snapshot of a session down to the last file, and what is lost where.
+//! Verification: every object of the store, every snapshot of a session down to the last file, and the lost paths.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use crate::session::Record;
 use crate::state::Objects;
 use crate::store::{Key, Store, Verified};
 
-/// What a check of everything found.
+/// Result of a full check.
 #[derive(Clone, Debug)]
 pub struct VerifyReport {
-    /// The store's files, each object in them.
+    /// Result for the store's files and objects.
     pub store: Verified,
-    /// The session's record and manifests, with the trees they name.
+    /// Problems with the session's record and manifests, and the trees they name.
     pub snapshots: Vec<SnapshotProblem>,
     pub caches: Vec<CacheProblem>,
 }
@@ -31,10 +31,10 @@ impl VerifyReport {
     }
 }
 
-/// A snapshot that is not what it was.
+/// A damaged snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotProblem {
-    /// None: the session's record itself.
+    /// `None` for the session's record itself.
     pub id: Option<SnapshotId>,
     pub what: String,
 }
@@ -45,7 +45,7 @@ pub struct CacheProblem {
     pub path: PathBuf,
 }
 
-/// What checks of several sessions have in common: each store is read once, and so is each tree in which all is well.
+/// State shared by the checks of several sessions: each store, and each undamaged tree, is read once.
 #[derive(Debug, Default)]
 pub struct Checks {
     stores: HashMap<PathBuf, StoreChecks>,
@@ -53,9 +53,9 @@ pub struct Checks {
 
 #[derive(Debug, Default)]
 struct StoreChecks {
-    /// What the check of the store itself found, once it was made.
+    /// Result of the check of the store itself, once it was made.
     report: Option<VerifyReport>,
-    /// Trees with everything below them.
+    /// Trees that are intact with everything below them.
     good: HashSet<TreeId>,
 }
 
@@ -86,13 +86,13 @@ impl SnapshotManager {
         Ok(report)
     }
 
-    /// The store and what belongs to no session.
+    /// Check the store and what belongs to no session.
     fn verify_store(&self) -> Result<VerifyReport, SnapshotError> {
         let observer = &*self.observer;
         let store =
             self.store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
         let caches = caches(&self.store)?.into_iter().filter(|(_, cache)| cache.is_none());
-        let note = |path: PathBuf| format!("{}: it should name a session outside", path.display());
+        let note = |path: PathBuf| format!("{}: the note does not name a session", path.display());
         let damaged = sessions(&self.store)?.damaged.into_iter();
         Ok(VerifyReport {
             store,
@@ -101,7 +101,8 @@ impl SnapshotManager {
         })
     }
 
-    /// Check this session alone: its record, its manifests and the trees they name. The objects themselves are not read.
+    /// Check this session alone: its record, its manifests and the trees they name. The objects themselves are not
+    /// read.
     pub fn verify_session(&self) -> Vec<SnapshotProblem> {
         self.verify_trees_of_session(&mut HashSet::new())
     }
@@ -127,8 +128,8 @@ impl SnapshotManager {
         problems
     }
 
-    /// The paths of a snapshot that cannot be restored, because an object is missing or among the `damaged` ones that a
-    /// check of the store found. A directory stands for all that was in it.
+    /// Paths of a snapshot that cannot be restored, because an object is missing or among the `damaged` ones found by a
+    /// check of the store. A directory stands for everything in it.
     pub fn lost(&self, id: &SnapshotId, damaged: &HashSet<Key>) -> Result<Vec<PathBuf>, SnapshotError> {
         let sheet = self.session.sheet(&self.recorded()?, id)?;
         let objects = StoreObjects::new(&self.store);
@@ -157,7 +158,7 @@ impl SnapshotManager {
         Ok(lost)
     }
 
-    /// What restores displaced is named and there.
+    /// Check that contents displaced by restores are listed and stored.
     fn verify_kept(&self, problems: &mut Vec<SnapshotProblem>) {
         let mut report = |what: String| problems.push(SnapshotProblem { id: None, what });
         let kept = self.session.kept().unwrap_or_else(|error| {
@@ -168,7 +169,7 @@ impl SnapshotManager {
             match self.store.contains(Key::from(hash)) {
                 Ok(true) => {}
                 Ok(false) => {
-                    report(format!("content {hash}, which a restore displaced, is not in the store"));
+                    report(format!("content {hash}, displaced by a restore, is not in the store"));
                 }
                 Err(error) => report(error.to_string()),
             }
@@ -193,13 +194,13 @@ impl SnapshotManager {
                 }
             };
             if (sheet.merkle_root(), sheet.state_root()) != (recorded.merkle_root, recorded.state_root) {
-                report("its digests are not those that were recorded".to_owned());
+                report("its digests differ from the recorded ones".to_owned());
             }
             let before = problems.len();
             self.verify_trees(&sheet, &objects, good, &mut |what| {
                 problems.push(SnapshotProblem { id: Some(id.clone()), what });
             });
-            // What was found here is found again in every other snapshot that has it.
+            // A problem found here is found again in every other snapshot that has it.
             if problems.len() > before {
                 good.clear();
             }
@@ -212,7 +213,8 @@ impl SnapshotManager {
         }
     }
 
-    /// Every node and content of a snapshot is in the store, and every node has the digest that its parent names.
+    /// Check that every node and content of a snapshot is in the store, and every node has the digest that its parent
+    /// names.
     fn verify_trees(
         &self,
         sheet: &Sheet,
@@ -259,7 +261,7 @@ impl SnapshotManager {
             }
         }
         for tree in wrong {
-            report(format!("directory {tree} has another digest than its parent says"));
+            report(format!("the digest of directory {tree} does not match its parent"));
         }
         for hash in contents {
             match self.store.contains(Key::from(hash)) {

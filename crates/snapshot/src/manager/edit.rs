@@ -1,5 +1,5 @@
-//! Giving files new bytes, with all that a restore guarantees: what is there is captured first, the state with the new
-//! bytes is a snapshot of its own, and from there on it is the restore of these files.
+//! Replaces the bytes of files with the guarantees of a restore: the current state is captured first, the state with
+//! the new bytes becomes a snapshot of its own, and the edit is then a restore of these files.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ use crate::scan::Counts;
 use crate::state::{ObjectError, Objects, SnapshotState};
 use crate::store::{Appender, Key, LARGE, StoreError, WriteOptions};
 
-/// What a file becomes.
+/// New content of a file.
 #[derive(Clone, Copy)]
 pub(super) struct New {
     pub(super) hash: ContentHash,
@@ -29,8 +29,8 @@ pub(super) struct New {
 }
 
 impl SnapshotManager {
-    /// Give regular files that are there new bytes; everything else about them but their time stays. What is there now is
-    /// captured first, and going back to that undoes it. All names that a file has in the tree get the new bytes.
+    /// Give existing regular files new bytes; everything else about them except their time stays. The current state is
+    /// captured first, and restoring it undoes the edit. All names of a file in the tree get the new bytes.
     pub fn edit(&mut self, edits: &[(PathBuf, Vec<u8>)]) -> Result<Restored, SnapshotError> {
         let held = self.enter()?;
         edits.iter().try_for_each(|(path, _)| self.ensure_tracked(path))?;
@@ -55,7 +55,7 @@ impl SnapshotManager {
         Ok(restored)
     }
 
-    /// What each of the paths is now.
+    /// Current entries of the paths to edit.
     fn files_to_edit(
         &self,
         state: &SnapshotState,
@@ -74,7 +74,7 @@ impl SnapshotManager {
         Ok(files)
     }
 
-    /// The state with the new bytes, stored; and the paths that differ in it.
+    /// The state with the new bytes, stored, and the paths that differ in it.
     fn edited(
         &self,
         captured: &Captured,
@@ -138,7 +138,7 @@ pub(super) fn store(bytes: &[u8], appender: &mut Appender<'_>) -> Result<New, Sn
     Ok(New { hash, size })
 }
 
-/// Large objects are stored from a file.
+/// Bytes as a file in memory: large objects are stored from a file.
 fn in_memory(mut bytes: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
     let file = rustix::fs::memfd_create(c"nono-edit", rustix::fs::MemfdFlags::CLOEXEC)?;
     while !bytes.is_empty() {
@@ -148,7 +148,7 @@ fn in_memory(mut bytes: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
     Ok(file)
 }
 
-/// The other names of files that have several: they are one file, and stay one.
+/// Other names of hard-linked files: they are one file and stay one.
 fn other_names(
     state: &SnapshotState,
     objects: &dyn Objects,
@@ -170,7 +170,7 @@ fn other_names(
         for entry in &node.entries {
             let Kind::File { hash, .. } = &entry.kind else { continue };
             let Some(edit) = entry.meta.link.and_then(|inode| linked.get(&(inode, *hash))) else { continue };
-            // What was named itself gets what was said.
+            // A path that was named itself keeps its own edit.
             new.entry(dir.join(paths::from_bytes(entry.name.as_bytes()))).or_insert(*edit);
         }
     })
@@ -188,7 +188,7 @@ impl Trees<'_> {
         self.made.get(&tree).map_or_else(|| self.objects.node(tree), |node| Ok(node.clone()))
     }
 
-    /// Put new bytes into one file; how many it had. Nothing if it has them already.
+    /// Put new bytes into one file and return its old size; `None` if it has them already.
     fn replace(
         &mut self,
         state: &mut SnapshotState,
@@ -200,7 +200,7 @@ impl Trees<'_> {
         let root = roots.max_by_key(|root| root.path.components().count()).ok_or_else(missing)?;
         let crate::state::RootContent::Captured(top) = &mut root.content else { return Err(missing()) };
         let below = path.strip_prefix(&root.path).map_err(|_| missing())?;
-        // Down to the file, with the place of each entry on the way, and up again.
+        // Down to the file, with the index of each entry on the way, and up again.
         let mut way: Vec<(Arc<Node>, usize)> = Vec::new();
         let mut entry = top.clone();
         for component in below.components() {
@@ -232,7 +232,7 @@ impl Trees<'_> {
         Ok(Some(size))
     }
 
-    /// The new directories of a state, encoded.
+    /// New directories of a state, encoded.
     fn needed(&self, state: &SnapshotState) -> Vec<(TreeId, Vec<u8>)> {
         let tree_of = |entry: &Entry| match entry.kind {
             Kind::Dir { tree, .. } => Some(tree),

@@ -1,8 +1,8 @@
 //! Purging a path from all snapshots of a session.
 //!
-//! A purged path stands in each snapshot as left out, with the reason, so that no restore ever touches it. What was
-//! rewritten counts from the moment the record names it, all snapshots at once; the old manifests go after that, and the
-//! bytes with a collection that leaves nothing behind ([`super::purge`]).
+//! A purged path is listed in each snapshot as excluded, with the reason, so that no restore ever touches it. The
+//! rewritten snapshots take effect all at once, when the record names them; the old manifests are removed after that,
+//! and the bytes by a collection that leaves nothing behind ([`super::purge`]).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use crate::session::Session;
 use crate::state::{ObjectError, Objects, RootContent, SnapshotState};
 use crate::store::{Key, Store, WriteOptions};
 
-/// What purging a path did.
+/// Result of purging a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Snapshots that held it.
+    /// Number of snapshots that held it.
     pub snapshots: u64,
     /// Contents that it had in them.
     pub contents: Vec<ContentHash>,
 }
 
 impl SnapshotManager {
-    /// Take a path (absolute, below a root) out of all snapshots. Its bytes stay in the store until it is purged.
+    /// Remove a path (absolute, below a root) from all snapshots. Its bytes stay in the store until they are purged.
     pub fn forget(&mut self, path: &Path) -> Result<Forgotten, SnapshotError> {
         self.ensure_tracked(path)?;
         let held = self.enter()?;
@@ -42,7 +42,7 @@ impl SnapshotManager {
         let mut made: HashMap<TreeId, Vec<u8>> = HashMap::new();
         let mut rewritten = Vec::new();
         for (at, recorded) in record.snapshots.iter().enumerate() {
-            // One whose manifest is damaged keeps nothing in the store.
+            // A snapshot with a damaged manifest keeps nothing in the store.
             let Some(sheet) = self.session.sheet_if_readable(&record, &recorded.snapshot())? else {
                 continue;
             };
@@ -74,16 +74,16 @@ impl SnapshotManager {
     }
 }
 
-/// Takes one path out of states.
+/// Removes one path from states.
 struct Purge<'a> {
     objects: &'a dyn Objects,
     path: &'a Path,
-    /// What stood there.
+    /// Contents of the removed entries.
     contents: HashSet<ContentHash>,
 }
 
 impl Purge<'_> {
-    /// The snapshot without the path; nothing if it does not have it.
+    /// The snapshot without the path; `None` if it does not have it.
     fn sheet(
         &mut self,
         mut sheet: Sheet,
@@ -117,7 +117,7 @@ impl Purge<'_> {
         sheet.coverage.leave_out(path.parent().unwrap_or(path), std::slice::from_ref(&omitted));
         let at = node.omitted.partition_point(|other| other.name < omitted.name);
         node.omitted.insert(at, omitted);
-        // And up again, with the new address of each directory in the one above.
+        // Up again, with the new address of each directory in its parent.
         let mut kind = keep(&node, made);
         for (node, name) in way.into_iter().zip(above).rev() {
             let mut node = Node::clone(&node);
@@ -130,7 +130,7 @@ impl Purge<'_> {
         Ok(Some(sheet))
     }
 
-    /// Note the contents of what goes, and take it out of the numbers.
+    /// Record the contents of a removed entry, and subtract it from the coverage.
     fn count(&mut self, gone: &Entry, path: &Path, coverage: &mut Coverage) -> Result<(), ObjectError> {
         let less = |number: &mut u64, by: u64| *number = number.saturating_sub(by);
         let mut one = |entry: &Entry| match &entry.kind {
@@ -157,7 +157,7 @@ fn keep(node: &Node, made: &mut HashMap<TreeId, Vec<u8>>) -> Kind {
     Kind::Dir { tree, merkle: node.merkle() }
 }
 
-/// The sessions of a store that have one of these contents, and the paths that have it there.
+/// Sessions of a store that hold one of these contents, and the paths that have it there.
 pub fn holders(
     store: &Store,
     contents: &[ContentHash],
@@ -167,7 +167,7 @@ pub fn holders(
     let mut all = Vec::new();
     for dir in sessions::session_dirs(store)? {
         let session = Session::new(&dir);
-        // Nothing of a session that cannot be read at all holds anything.
+        // A session whose record cannot be read holds nothing.
         let Ok(Some(record)) = session.record() else { continue };
         let mut paths = BTreeSet::new();
         let mut seen = HashSet::new();

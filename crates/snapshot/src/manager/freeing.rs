@@ -1,4 +1,4 @@
-//! What removing sessions or single snapshots would free, before anything is removed.
+//! Computes how much space removing sessions or single snapshots would free, without removing anything.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::objects::StoreObjects;
 use crate::session::Session;
 use crate::store::{Key, Store};
 
-/// A session that may go, or some of its snapshots.
+/// A session to remove, or some of its snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The session's folder, resolved.
+    /// Folder of the session, resolved.
     pub dir: PathBuf,
-    /// Nothing: all of it.
+    /// Snapshots to remove; `None` for the whole session.
     pub snapshots: Option<BTreeSet<SnapshotId>>,
 }
 
@@ -31,18 +31,18 @@ impl Candidate {
     }
 }
 
-/// Bytes in the store that would be free.
+/// Bytes in the store that would be freed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
-    /// Without removing anything: what no snapshot needs any more.
+    /// Garbage: bytes that no snapshot needs any more.
     pub garbage: u64,
-    /// With each candidate, when all before it are gone.
+    /// Bytes freed by each candidate, when all before it are removed.
     pub each: Vec<u64>,
 }
 
-/// What goes with each of these when they are removed in this order. Two passes over what snapshots name, whatever the
-/// number of candidates: what stays is marked first, then the candidates from the last to the first, and what each adds
-/// is what goes with it.
+/// Bytes freed by each candidate when they are removed in this order. Two passes over the objects of snapshots,
+/// whatever the number of candidates: what stays is marked first, then the candidates from the last to the first, and
+/// each frees what it newly marks.
 pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotError> {
     let stays = |dir: &Path, id: Option<&SnapshotId>| !candidates.iter().any(|one| one.has(dir, id));
     let (mut marked, _) = live(store, &stays)?;
@@ -68,10 +68,10 @@ pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotE
     Ok(Freed { garbage: (usage.packs + usage.indexes + usage.large).saturating_sub(all), each })
 }
 
-/// Mark what a candidate needs; how many bytes that adds.
+/// Mark what a candidate needs; returns the bytes newly marked.
 fn add(store: &Store, candidate: &Candidate, marked: &mut Live) -> Result<u64, SnapshotError> {
     let session = Session::new(&candidate.dir);
-    // What a damaged record or manifest needs is not known to be freed.
+    // Objects of a damaged record or manifest are not known to be freed.
     let Ok(Some(record)) = session.record() else { return Ok(0) };
     let mut new: Vec<Key> = Vec::new();
     let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);

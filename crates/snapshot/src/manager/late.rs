@@ -1,12 +1,12 @@
-//! Roots that join a session that is under way.
+//! Roots added to a running session.
 //!
-//! A late root has a first snapshot, and no snapshot before that knows it. What such a snapshot *means* is decided in one
-//! place, [`SnapshotManager::whole`]: its own roots, and of each that came later its first state. Everything that compares
-//! with or goes back to a snapshot takes it from there. Safety snapshots are of one restore, and mean what they hold:
-//! what that restore did not know it did not touch.
+//! A late root has a first snapshot, and no earlier snapshot knows it. [`SnapshotManager::whole`] alone decides what an
+//! earlier snapshot stands for: its own roots, and the first state of each root added later. Everything that compares
+//! with or restores a snapshot uses it. A safety snapshot belongs to one restore and stands for exactly what it holds:
+//! that restore did not touch roots that it did not know.
 //!
-//! No two roots capture the same path. A late root in another root stands where that one's rules leave it out, or it is
-//! none; one around others leaves those out by their paths.
+//! No two roots capture the same path. A late root inside another root must be excluded by that root's rules, otherwise
+//! it is not added; a late root around others excludes those by their paths.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -27,17 +27,18 @@ use crate::stat::stat_at;
 use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
 
 impl SnapshotManager {
-    /// Whether what stands at `path` (absolute) is captured with the roots there are.
+    /// Whether the entry at `path` (absolute) is captured with the current roots.
     pub fn is_tracked(&self, path: &Path) -> Result<bool, SnapshotError> {
         let record = self.recorded()?;
         let last = self.session.newest_sheet(&record)?.ok_or_else(|| self.no_baseline())?;
         self.is_covered(&last, path)
     }
 
-    /// Track one more path from now on, and capture it now: a snapshot whose other roots are as in the last one, unseen.
-    /// Going back to a snapshot before this one brings the path back to what it is now. The path is absolute and
-    /// resolved, and no link in it is followed; where nothing stands there, that is what it comes back to. Nothing: it
-    /// is tracked already. What cannot be captured, or not as a whole for want of room, is an error and no root.
+    /// Track one more path from now on, and capture it now: a snapshot with the other roots as in the last one.
+    /// Restoring a snapshot before this one brings the path back to its state now. The path is absolute and resolved,
+    /// and no link in it is followed; if nothing exists there, that is the state restored. Returns `None` if the path
+    /// is tracked already. A path that cannot be captured, or not completely for lack of space, is an error and is not
+    /// added.
     pub fn add_root(&mut self, path: &Path) -> Result<Option<Manifest>, SnapshotError> {
         if !is_plain(path) {
             return Err(SnapshotError::NoName { path: path.to_owned() });
@@ -65,11 +66,11 @@ impl SnapshotManager {
         Ok(Some(manifest))
     }
 
-    /// The new root alone. The others are known, so that one inside it is left to itself.
+    /// Capture the new root alone. The others are passed along, so that a root inside it is left out.
     fn capture_late(&mut self, path: &Path) -> Result<Captured, SnapshotError> {
         let one = [path.to_owned()];
         let all: Vec<PathBuf> = self.roots.iter().cloned().chain(one.clone()).collect();
-        // It is asked for by name, so nothing there is a state as good as any.
+        // The path is named explicitly, so its absence is a valid state.
         let nothing = RootState { path: path.to_owned(), content: RootContent::Absent };
         let previous = SnapshotState { roots: vec![nothing] };
         let config = self.exclusion.clone();
@@ -89,7 +90,7 @@ impl SnapshotManager {
 
     fn is_covered(&self, last: &Sheet, path: &Path) -> Result<bool, SnapshotError> {
         if let Some(root) = last.state.root(path) {
-            // One that could not be captured when the session began has no state to come back to.
+            // A root that could not be captured when the session began has no state to restore.
             return match &root.content {
                 RootContent::Failed(reason) => {
                     Err(SnapshotError::NotCaptured { path: path.to_owned(), reason: reason.to_string() })
@@ -104,12 +105,12 @@ impl SnapshotManager {
         }
     }
 
-    /// Whether the rules of the root around it take this path, which the last snapshot has not seen.
+    /// Whether the rules of the enclosing root include this path, which the last snapshot has not seen.
     fn would_be_taken(&self, last: &Sheet, path: &Path) -> Result<bool, SnapshotError> {
         let around = |(root, _): &(&RootState, &Option<ContentHash>)| path.starts_with(&root.path);
         let roots = last.state.roots.iter().zip(&last.rules).filter(around);
         let innermost = roots.max_by_key(|(root, _)| root.path.components().count());
-        // Without rules the root was no directory: whatever it becomes is taken as a whole.
+        // Without rules the root was not a directory: whatever it becomes is captured as a whole.
         let Some((root, Some(rules))) = innermost else { return Ok(true) };
         let rules = Rules::frozen(&self.frozen(&last.id, *rules)?)?;
         let dir = open_dir(rustix::fs::CWD, paths::bytes(&root.path));
@@ -120,14 +121,14 @@ impl SnapshotManager {
         Ok(rules.take(dir.as_fd(), paths::bytes(below), is_dir, &there))
     }
 
-    /// What a snapshot means for the session as it is now: see above.
+    /// The state that a snapshot stands for with the current roots: see the module documentation.
     pub(super) fn whole(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SnapshotError> {
         let mut sheet = self.session.sheet(record, id)?;
         let Some(number) = sheet.number() else { return Ok(sheet) };
         let objects = StoreObjects::new(&self.store);
         let mut added = Vec::new();
         for late in record.late.iter().filter(|late| late.first > number) {
-            // A root around it may have had it, under the rules of that time: then this is what is known.
+            // If an enclosing root captured it under the rules of that time, that state is used.
             if crate::files::protection(&sheet.state, &objects, &late.path)? != Protection::Captured {
                 added.push(self.first_state(record, late)?);
             }
@@ -146,7 +147,7 @@ impl SnapshotManager {
         Ok(found.ok_or(SessionError::Manifest { path, defect })?)
     }
 
-    /// A snapshot with the first states of the roots that came later, in its coverage too.
+    /// A snapshot with the first states of the roots added later, in its coverage too.
     pub fn load_whole(&self, id: &SnapshotId) -> Result<Manifest, SnapshotError> {
         let record = self.recorded()?;
         let mut sheet = self.whole(&record, id)?;
@@ -170,7 +171,7 @@ fn in_order(roots: impl Iterator<Item = Captive>) -> (Vec<RootState>, Vec<Option
     roots.into_iter().unzip()
 }
 
-/// The last snapshot with what was captured now.
+/// The last snapshot joined with a new capture.
 fn join(before: Sheet, captured: Captured) -> Captured {
     let mut coverage = before.coverage;
     coverage.join(captured.coverage);
@@ -180,7 +181,7 @@ fn join(before: Sheet, captured: Captured) -> Captured {
     Captured { state: SnapshotState { roots }, rules, coverage, ..captured }
 }
 
-/// What one root holds and does not hold, from its nodes.
+/// Coverage of one root, computed from its nodes.
 fn coverage_of(root: &RootState, objects: &dyn Objects) -> Result<Coverage, ObjectError> {
     let mut coverage = Coverage::default();
     let mut counts = Counts::default();

@@ -1,4 +1,4 @@
-//! Looking at what was captured.
+//! Reading snapshots.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ impl SnapshotManager {
         self.load(&SnapshotId::Number(number))
     }
 
-    /// Any snapshot: numbered or safety.
+    /// Load any snapshot, numbered or safety.
     pub fn load(&self, id: &SnapshotId) -> Result<Manifest, SnapshotError> {
         let record = self.recorded()?;
         let sheet = self.session.sheet(&record, id)?;
@@ -23,7 +23,7 @@ impl SnapshotManager {
         Ok(self.manifest(sheet, durable))
     }
 
-    /// Whether a snapshot that is recorded can be read: it was not given up, and its manifest is not damaged.
+    /// Whether a recorded snapshot can be read: not dropped, and its manifest not damaged.
     pub fn can_read(&self, id: &SnapshotId) -> Result<bool, SnapshotError> {
         Ok(self.session.sheet_if_readable(&self.recorded()?, id)?.is_some())
     }
@@ -34,7 +34,7 @@ impl SnapshotManager {
         Ok(record.snapshots.iter().map(crate::session::Recorded::snapshot).collect())
     }
 
-    /// What changed from one snapshot to another.
+    /// Changes from one snapshot to another.
     pub fn diff(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
         let mut changes = Vec::new();
         self.each_change(from, to, &mut |change| changes.push(change))?;
@@ -42,7 +42,7 @@ impl SnapshotManager {
         Ok(changes)
     }
 
-    /// The same, each change as it is found, in no order: a list of all may be larger than everything else.
+    /// The same, each change as it is found, in no particular order: the whole list may be larger than everything else.
     pub fn each_change(
         &self,
         from: &SnapshotId,
@@ -55,20 +55,20 @@ impl SnapshotManager {
         Ok(each_change(&from.state, &to.state, &StoreObjects::new(&self.store), found)?)
     }
 
-    /// What one snapshot had left out and is gone or changed in another.
+    /// Entries that one snapshot excluded and that are gone or changed in another.
     pub fn losses(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Vec<Lost>, SnapshotError> {
         let record = self.recorded()?;
         let (from, to) = (self.whole(&record, from)?, self.whole(&record, to)?);
         Ok(lost(&from.state, &to.state, &StoreObjects::new(&self.store))?)
     }
 
-    /// What a snapshot holds at this path (absolute); nothing where it was not there or was left out.
+    /// Entry of a snapshot at this path (absolute); `None` if it did not exist or was excluded.
     pub fn entry(&self, id: &SnapshotId, path: &Path) -> Result<Option<Entry>, SnapshotError> {
         let sheet = self.whole(&self.recorded()?, id)?;
         Ok(crate::files::entry(&sheet.state, &StoreObjects::new(&self.store), path)?)
     }
 
-    /// A file's content, checked; nothing where it has more than `limit` bytes.
+    /// A file's content, checked; `None` if it is larger than `limit` bytes.
     pub fn content(&self, hash: ContentHash, limit: u64) -> Result<Option<Vec<u8>>, SnapshotError> {
         Ok(self.store.read_up_to(Key::from(hash), limit)?)
     }

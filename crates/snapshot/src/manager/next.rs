@@ -1,4 +1,4 @@
-//! The snapshots after the first, and which of them are given up.
+//! Snapshots after the first, and thinning them out.
 
 use super::{Captured, Manifest, SnapshotError, SnapshotManager};
 use crate::capture::{CaptureError, RulesFrom};
@@ -12,26 +12,26 @@ use crate::session::{Held, Record, Session, SessionError};
 use crate::state::SnapshotState;
 use crate::store::Store;
 
-/// How the next snapshot is taken.
+/// Options for the next snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// Open up what is closed to its own owner while it is read: for the last snapshot of a session, when nobody works
-    /// in the tree any more.
+    /// Make entries that are closed to their own owner readable while they are captured: for the last snapshot of a
+    /// session, when no process works in the tree any more.
     pub open_closed: bool,
-    /// Take none if everything is as in the last one.
+    /// Take no snapshot if nothing changed since the last one.
     pub if_changed: bool,
-    /// Leave out what the rules of the first snapshot leave out, whatever ignore files say now: whoever works in the tree
-    /// must not be able to hide from it by writing one.
+    /// Use the rules of the first snapshot, whatever ignore files say now, so that the command cannot hide files by
+    /// writing one.
     pub first_rules: bool,
 }
 
-/// What is there now, captured and not published yet. The session is held as long as this is there.
+/// Captured current state that is not published yet. The session stays locked as long as this exists.
 #[must_use = "the session is held"]
 pub struct Now {
     pub(super) held: Held,
     pub(super) record: Record,
     last: u32,
-    /// The last numbered snapshot, unless it was given up.
+    /// The last numbered snapshot, unless it was dropped.
     before: Option<Sheet>,
     pub(super) captured: Captured,
     unchanged: bool,
@@ -55,7 +55,7 @@ impl Now {
             Some(before) if before.state == captured.state => true,
             Some(before) => {
                 is_same_but_left_out(&before.state, &captured.state, &StoreObjects::new(store))
-                    // One that cannot be read is not the same.
+                    // A snapshot that cannot be read counts as different.
                     .unwrap_or(false)
             }
             None => false,
@@ -63,12 +63,13 @@ impl Now {
         Now { held, record, last, before, captured, unchanged }
     }
 
-    /// Everything that a restore would put back is as in the last numbered snapshot, and the same is left out.
+    /// Whether everything that a restore would put back equals the last numbered snapshot, and the same entries are
+    /// excluded.
     pub fn is_unchanged(&self) -> bool {
         self.unchanged
     }
 
-    /// The number of the last snapshot.
+    /// Number of the last snapshot.
     pub fn last(&self) -> u32 {
         self.last
     }
@@ -79,13 +80,13 @@ impl Now {
 }
 
 impl SnapshotManager {
-    /// The next snapshot, and what changed since the last one.
+    /// Take the next snapshot; also returns the changes since the last one.
     pub fn create_incremental(&mut self) -> Result<(Manifest, Vec<Change>), SnapshotError> {
         let now = self.look_now(Next::default())?;
         self.publish_now(now)
     }
 
-    /// The next snapshot in another way. Nothing: none was taken, because nothing changed.
+    /// Take the next snapshot with options. `None`: nothing changed, so none was taken.
     pub fn create_next(&mut self, how: Next) -> Result<Option<Manifest>, SnapshotError> {
         let now = self.look_now(how)?;
         if how.if_changed && now.is_unchanged() {
@@ -94,7 +95,7 @@ impl SnapshotManager {
         self.number_now(now).map(Some)
     }
 
-    /// Capture what is there now, and decide later what becomes of it.
+    /// Capture the current state without publishing it.
     pub fn look_now(&mut self, how: Next) -> Result<Now, SnapshotError> {
         let held = self.enter()?;
         let record = self.recorded()?;
@@ -117,14 +118,14 @@ impl SnapshotManager {
         Ok(Now::new(held, record, captured, (last, before), &self.store))
     }
 
-    /// Make it the next snapshot; and what changed since the last one.
+    /// Publish it as the next snapshot; also returns the changes since the last one.
     pub fn publish_now(&mut self, now: Now) -> Result<(Manifest, Vec<Change>), SnapshotError> {
         let before = now.before.as_ref().map(|before| before.state.clone()).unwrap_or_default();
         let changes = diff(&before, now.state(), &StoreObjects::new(&self.store))?;
         Ok((self.number_now(now)?, changes))
     }
 
-    /// The same for those who do not ask what changed: it does not matter then whether the last one can be read.
+    /// The same without computing the changes, so the last snapshot need not be readable.
     pub fn number_now(&mut self, now: Now) -> Result<Manifest, SnapshotError> {
         let Now { held, record, last, captured, .. } = now;
         let id = SnapshotId::Number(last + 1);
@@ -133,7 +134,8 @@ impl SnapshotManager {
         Ok(manifest)
     }
 
-    /// A tree may be emptied; but a snapshot that is empty because rules now leave out what it held before is none.
+    /// Refuse a snapshot that is empty because rules now exclude what it held before. A tree that was really emptied is
+    /// fine.
     fn ensure_not_hidden(&self, before: &Sheet, captured: &Captured) -> Result<(), SnapshotError> {
         if captured.coverage.files + captured.coverage.others > 0 {
             return Ok(());
@@ -152,9 +154,9 @@ impl SnapshotManager {
         Err(CaptureError::Nothing { reasons }.into())
     }
 
-    /// Give up these snapshots: their numbers and digests stay, their content goes with the next collection of garbage.
-    /// The first and the last one are needed (see [`super::ManagerOptions::give_up_any`]), and the first ones of roots
-    /// that came later.
+    /// Drop the contents of these snapshots: their numbers and digests stay, their content is removed by the next
+    /// garbage collection. The first and the last snapshot are needed (see [`super::ManagerOptions::give_up_any`]), and
+    /// the first ones of roots added later.
     pub fn thin(&mut self, numbers: &[u32]) -> Result<(), SnapshotError> {
         let held = self.enter()?;
         let mut record = self.recorded()?;
@@ -168,7 +170,7 @@ impl SnapshotManager {
                 return Err(needed("the last"));
             }
             if record.late.iter().any(|late| late.first == *number) {
-                return Err(needed("the first of a path that joined later"));
+                return Err(needed("the first of a root added later"));
             }
             let id = SnapshotId::Number(*number);
             let recorded = record.snapshots.iter_mut().find(|recorded| recorded.snapshot() == id);
@@ -176,13 +178,13 @@ impl SnapshotManager {
             let recorded = recorded.ok_or_else(|| SessionError::NoSnapshot { id, dir: dir.to_owned() })?;
             recorded.thinned = true;
         }
-        // Durable before the manifests go: a record that names what is gone would be damage.
+        // Durable before the manifests are removed: a record that names a missing manifest would be damage.
         self.session.save_record(&record, Sync::Yes)?;
         Ok(self.session.tidy(&held)?)
     }
 }
 
-/// The number of the last snapshot, and the snapshot itself unless it was given up or its manifest is damaged.
+/// Number of the last snapshot, and the snapshot itself unless it was dropped or its manifest is damaged.
 pub(super) fn last_of(record: &Record, session: &Session) -> Result<(u32, Option<Sheet>), SnapshotError> {
     let none = || SnapshotError::NoBaseline { dir: session.dir().to_owned() };
     let last = record.last_number().ok_or_else(none)?;

@@ -1,4 +1,4 @@
-//! Where a manager comes from: a new session folder, one that is taken up with its paths, or one as it is.
+//! Opening a manager: on a new session folder, on an existing one with its paths, or on one as it is.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use crate::state::Observer;
 use crate::store::Store;
 
 impl SnapshotManager {
-    /// A manager on this session folder, with a store of its own. A folder that has snapshots is taken up where it was
-    /// left.
+    /// Open a manager on this session folder, with a store of its own. A folder that has snapshots is continued.
     pub fn new(
         session_dir: impl Into<PathBuf>,
         tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
@@ -40,7 +39,7 @@ impl SnapshotManager {
         SnapshotManager::observed(session_dir, tracked_paths, exclusion, limits, options, ())
     }
 
-    /// The same, watched from the start: another process may hold the session for a while.
+    /// The same with an observer from the start: another process may hold the session for a while.
     pub fn observed(
         session_dir: impl Into<PathBuf>,
         tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
@@ -52,7 +51,7 @@ impl SnapshotManager {
         Rules::check(&exclusion)?;
         let session = Session::new(session_dir);
         session.create()?;
-        // Its real place: it must be known when it lies in a tracked tree, and after a change of the working directory.
+        // The real path: needed when it lies in a tracked tree, and after a change of the working directory.
         let session = session.resolved()?;
         let (roots, forced) = roots::merge_nested(roots::resolve(tracked_paths.into_iter().map(Into::into))?);
         let mut exclusion = exclusion;
@@ -78,7 +77,7 @@ impl SnapshotManager {
             });
         }
         let started = record.as_ref().map_or_else(read::now, Record::started);
-        // With those that joined later.
+        // Including roots added later.
         let known = record.filter(|record| roots.is_empty() || !record.snapshots.is_empty());
         let roots = known.map_or(roots, |record| record.roots);
         let store = options.store.clone().unwrap_or_else(|| session.dir().join("store"));
@@ -88,9 +87,9 @@ impl SnapshotManager {
         Ok(manager)
     }
 
-    /// A manager on a session that is there already, made by whomever, with the roots of its record and the store in its
-    /// folder; where it has none, that of the options. The rules of its snapshots are frozen in them; one that is taken
-    /// from now on has the usual rules and limits. Nothing is made that is not there.
+    /// Open a manager on an existing session, with the roots of its record and the store in its folder, or else that of
+    /// the options. The rules of its snapshots are frozen in them; new ones use the default rules and limits. Creates
+    /// no session.
     pub fn resume(
         session_dir: impl Into<PathBuf>,
         options: ManagerOptions,
@@ -100,11 +99,11 @@ impl SnapshotManager {
         session.record()?.ok_or_else(none)?;
         let session = session.resolved()?;
         let own = session.dir().join("store");
-        // A link is none of its own: the store is written to, and collected from.
+        // A symbolic link is not the session's own store: the store is written to and collected.
         let is_own = own.symlink_metadata().is_ok_and(|meta| meta.is_dir());
         let store = if is_own { Some(own) } else { options.store.clone().filter(|store| store.is_dir()) };
         let store = store.ok_or_else(|| SnapshotError::NoStore { dir: session.dir().to_owned() })?;
-        // One that is removed meanwhile is not made again.
+        // A session removed meanwhile is not created again.
         session.create_parts()?;
         let held = session.hold()?;
         let none = || SnapshotError::NoSession { dir: session.dir().to_owned() };
@@ -149,7 +148,7 @@ impl SnapshotManager {
     }
 }
 
-/// What a manager is made of, besides its folders.
+/// Parts of a manager besides its folders.
 struct Parts {
     roots: Vec<PathBuf>,
     started: Time,

@@ -1,5 +1,5 @@
-//! Putting in order what is damaged of a store's sessions, and saying what that was. Nothing here is needed for the next
-//! command to work: damaged records are rebuilt by whoever opens the session. This does it for all, and tells.
+//! Repairs the damaged sessions of a store, and reports what was damaged. The next command works without it: a damaged
+//! record is rebuilt when its session is opened. This repairs all sessions at once.
 
 use std::path::PathBuf;
 
@@ -10,26 +10,26 @@ use crate::manifest::SnapshotId;
 use crate::session::{Session, SessionError, rebuild};
 use crate::store::Store;
 
-/// What was, or would be, put in order.
+/// Result of a repair, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// Records that were rebuilt from the manifests: the session, what was wrong, how many snapshots are in the new one.
+    /// Records rebuilt from the manifests: the session, what was wrong, and the number of snapshots in the new one.
     pub records: Vec<RepairedRecord>,
-    /// Snapshots whose manifests cannot be read: the session, and which.
+    /// Snapshots whose manifests cannot be read.
     pub lost: Vec<LostSnapshot>,
-    /// Notes that were written anew, that nobody needs, and that were set aside because they cannot be read.
+    /// Notes written anew; `notes_removed` were no longer needed, `notes_aside` could not be read.
     pub notes_replaced: Vec<PathBuf>,
     pub notes_removed: Vec<PathBuf>,
     pub notes_aside: Vec<PathBuf>,
-    /// The store got a new id.
+    /// Whether the store got a new id.
     pub id: bool,
-    /// Files and folders of killed writers that were removed.
+    /// Number of removed files and folders of killed writers.
     pub debris: u64,
-    /// What could not be put in order. There are names of files in it.
+    /// Problems that could not be repaired. Contains file names, so escape it for display.
     pub problems: Vec<String>,
 }
 
-/// A record that was rebuilt.
+/// A rebuilt record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairedRecord {
     pub session: PathBuf,
@@ -37,7 +37,7 @@ pub struct RepairedRecord {
     pub snapshots: usize,
 }
 
-/// A snapshot that is lost.
+/// A lost snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostSnapshot {
     pub session: PathBuf,
@@ -55,7 +55,7 @@ impl Repaired {
     }
 }
 
-/// Put the sessions of a store in order, and what the store knows of them. With `dry_run` nothing is changed.
+/// Repair the sessions of a store, and what the store knows of them. With `dry_run` nothing is changed.
 pub fn repair(store: &Store, dry_run: bool) -> Result<Repaired, SnapshotError> {
     let mut repaired = Repaired { id: store.repair_id(dry_run)?, ..Repaired::default() };
     let found = sessions::sessions(store)?;
@@ -67,7 +67,7 @@ pub fn repair(store: &Store, dry_run: bool) -> Result<Repaired, SnapshotError> {
     }
     repaired.notes_removed.clone_from(&found.needless);
     repaired.notes_removed.extend(found.gone.iter().map(|(note, _)| note.clone()));
-    let away = |dir: &PathBuf| format!("{}: the disk of this session is not there", dir.display());
+    let away = |dir: &PathBuf| format!("{}: the disk of this session is not mounted", dir.display());
     repaired.problems.extend(found.unknown.iter().map(away));
     if !dry_run {
         drop_notes(store, &repaired.notes_removed)?;

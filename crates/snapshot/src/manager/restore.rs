@@ -1,4 +1,4 @@
-//! Going back: safety snapshot, plan, journal, apply; and the completion of a restore that was cut off.
+//! Restoring: safety snapshot, plan, journal, apply; and completing an interrupted restore.
 
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
@@ -19,28 +19,28 @@ use crate::restore::{
 use crate::session::{Held, Record, Session, SessionError};
 use crate::state::{ObjectError, Objects, SnapshotState};
 
-/// In the folder of a session or project, while a restore is not complete.
+/// Journal file in the folder of a session or project, present while a restore is not complete.
 pub(super) const JOURNAL: &str = "restore.journal";
 
-/// What to restore, and what to spare.
+/// Selection and conflict handling of a restore.
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
-    /// Only these (absolute paths; a directory with all that is in it); everything when empty.
+    /// Absolute paths to restore, directories with their content; everything if empty.
     pub paths: Vec<PathBuf>,
-    /// These stay as they are, with all that is in them; nothing is said about them.
+    /// Paths that stay as they are, with their content; they are not reported.
     pub except: Vec<PathBuf>,
-    /// What differs from all of these snapshots was changed by somebody else: reported and kept. Without any, nobody is
-    /// asked. A `.git` is kept as a whole.
+    /// Paths that differ from all of these snapshots were changed by others: reported and kept. Without any, no
+    /// conflict is looked for. A `.git` is kept as a whole.
     pub keep_changed_since: Vec<SnapshotId>,
-    /// Restore these too.
+    /// Restore conflicting paths too.
     pub force: bool,
 }
 
-/// What a restore did.
+/// Result of a restore.
 #[derive(Debug)]
 pub struct Restored {
     pub outcome: RestoreOutcome,
-    /// Going back to this snapshot undoes the restore.
+    /// Restoring this snapshot undoes the restore.
     pub safety: SnapshotId,
 }
 
@@ -53,12 +53,12 @@ impl std::ops::Deref for Restored {
 }
 
 impl SnapshotManager {
-    /// Put everything that snapshot `number` captured back. What is there now is captured first.
+    /// Restore everything that snapshot `number` captured. The current state is captured first.
     pub fn restore_to(&mut self, number: u32) -> Result<Restored, SnapshotError> {
         self.restore(&SnapshotId::Number(number), &RestoreOptions::default())
     }
 
-    /// Put back any snapshot, or a part of it.
+    /// Restore any snapshot, or a part of it.
     pub fn restore(&mut self, id: &SnapshotId, options: &RestoreOptions) -> Result<Restored, SnapshotError> {
         let held = self.enter()?;
         let selection = self.selection(options)?;
@@ -67,12 +67,12 @@ impl SnapshotManager {
         Ok(restored)
     }
 
-    /// What a restore would change; nothing is touched.
+    /// Changes that a restore would make; nothing is modified.
     pub fn compute_restore_diff(&mut self, number: u32) -> Result<Vec<Change>, SnapshotError> {
         Ok(self.plan_restore(&SnapshotId::Number(number), &RestoreOptions::default())?.changes().to_vec())
     }
 
-    /// What a restore would do; nothing is touched.
+    /// Plan of a restore; nothing is modified.
     pub fn plan_restore(
         &mut self,
         id: &SnapshotId,
@@ -82,7 +82,7 @@ impl SnapshotManager {
         let record = self.recorded()?;
         let target = self.target(&record, id)?;
         let selection = self.selection(options)?;
-        // Its objects are left to the next collection of garbage; most of them are there already.
+        // Its objects are left to the next garbage collection; most of them are stored already.
         let current = self.capture_as(&target, &selection)?;
         let since = self.changed_since(options)?;
         let request = RestoreRequest {
@@ -97,7 +97,7 @@ impl SnapshotManager {
         Ok(plan(&request, &StoreObjects::new(&self.store))?)
     }
 
-    /// What changed since a snapshot was taken; none is taken now, and nothing is touched.
+    /// Changes since a snapshot was taken; no snapshot is taken, and nothing is modified.
     pub fn compute_changes(&mut self, id: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
         let _held = self.enter()?;
         let target = self.whole(&self.recorded()?, id)?;
@@ -105,20 +105,20 @@ impl SnapshotManager {
         Ok(diff(&target.state, &current.state, &StoreObjects::new(&self.store))?)
     }
 
-    /// Complete a restore that was cut off. Done by the next operation anyway. Says what it did, if there was one.
+    /// Complete an interrupted restore, as the next operation would. Returns its result if there was one.
     pub fn recover(&mut self) -> Result<Option<Restored>, SnapshotError> {
         let held = self.session.hold()?;
         self.session.tidy(&held)?;
         self.recover_held(&held)
     }
 
-    /// What the completion of a restore that was cut off did, if an operation met one. Asked once, it is forgotten.
+    /// Result of an interrupted restore that an operation completed. Cleared by the call.
     pub fn take_recovered(&mut self) -> Option<Restored> {
         self.recovered.take()
     }
 
-    /// Give up a restore that was cut off and cannot be completed: the tree stays as it is, and the safety snapshot that
-    /// was taken before stays too. Says whether there was one.
+    /// Abandon an interrupted restore that cannot be completed: the tree stays as it is, and so does the safety
+    /// snapshot taken before. Returns whether there was one.
     pub fn abandon_restore(&mut self) -> Result<bool, SnapshotError> {
         let held = self.session.hold()?;
         self.session.tidy(&held)?;
@@ -145,13 +145,13 @@ impl SnapshotManager {
         Err(SnapshotError::NotTracked { path: path.to_owned() })
     }
 
-    /// Whether a snapshot can be read, so that later changes can be told from what it holds. One that was not durable may
-    /// have been lost with the power.
+    /// Whether a snapshot can be read, so that later changes can be told apart. One that was not durable may have been
+    /// lost in a power loss.
     pub fn can_compare(&self, id: &SnapshotId) -> bool {
         self.recorded().and_then(|record| self.read_through(&record, id)).is_ok()
     }
 
-    /// A snapshot with all its directories there, as far as that is in doubt.
+    /// Load a snapshot, checking that its directories are stored if that is in doubt.
     fn read_through(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SnapshotError> {
         let sheet = self.whole(record, id)?;
         if !record.find(id).is_some_and(|recorded| recorded.durable) {
@@ -161,7 +161,7 @@ impl SnapshotManager {
         Ok(sheet)
     }
 
-    /// A snapshot to go back to. Where directories of one that was not durable are missing, the power took them.
+    /// Load the snapshot to restore. If it was not durable and directories are missing, a power loss took them.
     fn target(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SnapshotError> {
         let durable = record.find(id).is_some_and(|recorded| recorded.durable);
         self.read_through(record, id).map_err(|error| match error {
@@ -172,7 +172,7 @@ impl SnapshotManager {
         })
     }
 
-    /// The states that tell what others changed. A forced restore needs only the snapshot that is restored: the others may
+    /// States that tell which changes are by others. A forced restore needs only the restored snapshot: the others may
     /// be damaged.
     fn changed_since(&self, options: &RestoreOptions) -> Result<Vec<Sheet>, SnapshotError> {
         let ids: &[SnapshotId] = if options.force { &[] } else { &options.keep_changed_since };
@@ -195,12 +195,12 @@ impl SnapshotManager {
         if !restored.cancelled {
             self.drop_unstored(held, &[&id], &deferred)?;
         }
-        // Where there is no room for it, the next baseline tries again.
+        // If there is no room for it, the next baseline tries again.
         let _ = self.store.keep_reserve();
         Ok(restored)
     }
 
-    /// Plan it, and carry it out.
+    /// Plan a restore and apply it.
     pub(super) fn begin(
         &self,
         restore: RestoreId,
@@ -244,9 +244,9 @@ impl SnapshotManager {
         self.carry_out(&plan, journal, safety.id, deferred)
     }
 
-    /// From here on bytes go from the tree: what the safety snapshot holds must survive a loss of power first, and what
-    /// the journal will name. The safety snapshot relies on nothing that may have been spoiled; an older one may, and is
-    /// called durable only where nothing in the store is in doubt.
+    /// Make the safety snapshot and what the journal will name durable, before bytes are removed from the tree. The
+    /// safety snapshot relies on nothing that may be damaged; an older one may, and is marked durable only if nothing
+    /// in the store is in doubt.
     fn make_durable(&self, safety: &SnapshotId, target: Option<&SnapshotId>) -> Result<(), SnapshotError> {
         let synced = self.store.sync()?;
         let mut record = self.recorded()?;
@@ -273,11 +273,11 @@ impl SnapshotManager {
         if !outcome.cancelled {
             let wrong = verify(plan, &outcome);
             outcome.failed.extend(wrong);
-            // As long as the disk does not have all of it, the journal has to say what is missing.
+            // The journal must stay until everything is on disk.
             sync(plan)?;
             let id = journal.id();
             journal.finish()?;
-            // A note without a journal is removed by the next operation: no reason to call the restore a failure.
+            // The next operation removes a note without a journal: no reason to fail the restore.
             let _ = self.withdraw(id);
         }
         if !outcome.kept.is_empty() {
@@ -286,7 +286,7 @@ impl SnapshotManager {
         Ok(Restored { outcome, safety })
     }
 
-    /// Capture what is there now, under the rules of the snapshot that is to be restored: exactly what it may touch.
+    /// Capture the current state under the rules of the snapshot to restore: exactly what the restore may touch.
     fn safety(
         &mut self,
         held: &Held,
@@ -310,7 +310,7 @@ impl SnapshotManager {
         let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;
-        // One that cannot be read any more tells nothing; the restore has to be completed all the same.
+        // A snapshot that can no longer be read is skipped; the restore has to be completed all the same.
         let asked = wanted.keep_changed_since.iter().filter(|_| !wanted.force);
         let since = asked.map(|text| SnapshotId::from_text(text)).filter(|id| self.can_compare(id));
         let since: Vec<Sheet> = since.map(|id| self.whole(&record, &id)).collect::<Result<_, _>>()?;
@@ -319,7 +319,7 @@ impl SnapshotManager {
             let dir = self.session.dir().to_owned();
             return Err(SnapshotError::OtherRoots { dir, roots: wanted.roots });
         }
-        // The plan as it was tells where temporary files may be.
+        // The original plan tells where temporary files may be.
         let mut request = RestoreRequest {
             target: &target.state,
             current: &first.state,
@@ -338,7 +338,8 @@ impl SnapshotManager {
         let Safety { sheet: now, deferred } = self.safety(held, &target, again, &wanted.selection)?;
         request.current = &now.state;
         request.resumed = Some(&first.state);
-        // Nobody was asked about what came after the kill: what is neither as it was nor as it is to be stays.
+        // Changes made after the kill are not confirmed by the user: entries that are in neither the old nor the new
+        // state stay.
         let either = [&first.state, &target.state];
         if wanted.force || since.is_empty() {
             request.keep_changed_since = &either;
@@ -370,14 +371,14 @@ impl SnapshotManager {
     }
 }
 
-/// A safety snapshot, and the contents that it names and the store does not hold yet.
+/// A safety snapshot, and the contents that it names but the store does not hold yet.
 struct Safety {
     sheet: Sheet,
     deferred: HashSet<ContentHash>,
 }
 
-/// What can be known before anything is touched. That not everything will fit is no reason to restore nothing: what does
-/// not is reported by name.
+/// Checks before anything is modified. Too little space for everything does not stop the restore: what does not fit is
+/// reported by name.
 fn look_ahead(plan: &RestorePlan) -> Result<(), SnapshotError> {
     match preflight(plan) {
         Err(PreflightError::NoSpace { .. }) => Ok(()),
@@ -394,7 +395,7 @@ pub(super) fn random_id() -> Result<RestoreId, SnapshotError> {
     Ok(random.map_err(|source| SessionError::Io { path: "/dev/urandom".into(), source })?)
 }
 
-/// The store's objects; what a restore displaces is written down in the session before it goes.
+/// The store's objects; contents displaced by a restore are listed in the session before they are removed.
 struct Keeping<'a> {
     /// Contents that are only in the tree.
     deferred: &'a HashSet<ContentHash>,

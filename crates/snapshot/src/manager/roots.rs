@@ -1,4 +1,4 @@
-//! From the paths that are to be tracked to the roots of a session.
+//! Turns the tracked paths into the roots of a session.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::manifest::is_plain;
 use crate::paths;
 use crate::stat::stat_at;
 
-/// What is there of the path without links, and the rest as it is written.
+/// Resolve the existing part of a path; the missing rest is kept as written.
 fn resolve_missing(path: &Path) -> std::io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
     for above in absolute.ancestors().skip(1) {
@@ -18,12 +18,12 @@ fn resolve_missing(path: &Path) -> std::io::Result<PathBuf> {
     Ok(absolute)
 }
 
-/// What a tracked path is called as a root: absolute, without links.
+/// Root of a tracked path: absolute, without links.
 pub fn resolved(path: &Path) -> Result<PathBuf, SnapshotError> {
     let failed = |source| SnapshotError::Root { path: path.to_owned(), source };
     let resolved = match path.canonicalize() {
         Ok(resolved) => resolved,
-        // A root may be missing; it is reported when it is captured.
+        // A root may be missing; the capture reports it.
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
             resolve_missing(path).map_err(failed)?
         }
@@ -32,7 +32,7 @@ pub fn resolved(path: &Path) -> Result<PathBuf, SnapshotError> {
     if is_plain(&resolved) { Ok(resolved) } else { Err(SnapshotError::NoName { path: path.to_owned() }) }
 }
 
-/// Each once.
+/// Resolve the paths and remove duplicates.
 pub(super) fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SnapshotError> {
     let mut roots: Vec<PathBuf> = paths.map(|path| resolved(&path)).collect::<Result<_, _>>()?;
     roots.sort();
@@ -40,8 +40,8 @@ pub(super) fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBu
     Ok(roots)
 }
 
-/// A tracked path inside another one is captured with it: forced, whatever the rules of the outer one say. The
-/// patterns that force it come with the roots that are left. On a filesystem of its own it stays a root.
+/// Merge a tracked path inside another one into it: it is forced, whatever the rules of the outer one say. Returns the
+/// remaining roots and the patterns that force the inner ones. A path on a filesystem of its own stays a root.
 pub(super) fn merge_nested(mut roots: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<String>) {
     let all = roots.clone();
     let mut forced = Vec::new();

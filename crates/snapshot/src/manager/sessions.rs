@@ -1,10 +1,10 @@
-//! The sessions of a store.
+//! Sessions of a store.
 //!
-//! The *home* of a store is the folder it stands in. Sessions in the home are found by listing it, so a home can be moved,
-//! copied or restored from a backup as a whole, and nothing in it names an absolute path. A session anywhere else leaves a
-//! note in the store: where it is, where the store stood when the note was written, and which objects it needs. Where its
-//! folder is missing, it counts as gone only if the store still stands there and the file system of the missing folder is
-//! there; otherwise its objects are kept by what the note says.
+//! The *home* of a store is its parent folder. Sessions in the home are found by listing it, so a home can be moved,
+//! copied or restored from a backup as a whole, and nothing in it names an absolute path. A session anywhere else has a
+//! note in the store: its path, the path of the store when the note was written, and the objects it needs. If its
+//! folder is missing, it counts as removed only if the store has not moved and the filesystem of the missing folder is
+//! mounted; otherwise the objects in the note are kept.
 
 use std::ffi::OsStr;
 use std::io;
@@ -22,44 +22,44 @@ use crate::paths;
 use crate::session::{Session, SessionError};
 use crate::store::Store;
 
-/// Folder of notes, in the store.
+/// Folder of notes in the store.
 const NOTES: &str = "sessions";
-/// Folders of a home that hold sessions; a session may also lie directly in the home, or be the home.
+/// Folders of a home that hold sessions; a session may also be directly in the home, or be the home.
 const PARTS: [&str; 2] = ["rollbacks", "projects"];
-/// How the names of further such folders begin: sessions of superseded formats.
+/// Name prefix of further such folders: sessions of superseded formats.
 const LEGACY: &str = "legacy-";
 const FORMAT: u32 = 2;
 
-/// The sessions of a store, as they were found.
+/// Sessions found for a store.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    /// Folders that are there, by their real paths, sorted.
+    /// Existing folders, by their real paths, sorted.
     pub(super) there: Vec<PathBuf>,
-    /// Sessions whose folder is out of reach: their notes say what they need.
+    /// Sessions whose folder is not reachable; their notes list what they need.
     pub(super) away: Vec<Note>,
-    /// Sessions that were removed: their notes, and their folders.
+    /// Removed sessions: their notes and folders.
     pub(super) gone: Vec<(PathBuf, PathBuf)>,
-    /// Notes that say nothing a listing of the home does not say: written by earlier versions, or damaged.
+    /// Redundant notes, of sessions that a listing of the home finds: written by earlier versions, or damaged.
     pub(super) needless: Vec<PathBuf>,
-    /// Notes that cannot be read, of sessions that are not in the home.
+    /// Unreadable notes of sessions outside the home.
     pub(super) damaged: Vec<PathBuf>,
-    /// Notes of earlier versions, of sessions that are there: they are written anew when the session is opened.
+    /// Notes of earlier versions, of existing sessions: rewritten when the session is opened.
     pub(super) old: Vec<(PathBuf, PathBuf)>,
-    /// Sessions of notes without objects, whose disk is not there: nothing is known of what they need.
+    /// Sessions with notes without objects, whose disk is missing: what they need is unknown.
     pub(super) unknown: Vec<PathBuf>,
 }
 
-/// A session outside of its store's home.
+/// Note of a session outside its store's home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     format: u32,
-    /// The id of the store, and where it stood.
+    /// Id of the store; `store_dir` is where it was.
     store: String,
     #[serde(with = "paths")]
     store_dir: PathBuf,
     #[serde(with = "paths")]
     pub(super) dir: PathBuf,
-    /// The file system that the folder's parent was on.
+    /// Filesystem of the folder's parent.
     place: u64,
     pub(super) trees: Vec<TreeId>,
     pub(super) contents: Vec<ContentHash>,
@@ -96,10 +96,10 @@ impl Note {
     }
 }
 
-/// What a file in the folder of notes says.
+/// Parsed file of the notes folder.
 enum Read {
     Note(Box<Note>),
-    /// Of an earlier version: a folder and its file system, no objects.
+    /// Note of an earlier version: a folder and its filesystem, no objects.
     Old {
         dir: PathBuf,
         place: u64,
@@ -128,7 +128,7 @@ fn notes_dir(store: &Store) -> PathBuf {
     store.dir().join(NOTES)
 }
 
-/// The name of a session's note.
+/// Name of a session's note.
 fn note_name(dir: &Path) -> String {
     content_hash(paths::bytes(dir)).hex()
 }
@@ -138,7 +138,7 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError + use<> {
     move |source| SnapshotError::Session(SessionError::Io { path, source })
 }
 
-/// The file system that a folder's parent is on; 0 where there is none.
+/// Filesystem of a folder's parent; 0 if there is none.
 fn place(dir: &Path) -> u64 {
     dir.parent().and_then(|parent| rustix::fs::statvfs(parent).ok()).map_or(0, |stat| stat.f_fsid)
 }
@@ -147,7 +147,7 @@ fn is_missing(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// A store's home, by its real path.
+/// Home of a store, by its real path.
 struct Home {
     store: PathBuf,
     dir: PathBuf,
@@ -163,7 +163,7 @@ impl Home {
         Ok(Home { store: path, dir, owner: meta.uid(), device: meta.dev() })
     }
 
-    /// Whether listing finds the session in this folder (by its real path), now and wherever the home is moved to.
+    /// Whether listing finds the session in this folder (by its real path), now and wherever the home is moved.
     fn holds(&self, dir: &Path) -> bool {
         let parent = dir.parent();
         let in_part = || parent.is_some_and(|part| part.parent() == Some(&self.dir) && is_part(part));
@@ -171,7 +171,8 @@ impl Home {
         placed && self.is_candidate(dir)
     }
 
-    /// A folder of the store's owner, on the store's file system: another one may be missing when the home is listed.
+    /// Whether a folder belongs to the store's owner and is on its filesystem: another filesystem may be unmounted when
+    /// the home is listed.
     fn is_candidate(&self, dir: &Path) -> bool {
         let own =
             |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == self.owner && meta.dev() == self.device;
@@ -182,7 +183,7 @@ impl Home {
 
     fn list(&self) -> Result<Vec<PathBuf>, SnapshotError> {
         let mut found = vec![self.dir.clone()];
-        // Legacy folders last: a session that is set aside meanwhile is seen in one of its two places.
+        // Legacy folders last: a session being moved there is then seen in at least one of its two places.
         let mut children = folders(&self.dir)?;
         children.sort_by_key(|path| path.file_name().is_some_and(is_legacy));
         for child in children {
@@ -209,12 +210,12 @@ fn is_part(dir: &Path) -> bool {
     dir.file_name().is_some_and(|name| PARTS.iter().any(|part| name == *part) || is_legacy(name))
 }
 
-/// What is being removed has such a name.
+/// Whether the folder's name marks it as being removed.
 fn is_hidden(dir: &Path) -> bool {
     dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// The folders in a folder; none in one that is not there.
+/// Folders in a folder; none if it does not exist.
 fn folders(dir: &Path) -> Result<Vec<PathBuf>, SnapshotError> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -225,7 +226,7 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, SnapshotError> {
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry.map_err(io_at(dir))?;
-        // One that went meanwhile is none.
+        // Ignore one that was removed meanwhile.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.push(entry.path());
         }
@@ -233,7 +234,7 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, SnapshotError> {
     Ok(found)
 }
 
-/// A record, or manifests without one.
+/// Whether the folder has a record, or manifests without one.
 fn is_session(dir: &Path) -> Result<bool, SnapshotError> {
     for name in ["record.json", "snapshots/000.json"] {
         let path = dir.join(name);
@@ -246,13 +247,13 @@ fn is_session(dir: &Path) -> Result<bool, SnapshotError> {
     Ok(false)
 }
 
-/// Let the store know of a session: by its place in the home, or by a note.
+/// Register a session with the store: by its place in the home, or by a note.
 pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotError> {
     for dir in [notes_dir(store), store.dir().join("cache")] {
         file::make_dirs(&dir).map_err(io_at(&dir))?;
-        // What is collected from it is deleted, so it must be the store's own folder and no way to another.
+        // Objects collected from the store are deleted, so it must be a real folder and not a link to another.
         if dir.symlink_metadata().map_err(io_at(&dir))?.is_symlink() {
-            let what = "it is a link and should be a folder".to_owned();
+            let what = "it is a symbolic link, not a folder".to_owned();
             return Err(SessionError::Record { path: dir, what }.into());
         }
     }
@@ -260,8 +261,8 @@ pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotE
     note(store, session, None, Sync::Yes)
 }
 
-/// Write down what a session outside of the home needs, with a snapshot that is about to be recorded. For the one who
-/// holds the session.
+/// Write the note of a session outside the home, including a snapshot that is about to be recorded. The caller must
+/// hold the session.
 pub(super) fn note(
     store: &Store,
     session: &Session,
@@ -275,7 +276,7 @@ pub(super) fn note(
     if home.holds(&dir) {
         return if is_missing(&path) { Ok(()) } else { file::remove(&path).map_err(io_at(&path)) };
     }
-    // The session is held, so nobody else writes its note.
+    // The session is held, so no other process writes its note.
     file::sweep_temps(&notes_dir(store), &name).map_err(io_at(&path))?;
     let mut note = Note {
         format: FORMAT,
@@ -348,13 +349,14 @@ pub(super) fn sessions(store: &Store) -> Result<Sessions, SnapshotError> {
     Ok(found)
 }
 
-/// Whether a name is that of something damaged that was set aside.
+/// Whether a name is that of a damaged file that was set aside.
 fn is_set_aside(name: &OsStr) -> bool {
     name.to_string_lossy().contains(crate::session::ASIDE)
 }
 
 impl Note {
-    /// Removed, and not only out of reach: the store stands where it stood, and so does the file system of the folder.
+    /// Whether the session was removed and is not only unreachable: store and filesystem of the folder are where they
+    /// were.
     fn is_gone(&self, home: &Home, id: Option<&str>) -> bool {
         id == Some(self.store.as_str()) && self.store_dir == home.store && self.place == place(&self.dir)
     }
@@ -368,22 +370,22 @@ struct Old {
 }
 
 impl Old {
-    /// The home that the session was in, if it was in one.
+    /// Home that the session was in, if any.
     fn home(&self) -> Option<&Path> {
         let parent = self.dir.parent()?;
         if is_part(parent) { parent.parent() } else { Some(parent) }
     }
 
-    /// The session's place within that home.
+    /// The session's path within that home.
     fn place_in_home(&self) -> Option<&Path> {
         self.dir.strip_prefix(self.home()?).ok()
     }
 }
 
 impl Sessions {
-    /// Earlier versions noted every session by its absolute path, and not where the store stood. Those of sessions in the
-    /// home are needless: the sessions are listed, or were removed. The home may have been moved since, and another one
-    /// made where it stood.
+    /// Classify notes of earlier versions, which named every session by its absolute path and not the store's place.
+    /// Those of sessions in the home are redundant: the sessions are listed, or were removed. The home may have been
+    /// moved since, and another one made in its place.
     fn add_old(&mut self, home: &Home, old: Vec<Old>) {
         let is_listed = |old: &Old| {
             let place = old.place_in_home().map(|place| home.dir.join(place));
@@ -419,12 +421,12 @@ impl Sessions {
     }
 }
 
-/// The folders of the sessions that a store knows and that are there.
+/// Existing session folders that a store knows.
 pub fn session_dirs(store: &Store) -> Result<Vec<PathBuf>, SnapshotError> {
     Ok(sessions(store)?.there)
 }
 
-/// Remove notes that nobody needs. For the one who holds the store's exclusive lock.
+/// Remove unneeded notes. The caller must hold the store's exclusive lock.
 pub(super) fn drop_notes(store: &Store, notes: &[PathBuf]) -> Result<(), SnapshotError> {
     for path in notes {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,6 +1,6 @@
-//! Settling a whole store in a process of its own: what short runs leave to be synced and compressed.
+//! Settles a whole store in a separate process: syncs and compresses what short runs left.
 //!
-//! It makes way: for a collection or a check that waits, and when the store goes away. One process works at a time, and
+//! It yields to a collection or check that waits, and stops when the store is removed. One process works at a time, and
 //! at most one waits for it.
 
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::upkeep::mark_durable;
 use crate::session::Session;
 use crate::store::{Store, StoreError};
 
-/// How long others are left alone after this made way, and how often: a long run settles its own snapshots, and its end
-/// starts another process like this.
+/// Pause after yielding, and number of retries: a long run settles its own snapshots, and its end starts another
+/// process like this.
 const PAUSE: Duration = Duration::from_millis(500);
 const ATTEMPTS: usize = 240;
 
-/// Sync everything first, then compress it. False where that is left to another process, or the store is gone.
+/// Sync everything first, then compress it. False if that is left to another process, or the store is gone.
 pub fn settle_store(store: &Store) -> Result<bool, SnapshotError> {
     let Some(_turn) = store.settlers_turn()? else { return Ok(false) };
     for _ in 0..ATTEMPTS {
@@ -34,12 +34,12 @@ pub fn settle_store(store: &Store) -> Result<bool, SnapshotError> {
     Ok(false)
 }
 
-/// What was published survives a loss of power from here on, and the records of the sessions say so.
+/// Make published snapshots durable, and mark them so in the records of the sessions.
 fn sync(store: &Store) -> Result<(), SnapshotError> {
     let mut waiting = Vec::new();
     for dir in session_dirs(store)?.into_iter().filter(|dir| dir.is_dir()) {
         let session = Session::new(dir);
-        // A session that cannot be read is for the commands that name it; the others go on.
+        // An unreadable session is left to commands that name it; the others continue.
         let Ok(Some(record)) = session.record() else { continue };
         if record.snapshots.iter().any(|recorded| !recorded.durable && !recorded.thinned) {
             waiting.push((session, record));

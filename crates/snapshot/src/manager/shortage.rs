@@ -1,14 +1,14 @@
-//! Restoring when the disk is full. A restore must not need more room than it frees, and what it displaces has to be
+//! Restoring when the disk is full. A restore must not need more space than it frees, and displaced contents have to be
 //! stored first; so, when a safety snapshot of everything does not fit:
 //!
-//! - Only what the restore is about is stored, compressed, small files first: those have no other way into the store.
+//! - Only files selected for the restore are stored, compressed, small ones first: those cannot be moved.
 //! - Large files on the store's own filesystem that do not fit stay where they are, hashed. When one is displaced it is
-//!   moved into the store, which takes no room (`Store::take_in`).
-//! - What can neither be stored nor moved stays in the tree, by name, and the rest is restored.
-//! - The nodes, the manifest and the journal fit into a reserve that the store has kept since the baseline.
+//!   moved into the store, which takes no space (`Store::take_in`).
+//! - Files that can neither be stored nor moved stay in the tree and are named; the rest is restored.
+//! - The nodes, the manifest and the journal fit in a reserve that the store keeps since the baseline.
 //!
-//! The safety snapshot names contents that are moved later. When all is done, those that were not are taken out of it: it
-//! names what the store holds, and nothing else.
+//! The safety snapshot names contents that are moved later. At the end those that were not moved are taken out of it,
+//! so that it names only what the store holds.
 
 use std::collections::HashSet;
 
@@ -26,14 +26,14 @@ use crate::session::Held;
 use crate::state::{Objects, RootContent};
 use crate::store::{Appender, Key, RESERVE, StoreError, WriteOptions};
 
-/// Kept for the manifest, the record, the journal and what the caller writes down.
+/// Bytes kept for the manifest, the record, the journal and the caller's own files.
 const RECORDS: u64 = 256 << 10;
-/// With this much, only nodes and the smallest files are stored: a quota may leave less than the disk has.
+/// Bytes for the second attempt, which stores only nodes and the smallest files: a quota may leave less than the disk.
 const LEAST: u64 = 128 << 10;
 
 impl SnapshotManager {
-    /// Give the room back that is kept for a restore, where the store's filesystem has hardly any left. To be called
-    /// before the first byte is written because of a restore; the restore itself does.
+    /// Release the space reserved for a restore, if the store's filesystem is almost full. Call it before writing
+    /// anything for a restore; the restore itself does.
     pub fn make_room_to_restore(&self) -> Result<(), SnapshotError> {
         if self.store.free_space()? < RESERVE {
             self.store.release_reserve()?;
@@ -41,8 +41,7 @@ impl SnapshotManager {
         Ok(())
     }
 
-    /// Capture what is there now as a snapshot did: its roots, under its rules. Where not all of it fits, what the
-    /// selection is about.
+    /// Capture the current state of a snapshot's roots under its rules. If not all of it fits, only the selection.
     pub(super) fn capture_as(
         &mut self,
         target: &Sheet,
@@ -74,7 +73,7 @@ impl SnapshotManager {
     ) -> Result<Captured, SnapshotError> {
         let frozen = self.frozen_rules(target)?;
         let (roots, rules) = (target.state.paths(), RulesFrom::Frozen(&frozen));
-        // What does not fit stays in the tree, by name; the rest is restored.
+        // What does not fit stays in the tree and is reported by name; the rest is restored.
         let gaps = std::mem::replace(&mut self.options.capture.gaps, Gaps::Allow);
         let captured =
             self.capture_of(&roots, &roots, rules, Some(&target.state), Limits::NONE, true, shortage);
@@ -82,17 +81,18 @@ impl SnapshotManager {
         captured
     }
 
-    /// How much a capture may write, to be tried one after the other.
+    /// Numbers of bytes that a capture may write, for two attempts.
     fn rooms(&self) -> Result<[u64; 2], SnapshotError> {
         let free = self.store.free_space()?;
         let free = free.saturating_sub(RECORDS.min(free / 2));
-        // A limit on the size of one file is one on all that is written, because one pack may get all of it.
+        // A limit on the file size limits everything written, because all of it may go to one pack.
         let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         let most = free.min(limit / 2);
         Ok([most, most.min(LEAST)])
     }
 
-    /// Take contents out of safety snapshots that were neither stored nor moved into the store: they are in the tree.
+    /// Remove contents from safety snapshots that were neither stored nor moved into the store: they are still in the
+    /// tree.
     pub(super) fn drop_unstored(
         &self,
         held: &Held,
@@ -171,7 +171,7 @@ impl SnapshotManager {
     }
 }
 
-/// A directory on the way through a tree.
+/// A directory being walked.
 struct Frame {
     node: Node,
     at: usize,
@@ -197,14 +197,14 @@ impl Frame {
         Frame { node, at: 0, changed }
     }
 
-    /// The next directory in it.
+    /// Next subdirectory.
     fn next(&mut self) -> Option<Kind> {
         let rest = self.node.entries.get(self.at..)?;
         self.at += rest.iter().position(Entry::is_dir)?;
         Some(self.node.entries.get(self.at)?.kind.clone())
     }
 
-    /// That directory is done.
+    /// Finish that subdirectory.
     fn leave(&mut self, kind: Kind, changed: bool) {
         if let Some(entry) = self.node.entries.get_mut(self.at) {
             entry.kind = kind;

@@ -1,10 +1,11 @@
-//! Restores under way, by the folders that they change. A journal lies with the session or project that restores, but
-//! what is half done is the tree, and that may belong to several. So each restore leaves a note in the store before its
-//! journal is there, and takes it away after the journal is gone; every operation looks for notes about its own roots
-//! first, waits for a restore that is running, and completes one that was cut off, whoever began it.
+//! Running restores, by the folders that they change. A journal lies with the session or project that restores, but the
+//! half-restored tree may belong to several. So each restore leaves a note in the store before its journal exists, and
+//! removes it after the journal is gone. Every operation first looks for notes about its own roots, waits for a running
+//! restore, and completes an interrupted one, whichever session started it.
 //!
-//! A note without a journal says nothing: its restore was cut off before it touched anything, or right after its end. One
-//! that cannot be completed stops nobody: that is told, and the temporary files of restores are never content anyway.
+//! A note without a journal is void: its restore was interrupted before it touched anything, or right after its end. A
+//! restore that cannot be completed blocks no other session: it is reported, and temporary files of restores are never
+//! captured anyway.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,28 +25,28 @@ const FOLDER: &str = "restores";
 const LOCK: &str = "lock";
 const FORMAT: u32 = 1;
 
-/// A restore of another session or project that was cut off in the same folders, and what became of it.
+/// Interrupted restore of another session or project in the same folders, and the result of completing it.
 #[derive(Debug)]
 pub struct CompletedOther {
-    /// The folder of the session or project.
+    /// Folder of the session or project.
     pub session: PathBuf,
-    /// A root of both.
+    /// Root that both have.
     pub root: PathBuf,
-    /// What completing it did; or why it cannot be completed.
+    /// Result of completing it, or why it cannot be completed.
     pub restored: Result<Restored, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     format: u32,
-    /// From the store, where both are in one folder: it may be moved.
+    /// Path relative to the store if both are in one folder, which may be moved.
     #[serde(with = "paths")]
     session: PathBuf,
     #[serde(with = "paths::list")]
     roots: Vec<PathBuf>,
 }
 
-/// A note of another session about one of our roots.
+/// Note of another session about one of our roots.
 struct Foreign {
     note: PathBuf,
     session: PathBuf,
@@ -61,8 +62,8 @@ impl SnapshotManager {
         self.store.dir().join(FOLDER)
     }
 
-    /// Leave a note that this restore is about to begin. Refused while another one is running on the same folders: of two
-    /// that begin at once, one sees the other.
+    /// Leave a note that this restore is about to begin. Refused while another one is running on the same folders: of
+    /// two that begin at once, one sees the other.
     pub(super) fn announce(&self, id: RestoreId) -> Result<(), SnapshotError> {
         let dir = self.notes_dir();
         file::make_dirs(&dir).map_err(io_error(&dir))?;
@@ -81,7 +82,7 @@ impl SnapshotManager {
         file::replace(&path, &bytes, Sync::Yes).map_err(io_error(&path))
     }
 
-    /// The restore is over.
+    /// Remove the note at the end of the restore.
     pub(super) fn withdraw(&self, id: RestoreId) -> Result<(), SnapshotError> {
         let path = self.notes_dir().join(id.to_string());
         file::remove(&path).map_err(io_error(&path))
@@ -104,7 +105,7 @@ impl SnapshotManager {
         let mut others = Vec::new();
         for entry in entries {
             let path = entry.map_err(io_error(&dir))?.path();
-            // One that cannot be read names nobody: half written by a loss of power, before its journal.
+            // An unreadable note was half written before a power loss, and its journal does not exist.
             let Some(note) = read(&path) else { continue };
             let session = resolve(self.store.dir(), &note.session);
             let overlap =
@@ -116,7 +117,7 @@ impl SnapshotManager {
         Ok(others)
     }
 
-    /// Wait for restores of others that are running on our roots, and complete those that were cut off.
+    /// Wait for running restores of other sessions on our roots, and complete interrupted ones.
     pub(super) fn complete_others(&mut self) -> Result<(), SnapshotError> {
         let dir = self.notes_dir();
         if !dir.is_dir() {
@@ -126,7 +127,7 @@ impl SnapshotManager {
         for other in self.notes_of_others()? {
             let session = Session::new(&other.session);
             if !other.session.is_dir() {
-                // It was removed, with its journal.
+                // The session was removed, with its journal.
                 file::remove(&other.note).map_err(io_error(&other.note))?;
                 continue;
             }
@@ -154,13 +155,14 @@ impl SnapshotManager {
         other.recover()?.ok_or_else(none)
     }
 
-    /// Complete all restores that were cut off on these roots, as every operation does first. Gives those of others.
+    /// Complete all interrupted restores on these roots, as every operation does first. Returns those of other
+    /// sessions.
     pub fn complete_cut_off(&mut self) -> Result<Vec<CompletedOther>, SnapshotError> {
         let _held = self.enter()?;
         Ok(self.take_completed())
     }
 
-    /// Restores of other sessions and projects that an operation met and completed. Asked once, they are forgotten.
+    /// Restores of other sessions and projects that an operation completed. Cleared by the call.
     pub fn take_completed(&mut self) -> Vec<CompletedOther> {
         std::mem::take(&mut self.completed)
     }
@@ -171,16 +173,16 @@ impl std::fmt::Display for CompletedOther {
         let (root, session) = (self.root.display(), self.session.display());
         match &self.restored {
             Ok(restored) if restored.failed.is_empty() => {
-                write!(f, "a restore of {root} was cut off before; it was completed first")
+                write!(f, "completed an interrupted restore of {root} first")
             }
             Ok(restored) => write!(
                 f,
-                "a restore of {root} was cut off before; it was completed first, but {} paths could not be restored",
+                "completed an interrupted restore of {root} first, but could not restore {} paths",
                 restored.failed.len()
             ),
             Err(error) => write!(
                 f,
-                "a restore of {root} was cut off and cannot be completed: {error}; its journal is in {session}"
+                "cannot complete an interrupted restore of {root}: {error}; its journal is in {session}"
             ),
         }
     }
@@ -199,7 +201,7 @@ fn resolve(store: &Path, session: &Path) -> PathBuf {
     }
 }
 
-/// Remove what was left by those who were cut off while they wrote a note. Whoever writes one right now has the lock.
+/// Remove temporary files of processes killed while writing a note. The lock keeps live writers out.
 fn sweep(dir: &Path) -> Result<(), SnapshotError> {
     if file::has_temps(dir).map_err(io_error(dir))? {
         let _alone = lock(&dir.join(LOCK))?;
@@ -208,7 +210,7 @@ fn sweep(dir: &Path) -> Result<(), SnapshotError> {
     Ok(())
 }
 
-/// Held for as long as a note is checked and written.
+/// Lock held while a note is checked and written.
 fn lock(path: &Path) -> Result<File, SnapshotError> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);

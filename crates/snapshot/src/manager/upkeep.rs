@@ -1,8 +1,8 @@
-//! What a store needs besides captures: settling, and the collection of what no session needs any more.
+//! Maintenance of a store: settling, and garbage collection.
 //!
-//! [`super::sessions`] tells which sessions there are. What is damaged of one of them needs nothing any more that could be
-//! named: it is reported, and everything else that the session needs is kept. The collection stops only where it cannot
-//! know what is needed: a folder that cannot be read, or a session of which nothing but its name is known.
+//! [`super::sessions`] finds the sessions. A damaged part of a session cannot name what it needs: it is reported, and
+//! everything else that the session needs is kept. The collection stops only if it cannot know what is needed: a folder
+//! that cannot be read, or a session of which only the name is known.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -19,27 +19,27 @@ use crate::session::{Held, Record, Session, SessionError};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, Key, Settled, Shares, Store};
 
-/// What settling did.
+/// Result of settling.
 #[derive(Debug)]
 pub struct SettleReport {
     pub store: Settled,
-    /// Snapshots that survive a loss of power from now on.
+    /// Snapshots that survive a power loss from now on.
     pub durable: Vec<SnapshotId>,
 }
 
-/// What a collection of garbage did.
+/// Result of a garbage collection.
 #[derive(Debug)]
 pub struct GcReport {
     pub store: Collected,
-    /// Sessions outside of the store's home whose folders were removed.
+    /// Sessions outside the store's home whose folders were removed.
     pub forgotten: Vec<PathBuf>,
-    /// Sessions outside of the store's home whose folders are out of reach; what they need was kept.
+    /// Sessions outside the store's home whose folders are not reachable; what they need was kept.
     pub away: Vec<PathBuf>,
-    /// What is damaged of sessions, and could not be followed. There are names of files in it.
+    /// Damaged parts of sessions that could not be followed. Contains file names, so escape it for display.
     pub damaged: Vec<String>,
 }
 
-/// Sync, write down what is durable now, then compress: what was just taken survives a loss of power as soon as it can.
+/// Sync, mark what is durable, then compress, so that new snapshots survive a power loss as soon as possible.
 pub(super) fn settle(
     store: &Store,
     session: &Session,
@@ -56,7 +56,7 @@ pub(super) fn settle(
     Ok(SettleReport { store: settled, durable })
 }
 
-/// Make what is published survive a loss of power, as it is, and write that down. `cancel` is asked between files.
+/// Make published snapshots durable without compressing, and mark them. `cancel` is asked between files.
 pub(super) fn sync(
     store: &Store,
     session: &Session,
@@ -70,8 +70,8 @@ pub(super) fn sync(
     if synced.durable { mark_durable(session, &before, cancel) } else { Ok(Vec::new()) }
 }
 
-/// The snapshots of `before` are durable in the store; their manifests and the record follow. Nothing where the session
-/// is held for long: the next one marks them.
+/// Mark the snapshots of `before` as durable: they are in the store; their manifests and the record follow. Does
+/// nothing if the session stays locked: the next settling marks them.
 pub(super) fn mark_durable(
     session: &Session,
     before: &Record,
@@ -95,7 +95,7 @@ pub(super) fn mark_durable(
     Ok(durable)
 }
 
-/// The session, if nobody holds it or whoever does is done in a moment.
+/// Lock the session, waiting only for a moment; `None` if another process keeps it.
 fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<Held>, SnapshotError> {
     const ATTEMPTS: usize = 100;
     for _ in 0..ATTEMPTS {
@@ -103,13 +103,13 @@ fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<Held
         if held.is_some() || cancel() {
             return Ok(held);
         }
-        // The system's lock cannot be waited for and left again.
+        // A blocking lock could not be cancelled.
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     Ok(None)
 }
 
-/// The objects that snapshots need.
+/// Objects that snapshots need.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pub(super) trees: HashSet<TreeId>,
@@ -134,7 +134,7 @@ impl Live {
         self.trees(waiting, walk)
     }
 
-    /// What a session that is out of reach needs, as its note says.
+    /// Add what an unreachable session needs, as listed in its note.
     fn note(&mut self, note: &Note, walk: &mut Walk<'_>) -> Result<(), ObjectError> {
         self.others.extend(note.rules.iter().map(|hash| Key::rules(*hash)));
         self.others.extend(note.contents.iter().map(|hash| Key::from(*hash)));
@@ -157,14 +157,15 @@ impl Live {
     }
 }
 
-/// One session, followed.
+/// Walk over one session.
 struct Walk<'a> {
     dir: &'a Path,
     objects: &'a dyn Objects,
     damaged: &'a mut Vec<String>,
 }
 
-/// Every directory that is not in `seen` yet, and every content below. Ends with the first directory that cannot be had.
+/// Visit every directory that is not in `seen` yet, and every content below. Ends at the first directory that cannot be
+/// loaded.
 pub(super) fn each_object(
     state: &SnapshotState,
     objects: &dyn Objects,
@@ -177,7 +178,7 @@ pub(super) fn each_object(
     each_below(waiting, objects, seen, &mut content, &mut visit, &mut Err)
 }
 
-/// The directories that roots are, and the contents of those that are files.
+/// Collect the directories that are roots, and the contents of roots that are files.
 fn roots_of(state: &SnapshotState, trees: &mut Vec<TreeId>, content: &mut dyn FnMut(ContentHash)) {
     for root in &state.roots {
         match root.content.entry().map(|entry| &entry.kind) {
@@ -188,7 +189,7 @@ fn roots_of(state: &SnapshotState, trees: &mut Vec<TreeId>, content: &mut dyn Fn
     }
 }
 
-/// The same from directories on; `lost` decides about one that cannot be had.
+/// The same starting from directories; `lost` handles one that cannot be loaded.
 fn each_below(
     mut waiting: Vec<TreeId>,
     objects: &dyn Objects,
@@ -220,17 +221,17 @@ fn each_below(
     Ok(())
 }
 
-/// Which snapshots of a session (by its folder) count; with nothing, whether the session does.
+/// Selects snapshots of a session (by its folder); with `None`, the session itself.
 type Which<'a> = &'a dyn Fn(&Path, Option<&SnapshotId>) -> bool;
 
-/// What was met on the way to what is needed.
+/// Sessions and damage found while marking.
 #[derive(Debug, Default)]
 pub(super) struct Met {
     sessions: Sessions,
     damaged: Vec<String>,
 }
 
-/// What these snapshots of a store need.
+/// Objects that the selected snapshots of a store need.
 pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(Live, Met), SnapshotError> {
     let objects = StoreObjects::new(store);
     let mut found = sessions(store)?;
@@ -245,7 +246,7 @@ pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(Live, Met), Snaps
             let mut walk = Walk { dir: &note.dir, objects: &objects, damaged: &mut damaged };
             live.note(note, &mut walk)?;
         }
-        // A session that was moved within the home while it was listed is in its new place now.
+        // A session moved within the home while it was listed is found in its new place now.
         let again = sessions(store)?;
         if again.there.iter().all(|dir| found.there.contains(dir)) {
             return Ok((live, Met { sessions: found, damaged }));
@@ -254,20 +255,20 @@ pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(Live, Met), Snaps
     }
 }
 
-/// Stop where nothing but the name of a session is known.
+/// Fail if only the name of a session is known.
 fn ensure_known(found: &Sessions) -> Result<(), SnapshotError> {
     if let Some(path) = found.damaged.first().cloned() {
-        let what = "it should name a session outside; `nono rollback repair` sets it aside".to_owned();
+        let what = "the note does not name a session; `nono rollback repair` sets it aside".to_owned();
         return Err(SessionError::Record { path, what }.into());
     }
     if let Some(path) = found.unknown.first().cloned() {
-        let what = "the disk it was on is not there; nothing was collected".to_owned();
+        let what = "its disk is not mounted; nothing was collected".to_owned();
         return Err(SessionError::Record { path, what }.into());
     }
     Ok(())
 }
 
-/// What the snapshots of one session need, as far as they can be read, and what restores displaced.
+/// Add what the readable snapshots of one session need, and the contents displaced by restores.
 fn session_needs(
     session: &Session,
     which: Which<'_>,
@@ -298,24 +299,24 @@ fn session_needs(
     Ok(())
 }
 
-/// Collect what no session of a store needs.
+/// Remove objects that no session of a store needs.
 pub fn gc(store: &Store) -> Result<GcReport, SnapshotError> {
     let mut met = Met::default();
     let collected = store.gc_with(true, |store| mark(store, &mut met))?;
     Ok(report(met, collected))
 }
 
-/// The same, and not one byte of it stays in the packs.
+/// The same, leaving no unneeded byte in the packs.
 pub fn purge(store: &Store) -> Result<GcReport, SnapshotError> {
     let mut met = Met::default();
     let collected = store.purge_with(|store| mark(store, &mut met))?;
     Ok(report(met, collected))
 }
 
-/// What is live; everything that names what is not goes first.
+/// Compute the live set, and first remove whatever names dead objects.
 fn mark(store: &Store, met: &mut Met) -> Result<impl Fn(Key) -> bool + use<>, SnapshotError> {
     let (live, found) = live(store, &|_, _| true)?;
-    // A cache of a tree that is given up would name objects that are gone.
+    // A cache of a dropped tree would name removed objects.
     drop_caches(store, &live)?;
     let gone = found.sessions.gone.iter().map(|(note, _)| note);
     drop_notes(store, &gone.chain(&found.sessions.needless).cloned().collect::<Vec<_>>())?;
@@ -332,8 +333,8 @@ fn report(met: Met, collected: Collected) -> GcReport {
     }
 }
 
-/// How the room of a store is shared between the sessions for which `mine` is true and all others. Snapshots of the first
-/// that are `gone` do not count as needed.
+/// Space of a store shared between the sessions for which `mine` is true and all others. Snapshots of the former that
+/// are `gone` do not count as needed.
 pub fn shares(
     store: &Store,
     mine: &dyn Fn(&Path) -> bool,
@@ -345,7 +346,7 @@ pub fn shares(
     Ok(store.shares(&|key| own.contains(key), &|key| others.contains(key))?)
 }
 
-/// The stat caches of a store, damaged ones as `None`.
+/// Stat caches of a store, damaged ones as `None`.
 pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError> {
     let dir = store.dir().join("cache");
     let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
@@ -362,7 +363,7 @@ pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, Sna
 }
 
 fn drop_caches(store: &Store, live: &Live) -> Result<(), SnapshotError> {
-    // Caches are written by those who hold the store's lock, which only the collection holds now.
+    // Caches are written only under the store's lock, which the collection holds now.
     let dir = store.dir().join("cache");
     file::sweep_temps(&dir, "").map_err(|source| SessionError::Io { path: dir, source })?;
     for (path, cache) in caches(store)? {
@@ -375,23 +376,23 @@ fn drop_caches(store: &Store, live: &Live) -> Result<(), SnapshotError> {
 }
 
 impl SnapshotManager {
-    /// Compress what was captured, and make it survive a loss of power. Done in the background unless the manager was
-    /// told otherwise; this waits for it.
+    /// Compress the captured contents, and make them survive a power loss. Done in the background unless the manager
+    /// was told otherwise; this waits for it.
     pub fn settle(&mut self) -> Result<SettleReport, SnapshotError> {
         self.background.stop();
         settle(&self.store, &self.session, &|| false, &*self.observer)
     }
 
-    /// Make the snapshots survive a loss of power, without compressing anything; which ones do from now on. Done in the
-    /// background first of all, unless the manager was told otherwise.
+    /// Make the snapshots survive a power loss without compressing; returns those that newly do. Done first in the
+    /// background, unless the manager was told otherwise.
     pub fn sync(&mut self) -> Result<Vec<SnapshotId>, SnapshotError> {
         sync(&self.store, &self.session, &|| self.observer.cancelled())
     }
 
-    /// Collect what no session of this store needs any more.
+    /// Remove objects that no session of this store needs any more.
     pub fn gc(&mut self) -> Result<GcReport, SnapshotError> {
         self.background.stop();
-        // A restore that was cut off may still need what it displaced.
+        // An interrupted restore may still need the contents it displaced.
         let held = self.enter()?;
         drop(held);
         gc(&self.store)

@@ -1,6 +1,6 @@
-//! Doing what a plan says. One task per directory, or several where there is much to do in it: enter it, change the names
-//! in it, hand out the directories below; the last of these to be done finishes it, so that its permissions and time are set
-//! when nothing in it changes any more. No task waits, nothing recurses, and what fails is reported while the rest is done.
+//! Applies a plan. One task per directory, or several for a directory with many steps: open it, change the names in it,
+//! queue its subdirectories; the last task done finishes it, so that its permissions and time are set when nothing in
+//! it changes any more. No task waits, nothing recurses, and failures are reported while the rest continues.
 
 mod leave;
 
@@ -29,11 +29,11 @@ use crate::node::{Entry, Name};
 use crate::pool::{self, Queue};
 use crate::state::{Objects, Observer};
 
-/// Steps of one directory that are done by one task.
+/// Number of steps of one directory done by one task.
 const STEPS_PER_TASK: usize = 2048;
 
-/// Apply a plan. The journal must have been begun, and is finished by the caller when the outcome is recorded; if it
-/// was cancelled, the journal stays.
+/// Apply a plan. The journal must have been begun; the caller finishes it when the outcome is recorded. After a
+/// cancellation the journal stays.
 pub fn apply(
     plan: &RestorePlan,
     objects: &dyn Objects,
@@ -59,7 +59,7 @@ pub fn apply(
         lost: plan.lost.clone(),
         ..RestoreOutcome::default()
     };
-    // Root by root: where one stands in another, they must not work on the same names at once.
+    // Root by root: nested roots must not work on the same names at once.
     for top in &plan.tops {
         let dir = &plan.dirs[*top];
         if !dir.steps.is_empty() || !dir.children.is_empty() {
@@ -71,7 +71,7 @@ pub fn apply(
     outcome.cancelled = work.cancelled.into_inner();
     outcome.changes = Changes::of(plan.layout.clone(), work.marks);
     if !outcome.failed.is_empty() {
-        // What could not be cleaned up at the time.
+        // Temporary files that could not be removed at the time.
         let swept = sweep(plan, journal.id(), objects);
         outcome.kept.extend(swept.kept);
         outcome.failed.extend(swept.failed);
@@ -85,7 +85,7 @@ struct Work<'a> {
     objects: &'a dyn Objects,
     observer: &'a dyn Observer,
     opened: Opened<'a>,
-    /// For each directory, what has to be done before it can be finished.
+    /// Number of parts of each directory that must be done before it is finished.
     pending: Vec<AtomicUsize>,
     /// Directories with steps that come after everything else.
     late: Mutex<Vec<Waiting>>,
@@ -94,14 +94,14 @@ struct Work<'a> {
     done: AtomicU64,
     total: u64,
     cancelled: AtomicBool,
-    /// What was done.
+    /// Steps that were done.
     marks: Marks,
 }
 
-/// A piece of the work.
+/// A unit of work.
 enum Task {
     Dir(DirIndex),
-    /// More of a directory's steps.
+    /// More steps of a directory.
     Steps(DirIndex, Range<usize>),
 }
 
@@ -162,7 +162,7 @@ impl Work<'_> {
         let mut parts = (0..dir.steps.len()).step_by(STEPS_PER_TASK);
         let part = |start: usize| start..dir.steps.len().min(start + STEPS_PER_TASK);
         let first = parts.next().map(part);
-        // One for ourselves, so that nobody finishes it while we are in it.
+        // One for this task, so that the directory is not finished while it works in it.
         let waits = 1 + dir.children.len() + usize::from(late) + parts.len();
         self.pending[index].store(waits, Ordering::Release);
         let (early, others): (Vec<DirIndex>, Vec<DirIndex>) =
@@ -175,7 +175,7 @@ impl Work<'_> {
         if late {
             self.wait(Waiting::late(index));
         }
-        // What goes first makes room for what comes.
+        // Removals first, to free space.
         queue.push_all(early.into_iter().map(Task::Dir));
         self.part_done(index, Some(fd), outcome);
     }
@@ -184,12 +184,12 @@ impl Work<'_> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
     }
 
-    /// Some of a directory's steps. Those that find the disk full are tried again at the end.
+    /// Apply some of a directory's steps. Those that find the disk full are retried at the end.
     fn steps(&self, index: DirIndex, range: Range<usize>, fd: BorrowedFd<'_>, outcome: &mut RestoreOutcome) {
         let steps = &self.plan.dirs[index].steps;
         let mut place = Place::new(fd, self.objects).with_steps(steps.len());
         let mut full = Vec::new();
-        // What goes makes room for what comes.
+        // Removals first, to free space.
         for goes in [true, false] {
             for at in range.clone() {
                 let Some(step) = steps.get(at).filter(|step| !step.is_late()) else { continue };
@@ -221,7 +221,7 @@ impl Work<'_> {
         self.part_done(index, fd, outcome);
     }
 
-    /// The directory of a step could not be opened again.
+    /// Report that the directory of a step could not be opened again.
     fn not_opened(&self, index: DirIndex, step: &Step, error: &io::Error, outcome: &mut RestoreOutcome) {
         let error = io::Error::from(error.kind());
         outcome.note(self.path(index, step.name()), RestoreError::io("open its parent")(error).into());
@@ -231,7 +231,7 @@ impl Work<'_> {
         matches!(self.plan.dirs[index].how, How::Remove { .. })
     }
 
-    /// Open a directory, or make it, so that it can be worked in.
+    /// Open a directory, or create it, and make it writable.
     fn open(&self, index: DirIndex, outcome: &mut RestoreOutcome) -> Result<Fd, NotDone> {
         let dir = &self.plan.dirs[index];
         if let How::Top(path) = &dir.how {
@@ -326,7 +326,7 @@ impl Work<'_> {
             Step::Link { old, new, anchor } => {
                 let temp = self.temp();
                 if let Err(error) = self.link(index, anchor, new, place.dir, &temp) {
-                    // Its content is worth more than being one file with the others.
+                    // The content matters more than being one file with the other names.
                     problems.push(RestoreError::io("link it to its other name")(error));
                     place.make(&temp, new, problems)?;
                 }
@@ -366,7 +366,7 @@ impl Work<'_> {
         Ok(rustix::fs::linkat(&from, name.as_bytes(), dir, temp, AtFlags::empty())?)
     }
 
-    /// Steps that need what all others made; then the directories that waited for them are finished.
+    /// Apply steps that need the result of all others, then finish the directories that waited for them.
     fn late_steps(&self, outcome: &mut RestoreOutcome) {
         let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
         let links = |step: &Step| matches!(step, Step::Link { .. });
@@ -408,7 +408,7 @@ impl Work<'_> {
         }
     }
 
-    /// One of the things that the directory waits for is done; the last one finishes it, and so on upwards.
+    /// Count one part of a directory as done; the last one finishes it, and so on upwards.
     fn part_done(&self, mut index: DirIndex, mut fd: Option<Fd>, outcome: &mut RestoreOutcome) {
         while self.pending[index].fetch_sub(1, Ordering::AcqRel) == 1 {
             let parent = self.plan.dirs[index].parent;
@@ -419,7 +419,7 @@ impl Work<'_> {
             if parent == index {
                 return self.opened.close(index);
             }
-            // Before it is removed: afterwards there is no way up from it.
+            // Before it is removed: afterwards `..` no longer leads up from it.
             let up = match &own {
                 Ok(own) => self.opened.get(parent, Some(own.as_fd())).ok(),
                 Err(_) => None,
@@ -436,7 +436,7 @@ impl Work<'_> {
         }
     }
 
-    /// The directory was not entered: its parent has one thing less to wait for.
+    /// Skip a directory that was not entered: its parent waits for one part less.
     fn release(&self, index: DirIndex, fd: Option<Fd>, outcome: &mut RestoreOutcome) {
         let parent = self.plan.dirs[index].parent;
         if parent != index {
@@ -463,7 +463,7 @@ impl Work<'_> {
         }
         let mut problems = Vec::new();
         let changed = self.leave(index, dir, fd, &mut problems);
-        changed.map_err(RestoreError::io("look at it"))?;
+        changed.map_err(RestoreError::io("stat it"))?;
         if problems.is_empty() && left.is_ok() && !matches!(dir.how, How::Remove { .. }) {
             self.marks.own(self.plan, index);
         }

@@ -1,4 +1,4 @@
-//! From two states and a selection to a plan. Pure: it reads nodes and nothing else.
+//! Builds a plan from two states and a selection. Pure: it only reads nodes.
 
 mod conflicts;
 
@@ -18,7 +18,7 @@ use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, Slot, Visit, os_str, wal
 use crate::node::{Entry, Kind, Name, Node, Reason};
 use crate::state::{ObjectError, Objects, RootContent, RootState};
 
-/// What has to be done so that the chosen paths are as the target says.
+/// Plan the steps that bring the selected paths to the target's state.
 pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan, ObjectError> {
     let choice = Choice::new(request.selection);
     let except = Choice::new(&Selection::Paths(request.except.to_vec()));
@@ -70,7 +70,7 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
 }
 
 impl RestoreRequest<'_> {
-    /// The root in the states that tell what is somebody else's.
+    /// The root in the states that conflicts are judged by.
     fn bases(&self, path: &Path) -> Vec<Base> {
         let states = if self.force { &[] } else { self.keep_changed_since };
         states.iter().map(|state| Some(Arc::new(unit::base(state, path)))).collect()
@@ -79,14 +79,14 @@ impl RestoreRequest<'_> {
 
 type Sides<'a> = (Option<&'a Entry>, Option<&'a Entry>);
 
-/// A root as it was and as it is, if both are known.
+/// A root in the target and now, if both are known.
 fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sides<'a>, Why> {
     let current = current.ok_or(Why::RootUnknown)?;
     let entry = |root: &'a RootState| match &root.content {
         RootContent::Failed(reason) => Err(Why::RootFailed(reason.clone())),
         RootContent::Absent => Ok(None),
         RootContent::Captured(entry) => {
-            // A root's own name is the only one that no node has checked.
+            // A root's own name is the only one not checked by a node.
             let named = root.path.file_name().is_some_and(|name| name == os_str(entry.name.as_bytes()));
             if named { Ok(Some(entry)) } else { Err(Why::RootUnknown) }
         }
@@ -94,7 +94,7 @@ fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sid
     Ok((entry(target)?, entry(current)?))
 }
 
-/// What is to be restored, and what is not.
+/// Selected and excepted paths.
 #[derive(Clone, Copy)]
 struct Choices<'a> {
     choice: &'a Choice,
@@ -106,14 +106,14 @@ struct Frame {
     dir: DirIndex,
     chosen: Chosen,
     excepted: Chosen,
-    /// What the states that conflicts are judged by have in the directory; none: nobody is asked.
+    /// The directory in the states that conflicts are judged by; empty if conflicts are not looked for.
     bases: Vec<Base>,
     resumed: Option<Arc<Node>>,
-    /// The directory is to go.
+    /// Whether the directory is to be removed.
     removing: bool,
-    /// Something in it has to stay.
+    /// Whether an entry in it has to stay.
     holds: bool,
-    /// A directory in it has to stay, and was reported.
+    /// Whether a directory in it has to stay, and was reported.
     holds_dir: bool,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct Builder<'a> {
     choices: Choices<'a>,
     objects: &'a dyn Objects,
     frames: Vec<Frame>,
-    /// Steps on files with several names, to be settled when all of them are known.
+    /// Steps on files with several names, decided when all of them are known.
     linked: Vec<(DirIndex, usize)>,
     resuming: bool,
 }
@@ -173,7 +173,7 @@ impl<'a> Builder<'a> {
         self.plan.path_of(dir, Some(name))
     }
 
-    /// It stays as it is; and so must the directory it is in.
+    /// Leave an entry as it is; its directory has to stay too.
     fn skip(&mut self, name: &Name, why: Why) {
         let path = self.path(name);
         self.plan.skipped.push(Skipped { path, why });
@@ -194,14 +194,14 @@ impl<'a> Builder<'a> {
             }
             _ => {}
         }
-        // A root that goes itself is gone by then, and if it is not, that shows.
+        // A root that is to be removed is gone by then; if it is not, that shows.
         let other = matches!(&pair.b, Slot::Omitted(current) if current.reason == Reason::OtherRoot);
         if !(other && self.choices.nested.goes(&self.path(pair.name))) {
             self.top().holds = true;
         }
     }
 
-    /// Of a database's files, one that is chosen brings the others with it.
+    /// Whether an entry is selected. Selecting one file of a database selects all of them.
     fn chosen(&self, name: &Name, others: &[Other]) -> Chosen {
         let above = self.frames.last().map_or(Chosen::No, |frame| frame.chosen);
         let choice = |name: &Name| self.choices.choice.child(above, name.as_bytes());
@@ -209,14 +209,14 @@ impl<'a> Builder<'a> {
         if whole { Chosen::Whole } else { choice(name) }
     }
 
-    /// And one that is excepted keeps the others.
+    /// Whether an entry is excepted. Excepting one file of a database keeps all of them.
     fn is_excepted(&self, name: &Name, others: &[Other]) -> bool {
         let above = self.frames.last().map_or(Chosen::No, |frame| frame.excepted);
         let mut names = std::iter::once(name).chain(others.iter().map(|other| &other.name));
         names.any(|name| self.choices.except.child(above, name.as_bytes()) == Chosen::Whole)
     }
 
-    /// Why the files of a database have to stay as they are, because of one of these.
+    /// Reason why the files of a database have to stay because of one of them.
     fn keeps_database(&self, others: &[Other]) -> Option<Why> {
         others.iter().find_map(|Other { name, new, old, left_out }| {
             let (new, old) = (new.as_ref(), old.as_ref());
@@ -242,7 +242,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Neither side is a directory.
+    /// Plan an entry that is not a directory on either side.
     fn leaf(&mut self, new: Option<&EntryRef>, old: Option<&EntryRef>) {
         let step = match (new.cloned(), old.cloned()) {
             (None, None) => return,
@@ -253,7 +253,7 @@ impl<'a> Builder<'a> {
                 if aspects.content || (aspects.metadata() && old.meta.linked_outside) {
                     Step::Replace { old, new }
                 } else {
-                    // Also when only the names it shares a file with are others: that is settled later.
+                    // Also if only its hard links differ: that is decided later.
                     Step::Meta { old, new }
                 }
             }
@@ -286,7 +286,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// At least one side is a directory. True when it was entered.
+    /// Plan an entry that is a directory on at least one side. True if it was entered.
     fn directory(
         &mut self,
         name: &Name,
@@ -300,7 +300,7 @@ impl<'a> Builder<'a> {
             let before = before.and_then(|node| node.entry(name.as_bytes())).filter(|entry| entry.is_dir());
             Leave::AsFound(before.map_or_else(|| old.clone(), EntryRef::alone))
         };
-        // Alone: what stands beside it is not to be held in memory for it.
+        // A copy of the entry alone, so that its siblings are not kept in memory.
         let (new, old) = (new.map(|new| EntryRef::alone(new)), old.map(|old| EntryRef::alone(old)));
         let (new, old) = (new.as_ref(), old.as_ref());
         let (how, leave) = match (new, old) {
@@ -330,8 +330,8 @@ impl<'a> Builder<'a> {
         Ok(true)
     }
 
-    /// A directory that was to go has to stay. It is reported where it holds something itself, not once more for each
-    /// directory above it: in a deep tree the paths would be more than memory.
+    /// Keep a directory that was to be removed. Reported where it holds an entry itself, not again for each directory
+    /// above it: in a deep tree the paths would not fit in memory.
     fn keep_directory(&mut self, dir: DirIndex, itself: bool) {
         let PlanDir { how, .. } = &mut self.plan.dirs[dir];
         let How::Remove { old, then } = how else { return };
@@ -344,7 +344,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Nothing is to be done in it or with it.
+    /// Whether nothing is to be done in it or with it.
     fn is_idle(&self, frame: &Frame) -> bool {
         let dir = &self.plan.dirs[frame.dir];
         let in_it = !dir.steps.is_empty() || !dir.children.is_empty();
@@ -367,7 +367,7 @@ impl Visit for Builder<'_> {
             return Ok(false);
         }
         if self.is_excepted(pair.name, &others) {
-            // Nobody needs to be told, but what it is in has to stay with it.
+            // Not reported, but the directory has to stay with it.
             self.top().holds_dir |= !matches!(pair.b, Slot::Nothing);
             return Ok(false);
         }
@@ -377,7 +377,7 @@ impl Visit for Builder<'_> {
         }
         let (new, old) = (pair.a.entry(), pair.b.entry());
         if self.is_conflict(pair.name, new, old) && !is_same(new, old) {
-            // Whoever made it what it is to be, later, is not contradicted.
+            // Already in the wanted state, by a later change of others: not a conflict.
             if !is_same_but_time(new, old) {
                 self.skip(pair.name, Why::ChangedSince);
             }
@@ -428,14 +428,14 @@ impl Visit for Builder<'_> {
     }
 }
 
-/// Only the time would be set.
+/// Whether only the time would be set.
 fn is_same_but_time(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
     let (Some(new), Some(old)) = (new, old) else { return false };
     let aspects = Aspects::to_reach(old, new);
     !new.is_dir() && !old.is_dir() && !aspects.content && !aspects.permissions()
 }
 
-/// Nothing would be done, so there is nothing to report either.
+/// Whether nothing would be done, so there is nothing to report.
 fn is_same(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
     match (new, old) {
         (Some(new), Some(old)) => !new.is_dir() && !Aspects::to_reach(old, new).any(),

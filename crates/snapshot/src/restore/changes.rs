@@ -1,6 +1,5 @@
-//! What a restore changes or changed, as a list that is put together while it is read. A list of a million changes with
-//! their paths and versions would be larger than the rest of the restore; the plan, which has it all, and one bit for
-//! each step that was done are enough.
+//! The changes of a restore, as a list computed while it is read. A list of a million changes with their paths and
+//! versions would be larger than the rest of the restore; the plan and one bit for each completed step are enough.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,7 +11,7 @@ use serde::{Serialize, Serializer};
 use super::plan::{DirIndex, How, Layout, Leave, Step};
 use crate::diff::{self, Change, ChangeType};
 
-/// The changes of a restore, in the order of their paths; those of several restores one after the other.
+/// Changes of a restore in the order of paths; those of several restores one after the other.
 #[derive(Clone, Default)]
 pub struct Changes {
     parts: Vec<Arc<Part>>,
@@ -23,22 +22,22 @@ enum Part {
     Listed(Vec<Change>),
 }
 
-/// The changes of one plan.
+/// Changes of one plan.
 struct Planned {
     layout: Arc<Layout>,
     marks: Marks,
 }
 
-/// Which parts of a plan were done, a bit each: of every directory two of its own, and one for each step in it.
+/// Completed parts of a plan, one bit each: two for every directory itself, and one for each step in it.
 pub(super) struct Marks {
     first: Vec<usize>,
     bits: Vec<AtomicU64>,
     count: AtomicUsize,
 }
 
-/// What came or went in the place of a directory.
+/// Bit for the entry that replaces a directory or was replaced by it.
 const SWAP: usize = 0;
-/// The directory itself.
+/// Bit for the directory itself.
 const OWN: usize = 1;
 const STEPS: usize = 2;
 
@@ -55,7 +54,7 @@ impl Marks {
         Marks { first, bits, count: AtomicUsize::new(0) }
     }
 
-    /// Everything in a plan.
+    /// Marks for everything in a plan.
     fn all(layout: &Layout) -> Marks {
         let marks = Marks::new(layout);
         for (index, dir) in layout.dirs.iter().enumerate() {
@@ -96,7 +95,7 @@ impl Marks {
         }
     }
 
-    /// The step `at` of a directory, which is `step`, was done.
+    /// Mark step `at` of a directory, which is `step`, as done.
     pub(super) fn step(&self, dir: DirIndex, at: usize, step: &Step) {
         if step.change_type().is_some() {
             self.set(dir, STEPS + at);
@@ -109,7 +108,7 @@ impl Changes {
         Changes { parts: vec![Arc::new(Part::Planned(Planned { layout, marks }))] }
     }
 
-    /// Those of a plan that is carried out as a whole.
+    /// Changes of a plan that is applied completely.
     pub(super) fn planned(layout: &Arc<Layout>) -> Changes {
         Changes::of(layout.clone(), Marks::all(layout))
     }
@@ -122,7 +121,7 @@ impl Changes {
         self.len() == 0
     }
 
-    /// Each change, made when it is asked for.
+    /// Iterate over the changes.
     pub fn iter(&self) -> impl Iterator<Item = Change> + '_ {
         self.parts.iter().flat_map(|part| part.iter())
     }
@@ -131,7 +130,7 @@ impl Changes {
         self.iter().collect()
     }
 
-    /// Append those of a later restore.
+    /// Append the changes of a later restore.
     pub fn extend(&mut self, more: Changes) {
         self.parts.extend(more.parts);
     }
@@ -207,7 +206,7 @@ impl Part {
 impl Planned {
     fn iter(&self) -> Box<dyn Iterator<Item = Change> + '_> {
         let mut tops = self.layout.tops.clone();
-        // Where a root stands in another, the one's paths are between the other's.
+        // Paths of a nested root are between those of the outer one.
         let nested = tops.iter().any(|top| matches!(self.layout.dirs[*top].leave, Leave::AsEntered));
         tops.sort_by_cached_key(|top| self.layout.root_path(*top));
         let walk = Walk { part: self, tops: tops.into(), frames: Vec::new(), ready: VecDeque::new() };
@@ -220,7 +219,7 @@ impl Planned {
     }
 }
 
-/// Goes through a plan in the order of paths: at each directory, its steps and the directories in it by name.
+/// Walks a plan in the order of paths: in each directory, its steps and subdirectories by name.
 struct Walk<'a> {
     part: &'a Planned,
     tops: VecDeque<DirIndex>,
@@ -269,10 +268,10 @@ impl Iterator for Walk<'_> {
 }
 
 impl Planned {
-    /// What comes next in a directory.
+    /// Next step or subdirectory of a directory.
     fn after(&self, frame: &mut Frame) -> Next {
         let dir = &self.layout.dirs[frame.dir];
-        // Only steps that were done are looked at.
+        // Skip steps that were not done.
         while frame.step < dir.steps.len() && !self.marks.has(frame.dir, STEPS + frame.step) {
             frame.step += 1;
         }
@@ -296,7 +295,7 @@ impl Planned {
         let step = self.layout.dirs[dir].steps.get(step);
         let name = step.as_ref().and_then(Step::name);
         match name.cmp(&child_dir.name()) {
-            // Something takes the place of the directory: before what was in it, after the directory itself.
+            // An entry replaces the directory: before the content of the directory, after the directory itself.
             std::cmp::Ordering::Equal => !self.layout.is_alone(child),
             order => order.is_lt(),
         }
@@ -306,7 +305,7 @@ impl Planned {
         self.layout.step_change(dir, &self.layout.dirs[dir].steps.get(at)?)
     }
 
-    /// Of the directory itself, and of what came or went in its place: what went first.
+    /// Changes of the directory itself and of the entry in its place, the removal first.
     fn own(&self, dir: DirIndex) -> impl Iterator<Item = Change> + use<> {
         let swap = self.marks.has(dir, SWAP).then(|| self.layout.swap_change(dir)).flatten();
         let own = self.marks.has(dir, OWN).then(|| self.layout.dir_change(dir)).flatten();
@@ -317,7 +316,7 @@ impl Planned {
 }
 
 impl Layout {
-    /// The path of the root that stands in this directory.
+    /// Path of the root in this parent directory.
     fn root_path(&self, top: DirIndex) -> Vec<u8> {
         let dir = &self.dirs[top];
         let step = dir.steps.get(0);
@@ -327,7 +326,7 @@ impl Layout {
             How::Top(path) => path.as_os_str().as_encoded_bytes(),
             _ => b"/",
         };
-        // As paths are ordered: a component that ends is before one that goes on.
+        // Order of paths: a component that ends sorts before one that continues.
         let mut key: Vec<u8> = path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect();
         if !key.ends_with(&[0]) {
             key.push(0);

@@ -1,5 +1,5 @@
-//! A database of SQLite's in a restore: its files are put back together, or none of them is. A database beside a log that
-//! is not its own is a broken one.
+//! SQLite databases in a restore: all files of one are restored, or none. A database beside a log of another state is
+//! corrupt.
 
 use super::Why;
 use crate::diff::{EntryRef, Pair};
@@ -11,12 +11,12 @@ pub(super) struct Other {
     pub(super) name: Name,
     pub(super) new: Option<EntryRef>,
     pub(super) old: Option<EntryRef>,
-    /// One of the sides does not have its content.
+    /// Reason, if one of the sides does not have its content.
     pub(super) left_out: Option<Why>,
 }
 
-/// The other files of the database that a name belongs to, without the index of the log, which SQLite makes again.
-/// Nothing for a name without company.
+/// Other files of the database that a name belongs to, without the log's index, which SQLite rebuilds. Empty for other
+/// files.
 pub(super) fn others(pair: &Pair<'_>) -> Vec<Other> {
     let name = pair.name.as_bytes();
     let there = |name: &[u8]| pair.nodes.iter().flatten().any(|node| has(node, name));

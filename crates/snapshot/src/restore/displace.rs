@@ -1,12 +1,12 @@
-//! What a restore displaced: is it what the safety snapshot holds? If it was written meanwhile, its content is stored
-//! before it goes. Reading it is the price of certainty: times and sizes can be set by anybody.
+//! Checks displaced entries against the safety snapshot. A file that was written meanwhile is stored before it is
+//! removed. The content is read, since any process can set times and sizes.
 //!
-//! A program may have the displaced file open, and save to it at any moment: before it is read, while it is, and after
-//! its name is gone. Only the absence of writers ends that, and a read lease tells it exactly (`nono_sys::lease`): a file
-//! without a name that others know and without a writer cannot change any more. So a file with a writer is not displaced
-//! at all; if one opened it in that very moment, it keeps a name in its folder that the person is told. Where the
-//! kernel does not tell (another user's file, a file system without leases) the file is read until its times stay the
-//! same, and looked at once more after its name is gone; what is saved later than that is lost.
+//! A program may have the displaced file open, and save to it at any moment: before it is read, during that, and after
+//! its name is gone. Only a file without writers is safe, and a read lease detects them exactly (`nono_sys::lease`): a
+//! file without a name that others know and without a writer cannot change any more. So a file with a writer is not
+//! displaced; if a program opens it at that very moment, it keeps a name in its folder, which is reported to the user.
+//! Where the kernel cannot tell (another user's file, a filesystem without leases) the file is read until its times
+//! stay the same, and checked once more after its name is gone; data saved later than that is lost.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,33 +24,33 @@ use crate::node::{Entry, Kind, Time};
 use crate::read;
 use crate::state::Objects;
 
-/// How often a file that changes while it is read is read again.
+/// Number of times that a file is read again because it changed meanwhile.
 const ATTEMPTS: u32 = 5;
-/// A program that is just saving closes the file within this: 1 + 2 + 4 + 8 + 16 ms.
+/// Pauses in milliseconds to wait for a program that is just saving: 1 + 2 + 4 + 8 + 16 ms.
 const PATIENCE: [u64; 5] = [1, 2, 4, 8, 16];
 
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// It is stored: it was captured, or is stored now.
+    /// Stored: it was captured before, or is stored now.
     Stored(Stored),
-    /// Something else that no store can hold.
+    /// Another kind of entry that the store cannot hold.
     Other,
-    /// A program has it open for writing, or writes to it again and again.
+    /// Open for writing in a program, or changed again and again.
     Busy,
 }
 
 /// A displaced entry whose content is in the store.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
-    /// What had to be stored.
+    /// Content that had to be stored.
     kept: Option<KeptContent>,
-    /// Where nothing tells of writers: the file, and how it was when it was read.
+    /// If writers cannot be detected: the file, and its state when it was read.
     watched: Option<(OwnedFd, Seen)>,
-    /// The safety snapshot names its content, but there was no room to store it: it has to be moved.
+    /// Content in the safety snapshot that there was no space to store: the file has to be moved into the store.
     only_here: Option<(OwnedFd, ContentHash, u64)>,
 }
 
-/// What changes with every save.
+/// Attributes that change with every save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     size: u64,
@@ -59,7 +59,8 @@ struct Seen {
 }
 
 impl Stored {
-    /// Move its content into the store, where it is only here; the name `name` is gone then. False: it can go.
+    /// Move the file into the store if its content is only here; then the name `name` is gone. False: it can be
+    /// removed.
     pub(super) fn take(
         &self,
         dir: BorrowedFd<'_>,
@@ -74,17 +75,17 @@ impl Stored {
         objects.keep_file(fd.as_fd(), *size).map(|_| false).map_err(RestoreError::from)
     }
 
-    /// Its name is gone: what was saved through an open descriptor since it was read is stored, too.
+    /// Store data saved through an open descriptor since it was read; called after its name is gone.
     pub(super) fn unlinked(self, objects: &dyn Objects) -> Result<Option<KeptContent>, RestoreError> {
         let Some((fd, seen)) = self.watched else { return Ok(self.kept) };
         let now = look(fd.as_fd())?;
-        // The time of change is that of the unlink.
+        // The ctime is that of the unlink.
         if (now.size, now.mtime) == (seen.size, seen.mtime) {
             return Ok(self.kept);
         }
         match settled(fd.as_fd(), None, objects)? {
             Some((kept, _)) => Ok(kept),
-            None => Err(RestoreError::io("store what is still being written to it")(Errno::BUSY.into())),
+            None => Err(RestoreError::io("store a file that is still being written")(Errno::BUSY.into())),
         }
     }
 }
@@ -105,7 +106,7 @@ pub(super) fn expected_kind(kind: &Kind) -> FileType {
     }
 }
 
-/// Compare `name` in `dir` with what the safety snapshot had in its place.
+/// Compare `name` in `dir` with its entry in the safety snapshot.
 pub(super) fn judge(
     dir: BorrowedFd<'_>,
     name: &[u8],
@@ -113,7 +114,7 @@ pub(super) fn judge(
     objects: &dyn Objects,
 ) -> Result<Verdict, RestoreError> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    let stat = stat.map_err(|errno| RestoreError::io("look at the old one")(errno.into()))?;
+    let stat = stat.map_err(|errno| RestoreError::io("stat the old file")(errno.into()))?;
     match kind_of(&stat) {
         FileType::RegularFile => {
             let expected = match &old.kind {
@@ -137,8 +138,8 @@ pub(super) fn read_link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Box<[u8]
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes().into())
 }
 
-/// Whether a program has the file `old` open for writing, and goes on having it. What cannot be opened is judged when it
-/// is displaced; what was no regular file is not opened at all.
+/// Whether a program keeps the file `old` open for writing. A file that cannot be opened is judged when it is
+/// displaced; other kinds of files are never opened.
 pub(super) fn is_written(dir: BorrowedFd<'_>, old: &Entry) -> bool {
     if !matches!(old.kind, Kind::File { .. }) {
         return false;
@@ -150,7 +151,7 @@ pub(super) fn is_written(dir: BorrowedFd<'_>, old: &Entry) -> bool {
     }
 }
 
-/// The writers that stay for longer than a save takes.
+/// Writers that remain longer than a save takes.
 fn wait_for_writers(fd: BorrowedFd<'_>) -> Writers {
     for milliseconds in PATIENCE {
         match writers(fd) {
@@ -161,7 +162,7 @@ fn wait_for_writers(fd: BorrowedFd<'_>) -> Writers {
     writers(fd)
 }
 
-/// A regular file that is to go: stored, unless it is the `expected` content.
+/// Store a regular file that is to be removed, unless it has the `expected` content.
 pub(super) fn file(
     dir: BorrowedFd<'_>,
     name: &[u8],
@@ -182,16 +183,16 @@ pub(super) fn file(
         _ => None,
     };
     Ok(match known {
-        // By its temporary name it could still be opened, which nobody does; but it is cheap to ask.
+        // A process could still open it by its temporary name; the check is cheap.
         Writers::None if writers(fd.as_fd()) == Writers::Some => Verdict::Busy,
         Writers::None => Verdict::Stored(Stored { kept, watched: None, only_here }),
         _ => Verdict::Stored(Stored { kept, watched: Some((fd, seen)), only_here }),
     })
 }
 
-const READING: &str = "read the old one";
+const READING: &str = "read the old file";
 
-/// Read it until it stays the same meanwhile. Nothing when it never does.
+/// Read it until it stays the same meanwhile. `None` if it never does.
 fn settled(
     fd: BorrowedFd<'_>,
     expected: Option<(ContentHash, u64)>,
@@ -201,7 +202,7 @@ fn settled(
         let began = read::now();
         let seen = look(fd)?;
         let kept = store_unless(fd, seen.size, expected, objects)?;
-        // A save in the same tick of the clock as the one before does not show in its times.
+        // A save in the same clock tick as the previous one does not show in the times.
         if look(fd)? == seen && (read::is_settled(seen.mtime, began) || writers(fd) == Writers::None) {
             return Ok(Some((kept, seen)));
         }
@@ -237,7 +238,7 @@ fn look(fd: BorrowedFd<'_>) -> Result<Seen, RestoreError> {
     })
 }
 
-/// Its owner may read it even if its permissions say no: it is about to go.
+/// Open a file for reading, even if its permissions deny that to its owner: it is about to be removed.
 fn open(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
@@ -254,7 +255,7 @@ fn open(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// The address of a file's content; `None` when its size is not what it was.
+/// Address of a file's content; `None` if its size changed.
 pub(crate) fn hash_file(fd: BorrowedFd<'_>, size: u64) -> io::Result<Option<ContentHash>> {
     let mut hasher = ContentHasher::new(size);
     let mut buffer = vec![0; usize::try_from(size.clamp(1, 1 << 18)).unwrap_or(1)];
@@ -279,12 +280,12 @@ pub(crate) fn hash_file(fd: BorrowedFd<'_>, size: u64) -> io::Result<Option<Cont
     Ok(hasher.finish())
 }
 
-/// Where data goes on; the end if a hole is all there is.
+/// Offset of the next data; the end if only a hole follows.
 fn next_data(fd: BorrowedFd<'_>, at: u64, size: u64) -> io::Result<u64> {
     match rustix::fs::seek(fd, SeekFrom::Data(at)) {
         Ok(data) => Ok(data.clamp(at, size)),
         Err(Errno::NXIO) => Ok(size),
-        // A filesystem that does not know about holes.
+        // A filesystem that does not support holes.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(at),
         Err(errno) => Err(errno.into()),
     }

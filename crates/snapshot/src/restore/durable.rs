@@ -1,7 +1,7 @@
-//! What was restored, on the disk: the journal may go only then.
+//! Syncs restored files to disk: only then may the journal be removed.
 //!
-//! A few files are synced one by one, with the folders they are in. Of many, the whole file system is: that waits for
-//! everything that others wrote, too, but the disk is asked once and not once for each file.
+//! A few files are synced one by one, with their folders. For many, the whole filesystem is synced: that also waits for
+//! everything that others wrote, but it is one call instead of one for each file.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,18 +15,18 @@ use super::verify::each_dir;
 use crate::disk;
 use crate::node::Kind;
 
-/// More files than this are synced with their whole file system. On ext4 one file costs 4 to 7 ms and `syncfs` 4 to 15 ms, but
-/// that has no bound where others have much to write.
+/// Maximum number of files synced one by one. On ext4 one file costs 4 to 7 ms and `syncfs` 4 to 15 ms, but that has no
+/// bound while others write much.
 const FEW: usize = 8;
 
-/// Wait until what was restored survives a loss of power.
+/// Wait until restored files survive a power loss.
 pub fn sync(plan: &RestorePlan) -> Result<(), RestoreError> {
     if plan.is_empty() {
         return Ok(());
     }
     let files: usize = plan.dirs.iter().map(|dir| dir.steps.iter().filter(is_file).count()).sum();
     let synced = if files <= FEW && sync_each(plan)? { Ok(()) } else { sync_filesystems(plan) };
-    synced.map_err(RestoreError::io("write the restored files to the disk"))
+    synced.map_err(RestoreError::io("sync the restored files to disk"))
 }
 
 /// Whether a step leaves a regular file whose bytes or attributes are new.
@@ -34,7 +34,7 @@ fn is_file(step: &Step) -> bool {
     step.sides().1.is_some_and(|new| matches!(new.kind, Kind::File { .. }))
 }
 
-/// Every file and every folder. False where one could not be opened, as files that are closed to their owner.
+/// Sync every file and folder. False if one could not be opened, such as files closed to their owner.
 fn sync_each(plan: &RestorePlan) -> Result<bool, RestoreError> {
     let mut all = Ok(true);
     each_dir(plan, &mut |index, dir| {
@@ -47,7 +47,7 @@ fn sync_each(plan: &RestorePlan) -> Result<bool, RestoreError> {
             Err(_) => Ok(false),
         };
     });
-    all.map_err(RestoreError::io("write the restored files to the disk"))
+    all.map_err(RestoreError::io("sync the restored files to disk"))
 }
 
 fn sync_dir(plan: &RestorePlan, index: DirIndex, dir: BorrowedFd<'_>) -> io::Result<bool> {
@@ -56,7 +56,7 @@ fn sync_dir(plan: &RestorePlan, index: DirIndex, dir: BorrowedFd<'_>) -> io::Res
         let Some(new) = step.sides().1 else { continue };
         match rustix::fs::openat(dir, new.name.as_bytes(), flags, Mode::empty()) {
             Ok(file) => fsync(file.as_fd())?,
-            // Somebody took it away, or it could not be restored, which was reported.
+            // Removed by another process, or not restored, which was reported.
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => {}
             Err(_) => return Ok(false),
         }
@@ -67,13 +67,13 @@ fn sync_dir(plan: &RestorePlan, index: DirIndex, dir: BorrowedFd<'_>) -> io::Res
 fn fsync(file: BorrowedFd<'_>) -> io::Result<()> {
     disk::step()?;
     match rustix::fs::fsync(file) {
-        // What cannot be synced there never can be.
+        // It can never be synced there.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOTSUP) => Ok(()),
         other => Ok(other?),
     }
 }
 
-/// Every file system that a directory of the plan is on.
+/// Sync every filesystem that a directory of the plan is on.
 fn sync_filesystems(plan: &RestorePlan) -> io::Result<()> {
     let mut synced = HashSet::new();
     let mut result = Ok(());

@@ -1,5 +1,5 @@
-//! The directory that a root stands in, where it lies in another root. That one was restored before, with its time; work
-//! on the names in it must not change what was just put back.
+//! Keeps the time of a root's parent directory that lies in another root. That root was restored before, with its
+//! times; work on the names in it must not change them.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(super) struct Entered {
 impl Entered {
     pub(super) fn look(dir: &PlanDir) -> Option<Entered> {
         let (How::Top(path), Leave::AsEntered) = (&dir.how, &dir.leave) else { return None };
-        // What cannot be opened is not worked in either, which is reported there.
+        // If it cannot be opened, the restore cannot work in it either and reports that.
         let fd = open_top(path).ok()?;
         let stat = rustix::fs::fstat(&fd).ok()?;
         let time = Time { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).ok()? };

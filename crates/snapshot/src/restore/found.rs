@@ -1,4 +1,4 @@
-//! What is known of a path that was chosen: silence is no answer there.
+//! Looks up a selected path in both states, so that a path in neither is reported.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::diff::EntryRef;
 use crate::node::{Entry, Kind, Reason};
 use crate::state::{ObjectError, Objects};
 
-/// Whether a side has it.
+/// Result of the lookup.
 pub(super) enum Found {
     Entry,
     LeftOut(Why),
@@ -36,7 +36,7 @@ pub(super) fn look(
 
 type InOne = Result<Option<()>, Reason>;
 
-/// Whether one side has it, or left it out.
+/// Whether one side has the path; the error is the reason why it was excluded.
 fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<InOne, ObjectError> {
     let mut kind = side.map(|side| side.kind.clone());
     for component in rest.components() {
@@ -51,15 +51,15 @@ fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<I
     Ok(Ok(kind.map(|_| ())))
 }
 
-/// Whether what is there now is the restored file without its bytes: a loss of power can keep the name and the attributes
-/// that the restore gave it, and lose what was not on the disk yet. Whoever changes a file changes its time.
+/// Whether the current entry is the restored file without its bytes: after a power loss the name and attributes set by
+/// the restore may survive while its data is lost. A later change by a process would change the time.
 pub(super) fn is_torn(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
     let (Some(new), Some(old)) = (new, old) else { return false };
     let files = matches!((&new.kind, &old.kind), (Kind::File { .. }, Kind::File { .. }));
     files && (new.meta.mtime, new.meta.mode) == (old.meta.mtime, old.meta.mode)
 }
 
-/// Left out on purpose: always so, and no news.
+/// Whether the reason is a permanent rule, which needs no report.
 pub(super) fn by_rule(reason: &Reason) -> bool {
     match reason {
         Reason::Ignored { .. }

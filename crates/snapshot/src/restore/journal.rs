@@ -1,6 +1,6 @@
-//! The journal of a restore that is running: enough to plan it again. It is published by a rename before anything is
-//! touched and removed when all is done, so it is there exactly when a restore was interrupted. It ends with a
-//! checksum over the rest; one that is damaged, or from a newer version, is an error and never half believed.
+//! Journal of a running restore: enough to plan it again. It is published by a rename before anything is modified and
+//! removed when all is done, so it exists exactly if a restore was interrupted. It ends with a checksum over the rest;
+//! a damaged one, or one of a newer version, is an error and never partly used.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,10 +15,10 @@ use crate::disk;
 use crate::hash::tagged;
 
 const MAGIC: &[u8] = b"nono restore v2\0";
-/// No journal is this large: a forged file must not fill the memory.
+/// Maximum size of a journal, so that a forged file cannot fill the memory.
 const MAX_SIZE: u64 = 1 << 28;
 
-/// Names the temporary files of one restore.
+/// Id of a restore, part of the names of its temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RestoreId([u8; 8]);
 
@@ -29,17 +29,17 @@ impl RestoreId {
         Ok(RestoreId(id))
     }
 
-    /// What the names of its temporary files begin with.
+    /// Name prefix of its temporary files.
     pub(crate) fn prefix(self) -> String {
         format!("{}{self}-", String::from_utf8_lossy(PREFIX))
     }
 }
 
-/// What the names of all temporary files begin with.
+/// Name prefix of the temporary files of all restores.
 pub(super) const PREFIX: &[u8] = b".nono-";
 
-/// Whether a name is that of a restore's temporary file: `.nono-<16 hex digits>-<number>`. Such a file is never content:
-/// it is half made, or displaced and about to be judged, and goes when the restore is completed.
+/// Whether a name is that of a restore's temporary file: `.nono-<16 hex digits>-<number>`. Such a file is never
+/// captured: it is incomplete, or displaced and not yet checked, and removed when the restore is completed.
 pub(crate) fn is_temporary(name: &[u8]) -> bool {
     let Some((id, rest)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_first_chunk::<16>()) else {
         return false;
@@ -55,7 +55,7 @@ impl fmt::Display for RestoreId {
     }
 }
 
-/// What is being restored. Snapshots are named as the caller names them.
+/// Description of a restore. Snapshots are named as the caller names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRecord {
     pub id: RestoreId,
@@ -72,13 +72,13 @@ pub struct JournalRecord {
 pub enum JournalError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: the journal of a restore is damaged: {source}", path.display())]
+    #[error("{}: the restore journal is damaged: {source}", path.display())]
     Damaged { path: PathBuf, source: Malformed },
-    #[error("{}: another restore was interrupted and has to be completed first", path.display())]
+    #[error("{}: complete the interrupted restore first", path.display())]
     Unfinished { path: PathBuf },
 }
 
-/// A journal that is on disk.
+/// A journal on disk.
 #[derive(Debug)]
 #[must_use = "a restore that is done must finish its journal"]
 pub struct Journal {
@@ -87,7 +87,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Publish it. From now on the restore is completed by whoever comes next.
+    /// Publish the journal. From now on an interrupted restore is completed by the next operation.
     pub fn begin(path: &Path, record: JournalRecord) -> Result<Journal, JournalError> {
         let error = |source| JournalError::Io { path: path.to_path_buf(), source };
         if fs::symlink_metadata(path).is_ok() {
@@ -95,17 +95,17 @@ impl Journal {
         }
         let temp = temp_of(path);
         publish(&temp, path, &record.encode()).map_err(|source| {
-            // It may be gone already; what counts is the first error.
+            // It may be gone already; the first error counts.
             let _ = fs::remove_file(&temp);
             error(source)
         })?;
         Ok(Journal { path: path.to_path_buf(), record })
     }
 
-    /// The journal of a restore that was interrupted, if there is one.
+    /// Journal of an interrupted restore, if there is one.
     pub fn load(path: &Path) -> Result<Option<Journal>, JournalError> {
         let error = |source| JournalError::Io { path: path.to_path_buf(), source };
-        // One that was never published: nothing was touched yet.
+        // A journal that was never published: nothing was modified.
         let temp = temp_of(path);
         if fs::symlink_metadata(&temp).is_ok() {
             disk::step().and_then(|()| fs::remove_file(&temp)).map_err(error)?;
@@ -131,7 +131,7 @@ impl Journal {
         self.record.id
     }
 
-    /// The restore is complete, and its record is kept elsewhere: nothing is left to do.
+    /// Remove the journal: the restore is complete, and its result is recorded elsewhere.
     pub fn finish(self) -> Result<(), JournalError> {
         let remove = || {
             disk::step()?;
@@ -147,7 +147,7 @@ fn temp_of(path: &Path) -> PathBuf {
 }
 
 fn publish(temp: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // One that was never published, by somebody who was killed.
+    // A journal that was never published, of a killed process.
     if fs::symlink_metadata(temp).is_ok() {
         disk::step()?;
         fs::remove_file(temp)?;
@@ -238,7 +238,7 @@ fn write_paths(out: &mut Writer, paths: &[PathBuf]) {
     }
 }
 
-/// Absolute, and without a way up.
+/// Read a path that is absolute and has no `..`.
 fn read_path(from: &mut Reader<'_>) -> Result<PathBuf, Malformed> {
     let path = PathBuf::from(std::ffi::OsString::from_vec(from.bytes()?.to_vec()));
     let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));

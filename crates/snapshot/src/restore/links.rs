@@ -1,8 +1,8 @@
-//! Files with several names. What counts is which names belong together, not the numbers of their inodes.
+//! Files with several names (hard links). Which names belong together counts, not their inode numbers.
 //!
-//! A group of names in the target keeps a file that is there now if one of its names still holds that content; each
-//! such file serves one group at most. The other names are linked to it, or to the first one that is made. Attributes
-//! are changed only on a file that has no names beyond the group: otherwise the names get a file of their own.
+//! A group of names in the target keeps a current file if one of its names still has that content; each such file
+//! serves at most one group. The other names are linked to it, or to the first one that is made. Attributes are changed
+//! only on a file that has no names outside the group: otherwise the names get a file of their own.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::hash::ContentHash;
 use crate::node::{Entry, Kind, Name};
 use crate::state::{ObjectError, Objects};
 
-/// One name whose file has several, on one of the sides.
+/// A name whose file has several names on one of the sides.
 #[derive(Debug)]
 struct Member {
     path: Box<[Name]>,
@@ -20,7 +20,7 @@ struct Member {
     old: Option<EntryRef>,
 }
 
-/// Names that are one file: by the inode's number, or a single name by its place in the list.
+/// A file: by its inode number, or for a single name by its index in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Set {
     Inode(u64, Option<ContentHash>),
@@ -29,7 +29,7 @@ enum Set {
 
 impl Set {
     fn of(entry: &EntryRef, at: usize) -> Set {
-        // On an overlay files of two filesystems may have one number: one file has one content, too.
+        // On an overlay two files may have the same inode number, so the content is part of the identity.
         let content = match &entry.kind {
             Kind::File { hash, .. } => Some(*hash),
             _ => None,
@@ -38,7 +38,7 @@ impl Set {
     }
 }
 
-/// Decide the steps `linked` of `plan`, each a directory and the number of its step, on the root with these sides.
+/// Decide the steps `linked` of `plan`, each a directory and a step index, for the root with these sides.
 pub(super) fn settle(
     plan: &mut Layout,
     linked: &[(DirIndex, usize)],
@@ -77,14 +77,14 @@ pub(super) fn settle(
 
 struct Groups<'a> {
     members: &'a [Member],
-    /// Members that the plan has a step for.
+    /// Members for which the plan has a step.
     stepped: HashSet<usize>,
-    /// Who is in a set now.
+    /// Current members of each file.
     now: HashMap<Set, Vec<usize>>,
-    /// The present file that a group keeps, and the first member that has it.
+    /// Current file that a group keeps, and the first member that has it.
     kept: HashMap<Set, (Set, usize)>,
     taken: HashSet<Set>,
-    /// The member that a group's file is made for.
+    /// Member for which a group's file is made.
     made: HashMap<Set, usize>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Groups<'a> {
             taken: HashSet::new(),
             made: HashMap::new(),
         };
-        // First those with the same number then and now: the others must not take their file away.
+        // First groups with the same number then and now, so that others do not take their file.
         let same_number = |group: Set, file: Set| group == file;
         let several = |group: Set, _: Set| matches!(group, Set::Inode(..));
         groups.keep(same_number);

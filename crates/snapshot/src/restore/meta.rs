@@ -1,8 +1,8 @@
 //! Attributes of files: owner, extended attributes, permission bits, time, in this order.
 //!
-//! The owner comes first because changing it takes set-uid bits away, the time last because everything else changes it.
-//! What is not permitted is collected and reported, and the rest is still done; a set-uid or set-gid bit is given only
-//! to a file whose owner is right.
+//! The owner comes first because changing it clears set-uid bits, the time last because everything else changes it.
+//! Changes that are not permitted are collected and reported, and the rest is still done; a set-uid or set-gid bit is
+//! set only on a file whose owner is right.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -15,7 +15,7 @@ use crate::diff::BITS_OF_ALL;
 use crate::disk;
 use crate::node::{Meta, Time, Xattr};
 
-/// A file whose attributes are set. None of them is ever resolved through a link.
+/// A file whose attributes are set. Never resolved through a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Handle<'a> {
     Open(BorrowedFd<'a>),
@@ -30,7 +30,7 @@ pub(super) fn proc_path(fd: BorrowedFd<'_>) -> String {
 }
 
 impl Handle<'_> {
-    /// A path that leads to the very file, for calls that know no descriptors.
+    /// Path to this very file, for system calls that take no descriptor.
     fn path(self) -> Vec<u8> {
         match self {
             Handle::Open(fd) | Handle::Path(fd) => proc_path(fd).into_bytes(),
@@ -62,7 +62,7 @@ impl Handle<'_> {
         let done = match self {
             Handle::Open(fd) => rustix::fs::fchmod(fd, mode),
             Handle::Path(fd) => rustix::fs::chmodat(CWD, proc_path(fd), mode, AtFlags::empty()),
-            // A link has no permissions.
+            // Links have no permissions.
             Handle::Link(..) => Ok(()),
         };
         Ok(done?)
@@ -75,7 +75,7 @@ impl Handle<'_> {
         if is_mtime(&stat, time) {
             return Ok(());
         }
-        // FUSE file systems of libfuse 2 report success and do nothing, unless both times are given.
+        // FUSE filesystems of libfuse 2 report success and do nothing, unless both times are given.
         let atime = Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec.cast_signed() };
         self.set_times(atime, time)
     }
@@ -111,7 +111,7 @@ impl Handle<'_> {
         Ok(done?)
     }
 
-    /// Whether it has exactly this value.
+    /// Whether the attribute has exactly this value.
     fn has_xattr(self, name: &[u8], value: &[u8]) -> bool {
         let mut found = vec![0u8; value.len() + 1];
         let len = match self {
@@ -127,10 +127,10 @@ pub(super) fn is_mtime(stat: &Stat, time: Time) -> bool {
     stat.st_mtime == time.seconds && stat.st_mtime_nsec == u64::from(time.nanos)
 }
 
-/// Access control lists that a new file gets from its directory.
+/// Access control lists that a new file inherits from its directory.
 pub(super) const INHERITED: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
-/// What the file has now.
+/// Current attributes of the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Has<'a> {
     pub(super) uid: u32,
@@ -138,7 +138,7 @@ pub(super) struct Has<'a> {
     /// `None`: set it in any case.
     pub(super) mode: Option<u16>,
     pub(super) xattrs: &'a [Xattr],
-    /// It may have got access control lists from its directory.
+    /// Whether it may have inherited access control lists from its directory.
     pub(super) inherits: bool,
     /// `None`: set it in any case.
     pub(super) mtime: Option<Time>,
@@ -146,7 +146,7 @@ pub(super) struct Has<'a> {
 
 pub(super) type Problems = Vec<RestoreError>;
 
-/// Give a file the attributes `want`.
+/// Set the attributes `want` on a file.
 pub(super) fn set(handle: Handle<'_>, has: Has<'_>, want: &Meta, problems: &mut Problems) {
     let uid = (has.uid != want.uid).then_some(want.uid);
     let gid = (has.gid != want.gid).then_some(want.gid);
@@ -155,7 +155,7 @@ pub(super) fn set(handle: Handle<'_>, has: Has<'_>, want: &Meta, problems: &mut 
     let owned = given.is_ok();
     problems.extend(given.err().map(|source| RestoreError::Owner { source }));
     let xattrs = set_xattrs(handle, &has, want, problems);
-    // The bits of somebody else's file must not become ours.
+    // Set-uid and set-gid bits of another user's file must not be set on ours.
     let mode = if owned { want.mode } else { want.mode & BITS_OF_ALL };
     let mut note = |result: io::Result<()>, doing| {
         problems.extend(result.err().map(RestoreError::io(doing)));
@@ -168,7 +168,7 @@ pub(super) fn set(handle: Handle<'_>, has: Has<'_>, want: &Meta, problems: &mut 
     }
 }
 
-/// True when any was changed: lists of access rights change the permission bits.
+/// Set the extended attributes. True if any changed: access control lists change the permission bits.
 fn set_xattrs(handle: Handle<'_>, has: &Has<'_>, want: &Meta, problems: &mut Problems) -> bool {
     let named = |list: &[Xattr], name: &[u8]| list.iter().any(|xattr| *xattr.name == *name);
     let old = has.xattrs.iter().map(|xattr| &*xattr.name);
@@ -194,8 +194,7 @@ fn set_xattrs(handle: Handle<'_>, has: &Has<'_>, want: &Meta, problems: &mut Pro
     !extra.is_empty() || !differing.is_empty()
 }
 
-/// The owner of a file that may not be written can still change its attributes, once it may. The permission bits are
-/// set afterwards in any case.
+/// Retry a change after making the file writable for its owner. The permission bits are set afterwards in any case.
 fn writable(handle: Handle<'_>, change: impl Fn() -> io::Result<()>) -> io::Result<()> {
     match change() {
         Err(error) if error.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => {

@@ -1,10 +1,10 @@
-//! Roots in roots: which of them answers for a path, and in which order they are worked on.
+//! Nested roots: which of them a path belongs to, and the order in which they are restored.
 
 use std::path::Path;
 
 use crate::state::{RootContent, RootState, SnapshotState};
 
-/// The roots of a target.
+/// Roots of a target.
 #[derive(Clone, Copy)]
 pub(super) struct Nested<'a>(&'a [RootState]);
 
@@ -13,8 +13,8 @@ impl<'a> Nested<'a> {
         Nested(&target.roots)
     }
 
-    /// Outer ones first, for they make what inner ones stand in; but before all, the innermost first, those that are to
-    /// go, or what they stand in could not.
+    /// Roots in order: first those that are to be removed, the innermost first, so that their parents can be removed;
+    /// then the others, outer ones first, because they create the parents of inner ones.
     pub(super) fn in_order(self) -> impl Iterator<Item = &'a RootState> {
         let (gone, mut others): (Vec<&RootState>, Vec<&RootState>) =
             self.0.iter().partition(|root| self.goes(&root.path));
@@ -25,7 +25,7 @@ impl<'a> Nested<'a> {
         gone.into_iter().chain(others)
     }
 
-    /// It stands in another root, and is to be nothing.
+    /// Whether the root is inside another root and is to be removed.
     pub(super) fn goes(self, path: &Path) -> bool {
         let gone = |root: &RootState| root.path == path && root.content == RootContent::Absent;
         self.0.iter().any(gone) && path.parent().is_some_and(|parent| self.is_inside(parent))
@@ -36,7 +36,7 @@ impl<'a> Nested<'a> {
         self.0.iter().any(|root| dir.starts_with(&root.path))
     }
 
-    /// Whether this root, and none inside it, is the one to ask about a path; or the path is around it.
+    /// Whether a path belongs to this root and to none inside it, or contains it.
     pub(super) fn answers(self, root: &Path, path: &Path) -> bool {
         let inner = |other: &RootState| other.path != root && other.path.starts_with(root);
         let asked = self.0.iter().any(|other| inner(other) && path.starts_with(&other.path));

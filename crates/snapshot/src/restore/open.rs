@@ -1,7 +1,6 @@
-//! The directories of a plan that are open. Each stays open while something in it is left to do, unless too many are:
-//! then the one that was opened first gives its descriptor up. It is regained from a child, by `..`, or from the top,
-//! beneath it and without links; in both cases it must be the same inode, so a directory that was moved or replaced
-//! meanwhile is an error and not a way out.
+//! Open directories of a plan. Each stays open while work in it remains, unless too many are: then the one opened first
+//! is closed. It is reopened from a child by `..`, or from the top, beneath it and without links; in both cases it must
+//! be the same inode, so a directory moved or replaced meanwhile is an error and not a way out.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,13 +18,13 @@ use crate::disk;
 use crate::node::Name;
 
 const OPEN_LIMIT: usize = 256;
-/// The kernel takes paths of up to 4096 bytes.
+/// Length of the path pieces given to the kernel, which takes up to 4096 bytes.
 const PATH_PIECE: usize = 3800;
 
 #[derive(Debug)]
 struct Live {
     fd: Mutex<Option<Arc<OwnedFd>>>,
-    /// Known when the descriptor was given up.
+    /// Set when the descriptor was closed.
     inode: OnceLock<Inode>,
     opened_up: AtomicBool,
 }
@@ -53,7 +52,7 @@ impl<'a> Opened<'a> {
         Opened { plan, live, queue: Mutex::default() }
     }
 
-    /// A directory was opened; it stays open.
+    /// Keep an opened directory open.
     pub(super) fn put(&self, index: DirIndex, fd: OwnedFd) -> Arc<OwnedFd> {
         let fd = Arc::new(fd);
         let live = self.live[index].get_or_init(|| Live {
@@ -79,7 +78,7 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Nothing is left to do in it.
+    /// Close a directory in which no work remains.
     pub(super) fn close(&self, index: DirIndex) {
         let live = self.live[index].get();
         if live.is_some_and(|live| lock(&live.fd).take().is_some()) && self.plan.dirs[index].parent != index {
@@ -97,7 +96,7 @@ impl<'a> Opened<'a> {
         self.live[index].get().is_some_and(|live| live.opened_up.load(Ordering::Relaxed))
     }
 
-    /// Its descriptor; where it was given up, regained from `child`, a directory in it, or from the top.
+    /// Descriptor of a directory; if it was closed, reopened from `child`, a directory in it, or from the top.
     pub(super) fn get(&self, index: DirIndex, child: Option<BorrowedFd<'_>>) -> io::Result<Arc<OwnedFd>> {
         let live = self.live[index].get().ok_or(Errno::STALE)?;
         if let Some(fd) = &*lock(&live.fd) {
@@ -128,7 +127,7 @@ impl Live {
     fn give_up(&self) -> bool {
         let mut fd = lock(&self.fd);
         let Some(inode) = fd.as_ref().and_then(|fd| inode_of(fd.as_fd()).ok()) else { return false };
-        // It is one and the same however often it was opened.
+        // The inode is the same each time it is opened.
         let _ = self.inode.set(inode);
         fd.take().is_some()
     }
@@ -137,7 +136,7 @@ impl Live {
 const OPEN_DIR: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Open a directory by its components, in pieces that the kernel takes, beneath `top` and through no link.
+/// Open a directory by its components, in pieces that the kernel accepts, beneath `top` and through no link.
 pub(super) fn open_path(top: BorrowedFd<'_>, names: &[&Name]) -> io::Result<OwnedFd> {
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let open =
@@ -158,13 +157,13 @@ pub(super) fn open_path(top: BorrowedFd<'_>, names: &[&Name]) -> io::Result<Owne
     Ok(open(fd.as_ref().map_or(top, |fd| fd.as_fd()), &piece)?)
 }
 
-/// Open the directory that a root stands in: the path is resolved, so a link in it was put there since.
+/// Open the parent directory of a root. The path is resolved, so a link in it was put there since.
 pub(super) fn open_top(path: &std::path::Path) -> io::Result<OwnedFd> {
     let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     Ok(rustix::fs::openat2(rustix::fs::CWD, path, OPEN_DIR, Mode::empty(), how)?)
 }
 
-/// Open a directory that is there; one of ours that forbids it is opened up. True: it was.
+/// Open an existing directory, changing its mode if it is ours and closed. True: the mode was changed.
 pub(super) fn open_existing(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<(OwnedFd, bool)> {
     match open_dir(parent, name) {
         Ok(fd) => Ok((fd, false)),
@@ -185,7 +184,7 @@ pub(super) fn open_existing(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<(
     }
 }
 
-/// Make sure that names can be changed in it. True: it had to be opened up.
+/// Make a directory writable. True: its mode had to be changed.
 pub(super) fn open_up(fd: BorrowedFd<'_>) -> io::Result<bool> {
     let mode = Mode::from_raw_mode(rustix::fs::fstat(fd)?.st_mode & 0o7777);
     if mode.contains(Mode::RWXU) {

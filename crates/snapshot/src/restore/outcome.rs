@@ -1,4 +1,4 @@
-//! What steps come to, and putting together what several threads did.
+//! Results of steps, and merging the results of several threads.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use super::{Failed, RestoreOutcome, Skipped};
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) index: DirIndex,
-    /// Steps, by number, that found the disk full: by then others may have made room. Empty for those that need what all
-    /// others made.
+    /// Indexes of steps that found the disk full: by then others may have freed space. Empty for steps that need the
+    /// result of all others.
     pub(super) again: Vec<usize>,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Attempt {
     Last,
 }
 
-/// Whether there was room for a step; without, it is to be tried again.
+/// Whether there was space for a step; if not, it is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Enough,

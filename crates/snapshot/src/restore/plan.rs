@@ -1,5 +1,5 @@
-//! A plan: the directories that are entered, each with the steps on the names in it. A value that can be shown, counted
-//! and applied. Paths are put together only when asked for: in a deep tree their lengths add up to more than memory.
+//! A plan: the directories to enter, each with the steps on its names. A value that can be shown, counted and applied.
+//! Paths are built only on demand: in a deep tree all of them would not fit in memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use super::{Note, Skipped};
 use crate::diff::{Aspects, Change, ChangeType, EntryRef, Lost, os_str};
 use crate::node::{Entry, Kind, Name};
 
-/// A directory's number in its plan.
+/// Index of a directory in its plan.
 pub(super) type DirIndex = usize;
 
 #[derive(Debug, Default)]
 pub struct RestorePlan {
-    /// Shared with the list of what was changed.
+    /// Shared with the list of changes.
     pub(super) layout: Arc<Layout>,
     pub(super) skipped: Vec<Skipped>,
     pub(super) notes: Vec<Note>,
@@ -30,7 +30,7 @@ impl std::ops::Deref for RestorePlan {
     }
 }
 
-/// A plan that is being made.
+/// A plan being built.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) layout: Layout,
@@ -60,18 +60,18 @@ impl std::ops::DerefMut for Draft {
     }
 }
 
-/// The directories of a plan.
+/// Directories of a plan.
 #[derive(Debug, Default)]
 pub struct Layout {
-    /// Each before what is in it, and all of one root together.
+    /// Directories, each before its content, and all of one root together.
     pub(super) dirs: Vec<PlanDir>,
-    /// The directories that roots stand in, rising.
+    /// Parent directories of the roots, in rising order.
     pub(super) tops: Vec<DirIndex>,
 }
 
 #[derive(Debug)]
 pub(super) struct PlanDir {
-    /// Itself, for the directory that a root stands in.
+    /// Index of the parent; for the parent directory of a root, the index itself.
     pub(super) parent: DirIndex,
     pub(super) how: How,
     pub(super) steps: Steps,
@@ -82,37 +82,37 @@ pub(super) struct PlanDir {
 /// How a directory is entered.
 #[derive(Debug)]
 pub(super) enum How {
-    /// A root stands in it: opened by its path, and not ours to change.
+    /// Parent directory of a root: opened by its path, and never changed itself.
     Top(PathBuf),
     Enter(EntryRef),
-    /// It is made; first what is in its place is displaced.
+    /// Created, after displacing the entry in its place.
     Make {
         new: EntryRef,
         over: Option<EntryRef>,
     },
-    /// It is emptied and removed, and `then` takes its place.
+    /// Emptied and removed; `then` takes its place.
     Remove {
         old: EntryRef,
         then: Option<EntryRef>,
     },
 }
 
-/// What its own attributes are to be when everything in it is done.
+/// Final attributes of a directory, set when everything in it is done.
 #[derive(Debug)]
 pub(super) enum Leave {
-    /// As that entry says. `old` is what it has now; `None`: it is new.
+    /// Attributes of `new`. `old` has the current ones; `None` for a new directory.
     Target {
         old: Option<EntryRef>,
         new: EntryRef,
     },
-    /// Permissions and time as they were, as far as the work in it changed them.
+    /// Permissions and time as before, if the work in it changed them.
     AsFound(EntryRef),
-    /// The time that it has when it is entered: it belongs to another root, which is done with it.
+    /// The time when it was entered: it belongs to another root, which is done with it.
     AsEntered,
     Alone,
 }
 
-/// What is done with one name that is no directory, before and after.
+/// Step on one name that is not a directory before or after.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Create(EntryRef),
@@ -127,17 +127,17 @@ pub(super) enum Step {
     },
     /// As `Create`, after everything else: a directory is in its place until then.
     Late(EntryRef),
-    /// It becomes another name of the file at `anchor`, after everything else.
+    /// Becomes another name of the file at `anchor`, after everything else.
     Link {
         old: Option<EntryRef>,
         new: EntryRef,
         anchor: Anchor,
     },
-    /// Nothing is to be done after all.
+    /// Nothing is to be done.
     Keep,
 }
 
-/// A file to link to: the components from the directory that the root stands in.
+/// File to link to: its path components from the parent directory of the root.
 #[derive(Clone, Debug)]
 pub(super) struct Anchor(pub(super) Box<[Name]>);
 
@@ -176,7 +176,7 @@ impl Step {
         new.or(old).map(|entry| &entry.name)
     }
 
-    /// What it changes, as people see it.
+    /// Kind of change as shown to people.
     pub(super) fn change_type(&self) -> Option<ChangeType> {
         match self.sides() {
             (None, None) => None,
@@ -187,7 +187,7 @@ impl Step {
     }
 }
 
-/// One step, to be shown.
+/// A step, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     pub path: PathBuf,
@@ -201,7 +201,7 @@ pub enum ActionKind {
     Delete,
     /// Permissions, owner, attributes or time of a file or directory that stays.
     SetMetadata,
-    /// It becomes another name of a file that is or will be there.
+    /// Becomes another name of a file that exists or will exist.
     Link,
     MakeDirectory,
     RemoveDirectory,
@@ -216,7 +216,7 @@ impl RestorePlan {
         &self.notes
     }
 
-    /// What the target had left out, among what was chosen, and is gone or changed: it stays so.
+    /// Selected entries that the target excluded and that are gone or changed: they are not restored.
     pub fn lost(&self) -> &[Lost] {
         &self.lost
     }
@@ -225,7 +225,7 @@ impl RestorePlan {
         self.len() == 0
     }
 
-    /// Every step, directory by directory.
+    /// All steps, directory by directory.
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
         self.dirs.iter().enumerate().flat_map(move |(index, dir)| {
             let steps = dir.steps.iter().filter_map(move |step| {
@@ -244,21 +244,21 @@ impl RestorePlan {
         })
     }
 
-    /// How many actions there are.
+    /// Number of actions.
     pub fn len(&self) -> usize {
         let steps = self.dirs.iter().flat_map(|dir| dir.steps.iter());
         let own = (0..self.dirs.len()).filter(|index| self.own_kind(*index).is_some());
         steps.filter(|step| !matches!(step, Step::Keep)).count() + own.count()
     }
 
-    /// What [`super::apply`] will change, as people see it, if nothing is in its way. Sorted by path.
+    /// Changes that [`super::apply`] will make if nothing is in its way, sorted by path.
     pub fn changes(&self) -> Changes {
         Changes::planned(&self.layout)
     }
 }
 
 impl Layout {
-    /// What is done with a directory itself, apart from what is in it.
+    /// Action on a directory itself, apart from its content.
     pub(super) fn own_kind(&self, index: DirIndex) -> Option<ActionKind> {
         match (&self.dirs[index].how, &self.dirs[index].leave) {
             (How::Make { .. }, _) => Some(ActionKind::MakeDirectory),
@@ -279,12 +279,12 @@ impl Layout {
         Some(Change::between(path, change_type, old.map(|e| &**e), new.map(|e| &**e)))
     }
 
-    /// Nothing is done in it.
+    /// Whether nothing is done in the directory.
     pub(super) fn is_alone(&self, index: DirIndex) -> bool {
         self.dirs[index].steps.is_empty() && self.dirs[index].children.is_empty()
     }
 
-    /// Of the directory itself; made and removed ones are listed only when nothing in them is.
+    /// Change of the directory itself; a created or removed one is listed only if nothing in it is.
     pub(super) fn dir_change(&self, index: DirIndex) -> Option<Change> {
         let dir = &self.dirs[index];
         let alone = self.is_alone(index);
@@ -302,7 +302,7 @@ impl Layout {
         }
     }
 
-    /// What was or comes in the place of a directory that is made or removed.
+    /// Change of the entry that replaces a directory or is replaced by it.
     pub(super) fn swap_change(&self, index: DirIndex) -> Option<Change> {
         let path = || self.path_of(index, None);
         match &self.dirs[index].how {
@@ -316,7 +316,7 @@ impl Layout {
         }
     }
 
-    /// The absolute path of a directory, or of a name in it.
+    /// Absolute path of a directory, or of a name in it.
     pub(super) fn path_of(&self, index: DirIndex, name: Option<&Name>) -> PathBuf {
         let (top, names) = self.names(index);
         let mut path = top.to_path_buf();
@@ -324,7 +324,7 @@ impl Layout {
         path
     }
 
-    /// The directory that the root stands in, and the components from there.
+    /// Parent directory of the root, and the components from there.
     pub(super) fn names(&self, mut index: DirIndex) -> (&Path, Vec<&Name>) {
         let mut names = Vec::new();
         while let Some(name) = self.dirs[index].name() {
@@ -339,7 +339,7 @@ impl Layout {
         (top, names)
     }
 
-    /// The top that a directory is below.
+    /// Index of the root's parent directory that contains a directory.
     pub(super) fn top(&self, index: DirIndex) -> DirIndex {
         let after = self.tops.partition_point(|top| *top <= index);
         self.tops.get(after.wrapping_sub(1)).copied().unwrap_or(0)
@@ -351,12 +351,12 @@ impl Layout {
         dir.steps.any_moves() || dir.children.iter().any(|child| !self.dirs[*child].is_lasting())
     }
 
-    /// Steps, and directories entered: what progress counts.
+    /// Number of steps and entered directories, for progress.
     pub(super) fn total(&self) -> u64 {
         self.dirs.iter().map(|dir| 1 + dir.steps.len() as u64).sum()
     }
 
-    /// Bytes of new files, of files that go, and of the largest new one.
+    /// Bytes of new files, of removed files, and of the largest new file.
     pub(super) fn sizes(&self, top: DirIndex) -> (u64, u64, u64) {
         let size = |entry: &EntryRef| match entry.kind {
             Kind::File { size, sparse: false, .. } => size,

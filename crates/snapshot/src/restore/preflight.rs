@@ -1,4 +1,4 @@
-//! What can be known before anything is touched: whether the filesystems can be written, and hold what comes.
+//! Checks before anything is modified: whether the filesystems are writable and have enough space.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,12 +12,13 @@ pub enum PreflightError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: the filesystem is read-only", path.display())]
     ReadOnly { path: PathBuf },
-    #[error("{}: {needed} more bytes are needed, {available} are free", path.display())]
+    #[error("{}: not enough space: {needed} bytes needed, {available} free", path.display())]
     NoSpace { path: PathBuf, needed: u64, available: u64 },
 }
 
-/// Check the roots of a plan, each on its own filesystem. What goes is counted against what comes: a tree that filled
-/// the disk can be put back. Roots that share a filesystem may still meet a full disk together; then the steps say so.
+/// Check the roots of a plan, each on its own filesystem. Removed bytes are counted against new ones, so a tree that
+/// filled the disk can be restored. Roots that share a filesystem may still fill the disk together; then the steps
+/// report that.
 pub fn preflight(plan: &RestorePlan) -> Result<(), PreflightError> {
     for top in &plan.tops {
         let dir = &plan.dirs[*top];
@@ -25,14 +26,14 @@ pub fn preflight(plan: &RestorePlan) -> Result<(), PreflightError> {
         if dir.steps.is_empty() && dir.children.is_empty() {
             continue;
         }
-        // Where the root is a mount of its own, that is the filesystem; where it is gone, its parent's.
+        // The root's own filesystem if it is a mount; its parent's if it is gone.
         let root = dir.children.first().map(|child| plan.path_of(*child, None));
         let stat = root.as_ref().and_then(|root| rustix::fs::statvfs(root).ok().map(|stat| (root, stat)));
         let (path, stat) = match stat {
             Some(found) => found,
             None => match rustix::fs::statvfs(path) {
                 Ok(stat) => (path, stat),
-                // Its place is gone: that root fails, and the others are restored.
+                // The parent is gone: that root fails, and the others are restored.
                 Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => continue,
                 Err(errno) => {
                     return Err(PreflightError::Io { path: path.clone(), source: errno.into() });

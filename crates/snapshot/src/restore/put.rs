@@ -1,4 +1,4 @@
-//! Making an entry, complete, under a temporary name, and putting it in its place.
+//! Makes an entry, complete, under a temporary name, and puts it in its place.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use crate::hash::content_hash;
 use crate::node::{Entry, Kind, Reason};
 use crate::state::Objects;
 
-/// Why one step was not done.
+/// Reason why a step was not done.
 #[derive(Debug)]
 pub(super) enum NotDone {
     Skipped(Why),
@@ -29,41 +29,41 @@ impl<E: Into<RestoreError>> From<E> for NotDone {
     }
 }
 
-/// What became of an entry that was displaced.
+/// Result for a displaced entry.
 #[derive(Debug, Default)]
 pub(super) struct Displaced {
-    /// It had to be stored.
+    /// Content that had to be stored.
     pub(super) kept: Option<KeptContent>,
-    /// A program writes to it: it stays, under this name.
+    /// Name under which the file stays, because a program writes to it.
     pub(super) beside: Option<Vec<u8>>,
 }
 
-/// A directory that names are changed in.
+/// A directory in which names are changed.
 pub(super) struct Place<'a> {
     pub(super) dir: BorrowedFd<'a>,
     pub(super) objects: &'a dyn Objects,
-    /// What a file gets that is made here; known from the first one.
+    /// Attributes of files created here; known from the first one.
     birth: Option<Birth>,
-    /// New files are made without a name, and get their final one when they are complete.
+    /// Whether new files are made without a name, and linked when they are complete.
     unnamed: bool,
 }
 
-/// From this many steps in one directory on, a temporary name costs more than making a file without a name. In a large
-/// directory of ext4 each name takes a search of its own: one file of 300,000 costs less than with a
-/// temporary name in the same directory. In a small directory it is the other way round.
+/// Number of steps in one directory from which on unnamed files are cheaper than temporary names. In a large ext4
+/// directory each name takes a search of its own: a directory of 300,000 files is restored faster without temporary
+/// names. In a small directory it is the other way round.
 const MANY: usize = 2048;
 
 #[derive(Clone, Copy, Debug)]
 struct Birth {
     uid: u32,
     gid: u32,
-    /// Permission bits that were seen to be given when asked for.
+    /// Requested permission bits that new files were seen to get.
     given: u16,
-    /// A default access control list is in force.
+    /// Whether a default access control list is in force.
     inherits: bool,
 }
 
-/// What cannot be stored because the disk is full stays as it is, by name.
+/// Skip an entry that cannot be stored because the disk is full.
 fn no_room(error: RestoreError, old: &Entry) -> NotDone {
     match old.kind {
         Kind::File { size, .. } if error.is_full() => {
@@ -82,19 +82,19 @@ impl<'a> Place<'a> {
         Place { dir, objects, birth: None, unnamed: false }
     }
 
-    /// Prepared for this many steps.
+    /// Prepare for this many steps.
     pub(super) fn with_steps(self, steps: usize) -> Place<'a> {
         Place { unnamed: steps >= MANY, ..self }
     }
 
-    /// Make a file under its own name at once, when it is complete. False: not here, it takes a temporary name.
+    /// Make a complete file directly under its final name. False: not possible here, use a temporary name.
     pub(super) fn make_unnamed(&mut self, entry: &Entry, problems: &mut Problems) -> Result<bool, NotDone> {
         if !self.unnamed || !matches!(entry.kind, Kind::File { .. }) {
             return Ok(false);
         }
         let asked = self.mode_for(entry);
         let Ok(fd) = create_unnamed(self.dir, asked) else {
-            // The filesystem cannot do it; if something else is wrong, making it with a name says so.
+            // Not supported by the filesystem; any other error shows when the file is made with a name.
             self.unnamed = false;
             return Ok(false);
         };
@@ -114,7 +114,8 @@ impl<'a> Place<'a> {
         Ok(true)
     }
 
-    /// Make `entry`, which is no directory, under the name `temp`. Attributes that cannot be set are `problems`.
+    /// Make `entry`, which is not a directory, under the name `temp`. Attributes that cannot be set are added to
+    /// `problems`.
     pub(super) fn make(
         &mut self,
         temp: &[u8],
@@ -128,7 +129,7 @@ impl<'a> Place<'a> {
                     disk::step()?;
                     Ok(rustix::fs::symlinkat(&target[..], self.dir, temp)?)
                 };
-                io_error(make(), "make the link")
+                io_error(make(), "create the link")
                     .and_then(|()| finish_special(Handle::Link(self.dir, temp), entry, problems))
             }
             Kind::Fifo => self.make_node(temp, entry, FileType::Fifo, 0, problems),
@@ -140,7 +141,7 @@ impl<'a> Place<'a> {
             Kind::Dir { .. } => Err(RestoreError::io("make it")(Errno::ISDIR.into())),
         };
         if made.is_err() {
-            // What remains, if this fails too, is found by its name.
+            // If this fails too, the rest is found by its name.
             let _ = self.unlink(temp);
         }
         made
@@ -152,7 +153,8 @@ impl<'a> Place<'a> {
         self.fill(&fd, entry, asked, problems)
     }
 
-    /// The permissions to make a file with: its final ones at once, unless it is somebody else's or needs more than that.
+    /// Permissions to create a file with: the final ones, unless the file gets another owner, attributes or special
+    /// bits.
     fn mode_for(&self, entry: &Entry) -> u16 {
         let meta = &entry.meta;
         let expected = self.birth.is_some_and(|birth| {
@@ -161,7 +163,7 @@ impl<'a> Place<'a> {
         if expected && meta.mode < 0o1000 { meta.mode } else { 0o600 }
     }
 
-    /// Give a new file, made with the permissions `asked`, its content and attributes.
+    /// Give a new file, created with the permissions `asked`, its content and attributes.
     fn fill(
         &mut self,
         fd: &OwnedFd,
@@ -170,7 +172,7 @@ impl<'a> Place<'a> {
         problems: &mut Problems,
     ) -> Result<(), RestoreError> {
         let Kind::File { hash, size, sparse } = entry.kind else { return Ok(()) };
-        let birth = io_error(self.birth(fd.as_fd(), asked), "look at it")?;
+        let birth = io_error(self.birth(fd.as_fd(), asked), "stat it")?;
         if size > 0 || hash != content_hash(b"") {
             self.objects.write_file(hash, size, sparse, fd.as_fd())?;
         }
@@ -186,7 +188,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// What the file that was just made got. Only the first ones in a directory have to be asked.
+    /// Attributes of the file just created. Only checked for the first files in a directory.
     fn birth(&mut self, fd: BorrowedFd<'_>, asked: u16) -> io::Result<Birth> {
         if let Some(birth) = self.birth.filter(|birth| asked & !birth.given == 0) {
             return Ok(birth);
@@ -216,11 +218,11 @@ impl<'a> Place<'a> {
             rustix::fs::mknodat(self.dir, temp, kind, Mode::RUSR | Mode::WUSR, device)?;
             Ok(rustix::fs::openat(self.dir, temp, O_PATH, Mode::empty())?)
         };
-        let fd = io_error(make(), "make the special file")?;
+        let fd = io_error(make(), "create the special file")?;
         finish_special(Handle::Path(fd.as_fd()), entry, problems)
     }
 
-    /// Put `temp` under a name that is free.
+    /// Rename `temp` to an unused name.
     pub(super) fn put(&self, temp: &[u8], name: &[u8]) -> Result<(), NotDone> {
         let put = rename_free(self.dir, temp, name);
         if put.is_err() {
@@ -230,11 +232,11 @@ impl<'a> Place<'a> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(NotDone::Skipped(Why::Appeared))
             }
-            put => Ok(io_error(put, "put it in its place")?),
+            put => Ok(io_error(put, "rename it into place")?),
         }
     }
 
-    /// Put `temp`, which was made from `new`, in the place of `old`. `spare` is a second temporary name.
+    /// Put `temp`, made from `new`, in the place of `old`. `spare` is a second temporary name.
     pub(super) fn replace(
         &self,
         temp: &[u8],
@@ -256,12 +258,12 @@ impl<'a> Place<'a> {
             Err(error) if is_unsupported(&error) => self.replace_in_steps(temp, spare, old, new),
             Err(error) => {
                 let _ = self.unlink(temp);
-                Err(RestoreError::io("put it in its place")(error).into())
+                Err(RestoreError::io("rename it into place")(error).into())
             }
         }
     }
 
-    /// The same where two names cannot be exchanged: for a moment nothing has the name.
+    /// The same if two names cannot be exchanged: for a moment the name does not exist.
     fn replace_in_steps(
         &self,
         temp: &[u8],
@@ -274,7 +276,7 @@ impl<'a> Place<'a> {
         if away.is_err() {
             let _ = self.unlink(temp);
         }
-        io_error(away, "move the old one away")?;
+        io_error(away, "move the old file away")?;
         let back = || {
             rename_free(self.dir, name, temp)?;
             rename_free(self.dir, spare, name)
@@ -282,7 +284,7 @@ impl<'a> Place<'a> {
         if let Err(error) = rename_free(self.dir, temp, name) {
             let _ = self.unlink(temp);
             io_error(rename_free(self.dir, spare, name), "put it back")?;
-            return Err(RestoreError::io("put it in its place")(error).into());
+            return Err(RestoreError::io("rename it into place")(error).into());
         }
         self.settle(spare, old, back, Some((temp, new)))
     }
@@ -300,9 +302,9 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// `gone` was displaced. If it is what it should be, or could be stored, it goes; else it comes back, and what took
-    /// its place is at `undone` and goes. If a program writes to it, it cannot go: with nothing in its place it comes back,
-    /// else it stays beside what took its place, since that one may be in use by now, too.
+    /// Settle the displaced entry `gone`. If it is as expected, or could be stored, it is removed; otherwise it is put
+    /// back, and its replacement, then at `undone`, is removed. If a program writes to it, it cannot be removed:
+    /// without a replacement it is put back, otherwise it stays beside the replacement, which may be in use by now too.
     fn settle(
         &self,
         gone: &[u8],
@@ -319,9 +321,9 @@ impl<'a> Place<'a> {
                 let removed = if taken { Ok(()) } else { self.unlink(gone) };
                 return match removed {
                     Ok(()) => Ok(Displaced { kept: stored.unlinked(self.objects)?, beside: None }),
-                    // It is stored, but refuses to go: better it is where it was.
+                    // Stored, but it cannot be removed: put it back.
                     Err(error) => {
-                        Err(self.undo(back, undone, RestoreError::io("remove the old one")(error).into()))
+                        Err(self.undo(back, undone, RestoreError::io("remove the old file")(error).into()))
                     }
                 };
             }
@@ -351,11 +353,11 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Remove what was made from `new` and stood in its place for a moment: a program may have saved to it.
+    /// Remove what was made from `new` and was in place for a moment: a program may have saved to it.
     fn discard(&self, temp: &[u8], new: &Entry) -> Result<(), RestoreError> {
         match displace::judge(self.dir, temp, new, self.objects)? {
             Verdict::Stored(stored) => {
-                io_error(self.unlink(temp), "remove what took its place")?;
+                io_error(self.unlink(temp), "remove its replacement")?;
                 stored.unlinked(self.objects).map(drop)
             }
             Verdict::Busy | Verdict::Other => {
@@ -365,14 +367,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Give a displaced file a lasting name in the same directory: `<name>.nono-kept-<restore>-<number>`.
+    /// Give a displaced file a permanent name in the same directory: `<name>.nono-kept-<restore>-<number>`.
     pub(super) fn keep_beside(&self, temp: &[u8], name: &[u8]) -> Result<Vec<u8>, RestoreError> {
         const LONGEST: usize = 255;
         let own = temp.strip_prefix(PREFIX).unwrap_or(temp);
         let end = [b".nono-kept-", own].concat();
         let name = name.get(..LONGEST.saturating_sub(end.len())).unwrap_or(name);
         let beside = [name, &end].concat();
-        io_error(rename_free(self.dir, temp, &beside), "give the old one another name")?;
+        io_error(rename_free(self.dir, temp, &beside), "rename the old file")?;
         Ok(beside)
     }
 
@@ -386,8 +388,8 @@ impl<'a> Place<'a> {
         let name = new.name.as_bytes();
         let fd = rustix::fs::openat(self.dir, name, O_PATH, Mode::empty());
         let fd = io_error(fd.map_err(io::Error::from), "open it")?;
-        let stat = io_error(rustix::fs::fstat(&fd).map_err(io::Error::from), "look at it")?;
-        // Somebody may have put another file there, or another name of a file elsewhere.
+        let stat = io_error(rustix::fs::fstat(&fd).map_err(io::Error::from), "stat it")?;
+        // Another process may have put another file there, or a hard link to a file elsewhere.
         let expected = displace::kind_of(&stat) == displace::expected_kind(&new.kind)
             && old.meta.link.map_or(stat.st_nlink == 1, |inode| inode == stat.st_ino);
         if !expected {
@@ -424,7 +426,7 @@ fn create_unnamed(dir: BorrowedFd<'_>, mode: u16) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(dir, ".", flags, Mode::from_raw_mode(u32::from(mode)))?)
 }
 
-/// Give a file without a name its name, if that is free.
+/// Give an unnamed file its name, if that is unused.
 fn link_unnamed(fd: &OwnedFd, dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     disk::step()?;
     let from = meta::proc_path(fd.as_fd());
@@ -432,9 +434,9 @@ fn link_unnamed(fd: &OwnedFd, dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()
 }
 
 fn finish_special(handle: Handle<'_>, entry: &Entry, problems: &mut Problems) -> Result<(), RestoreError> {
-    let stat = io_error(handle.stat(), "look at it")?;
+    let stat = io_error(handle.stat(), "stat it")?;
     if displace::kind_of(&stat) != displace::expected_kind(&entry.kind) {
-        return Err(RestoreError::io("look at it")(Errno::STALE.into()));
+        return Err(RestoreError::io("stat it")(Errno::STALE.into()));
     }
     let is_link = matches!(entry.kind, Kind::Symlink { .. });
     let has = Has {

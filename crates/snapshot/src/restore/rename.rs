@@ -1,4 +1,4 @@
-//! Renames that never overwrite, on filesystems with flags for that and without.
+//! Renames that never overwrite, with and without filesystem support.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -20,8 +20,8 @@ pub(super) fn exchange(dir: BorrowedFd<'_>, one: &[u8], other: &[u8]) -> io::Res
     Ok(rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE)?)
 }
 
-/// Rename, but never over something. Filesystems that cannot do it in one step (FUSE, network) do it by a second name,
-/// and where a file has one name only, by a place that is taken first.
+/// Rename, but never over an existing entry. On filesystems without support for that (FUSE, network) a hard link is
+/// used, or where those are not supported, an empty file created first.
 pub(super) fn rename_free(dir: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> io::Result<()> {
     disk::step()?;
     match rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
@@ -43,10 +43,10 @@ fn has_no_links(errno: Errno) -> bool {
     [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM, Errno::MLINK].contains(&errno)
 }
 
-/// Rename over an empty file that is made for it: the name is free then, and from that moment ours. Nobody can open it
-/// meanwhile, so nothing is saved to it; after a kill right here it is empty, and what stood there is stored.
+/// Rename over an empty file created for it: from that moment the name is ours. No other process can open it meanwhile,
+/// so nothing is saved to it; after a kill right here it is empty, and the previous content is stored.
 fn rename_over_own(dir: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> io::Result<()> {
-    // By such a name nobody else makes anything.
+    // Only restores create such names.
     let ours = is_temporary(to);
     if !ours {
         create(dir, to, 0)?;

@@ -1,16 +1,16 @@
-//! Which paths were chosen, as a tree of their components.
+//! Selected paths, as a tree of their components.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use super::Selection;
 
-/// How a path stands to the selection.
+/// Relation of a path to the selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chosen {
-    /// It, and everything below.
+    /// Selected, with everything below.
     Whole,
-    /// Something below it, perhaps: the number of its place in the tree.
+    /// Something below it may be selected; the index of its node in the tree.
     Below(usize),
     No,
 }
@@ -51,7 +51,7 @@ impl Choice {
         self.places[at].end = Some(path.to_path_buf());
     }
 
-    /// The place of a directory, from the top.
+    /// Node of a directory, from the top.
     pub(super) fn of(&self, path: &Path) -> Chosen {
         normal(path).fold(self.whole(self.start), |chosen, name| self.child(chosen, name))
     }

@@ -1,5 +1,5 @@
-//! The steps of one directory, packed. A plan may hold millions of them: each is kept as the bytes that a node has for
-//! its entries, some 90 for a new file, and unpacked when it is looked at.
+//! Steps of one directory, packed. A plan may hold millions of them: each is kept in the encoding of a node's entries,
+//! some 90 bytes for a new file, and unpacked on access.
 
 use std::collections::HashMap;
 
@@ -17,9 +17,9 @@ const LATE: u8 = 5;
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     bytes: Vec<u8>,
-    /// Where each step begins.
+    /// Offset of each step.
     starts: Vec<usize>,
-    /// Steps on files with several names, as they were decided afterwards.
+    /// Steps on files with several names, decided afterwards.
     decided: HashMap<usize, Step>,
 }
 
@@ -43,12 +43,12 @@ impl Steps {
         }
     }
 
-    /// Decide a step anew.
+    /// Replace a step.
     pub(super) fn set(&mut self, at: usize, step: Step) {
         self.decided.insert(at, step);
     }
 
-    /// No more are to come.
+    /// Release unused memory after the last step.
     pub(super) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.starts.shrink_to_fit();
@@ -66,12 +66,12 @@ impl Steps {
         (0..self.len()).filter_map(|at| self.get(at))
     }
 
-    /// Whether any comes after everything else.
+    /// Whether any step comes after everything else.
     pub(super) fn any_late(&self) -> bool {
         self.any(|tag| tag == LATE, Step::is_late)
     }
 
-    /// Whether any changes the names in the directory.
+    /// Whether any step changes the names in the directory.
     pub(super) fn any_moves(&self) -> bool {
         self.any(|tag| tag != META, |step| !matches!(step, Step::Keep | Step::Meta { .. }))
     }
@@ -84,7 +84,7 @@ impl Steps {
     }
 }
 
-/// False: steps of this kind are not packed.
+/// Pack a step. False: steps of this kind are not packed.
 fn pack(step: &Step, out: &mut Writer) -> bool {
     let (tag, entries): (u8, [Option<&EntryRef>; 2]) = match step {
         Step::Create(new) => (CREATE, [Some(new), None]),

@@ -1,8 +1,8 @@
-//! What an interrupted restore left behind: files under its temporary names, in the directories of its plan.
+//! Removes the files that an interrupted restore left under its temporary names, in the directories of its plan.
 //!
-//! Such a file is either new and perhaps incomplete, or was displaced and not yet judged: nobody can tell, so its
-//! content is stored before it is removed. Names that are directories are somebody's own, moved aside in the very
-//! moment; they stay and are reported.
+//! Such a file is either new and perhaps incomplete, or displaced and not yet checked. The two cannot be told apart, so
+//! its content is stored before it is removed. A directory with such a name belongs to the user and was moved aside at
+//! that moment; it stays and is reported.
 
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::disk;
 use crate::node::Name;
 use crate::state::Objects;
 
-/// What was found and done.
+/// Result of a sweep.
 #[derive(Debug, Default)]
 pub struct Swept {
     pub removed: u64,
@@ -26,15 +26,16 @@ pub struct Swept {
     pub failed: Vec<Failed>,
 }
 
-/// Dispose of the temporary files of the restore `id`, whose plan this was.
+/// Remove the temporary files of the restore `id`, whose plan this was.
 pub fn sweep(plan: &RestorePlan, id: RestoreId, objects: &dyn Objects) -> Swept {
     let mut swept = Swept::default();
     let prefix = id.prefix();
     each_dir(plan, &mut |index, dir| match dir {
         Ok(dir) => sweep_dir(dir, &prefix, objects, &|| plan.path_of(index, None), &mut swept),
-        // Not made yet, removed already, or something else by now.
+        // Not created yet, removed already, or replaced by now.
         Err(error) if is_absent(&error) => {}
-        // Work in a directory opens it up and closes it last: one that is closed was not entered yet, or is done.
+        // A directory is made accessible for the work in it and closed last: a closed one was not entered yet, or is
+        // done.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
         Err(error) => swept.fail(plan.path_of(index, None), "open it", error),
     });
@@ -93,14 +94,14 @@ fn dispose(
         Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
     };
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    let stat = stat.map_err(|errno| RestoreError::io("look at it")(errno.into()))?;
+    let stat = stat.map_err(|errno| RestoreError::io("stat it")(errno.into()))?;
     let kept = match displace::kind_of(&stat) {
         FileType::RegularFile => match displace::file(dir, name, None, objects)? {
             Verdict::Stored(stored) => {
                 unlink().map_err(RestoreError::io("remove it"))?;
                 return stored.unlinked(objects);
             }
-            // A program writes to it: it was displaced, and stays under a name that is not temporary.
+            // A program writes to it: it was displaced, and stays under a permanent name.
             Verdict::Busy | Verdict::Other => {
                 let beside = Place::new(dir, objects).keep_beside(name, b"displaced")?;
                 return Err(RestoreError::Beside { name: String::from_utf8_lossy(&beside).into_owned() });

@@ -1,4 +1,4 @@
-//! What is one thing in conflicts: a `.git`, whose files mean nothing one by one.
+//! A `.git` in conflicts: it is judged as a whole, since its files mean nothing one by one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::hash::TreeId;
 use crate::node::{Entry, Kind, Name, Node, Omitted, Reason};
 use crate::state::{ObjectError, Objects, RootContent, SnapshotState};
 
-/// What a state that conflicts are judged by has in a directory; `None`: no such directory.
+/// A directory in a state that conflicts are judged by; `None` if it is not there.
 pub(super) type Base = Option<Arc<Node>>;
 
 /// A root in such a state, as the only entry of a directory.
@@ -21,15 +21,15 @@ pub(super) fn base(state: &SnapshotState, path: &Path) -> Node {
     }
 }
 
-/// A directory of which only this is known: nobody knows what was in it.
+/// A directory whose content is unknown.
 fn unknown(path: &Path, reason: Reason) -> Node {
     let name = path.file_name().and_then(|name| Name::new(name.as_encoded_bytes()));
     let omitted = name.map(|name| Omitted { name, is_dir: true, reason, stamp: None });
     Node { entries: Vec::new(), omitted: omitted.into_iter().collect() }
 }
 
-/// Whether the directory `now`, or anything in it, is in none of these states. What was left out now is not judged:
-/// nothing is done with it either.
+/// Whether the directory `now`, or anything in it, is in none of these states. Entries that are excluded now are not
+/// judged: nothing is done with them either.
 pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> Result<bool, ObjectError> {
     let alone = Arc::new(Node { entries: vec![now.clone()], omitted: Vec::new() });
     let only = |base: &Base| {
@@ -54,7 +54,7 @@ pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> 
                 Kind::Dir { tree, .. } => Some(tree),
                 _ => None,
             };
-            // As in one of them down to the last file.
+            // Equal to one of them down to the last file.
             if below.iter().flatten().any(|base| tree_of(base) == Some(tree)) {
                 continue;
             }
@@ -67,7 +67,7 @@ pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> 
     Ok(false)
 }
 
-/// Why something in a directory was not captured.
+/// Reason why an entry in a directory was not captured, if any.
 pub(super) fn missing(dir: &Entry, objects: &dyn Objects) -> Result<Option<Reason>, ObjectError> {
     let tree_of = |entry: &Entry| match entry.kind {
         Kind::Dir { tree, .. } => Some(tree),
@@ -76,7 +76,7 @@ pub(super) fn missing(dir: &Entry, objects: &dyn Objects) -> Result<Option<Reaso
     let mut waiting: Vec<TreeId> = tree_of(dir).into_iter().collect();
     while let Some(tree) = waiting.pop() {
         let node = objects.node(tree)?;
-        // What the rules leave out everywhere, and what is nono's own, is not part of the repository.
+        // Entries excluded by permanent rules, and nono's own state, are not part of the repository.
         if let Some(omitted) = node.omitted.iter().find(|omitted| !super::found::by_rule(&omitted.reason)) {
             return Ok(Some(omitted.reason.clone()));
         }
@@ -85,7 +85,7 @@ pub(super) fn missing(dir: &Entry, objects: &dyn Objects) -> Result<Option<Reaso
     Ok(None)
 }
 
-/// Whether a name that all states have is not there now.
+/// Whether a name that all states have is missing now.
 fn is_gone(now: &Node, bases: &[Base]) -> bool {
     let has = |node: &Node, name: &Name| {
         node.entry(name.as_bytes()).is_some() || node.omitted(name.as_bytes()).is_some()
@@ -96,7 +96,7 @@ fn is_gone(now: &Node, bases: &[Base]) -> bool {
     names.any(|name| !has(now, name) && everywhere(name))
 }
 
-/// Whether one state has something else there.
+/// Whether one state has another entry there.
 fn is_other(entry: &Entry, base: Option<&Node>) -> bool {
     let Some(base) = base.and_then(|node| node.entry(entry.name.as_bytes())) else { return true };
     let aspects = Aspects::to_reach(entry, base);

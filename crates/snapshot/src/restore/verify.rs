@@ -1,5 +1,5 @@
-//! After the work: is everything there as the plan says? Contents were checked while they were written and came in by a
-//! rename, so here one look at each name is enough: kind, size, permissions and time.
+//! Checks after a restore that everything is as planned. Contents were checked while they were written and put in place
+//! by a rename, so a stat of each name is enough: kind, size, permissions and time.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,7 +16,7 @@ use super::{Failed, RestoreError, RestoreOutcome};
 use crate::dirs::open_dir;
 use crate::node::{Entry, Kind};
 
-/// Look at every name that was restored. Gives those that are not as they should be and were not reported already.
+/// Check every restored name. Returns those that are wrong and were not reported already.
 pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
     let skipped = outcome.skipped.iter().map(|one| one.path.as_path());
     let known: HashSet<&Path> = skipped.chain(outcome.failed.iter().map(|one| one.path.as_path())).collect();
@@ -30,7 +30,7 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
                 let fine = match (&stat, new) {
                     (Ok(stat), Some(new)) => is_as(stat, new),
                     (Err(rustix::io::Errno::NOENT), None) => true,
-                    // Closed to its owner, as it was: the work in it was done before it was closed.
+                    // Closed to its owner, as before: the work in it was done before it was closed.
                     (Err(rustix::io::Errno::ACCESS), _) => is_closed(plan, index),
                     _ => false,
                 };
@@ -41,9 +41,9 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
             }
         }
         Err(_) if matches!(plan.dirs[index].how, How::Remove { .. }) => {}
-        // A root that went, and what it stood in with it; something else may stand there now.
+        // A removed root whose parent was removed with it; another entry may be there now.
         Err(error) if error.kind() != io::ErrorKind::PermissionDenied && is_emptied(plan, index) => {}
-        // It was closed to its owner then, and is so again: nobody but root can look.
+        // Closed to its owner, as before: only root can look.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_closed(plan, index) => {}
         Err(source) => {
             let error = RestoreError::Io { doing: "open it", source };
@@ -55,7 +55,7 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
     failed
 }
 
-/// Whether everything that is done in the directory a root stands in is that it goes.
+/// Whether the only step in a root's parent directory is the root's removal.
 fn is_emptied(plan: &RestorePlan, index: DirIndex) -> bool {
     let dir = &plan.dirs[index];
     let goes = |child: &DirIndex| matches!(plan.dirs[*child].how, How::Remove { then: None, .. });
@@ -96,11 +96,11 @@ fn is_as(stat: &Stat, entry: &Entry) -> bool {
         && displace::kind_of(stat) == displace::expected_kind(&entry.kind)
 }
 
-/// Every directory of a plan, opened beneath the one its root stands in.
+/// Visit every directory of a plan, opened beneath its root's parent.
 pub(super) fn each_dir(plan: &RestorePlan, visit: &mut dyn FnMut(DirIndex, io::Result<BorrowedFd<'_>>)) {
     let mut top: io::Result<OwnedFd> = Err(io::ErrorKind::NotFound.into());
     let mut last: Option<(DirIndex, OwnedFd)> = None;
-    // Where a directory cannot be opened, nothing in it can: not asked again for each level of a deep tree.
+    // Below a directory that cannot be opened nothing can: remember that instead of trying each level of a deep tree.
     let mut closed: HashMap<DirIndex, i32> = HashMap::new();
     for (index, dir) in plan.dirs.iter().enumerate() {
         if let How::Top(path) = &dir.how {
@@ -113,7 +113,7 @@ pub(super) fn each_dir(plan: &RestorePlan, visit: &mut dyn FnMut(DirIndex, io::R
             visit(index, Err(io::Error::from_raw_os_error(errno)));
             continue;
         }
-        // In a deep tree, most are in the one before.
+        // In a deep tree, most directories are in the previous one.
         let opened = match (&last, &top, dir.name()) {
             (Some((above, fd)), _, Some(name)) if *above == dir.parent => {
                 open_dir(fd.as_fd(), name.as_bytes())

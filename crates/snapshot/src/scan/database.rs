@@ -1,9 +1,11 @@
-//! A database of SQLite's in a directory: it and its log or journal count only as they were together at one moment.
+//! SQLite databases in a directory: a database and its log or journal are captured only as they were together at one
+//! moment.
 //!
-//! All of them are looked at, read, and looked at again: when nothing changed, nor came or went, then between the two
-//! looks there was a moment at which each had the bytes that were read. A file that changed so recently that another
-//! change might not show in its times is read twice, to the same bytes. No lock of SQLite's is taken, which would make
-//! the statements of a running command fail; a database that is written without pause is left out, with all its files.
+//! All files are stat'ed, read, and stat'ed again: if nothing changed, appeared or disappeared, there was a moment
+//! between the two looks at which each had the bytes that were read. A file that changed so recently that another
+//! change might not show in its times is read twice, and must give the same bytes. No SQLite lock is taken, since that
+//! would make statements of a running command fail; a database that is written without pause is excluded with all its
+//! files.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -19,26 +21,26 @@ use crate::read::{is_settled, now};
 use crate::stat::{Found, PACKED, stat_at};
 use crate::units::{LOG_INDEX, SQLITE, SUFFIXES, database_of, database_reason, names_of};
 
-/// How often the files are read before they are left out, and the pause between, which grows.
+/// Number of times that the files are read before they are excluded; the pause between grows.
 pub(super) const ATTEMPTS: u32 = 16;
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
-/// A database that is being taken.
+/// A database being captured.
 #[derive(Debug)]
 pub(super) struct Database {
     name: Vec<u8>,
-    /// Its files that are to be read, by their numbers in the list of those.
+    /// Its files to be read, as indexes into the list of those.
     members: Vec<usize>,
-    /// One of its files is left out, for this reason, and so all are.
+    /// Reason for which one of its files is excluded, and so all are.
     left_out: Option<Reason>,
 }
 
-/// The databases of a directory.
+/// Databases of a directory.
 #[derive(Debug, Default)]
 pub(super) struct Databases(Vec<Database>);
 
 impl Databases {
-    /// Those that have a log or journal: the others are single files.
+    /// Find databases that have a log or journal: the others are single files.
     pub(super) fn find(dir: BorrowedFd<'_>, names: &Names) -> Databases {
         let mut all: Vec<Database> = Vec::new();
         for name in names.iter().filter_map(database_of).filter(|name| names.contains(name)) {
@@ -63,14 +65,14 @@ impl Databases {
     }
 }
 
-/// An empty one gets its header when its journal is done with.
+/// Whether a file is a database. An empty one is: it gets its header when its journal is applied.
 pub(super) fn is_database(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
     let Ok(found) = stat_at(dir, name) else { return false };
     if !found.stat.is_file() || found.stat.size == 0 {
         return found.stat.is_file();
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    // One that cannot be read is taken for one: then it is left out with its log.
+    // An unreadable file is assumed to be one, so that it is excluded with its log.
     let Ok(file) = rustix::fs::openat(dir, name, flags, Mode::empty()) else { return true };
     let mut head = [0; 16];
     rustix::io::pread(&file, &mut head, 0).is_ok_and(|read| head[..read] == SQLITE[..])
@@ -81,7 +83,7 @@ pub(super) fn has_company(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
     SUFFIXES.iter().any(|suffix| stat_at(dir, &[name, suffix].concat()).is_ok())
 }
 
-/// What is known about each of a database's files: nothing where there is none.
+/// Stats of a database's files; `None` for a file that does not exist.
 type Look = Vec<Option<[u8; PACKED]>>;
 
 impl Database {
@@ -93,7 +95,7 @@ impl Database {
         self.left_out.get_or_insert_with(|| reason.clone());
     }
 
-    /// Take all its files, or none.
+    /// Capture all its files, or none.
     pub(super) fn take(
         self,
         scan: &Scan<'_>,
@@ -132,7 +134,7 @@ impl Database {
         let unlisted = |(name, look): (Vec<u8>, &Option<_>)| {
             look.is_some() && !self.members.iter().any(|at| *dirty[*at].name == *name)
         };
-        // One that came since the directory was listed is in no list; it may go again.
+        // A file that appeared since the directory was listed is in no list; it may disappear again.
         if names_of(&self.name).zip(&before).any(unlisted) {
             return Ok(Attempt::Changed);
         }
@@ -147,7 +149,7 @@ impl Database {
                 one = again;
             }
             match one {
-                // Without it the others are all that SQLite needs.
+                // SQLite does not need the log's index.
                 one if dirty[*at].name.ends_with(LOG_INDEX) => taken.push((*at, one)),
                 Taken::LeftOut(Reason::Unstable) => return Ok(Attempt::Changed),
                 Taken::LeftOut(reason) => return Ok(Attempt::LeftOut(reason)),
@@ -157,8 +159,8 @@ impl Database {
         if self.look(fd).0 == before { Ok(Attempt::Taken(taken)) } else { Ok(Attempt::Changed) }
     }
 
-    /// Look at all its files but the index of the log, which counts for nothing. And whether the last change of each is
-    /// so long ago that the next one will show.
+    /// Stat all its files but the log's index, which does not matter. Also returns whether the last change of each is
+    /// old enough that the next one will show.
     fn look(&self, dir: BorrowedFd<'_>) -> (Look, bool) {
         let coarse = now();
         let mut settled = true;
@@ -174,7 +176,7 @@ impl Database {
 
 enum Attempt {
     Taken(Vec<(usize, Taken)>),
-    /// Not now, and not at the next attempt either.
+    /// Excluded, and retrying does not help.
     LeftOut(Reason),
     Changed,
 }

@@ -1,4 +1,4 @@
-//! One directory: list it, judge every name, carry over what did not change, and note what is to be read.
+//! Scans one directory: list it, judge every name, carry over unchanged entries, and collect the files to read.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,12 +26,12 @@ use crate::stat::{Found, PACKED, stat_at};
 use crate::state::Observer;
 use crate::units::{LOG_INDEX, repository_reason};
 
-/// A pack of git's beyond this size is not copied unless asked for.
+/// Size above which a git pack is not copied unless asked for.
 const LARGE_PACK: u64 = 64 << 20;
 
 const NOT_WANTED: &str = "not part of the restore; the disk is full";
 
-/// One directory being scanned.
+/// A directory being scanned.
 pub(super) struct Directory<'a, 'b> {
     scan: &'a Scan<'b>,
     id: DirId,
@@ -39,9 +39,9 @@ pub(super) struct Directory<'a, 'b> {
     rules: Arc<DirRules>,
     old: Option<CachedDir<'a>>,
     same_rules: bool,
-    /// The names here that are roots of their own, whatever stands there.
+    /// Names here that are roots of their own, whatever exists there.
     others: Vec<&'a [u8]>,
-    /// The names here that changed each time they were read.
+    /// Names here that changed each time they were read.
     unstable: Vec<&'a [u8]>,
     databases: Databases,
     out: Vec<u8>,
@@ -52,7 +52,7 @@ pub(super) struct Directory<'a, 'b> {
     subdirs: Vec<Subdir>,
     entries: u64,
     bytes: u64,
-    /// The time before anything in it was looked at.
+    /// Time before anything in it was looked at.
     coarse: Time,
 }
 
@@ -201,7 +201,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         }
         if found.stat.is_file() {
             self.bytes += found.stat.size;
-            // Another thread may take some of these back again: only the sums of all threads are numbers.
+            // Another thread may subtract some of these again: only the sums over all threads are valid.
             worker.counts.files = worker.counts.files.wrapping_add(1);
             worker.counts.bytes = worker.counts.bytes.wrapping_add(found.stat.size);
             match trusted.filter(|_| self.databases.of(name).is_none()) {
@@ -217,7 +217,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         }
     }
 
-    /// Why a name is not looked at, whatever the rules say.
+    /// Reason to exclude a name, whatever the rules say.
     fn set_apart(&self, name: &[u8], found: &Found) -> Option<Reason> {
         let is_dir = found.stat.is_dir();
         if self.scan.own.contains(&(found.dev, found.stat.ino)) {
@@ -232,11 +232,11 @@ impl<'a, 'b> Directory<'a, 'b> {
         if found.mount != self.scan.mount && !self.scan.cross_mounts {
             return Some(Reason::OtherFilesystem);
         }
-        // A directory by such a name was made or moved there by somebody else.
+        // A directory with such a name was not made by a restore.
         (!is_dir && is_temporary(name)).then_some(Reason::RestoreTemp)
     }
 
-    /// Whether it is to be read at all: on a full disk only what a restore may displace is.
+    /// Whether a file is to be read at all: on a full disk only those that a restore may displace.
     fn is_wanted(&self, name: &[u8]) -> bool {
         let Some(only) = self.scan.only else { return true };
         let dir = self.scan.dirs.path(self.id);
@@ -248,14 +248,14 @@ impl<'a, 'b> Directory<'a, 'b> {
         only.iter().any(below)
     }
 
-    /// Whether the last scan's content is still the content.
+    /// Whether the cached content is still valid.
     fn is_trusted(&self, known: &Known<'_>, found: &Found) -> bool {
         known.flags & TRUSTED != 0
             && (!found.stat.is_file()
                 || found.stat.ctime < self.scan.session_start && !self.scan.mapped.contains(found))
     }
 
-    /// A name that was taken under the same rules is taken again; everything else is judged.
+    /// Judge a name. A name captured under the same rules is captured again without judging.
     fn judge(
         &self,
         fd: BorrowedFd<'_>,
@@ -272,12 +272,12 @@ impl<'a, 'b> Directory<'a, 'b> {
         self.rules.judge(&path, name, is_dir, &InDirectory { fd, names })
     }
 
-    /// `found`: what is there, if that is known.
+    /// Exclude an entry. `found`: its stat, if known.
     fn leave(&mut self, fd: BorrowedFd<'_>, name: &[u8], found: Option<&Found>, reason: Reason) {
         if let Some(database) = self.databases.of(name).filter(|_| !name.ends_with(LOG_INDEX)) {
             database.leave_out(&reason);
         }
-        // A name that is not one cannot come from the kernel.
+        // The kernel never returns an invalid name.
         if let Some(name) = Name::new(name) {
             let is_dir = found.is_some_and(|found| found.stat.is_dir());
             let mut stamp = found.and_then(|found| found.stat.stamp(&reason));
@@ -318,7 +318,7 @@ impl<'a, 'b> Directory<'a, 'b> {
     ) {
         let id = self.scan.dirs.add(self.id, name);
         let packed = found.stat.pack();
-        // Its attributes are not in this record: they are known only while its ctime tells every change.
+        // Its attributes are not in this record: they are known only while its ctime shows every change.
         let unchanged = |known: &Known<'_>| {
             *known.packed == packed && known.flags & TRUSTED != 0 && known.flags | TRUSTED == flags | TRUSTED
         };
@@ -350,7 +350,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             [&dir[..], name].join(&b'/')
         };
         let large_pack = leave_packs && found.stat.size > LARGE_PACK && is_git_pack(&path());
-        // A repository is taken as a whole: without one of its packs the others are worth nothing.
+        // A repository is captured as a whole: without one of its packs the others are worth nothing.
         let over = self.scan.max_file.filter(|limit| found.stat.size > *limit && !is_in_git(&path()));
         let over = over.map(OnlyClone::Over);
         let only_clone = if large_pack { Some(OnlyClone::LargePack) } else { over };
@@ -366,7 +366,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         });
     }
 
-    /// A link, FIFO, socket or device: recorded, never opened.
+    /// Record a link, FIFO, socket or device, without opening it.
     fn other(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -392,7 +392,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         self.same &= known.is_some_and(|known| is_same_entry(known.raw, &self.out[start..], name));
     }
 
-    /// Read what changed, here or in tasks of its own, and queue the subdirectories.
+    /// Read changed files, here or in tasks of their own, and queue the subdirectories.
     fn finish(
         self,
         worker: &mut Worker<'_>,
@@ -445,13 +445,13 @@ impl<'a, 'b> Directory<'a, 'b> {
     }
 }
 
-/// Open the directory of a task; another one in its place is an error.
+/// Open the directory of a task; a different one in its place is an error.
 fn open(scan: &Scan<'_>, task: &DirTask) -> io::Result<Dir> {
     let dirs = scan.dirs;
     let Some((parent, name)) = &task.place else { return dirs.root() };
     let parent = dirs.fd(parent)?;
     if let Some(unlock) = scan.unlock {
-        // What cannot be opened up is unreadable, which opening it says.
+        // A failure here shows when the directory is opened.
         let _ = unlock.add(task.id, parent.as_fd(), name);
     }
     let fd: OwnedFd = open_dir(parent.as_fd(), name)?;
@@ -473,7 +473,7 @@ fn failed(task: &DirTask, reason: Reason) -> Listing {
     }
 }
 
-/// The path of a task's directory below the root.
+/// Path of a task's directory, relative to the root.
 fn path_of(scan: &Scan<'_>, task: &DirTask) -> Arc<Vec<u8>> {
     Arc::new(match (&task.above, &task.place) {
         (Some(above), Some((_, name))) if above.is_empty() => name.to_vec(),
@@ -482,7 +482,7 @@ fn path_of(scan: &Scan<'_>, task: &DirTask) -> Arc<Vec<u8>> {
     })
 }
 
-/// The last names of those paths that stand right in the directory `dir`.
+/// Last components of those paths whose parent is the directory `dir`.
 fn names_in<'a>(dir: &[u8], paths: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
     let name = |path: &'a Vec<u8>| {
         let rest = if dir.is_empty() { path } else { path.strip_prefix(dir)?.strip_prefix(b"/")? };

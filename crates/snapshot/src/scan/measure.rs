@@ -1,5 +1,5 @@
-//! What stands around a name in a directory: evidence, how much a directory holds, and whether anything in it changed,
-//! without taking any of it.
+//! Looks around a name in a directory without capturing anything: evidence of artifacts, sizes of directories, and
+//! stamps.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use crate::exclusion::Around;
 use crate::node::Stamp;
 use crate::stat::{Stat, stat_at};
 
-/// What stands around a name in a directory.
+/// Surroundings of a name in a directory.
 pub(super) struct InDirectory<'a> {
     pub(super) fd: BorrowedFd<'a>,
     pub(super) names: &'a Names,
@@ -44,20 +44,20 @@ impl Around for InDirectory<'_> {
 fn is_larger(dir: BorrowedFd<'_>, name: &[u8], limit: u64) -> bool {
     let mut bytes = 0u64;
     each(dir, name, |stat| {
-        // As far as it takes room: holes do not.
+        // Allocated size: holes do not count.
         bytes = bytes.saturating_add(if stat.is_file() { stat.size.min(stat.blocks * 512) } else { 0 });
         bytes <= limit
     });
     bytes > limit
 }
 
-/// Whether the directory `name` has nothing in it; not so one that cannot be read.
+/// Whether the directory `name` is empty; false if it cannot be read.
 pub(super) fn is_empty(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
     let Ok(fd) = open(dir, name) else { return false };
     list(fd.as_fd(), &mut Vec::new()).is_ok_and(|names| names.iter().next().is_none())
 }
 
-/// Make the stamp of a directory one of everything in it: the bytes of all files, the latest times.
+/// Extend the stamp of a directory to its content: the bytes of all files, the latest times.
 pub(super) fn stamp(dir: BorrowedFd<'_>, name: &[u8], stamp: &mut Stamp) {
     each(dir, name, |stat| {
         if stat.is_file() {
@@ -69,8 +69,8 @@ pub(super) fn stamp(dir: BorrowedFd<'_>, name: &[u8], stamp: &mut Stamp) {
     });
 }
 
-/// Everything below the directory `name`, until `visit` has seen enough. What cannot be looked into is passed over. Only
-/// one directory is open at a time; none is reached through a link, or on another filesystem.
+/// Visit everything below the directory `name`, until `visit` returns false. Unreadable directories are skipped. Only
+/// one directory is open at a time; links are not followed, and other filesystems not entered.
 fn each(dir: BorrowedFd<'_>, name: &[u8], mut visit: impl FnMut(&Stat) -> bool) {
     let mut buffer = Vec::new();
     let mut waiting = vec![name.to_vec()];
@@ -98,7 +98,7 @@ fn open(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
 /// Whether the regular file at `path` begins with these bytes.
 fn begins_with(dir: BorrowedFd<'_>, path: &[u8], bytes: &[u8]) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    // Most directories have none: one call says so.
+    // Most directories have no such file: one call shows that.
     if !stat_at(dir, path).is_ok_and(|found| found.stat.is_file()) {
         return false;
     }

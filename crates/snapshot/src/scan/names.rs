@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::RawDir;
 
-/// Large directories are listed with fewer system calls.
+/// Size of the listing buffer: a large one takes fewer system calls.
 const BUFFER: usize = 64 << 10;
 
 /// The names in a directory, sorted.
@@ -28,7 +28,7 @@ impl Names {
     }
 }
 
-/// List a directory. `buffer` is what the kernel writes into.
+/// List a directory. `buffer` is for the kernel's entries.
 pub(super) fn list(dir: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<Names> {
     buffer.clear();
     buffer.reserve(BUFFER);

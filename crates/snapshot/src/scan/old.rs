@@ -1,9 +1,9 @@
-//! What the last scan found in a directory, entry by entry.
+//! Entries of a directory in the last scan.
 
 use crate::cache::CachedDir;
 use crate::record::{Entries, Known};
 
-/// The entries of a directory's last scan, met in the order of names.
+/// Entries of a directory in the last scan, in the order of names.
 pub(super) struct OldEntries<'a> {
     entries: Entries<'a>,
     next: Option<Known<'a>>,
@@ -12,12 +12,12 @@ pub(super) struct OldEntries<'a> {
 impl<'a> OldEntries<'a> {
     pub(super) fn new(old: Option<&CachedDir<'a>>) -> OldEntries<'a> {
         let mut entries = Entries::new(old.map_or(&[], |old| old.entries));
-        // What cannot be read of our own record is as if it had never been known.
+        // An unreadable record counts as missing.
         let next = entries.next().and_then(Result::ok);
         OldEntries { entries, next }
     }
 
-    /// The entry `name`; `same` is cleared when others before it are gone.
+    /// The entry `name`; `same` is cleared if entries before it are gone.
     pub(super) fn at(&mut self, name: &[u8], same: &mut bool) -> Option<Known<'a>> {
         while let Some(next) = &self.next {
             if next.name > name {

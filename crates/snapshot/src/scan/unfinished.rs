@@ -1,4 +1,4 @@
-//! A directory whose changed files are being read: by one task, or by several where there are many.
+//! A directory whose changed files are being read, by one task or by several.
 
 use std::io;
 use std::ops::Range;
@@ -18,9 +18,9 @@ use crate::stat::{Found, stat_at};
 use crate::units::database_reason;
 use crate::unlock::ScannedFile;
 
-/// So many files of one directory are read by one task.
+/// Number of files of one directory read by one task.
 const FILES_PER_TASK: usize = 256;
-/// How often an entry that is replaced while we look is looked at again.
+/// Number of times that an entry replaced meanwhile is looked at again.
 const LOOKS: u32 = 4;
 
 /// A directory whose changed files are being read.
@@ -48,17 +48,17 @@ pub(super) struct Dirty {
     pub(super) found: Found,
     pub(super) flags: u8,
     pub(super) how: How,
-    /// Where in the listing it belongs.
+    /// Its index in the listing.
     pub(super) at: usize,
     /// Its bytes in the last scan's record.
     pub(super) old: Option<Box<[u8]>>,
-    /// It belongs to a database, which takes it with its other files.
+    /// Whether it belongs to a database, which captures it with its other files.
     pub(super) of_database: bool,
-    /// The stat of `old` tells whether it still counts.
+    /// Whether the stat in `old` shows if it is still valid.
     pub(super) trusted: bool,
 }
 
-/// What came of a file, by its number in `dirty`.
+/// Result for a file, by its index in `dirty`.
 pub(super) type Read = (usize, Taken);
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(super) enum Taken {
 }
 
 impl Unfinished {
-    /// `results`: what came of the files of databases.
+    /// `results`: those for the files of databases.
     pub(super) fn new(dir: Arc<Dir>, draft: Draft, dirty: Vec<Dirty>, results: Vec<Read>) -> Unfinished {
         let tasks = dirty.len().div_ceil(FILES_PER_TASK).max(1);
         Unfinished {
@@ -81,14 +81,14 @@ impl Unfinished {
         }
     }
 
-    /// The parts of the work, each for one call of [`Unfinished::read`].
+    /// Parts of the work, each for one call of [`Unfinished::read`].
     pub(super) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let files = self.dirty.len();
         let parts = files.div_ceil(FILES_PER_TASK).max(1);
         (0..parts).map(move |part| part * FILES_PER_TASK..files.min((part + 1) * FILES_PER_TASK))
     }
 
-    /// Read some of the files; whoever is last puts the listing together.
+    /// Read some of the files; the last caller completes the listing.
     pub(super) fn read(
         &self,
         scan: &Scan<'_>,
@@ -136,7 +136,7 @@ impl Draft {
                         listing.same &= same;
                         entries.extend_from_slice(&bytes);
                     }
-                    // Whether that is news is told by what was left out before.
+                    // The comparison of excluded entries shows whether that is new.
                     Taken::LeftOut(reason) => {
                         let name = Name::new(&dirty.name);
                         let stamp = dirty.found.stat.stamp(&reason);
@@ -156,7 +156,7 @@ impl Draft {
 }
 
 impl Listing {
-    /// What is as the last scan found it is in memory once.
+    /// Share bytes that equal the last scan's with the cache.
     fn sharing(mut self, cache: Option<&Cache>) -> Listing {
         let old = self.old.and_then(|id| cache?.entries(id)).filter(|old| **old == *self.entries);
         match (old, &mut self.entries) {
@@ -168,9 +168,9 @@ impl Listing {
     }
 }
 
-/// Two forms of one entry that make the same entry of a node: only the trust may differ.
+/// Whether two encodings give the same node entry: only the trust flag may differ.
 pub(super) fn is_same_entry(old: &[u8], new: &[u8], name: &[u8]) -> bool {
-    // Behind the name and its length stand the flags.
+    // The flags follow the name and its length.
     let at = new.len().min(old.len()).min(name.len() + if name.len() < 0x80 { 1 } else { 2 });
     let (Some((old_flags, old_rest)), Some((new_flags, new_rest))) =
         (old[at..].split_first(), new[at..].split_first())
@@ -181,7 +181,7 @@ pub(super) fn is_same_entry(old: &[u8], new: &[u8], name: &[u8]) -> bool {
 }
 
 impl Taken {
-    /// Whether the same came of it twice: only the trust may differ.
+    /// Whether two results are the same: only the trust flag may differ.
     pub(super) fn is_same(&self, other: &Taken, name: &[u8]) -> bool {
         match (self, other) {
             (Taken::Entry(one), Taken::Entry(other)) => is_same_entry(one, other, name),
@@ -193,16 +193,16 @@ impl Taken {
 }
 
 impl Dirty {
-    /// What was counted as taken and is not, is taken back.
+    /// Correct the counts for a file that was counted as captured and is not.
     pub(super) fn count(&self, taken: &Taken, worker: &mut Worker<'_>) {
         if !matches!(taken, Taken::Entry(_)) {
-            // Another thread may have counted it: only the sums of all threads are numbers.
+            // Another thread may have counted it: only the sums over all threads are valid.
             worker.counts.files = worker.counts.files.wrapping_sub(1);
             worker.counts.bytes = worker.counts.bytes.wrapping_sub(self.found.stat.size);
         }
     }
 
-    /// Take it as it is now, which may be another moment than when the directory was listed.
+    /// Capture an entry in its current state, which may have changed since the directory was listed.
     pub(super) fn take_now(
         &self,
         scan: &Scan<'_>,
@@ -275,7 +275,7 @@ impl Dirty {
                 Outcome::LeftOut(reason) => return Ok(Taken::LeftOut(reason)),
                 Outcome::Replaced => match stat_at(dir, &self.name) {
                     Ok(now) if now.stat.is_file() => found = now,
-                    // It became something else under our eyes.
+                    // It became another kind of entry meanwhile.
                     Ok(_) => break,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
                     Err(error) => return Ok(Taken::LeftOut(unreadable(&error))),

@@ -1,4 +1,4 @@
-//! The list of contents that restores displaced and no snapshot holds: `kept`.
+//! List of contents that restores displaced and no snapshot holds: the file `kept`.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ impl Session {
         damaged.map_or(Ok(kept), Err)
     }
 
-    /// The same, with whatever addresses a damaged list still has.
+    /// The same, with the addresses that are still readable in a damaged list.
     pub(crate) fn kept_keys(&self) -> Result<Vec<ContentHash>, SessionError> {
         Ok(self.read_kept()?.0)
     }

@@ -1,5 +1,5 @@
-//! What can be known of a session whose record is damaged: its manifests, each of which has its own checksum and names its
-//! id, time and roots. A record made from them lists the snapshots that can be read; the others are lost, and named.
+//! Rebuilds a damaged record from the manifests, each of which has its own checksum and names its id, time and roots.
+//! The new record lists the readable snapshots; the others are lost, and named.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use crate::manifest::{Sheet, SnapshotId};
 use crate::node::Time;
 use crate::time;
 
-/// What was found in place of a record, and what became of it.
+/// Result of replacing a damaged record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
-    /// Where the damaged record is now.
+    /// Path to which the damaged record was moved.
     pub aside: PathBuf,
     pub what: String,
-    /// Snapshots that the new record names.
+    /// Number of snapshots in the new record.
     pub snapshots: usize,
-    /// Manifests that cannot be read: their snapshots are lost.
+    /// Unreadable manifests: their snapshots are lost.
     pub lost: Vec<PathBuf>,
 }
 
-/// A manifest that can be read.
+/// A readable manifest.
 struct Readable {
     recorded: Recorded,
     sheet: Sheet,
     modified: SystemTime,
 }
 
-/// All that the manifests say.
+/// Everything known from the manifests.
 #[derive(Default)]
 pub(super) struct Rebuilt {
     pub(super) record: Record,
@@ -39,7 +39,7 @@ pub(super) struct Rebuilt {
 }
 
 impl Session {
-    /// A record of the manifests that can be read.
+    /// Make a record of the readable manifests.
     pub(super) fn rebuild(&self) -> Result<Rebuilt, SessionError> {
         let (mut numbered, mut others) = (BTreeMap::<u32, Readable>::new(), Vec::new());
         let mut lost = Vec::new();
@@ -50,7 +50,7 @@ impl Session {
             };
             match one.sheet.id {
                 SnapshotId::Safety(_) => others.push(one),
-                // A path was purged, and the process killed before the manifest that had it went: the later one counts.
+                // A path was purged, and the process killed before it removed the old manifest: the later one counts.
                 SnapshotId::Number(number) => match numbered.get(&number) {
                     Some(known) if known.modified > one.modified => {}
                     _ => drop(numbered.insert(number, one)),
@@ -61,7 +61,7 @@ impl Session {
         Ok(Rebuilt { record: record_of(numbered.into_values().collect(), others), lost })
     }
 
-    /// Every file where manifests are, by name.
+    /// All files in the manifest folders, by name.
     fn manifest_files(&self) -> Result<Vec<PathBuf>, SessionError> {
         let mut files = Vec::new();
         for name in ["snapshots", "safety"] {
@@ -82,10 +82,10 @@ impl Session {
         Ok(files)
     }
 
-    /// Nothing where it is damaged.
+    /// Read a manifest; `None` if it is damaged.
     fn readable(&self, path: &Path) -> Result<Option<Readable>, SessionError> {
         let bytes = match file::read(path) {
-            // Something else than a file, or one that went meanwhile.
+            // Not a file, or removed meanwhile.
             Err(error)
                 if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidData) =>
             {
@@ -115,8 +115,8 @@ impl Session {
         Ok(Some(Readable { recorded, sheet, modified }))
     }
 
-    /// Put a rebuilt record in place of a damaged one, which is kept beside it, as are the manifests that cannot be read.
-    /// Nothing: the record is good, or there is none.
+    /// Replace a damaged record by a rebuilt one; the damaged record and unreadable manifests are kept beside it.
+    /// `None`: the record is intact, or there is none.
     pub(crate) fn mend(&self, _held: &Held) -> Result<Option<Mended>, SessionError> {
         let Found::Damaged { what, bytes } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;
@@ -137,7 +137,7 @@ impl Session {
         Ok(Some(Mended { aside, what, snapshots: record.snapshots.len(), lost }))
     }
 
-    /// What is wrong with a damaged record, how many snapshots can be read, and the manifests that cannot.
+    /// Damage of the record, the number of readable snapshots, and the unreadable manifests.
     pub(crate) fn damage(&self) -> Result<Option<(String, usize, Vec<PathBuf>)>, SessionError> {
         let Found::Damaged { what, .. } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;
@@ -165,7 +165,7 @@ impl Session {
     }
 }
 
-/// Where something damaged is put: beside its place, with the time in its name.
+/// New name for a damaged file: beside the old one, with the time in it.
 pub fn aside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     let stamp: String = time::now_iso().chars().filter(char::is_ascii_alphanumeric).collect();
@@ -180,7 +180,7 @@ pub fn aside(path: &Path) -> PathBuf {
     std::iter::once(first.clone()).chain((2..1000).map(more)).find(free).unwrap_or(first)
 }
 
-/// Numbered snapshots by number, each of the others after the last one that was taken before it.
+/// Make a record: numbered snapshots by number, each other one after the last one taken before it.
 fn record_of(numbered: Vec<Readable>, others: Vec<Readable>) -> Record {
     let mut roots: Vec<PathBuf> = Vec::new();
     let mut late = Vec::new();
@@ -200,7 +200,7 @@ fn record_of(numbered: Vec<Readable>, others: Vec<Readable>) -> Record {
         roots.dedup();
     }
     roots.sort();
-    // When it began is not known: nothing is taken as older than that, so that no file is trusted unread.
+    // The start is unknown: with time 0 every file counts as changed since, so that none is trusted unread.
     let mut record = Record { late, ..Record::new(roots, Time { seconds: 0, nanos: 0 }) };
     let mut others = others.into_iter().peekable();
     let mut numbered = numbered.into_iter().peekable();

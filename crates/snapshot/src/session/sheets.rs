@@ -1,10 +1,10 @@
-//! The manifests of a session, where some of them may be damaged.
+//! Manifests of a session, some of which may be damaged.
 
 use super::{Record, Recorded, RecordedId, Session, SessionError};
 use crate::manifest::{Sheet, SnapshotId};
 
 impl Session {
-    /// A manifest; nothing where it is damaged, gone, or was given up.
+    /// A manifest; `None` if it is damaged, missing, or was dropped.
     pub(crate) fn sheet_if_readable(
         &self,
         record: &Record,
@@ -19,7 +19,7 @@ impl Session {
         }
     }
 
-    /// The manifests of all snapshots that were not given up; nothing for one that is damaged or gone.
+    /// Manifests of all snapshots that were not dropped; `None` for one that is damaged or missing.
     pub(crate) fn sheets<'a>(
         &'a self,
         record: &'a Record,

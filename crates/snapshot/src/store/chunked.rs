@@ -1,5 +1,5 @@
-//! A large file on its way into chunks. Its chunks are appended to the appender's pack of chunks, which goes back to where
-//! it was when the file is not kept; only then may others rely on them.
+//! Storing a large file as chunks. Its chunks are appended to the appender's chunk pack, which is rewound if the file
+//! is not kept; only after that decision may others rely on them.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -22,12 +22,12 @@ use crate::hash::{ContentHash, chunk_hash};
 #[derive(Debug)]
 pub(super) struct Chunked<'a, 'w> {
     appender: &'a mut Appender<'w>,
-    /// Where the pack of chunks was before; nothing when there was none.
+    /// Previous position in the chunk pack; `None` if there was none.
     mark: Option<Mark>,
     /// Packs that this file alone filled.
     closed: Vec<BuiltPack>,
     new: HashSet<[u8; 32]>,
-    /// The temporary name of the list, once it is written.
+    /// Temporary name of the chunk list, once it is written.
     list: Option<String>,
     cost: u64,
     kept: bool,
@@ -67,7 +67,7 @@ pub(super) fn stage<'a, 'w>(
 
 impl<'a, 'w> Chunked<'a, 'w> {
     fn begin(appender: &'a mut Appender<'w>, size: u64) -> Result<Chunked<'a, 'w>, StoreError> {
-        // A file that may fill a pack gets its own: then a pack that is full can be taken back as a whole.
+        // A file that may fill a pack gets its own, so that a full pack can be taken back as a whole.
         if appender.chunks.as_ref().is_some_and(|pack| pack.len() + size >= PACK) {
             let full = appender.chunks.take();
             appender.close_pack(full)?;
@@ -92,7 +92,7 @@ impl<'a, 'w> Chunked<'a, 'w> {
         let packed = self.appender.compressed(bytes)?;
         let (codec, payload) = packed.as_deref().map_or((Codec::Raw, bytes), |packed| (Codec::Zstd, packed));
         self.reserve(payload.len() as u64 + OVERHEAD)?;
-        // Only a pack that holds nothing of other files is closed on the way.
+        // Only a pack without chunks of other files is closed on the way.
         if self.mark.is_none() && self.appender.chunks.as_ref().is_some_and(|pack| pack.len() >= PACK) {
             self.closed.extend(self.appender.chunks.take().map(PackBuilder::finish).transpose()?);
         }
@@ -115,7 +115,7 @@ impl<'a, 'w> Chunked<'a, 'w> {
         pwrite_all(file.as_fd(), &bytes, 0).map_err(failed("write", &temp.folder.path_of(&name)))
     }
 
-    /// False when the file is there already.
+    /// Keep the file; false if it is stored already.
     pub(super) fn keep(mut self, hash: &ContentHash) -> Result<bool, StoreError> {
         let Some(list) = self.list.clone() else { return Ok(false) };
         let writer = self.appender.writer;
@@ -131,7 +131,7 @@ impl<'a, 'w> Chunked<'a, 'w> {
         Ok(true)
     }
 
-    /// Nothing of the file stays.
+    /// Remove everything that was stored of the file.
     fn take_back(&mut self) -> Result<(), StoreError> {
         match (self.mark, &mut self.appender.chunks) {
             (Some(mark), Some(pack)) => pack.rewind(mark)?,
@@ -162,7 +162,7 @@ impl Drop for Chunked<'_, '_> {
         if self.kept {
             return;
         }
-        // A pack that cannot go back to where it was is in no known state: nothing of this writer is published then.
+        // A pack that cannot be rewound is in an unknown state: then nothing of this writer is published.
         match self.take_back() {
             Ok(()) => self.appender.writer.give_back(self.cost),
             Err(_) => self.appender.writer.failed.store(true, Ordering::SeqCst),

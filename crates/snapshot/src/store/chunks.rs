@@ -1,10 +1,10 @@
-//! Large files in content-defined chunks: where the cuts are, and the list that puts a file together again.
+//! Large files in content-defined chunks: the cut points, and the list from which a file is put together.
 //!
-//! A cut depends on the bytes around it only, so a change moves the cuts next to it and no others: what is stored of a
-//! changed file is the few chunks that are new. Chunks are objects of their own kind in packs; a file is
-//! `large/<xx>/<address>.chunks`, a list of chunks and holes with a checksum. A hole ends a chunk, and costs nothing.
+//! A cut depends only on the bytes around it, so a change moves the cuts next to it and no others: of a changed file
+//! only the few new chunks are stored. Chunks are objects of their own kind in packs; a file is
+//! `large/<xx>/<address>.chunks`, a list of chunks and holes with a checksum. A hole ends a chunk, and takes no space.
 //!
-//! A chunk has no reader but a list: it is live as long as a list of a live file names it.
+//! A chunk is read only through a list: it is live as long as the list of a live file names it.
 
 use std::collections::HashSet;
 use std::io;
@@ -19,30 +19,30 @@ use super::large::{Shape, folder_name, name_of, parse_name};
 use super::spans::{Piece, span};
 use super::{Key, ObjectKind, Store};
 
-/// Half a megabyte on average makes the list of a large file as small as the chunk that changed.
+/// Minimum chunk size. With half a megabyte on average, the list of a large file is as small as one changed chunk.
 const LEAST: usize = 128 << 10;
 const AVERAGE: usize = 512 << 10;
 const MOST: usize = 2 << 20;
-/// What is read before it is cut: cutting needs to see as much as the largest chunk holds.
+/// Bytes read before cutting: the cutter needs to see as much as the largest chunk holds.
 const WINDOW: usize = 2 * MOST;
-/// No chunk of a list is larger, whatever sizes another version cuts at.
+/// Maximum chunk size in a list, whatever sizes another version cuts at.
 const LONGEST: u64 = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"nonoChk1";
 const START: usize = 24;
 const PART: usize = 40;
-/// In place of an address.
+/// Marks a hole in place of an address.
 const HOLE: [u8; 32] = [0; 32];
 
-/// A stretch of a file: a chunk, or a hole.
+/// A part of a file: a chunk, or a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) len: u64,
-    /// The address of the chunk; none for a hole.
+    /// Address of the chunk; `None` for a hole.
     pub(super) chunk: Option<[u8; 32]>,
 }
 
-/// What a large file is made of.
+/// Chunk list of a large file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChunkList {
     pub(super) size: u64,
@@ -69,7 +69,7 @@ impl ChunkList {
         out
     }
 
-    /// Nothing when a bit is not as it was written.
+    /// Decode a list; `None` if any bit was changed.
     pub(super) fn decode(bytes: &[u8]) -> Option<ChunkList> {
         let (all, sum) = bytes.split_last_chunk::<8>()?;
         let (start, parts) = all.split_at_checked(START)?;
@@ -99,8 +99,7 @@ fn parts_of(bytes: &[u8]) -> impl Iterator<Item = Part> + '_ {
     })
 }
 
-/// Go through a file of this size, chunk by chunk. `failed` says what a failure to read is; a file that ends early is
-/// one.
+/// Go through a file of this size, chunk by chunk. `failed` maps read errors; a file that ends early is one.
 pub(super) fn each_chunk(
     fd: BorrowedFd<'_>,
     size: u64,
@@ -154,11 +153,11 @@ fn cut_span(
     Ok(())
 }
 
-/// The chunks that some files are made of.
+/// Chunks of some files.
 #[derive(Debug, Default)]
 pub(super) struct ChunksOf {
     named: HashSet<[u8; 32]>,
-    /// Lists that are damaged. The chunks that can still be read from them are among the named ones.
+    /// Damaged lists. The chunks that can still be read from them are among the named ones.
     pub(super) problems: Vec<Problem>,
 }
 
@@ -169,7 +168,7 @@ impl ChunksOf {
 }
 
 impl Store {
-    /// Chunks that a large object is made of; none where it is stored in another way.
+    /// Chunks of a large object; none if it is stored in another form.
     pub(crate) fn chunks_in(&self, key: Key) -> Result<Vec<Key>, StoreError> {
         if key.kind != ObjectKind::Blob {
             return Ok(Vec::new());
@@ -185,7 +184,7 @@ impl Store {
         Ok(parts.filter_map(|part| part.chunk).map(key).collect())
     }
 
-    /// The chunks of all files that are `wanted`.
+    /// Chunks of all files that are `wanted`.
     pub(super) fn chunks_of(&self, wanted: &dyn Fn(Key) -> bool) -> Result<ChunksOf, StoreError> {
         let mut found = ChunksOf::default();
         for name in self.large.names()? {
@@ -197,7 +196,7 @@ impl Store {
                     continue;
                 }
                 let (bytes, _) = match read_all(&folder, &name) {
-                    // Another process collected it.
+                    // Collected by another process.
                     Err(error) if error.is_not_found() => continue,
                     other => other?,
                 };

@@ -1,12 +1,12 @@
-//! The hash of a clone, from what is known of an earlier clone of the same file: only what differs is read.
+//! Hashes a clone using an earlier clone of the same file: only the differing parts are read.
 //!
 //! Two files whose extents have the same address on the filesystem share the bytes there. Both files are clones in the
-//! store, made before anything is asked and written by nobody, so the answer cannot be made untrue by a process that
-//! writes to its own file meanwhile; what it can arrange is that its file shares data with the earlier clone, and then
-//! the bytes are the same. Extents whose address says nothing (compressed, inline, not written yet) count as different.
-//! The filesystem may move data while it is asked: the earlier clone is asked twice, and must give one answer.
+//! store, made before the comparison and never written, so a process that writes to its own file meanwhile cannot
+//! falsify the result; it can only make its file share data with the earlier clone, and then the bytes are the same.
+//! Extents whose address says nothing (compressed, inline, not written yet) count as different. The filesystem may move
+//! data meanwhile: the extents of the earlier clone are read twice, and must be equal.
 //!
-//! Files up to 1 GiB have an address that only reading all of them gives: one that differs anywhere is read in full.
+//! The address of a file up to 1 GiB needs all its bytes: if it differs anywhere, it is read in full.
 
 use std::fs::File;
 use std::ops::Range;
@@ -23,12 +23,12 @@ use super::spans::{Piece, each_piece_in};
 use super::staged::LargeSource;
 use crate::hash::{CHUNK, ContentHash, ContentHasher, HashKind, Trail};
 
-/// The hash of a clone.
+/// Hash of a clone.
 pub(super) struct Hashed {
     pub(super) hash: ContentHash,
-    /// What the hash was made from; only for files over 1 GiB.
+    /// Bytes that the hash was made from; only for files over 1 GiB.
     pub(super) trail: Option<Trail>,
-    /// How many bytes were read for it.
+    /// Number of bytes read for it.
     pub(super) read: u64,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn hash(
     }
 }
 
-/// The clone of what the file held before.
+/// Clone of the file's previous content.
 struct Before {
     hash: ContentHash,
     file: File,
@@ -63,7 +63,7 @@ struct Before {
 }
 
 impl Before {
-    /// Nothing where it is not there as a clone, or may have been spoiled by a loss of power.
+    /// `None` if it is not stored as a clone, or may have been damaged by a power loss.
     fn open(store: &Store, hash: ContentHash) -> Result<Option<Before>, StoreError> {
         let found = store
             .large
@@ -78,7 +78,7 @@ impl Before {
         Ok((!is_suspect(&stat)).then_some(before))
     }
 
-    /// The stretches in which both clones have the same bytes, in order.
+    /// Ranges in which both clones have the same bytes, in order.
     fn same_stretches(&self, clone: &File, path: &Path, size: u64) -> Result<Vec<Range<u64>>, StoreError> {
         let ask = |file: &File| extents(file, true).map_err(failed("read", path));
         let (first, now, again) = (ask(&self.file)?, ask(clone)?, ask(&self.file)?);
@@ -90,7 +90,7 @@ impl Before {
         })
     }
 
-    /// The hashes of its chunks, where they are kept.
+    /// Its chunk hashes, if they are stored.
     fn trail(&self, store: &Store) -> Result<Option<Trail>, StoreError> {
         if HashKind::of(self.size) != HashKind::Chunked {
             return Ok(None);
@@ -124,7 +124,7 @@ impl<'a> Reading<'a> {
         self.finish()
     }
 
-    /// Chunks that are the same are not read. The last one is, where it is not a whole one.
+    /// Hash using known chunks. Equal chunks are not read, except an incomplete last one.
     fn with(mut self, trail: &Trail, same: &[Range<u64>]) -> Result<Hashed, StoreError> {
         let whole = self.size.min(trail.size()) / CHUNK as u64;
         let mut from = 0;
@@ -168,16 +168,16 @@ fn covers(stretches: &[Range<u64>], wanted: &Range<u64>) -> bool {
     stretches.get(place).is_some_and(|stretch| stretch.start <= wanted.start)
 }
 
-/// What a file has at a place.
+/// Content of a file at an offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Here {
     Hole,
     At(u64),
-    /// Something that only reading tells.
+    /// Only reading tells.
     Unknown,
 }
 
-/// What is at `at`, and until where.
+/// Content at `at`, and where it ends.
 fn here(extent: Option<&Extent>, at: u64, end: u64) -> (Here, u64) {
     match extent {
         None => (Here::Hole, end),
@@ -189,7 +189,7 @@ fn here(extent: Option<&Extent>, at: u64, end: u64) -> (Here, u64) {
     }
 }
 
-/// Where two files have the same extents, up to `end`.
+/// Ranges in which two files have the same extents, up to `end`.
 fn same(before: &[Extent], now: &[Extent], end: u64) -> Vec<Range<u64>> {
     let mut found: Vec<Range<u64>> = Vec::new();
     let (mut before, mut now) = (before, now);
@@ -226,10 +226,10 @@ mod tests {
     fn only_the_same_address_at_the_same_place_is_the_same() {
         let before = [at(0, 1000, 100, 0), at(100, 5000, 100, 0), at(300, 7000, 100, 0)];
         assert_eq!(same(&before, &before, 500), std::slice::from_ref(&(0..500)), "holes are the same, too");
-        // The second is another, the third begins elsewhere.
+        // The second differs, the third begins elsewhere.
         let now = [at(0, 1000, 100, 0), at(100, 6000, 100, 0), at(290, 7000, 100, 0)];
         assert_eq!(same(&before, &now, 500), [0..100, 200..290, 400..500]);
-        // A part of an extent, and a file that is shorter.
+        // A part of an extent, and a shorter file.
         let now = [at(0, 1000, 50, 0), at(50, 9000, 50, 0), at(100, 5000, 60, 0)];
         assert_eq!(same(&before, &now, 150), [0..50, 100..150]);
         let moved = [at(0, 1050, 50, 0)];

@@ -1,13 +1,13 @@
-//! What can go wrong in a store, and what can be wrong with one. Every error names the file it is about; the files of
-//! the caller (what is captured, what is restored) are known to the caller only by descriptor here, so [`StoreError::Source`]
-//! and [`StoreError::Target`] leave the name to it.
+//! Errors of a store, and kinds of damage. Every error names its file; the caller's files (being captured or restored)
+//! are known here only by descriptor, so [`StoreError::Source`] and [`StoreError::Target`] leave the name to the
+//! caller.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::Key;
 
-/// Why the store could not do what it was asked to.
+/// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("cannot {doing} {path}: {source}", path = path.display())]
@@ -26,24 +26,25 @@ pub enum StoreError {
     #[error("{file} is damaged: {damage}", file = file.display())]
     Damaged { file: PathBuf, object: Option<Key>, damage: Damage },
     /// The store was written by another version of this program.
-    #[error("{path} is of a version that is not known here", path = path.display())]
+    #[error("{path} was written by another version of nono", path = path.display())]
     Version { path: PathBuf },
-    /// The object does not fit; the writer goes on.
-    #[error("{needed} bytes do not fit into the {left} bytes left for {dir}", dir = dir.display())]
+    /// The object does not fit; the writer can continue.
+    #[error("{needed} bytes do not fit in the {left} bytes left for {dir}", dir = dir.display())]
     OverBudget { needed: u64, left: u64, dir: PathBuf },
-    /// An object of this size goes to `put_large`.
+    /// An object of this size must be stored with `put_large`.
     #[error("an object of {size} bytes is too large for a pack of {dir}", dir = dir.display())]
     TooLarge { size: u64, dir: PathBuf },
-    /// Another process settles, verifies or collects now, or writes while the exclusive lock was wanted at once.
+    /// Another process settles, verifies or collects now, or writes while the exclusive lock was requested without
+    /// waiting.
     #[error("{path} is in use by another process", path = path.display())]
     Busy { path: PathBuf },
-    /// An appender failed or was dropped before it was finished: what it took on is not there.
-    #[error("not everything that was put into {dir} was written", dir = dir.display())]
+    /// An appender failed or was dropped before it was finished: its objects are missing.
+    #[error("some objects for {dir} were not written", dir = dir.display())]
     Incomplete { dir: PathBuf },
 }
 
 impl StoreError {
-    /// The system's error, where there is one.
+    /// Kind of the system error, if there is one.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             StoreError::Io { source, .. } | StoreError::Source(source) | StoreError::Target(source) => {
@@ -53,7 +54,7 @@ impl StoreError {
         }
     }
 
-    /// A link, a folder, a device: something that no store made.
+    /// Whether the file is a link, a folder or a device, which no store creates.
     pub(super) fn is_foreign(&self) -> bool {
         let foreign = [rustix::io::Errno::LOOP, rustix::io::Errno::NXIO].map(rustix::io::Errno::raw_os_error);
         let code = match self {
@@ -68,16 +69,16 @@ impl StoreError {
     }
 }
 
-/// What is wrong with a file of the store.
+/// Damage of a file of the store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    #[error("the file that says which format this is was changed")]
+    #[error("the format file was changed")]
     Format,
     #[error("the index was changed or cut")]
     Index,
-    #[error("the index does not agree with its pack")]
+    #[error("the index does not match its pack")]
     Disagrees,
-    #[error("the pack of this index is gone")]
+    #[error("the pack of this index is missing")]
     NoPack,
     #[error("the start of the pack was changed")]
     PackStart,
@@ -85,21 +86,21 @@ pub enum Damage {
     Record { offset: u64 },
     #[error("the bytes of the record at byte {offset} were changed")]
     Payload { offset: u64 },
-    #[error("the content is not what its name says")]
+    #[error("the content does not match its address")]
     Content,
     #[error("the closing record was changed or cut")]
     Trailer,
-    #[error("the list of its chunks was changed or cut")]
+    #[error("the chunk list was changed or cut")]
     List,
     #[error("a part of it is damaged or missing: {0}")]
     Part(Key),
     #[error("it cannot be read: {0}")]
     Unreadable(crate::node::Errno),
-    #[error("it does not belong into a store")]
+    #[error("it is not a file of a store")]
     Unexpected,
 }
 
-/// One thing that is wrong: where, with which object if that is known, and what.
+/// A problem: the file, the object if known, and the damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub file: PathBuf,
@@ -108,14 +109,14 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What an error says about a file; nothing when it is not about damage.
+    /// Convert an error about damage into a problem; other errors are returned.
     pub(super) fn from_error(error: StoreError, object: Option<Key>) -> Result<Problem, StoreError> {
         match error {
             StoreError::Damaged { file, object: named, damage } => {
                 Ok(Problem { file, object: named.or(object), what: damage })
             }
             StoreError::Io { path, source, doing } => match (doing, source.raw_os_error()) {
-                // Only what was found while reading is a finding; a failed write is a failure.
+                // Only an error of reading is a finding; a failed write is a failure.
                 ("read" | "open", Some(errno)) => {
                     Ok(Problem { file: path, object, what: Damage::Unreadable(crate::node::Errno(errno)) })
                 }

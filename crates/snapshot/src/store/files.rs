@@ -1,5 +1,5 @@
-//! The system calls of the store: folders by descriptor, names relative to them, links never followed. Everything that
-//! changes the disk is announced to [`crate::disk`] first, and every error gets the path it is about.
+//! System calls of the store: folders by descriptor, names relative to them, links never followed. Every change on disk
+//! is announced to [`crate::disk`] first, and every error gets its path.
 
 use std::fs::File;
 use std::io;
@@ -24,11 +24,11 @@ pub(super) struct Folder {
 }
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// `NONBLOCK`: a FIFO planted here must not stop us.
+/// `NONBLOCK`: a planted FIFO must not block.
 const READ: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 impl Folder {
-    /// Open a folder by its path, and make it when it is missing.
+    /// Open a folder by its path, creating it if it is missing.
     pub(super) fn make(path: &Path) -> Result<Folder, StoreError> {
         disk::step().map_err(failed("make", path))?;
         match rustix::fs::mkdir(path, Mode::RWXU) {
@@ -47,7 +47,7 @@ impl Folder {
         Ok(Folder { fd, path })
     }
 
-    /// Open a folder in this one, and make it when it is missing.
+    /// Open a folder in this one, creating it if it is missing.
     pub(super) fn make_folder(&self, name: &str) -> Result<Folder, StoreError> {
         match self.open_folder(name) {
             Err(error) if error.is_not_found() => {}
@@ -79,13 +79,13 @@ impl Folder {
             .map_err(|errno| fail()(errno.into()))?;
         let stat = rustix::fs::fstat(&fd).map_err(|errno| fail()(errno.into()))?;
         if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
-            // What ELOOP says of a link holds for every other kind, too: nothing that a store made.
+            // Other kinds of files are treated like a link (ELOOP): no store creates them.
             return Err(fail()(rustix::io::Errno::LOOP.into()));
         }
         Ok(File::from(fd))
     }
 
-    /// A new file for reading and writing; there must be none of this name.
+    /// Create a file for reading and writing; the name must be unused.
     pub(super) fn create(&self, name: &str) -> Result<File, StoreError> {
         let path = self.path.join(name);
         disk::step().map_err(failed("make", &path))?;
@@ -95,7 +95,7 @@ impl Folder {
         Ok(File::from(fd))
     }
 
-    /// A file that only serves to be locked.
+    /// Open a file that is only used for locking.
     pub(super) fn lock_file(&self, name: &str) -> Result<File, StoreError> {
         let path = self.path.join(name);
         disk::step().map_err(failed("make", &path))?;
@@ -111,7 +111,7 @@ impl Folder {
         rustix::fs::renameat(&self.fd, name, &to.fd, new).map_err(|errno| failed("make", &path)(errno.into()))
     }
 
-    /// Remove a file; nothing happens when it is gone already.
+    /// Remove a file; a missing one is not an error.
     pub(super) fn unlink(&self, name: &str) -> Result<(), StoreError> {
         self.remove(name, AtFlags::empty())
     }
@@ -129,7 +129,7 @@ impl Folder {
         }
     }
 
-    /// The names in the folder; those that are not UTF-8 are no names of ours and come out mangled, as unexpected ones.
+    /// Names in the folder; names that are not UTF-8 come out mangled and count as unexpected.
     pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
         let fail = |errno: rustix::io::Errno| failed("read", &self.path)(errno.into());
         let mut names = Vec::new();
@@ -164,7 +164,7 @@ impl Folder {
     }
 }
 
-/// How often the disk was asked to make something durable: the price that a fast disk hides.
+/// Number of sync calls: a cost that a fast disk hides.
 #[derive(Debug, Default)]
 pub(super) struct Fsyncs(AtomicU64);
 
@@ -178,7 +178,7 @@ impl Fsyncs {
     }
 }
 
-/// Make a file's content durable, and with `all` its attributes, too.
+/// Make a file's content durable, and with `all` its attributes too.
 pub(super) fn sync_file(file: &File, path: &Path, all: bool, fsyncs: &Fsyncs) -> Result<(), StoreError> {
     disk::step().map_err(failed("sync", path))?;
     fsyncs.count();
@@ -207,7 +207,7 @@ pub(super) fn pwrite_all(fd: BorrowedFd<'_>, mut bytes: &[u8], mut at: u64) -> i
     Ok(())
 }
 
-/// Fill the buffer from this place on; fewer bytes only at the end of the file.
+/// Fill the buffer from this offset on; fewer bytes only at the end of the file.
 pub(super) fn pread(fd: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -221,7 +221,7 @@ pub(super) fn pread(fd: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> io::Resul
     Ok(filled)
 }
 
-/// A whole file. It grows with what is there, whatever its size says.
+/// Read a whole file. The buffer grows with the data, whatever the file's size says.
 pub(super) fn read_all(folder: &Folder, name: &str) -> Result<(Vec<u8>, Stat), StoreError> {
     use std::io::Read as _;
     let mut file = folder.open(name)?;
@@ -239,17 +239,17 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// Bytes on disk.
+/// Allocated bytes on disk.
 pub(super) fn allocated(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0) * 512
 }
 
-/// A lock that lasts as long as the value.
+/// A lock held as long as the value exists.
 #[derive(Debug)]
 pub(super) struct Lock(File);
 
 impl Lock {
-    /// Waits when `wait`; else nothing when somebody else has it.
+    /// Take the lock. Waits if `wait`; otherwise returns `None` if another process has it.
     pub(super) fn take(
         folder: &Folder,
         name: &str,
@@ -277,7 +277,7 @@ impl Lock {
         }
     }
 
-    /// From exclusive to shared.
+    /// Downgrade from exclusive to shared.
     pub(super) fn share(&self, folder: &Folder, name: &str) -> Result<(), StoreError> {
         self.change(&folder.path_of(name), false, true).map(drop)
     }
@@ -285,7 +285,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a process that another thread is just forking has the descriptor until it executes.
+        // Closing is not enough: a process being forked by another thread has the descriptor until it executes.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
@@ -295,7 +295,7 @@ pub(super) fn is_unique_name(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
 }
 
-/// A name that was not used before, in any process: other processes may still know what an older one meant.
+/// A name never used before, in any process: other processes may still know an older one.
 pub(super) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);

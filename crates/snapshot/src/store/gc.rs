@@ -1,8 +1,8 @@
-//! Collecting: what nothing refers to any more goes, and what dead processes left behind.
+//! Garbage collection: removes unreferenced objects, and what dead processes left behind.
 //!
-//! The exclusive lock keeps all writers out from before the live set is computed until the end, so nothing that a writer
-//! found to be there can vanish under it. Readers go on: what they need is live. Callers know files; which chunks these
-//! need is found here.
+//! The exclusive lock keeps all writers out from before the live set is computed until the end, so an object that a
+//! writer found cannot vanish. Readers continue: what they need is live. Callers name files; the chunks that these need
+//! are found here.
 
 use std::sync::Arc;
 
@@ -13,36 +13,36 @@ use super::pack::Pack;
 use super::rewrite::{How, Watch, remove_packs, rewrite};
 use super::{Key, ObjectKind, Store};
 
-/// Packs with less live bytes than this, in percent, are rewritten.
+/// Percentage of live bytes below which a pack is rewritten.
 const WORTH: u64 = 70;
-/// The same, when nothing that is not live may stay.
+/// The same when no dead byte may stay.
 const ALL: u64 = 100;
 
-/// What a collection did.
+/// Result of a collection.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// Packs that held nothing live.
+    /// Packs without live objects.
     pub packs_dropped: u64,
     /// Packs whose live objects moved to a new one.
     pub packs_rewritten: u64,
     pub large_dropped: u64,
-    /// Bytes on disk of what dead processes left.
+    /// Bytes on disk left by dead processes.
     pub debris: u64,
     pub bytes_before: u64,
     pub bytes_after: u64,
     pub fsyncs: u64,
-    /// Damage that was found on the way; what is damaged stays where it is.
+    /// Damage found on the way; damaged objects stay where they are.
     pub problems: Vec<Problem>,
 }
 
 impl Store {
-    /// Remove everything that is not live. Waits until no writer is there.
+    /// Remove everything that is not live. Waits until there is no writer.
     pub fn gc(&self, live: &dyn Fn(Key) -> bool) -> Result<Collected, StoreError> {
         self.gc_with(true, |_| Ok(live))
     }
 
-    /// The same, with the live set computed when no writer is there any more: whatever was published before that has
-    /// been written down by then. Without `wait` it is busy when anybody writes, settles or verifies.
+    /// The same, with the live set computed once there is no writer: everything published before is recorded by then.
+    /// Without `wait` it fails as busy while another process writes, settles or verifies.
     pub fn gc_with<Live, E>(
         &self,
         wait: bool,
@@ -55,7 +55,7 @@ impl Store {
         self.collect(wait, WORTH, mark)
     }
 
-    /// The same, and nothing that is not live stays behind in a pack that has something live.
+    /// The same, leaving no dead object in any pack.
     pub fn purge_with<Live, E>(&self, mark: impl FnOnce(&Store) -> Result<Live, E>) -> Result<Collected, E>
     where
         Live: Fn(Key) -> bool,
@@ -89,7 +89,7 @@ impl Store {
             ObjectKind::Chunk => chunks.contains(&key),
             _ => live(key),
         };
-        // First the lists, durably: one that is there must find its chunks, or its file would count as stored.
+        // First the lists, durably: a list that exists must find its chunks, or its file would count as stored.
         self.sweep_large(live, &fsyncs, &mut collected)?;
         self.sweep_packs(&needed, worth, &fsyncs, &mut collected)?;
         self.view.refresh(self)?;
@@ -112,7 +112,7 @@ impl Store {
         let mut poor: Vec<Arc<Pack>> = Vec::new();
         for pack in &view.packs {
             let (alive, all) = live_bytes(pack, live);
-            // An index that had to be made anew may lack what could not be read: that pack stays.
+            // A rebuilt index may lack records that could not be read: that pack stays.
             if alive == 0 && !pack.partial {
                 dead.push(Arc::clone(pack));
             } else if alive * 100 < all * worth {
@@ -121,17 +121,17 @@ impl Store {
         }
         remove_packs(self, &dead, fsyncs)?;
         collected.packs_dropped = dead.len() as u64;
-        // Where room is short, those that need the least of it first: what goes makes room for the next.
+        // If space is short, packs that need the least first: removing old ones frees space for the next.
         poor.sort_by_key(|pack| live_bytes(pack, live).0);
         for pack in poor {
             let view = self.view.refresh(self)?;
             let watch = Watch { cancel: &|| false, progress: &|_| {} };
             let how = |whatever_room| How { share_lock: false, whatever_room };
-            // Only one at a time: the room for one more pack is all that this needs.
+            // One at a time: space for one more pack is enough.
             let inputs = [pack];
             let mut new = rewrite(self, &view, &inputs, live, how(false), fsyncs, &watch)?;
             if new.no_room && worth == ALL {
-                // What is to be forgotten goes, also where a limit is passed for a moment.
+                // A purge is done even if it exceeds a limit for a moment.
                 new = rewrite(self, &view, &inputs, live, how(true), fsyncs, &watch)?;
             }
             remove_packs(self, &new.replaced, fsyncs)?;
@@ -166,7 +166,7 @@ impl Store {
     }
 }
 
-/// Live bytes, and all.
+/// Live bytes, and all bytes.
 fn live_bytes(pack: &Pack, live: &dyn Fn(Key) -> bool) -> (u64, u64) {
     let mut bytes = (0, 0);
     for entry in pack.index.entries() {

@@ -1,4 +1,4 @@
-//! The hash of a whole file beside its chunks, which have hashes of their own: a second thread does one of the two.
+//! Hashes a whole file while its chunks are hashed: a second thread does one of the two.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
@@ -7,16 +7,16 @@ use super::large::feed;
 use super::spans::Piece;
 use crate::hash::ContentHasher;
 
-/// Pieces that wait to be hashed: enough that neither thread waits for long.
+/// Number of pieces queued for hashing: enough that neither thread waits for long.
 const WAITING: usize = 3;
 
-/// A piece on its way to the other thread.
+/// A piece sent to the other thread.
 pub(super) enum Owned {
     Data(Vec<u8>),
     Zeros(u64),
 }
 
-/// Takes a file piece by piece.
+/// Hashes a file piece by piece.
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub(super) enum Hashing<'scope> {
     Here(ContentHasher),
@@ -36,7 +36,7 @@ impl<'scope> Hashing<'scope> {
             }
             hasher
         };
-        // Where no thread can be had, this one does both.
+        // If no thread can be started, this one does both.
         match Builder::new().name("nono-hash".to_owned()).spawn_scoped(scope, work) {
             Ok(thread) => Hashing::Beside(sender, thread),
             Err(_) => Hashing::Here(ContentHasher::new(size)),
@@ -51,7 +51,7 @@ impl<'scope> Hashing<'scope> {
                     Piece::Data(bytes) => Owned::Data(bytes.to_vec()),
                     Piece::Zeros(len) => Owned::Zeros(len),
                 };
-                // It ends early only by a panic, which is seen at the end.
+                // The thread ends early only by a panic, which is seen at the end.
                 let _ = sender.send(owned);
             }
         }

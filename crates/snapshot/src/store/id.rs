@@ -1,4 +1,4 @@
-//! The id of a store: a random number that stays with it wherever it is moved. A copy has the same one.
+//! Id of a store: a random number that stays with it wherever it is moved. A copy has the same id.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use super::{Store, put_file};
 
 pub(super) const FILE: &str = "ID";
 
-/// What the file says.
+/// Content of the id file.
 enum Id {
     Is(String),
     Damaged,
@@ -18,7 +18,7 @@ enum Id {
 }
 
 impl Store {
-    /// The id; nothing where the store has none yet, or it cannot be read.
+    /// The id; `None` if the store has none yet, or it cannot be read.
     pub fn id(&self) -> Result<Option<String>, StoreError> {
         match self.read_id()? {
             Id::Is(id) => Ok(Some(id)),
@@ -26,9 +26,9 @@ impl Store {
         }
     }
 
-    /// Give it an id, if it has none.
+    /// Create an id, if there is none.
     pub(crate) fn ensure_id(&self) -> Result<(), StoreError> {
-        // A writer that finds itself alone clears away what was not put in place yet.
+        // Another writer may remove the temporary file as debris.
         for _ in 0..8 {
             match self.read_id()? {
                 Id::Missing => match self.put_id() {
@@ -41,7 +41,7 @@ impl Store {
         Ok(())
     }
 
-    /// Give it a new id, if the one it has cannot be read. Says whether that was so.
+    /// Create a new id, if the current one cannot be read. Returns whether that was so.
     pub(crate) fn repair_id(&self, dry_run: bool) -> Result<bool, StoreError> {
         let damaged = matches!(self.read_id()?, Id::Damaged);
         if damaged && !dry_run {
@@ -79,7 +79,7 @@ impl Store {
     }
 }
 
-/// The number, and a checksum.
+/// Text of the id file: the number, and a checksum.
 fn text(id: &str) -> String {
     format!("{id} {:016x}\n", xxhash_rust::xxh3::xxh3_64(id.as_bytes()))
 }

@@ -1,8 +1,8 @@
-//! The index of a pack: sorted keys, and where their records are.
+//! Index of a pack: sorted keys, and the offsets of their records.
 //!
-//! It is kept as the bytes that are on disk and searched there, so 80,000 objects cost 4 MB and nothing is parsed. Its
-//! checksum covers everything; that it agrees with the pack is for `verify` to say, and no reader depends on it: what
-//! an entry points to is checked against the key.
+//! It is kept as the bytes on disk and searched there, so 80,000 objects cost 4 MB and nothing is parsed. Its checksum
+//! covers everything; `verify` compares it with the pack, and no reader depends on it: the record of an entry is
+//! checked against the key.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -14,14 +14,14 @@ const START: usize = 56;
 const ENTRY: usize = 52;
 const SETTLED: u32 = 1;
 
-/// Where one object is.
+/// Location of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) key: Key,
     pub(super) codec: Codec,
     pub(super) raw: u32,
     pub(super) stored: u32,
-    /// Of the record, in the pack.
+    /// Offset of the record in the pack.
     pub(super) offset: u64,
 }
 
@@ -56,13 +56,13 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// What an index says about its pack as a whole.
+/// Properties of the whole pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) pack_len: u64,
-    /// The boot in which it was written.
+    /// Boot in which it was written.
     pub(super) boot: [u8; 16],
-    /// It was compressed and made durable.
+    /// Whether it was compressed and made durable.
     pub(super) settled: bool,
 }
 
@@ -70,11 +70,11 @@ pub(super) struct About {
 pub(super) struct Index {
     bytes: Vec<u8>,
     about: About,
-    /// How many keys start with a byte lower than this.
+    /// Number of keys that start with a lower byte, for each byte.
     fanout: Box<[u32; 257]>,
 }
 
-/// The bytes of an index file.
+/// Encode an index file.
 pub(super) fn encode(entries: &mut [Entry], about: &About) -> Vec<u8> {
     entries.sort_unstable_by(|a, b| order(&a.key).cmp(&order(&b.key)));
     let mut out = Vec::with_capacity(START + entries.len() * ENTRY + 8);
@@ -97,7 +97,7 @@ fn order(key: &Key) -> (&[u8; 32], u8) {
 }
 
 impl Index {
-    /// Nothing when a bit is not as it was written.
+    /// Decode an index; `None` if any bit was changed.
     pub(super) fn decode(bytes: Vec<u8>) -> Option<Index> {
         let (all, sum) = bytes.split_last_chunk::<8>()?;
         if all.len() < START || all[..16] != MAGIC || u64::from_le_bytes(*sum) != xxh3_64(all) {
@@ -141,13 +141,13 @@ impl Index {
         None
     }
 
-    /// All entries, by key. Those that no store wrote are left out; `verify` counts them as missing.
+    /// All entries, by key. Invalid ones are skipped; `verify` counts them as missing.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         (0..self.len()).filter_map(|place| Entry::decode(self.at(place)))
     }
 }
 
-/// Counts by first byte; nothing when the keys are not in strictly rising order.
+/// Counts by first byte; `None` if the keys are not in strictly rising order.
 fn fanout(entries: &[u8]) -> Option<Box<[u32; 257]>> {
     let mut fanout = Box::new([0u32; 257]);
     let mut last: Option<&[u8]> = None;

@@ -1,10 +1,10 @@
-//! Large objects: `large/<2 digits>/<address>` as plain bytes that are shared with the user's file, or a list of chunks
-//! (`.chunks`, see [`super::chunks`]). Beside plain bytes over 1 GiB stand the hashes that the address was made from
-//! (`.hashes`).
+//! Large objects: `large/<2 digits>/<address>` as plain bytes shared with the user's file, or a list of chunks
+//! (`.chunks`, see [`super::chunks`]). Plain bytes over 1 GiB are accompanied by the hashes that the address was made
+//! from (`.hashes`).
 //!
-//! Stores of version 1 have copies as plain bytes, and settled ones (`.zst`): a zstd stream of the stretches that hold
-//! data, the list of these stretches, and a closing record with checksums of all of it. They are read, and plain copies
-//! are still settled. Everything works in constant memory, and holes cost nothing in any form.
+//! Stores of version 1 have copies as plain bytes, and settled ones (`.zst`): a zstd stream of the parts that hold
+//! data, the list of these parts, and a trailer with checksums of everything. They are read, and plain copies are still
+//! settled. Everything works in constant memory, and holes cost nothing in any form.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -29,16 +29,16 @@ use crate::hash::{ContentHash, ContentHasher};
 const MAGIC: [u8; 8] = *b"nonoLrg1";
 const TRAILER: usize = 48;
 const SPAN: usize = 16;
-/// A file in more pieces than this is not settled: its list would be longer than what is saved.
+/// Maximum number of parts of a settled file: a longer list would take more than compression saves.
 const MOST_SPANS: usize = 1 << 20;
-/// When this much did not become smaller, the rest is not tried.
+/// Number of bytes tried before a file that does not become smaller is left uncompressed.
 const PATIENCE: u64 = 64 << 20;
-/// What `read` returns at most; larger ones are for `write_to`.
+/// Maximum size that `read` returns; larger objects need `write_to`.
 const WHOLE: u64 = 1 << 30;
-/// The decoder's memory, as a power of two: what the encoder's level needs, and some.
+/// Memory limit of the decoder, as a power of two: slightly more than the encoder's level needs.
 const WINDOW: u32 = 24;
 
-/// A large object, open.
+/// An open large object.
 #[derive(Debug)]
 pub(super) struct OpenLarge {
     pub(super) file: File,
@@ -48,7 +48,7 @@ pub(super) struct OpenLarge {
     form: Form,
 }
 
-/// How the bytes of an object are kept.
+/// Stored form of an object.
 #[derive(Debug)]
 enum Form {
     Plain,
@@ -56,7 +56,7 @@ enum Form {
     Chunks(Vec<Part>),
 }
 
-/// The end of a settled object.
+/// Trailer of a settled object.
 #[derive(Debug)]
 struct Closing {
     size: u64,
@@ -83,7 +83,7 @@ impl Store {
         Ok(false)
     }
 
-    /// Bytes on disk of a large object; 0 where there is none.
+    /// Bytes on disk of a large object; 0 if there is none.
     pub(super) fn large_bytes(&self, key: &Key) -> Result<u64, StoreError> {
         let folder = match self.large.open_folder(&folder_name(&key.hash)) {
             Err(error) if error.is_not_found() => return Ok(0),
@@ -111,7 +111,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Its size, as the object says; nothing when there is none.
+    /// Size stated by the object; `None` if there is none.
     pub(super) fn large_size(&self, key: Key) -> Result<Option<u64>, StoreError> {
         Ok(self.open_large(&key.hash)?.map(|large| large.size))
     }
@@ -137,7 +137,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// False when there is no large object of this address.
+    /// Restore a large object; false if there is none of this address.
     pub(super) fn write_large_to(
         &self,
         hash: ContentHash,
@@ -166,7 +166,7 @@ impl Store {
         Ok(true)
     }
 
-    /// What was restored is what is hashed. A file that is open for writing only cannot be read; then what it shares is.
+    /// Hash the restored file. If it is open for writing only, hash the file that it shares data with.
     fn hash_clone(
         &self,
         out: BorrowedFd<'_>,
@@ -196,12 +196,12 @@ impl Store {
     }
 }
 
-/// Whether the machine may have lost it when it was last stopped: written before, and not known to be durable.
+/// Whether a crash of the machine may have damaged it: written before the last boot, and not known to be durable.
 pub(super) fn is_suspect(stat: &rustix::fs::Stat) -> bool {
     !is_durable(stat) && stat.st_ctime < booted()
 }
 
-/// When the machine was started, as a time of day.
+/// Boot time, as a time of day.
 fn booted() -> i64 {
     #[cfg(feature = "failpoints")]
     if let Some(at) = crate::disk::failpoint::rebooted() {
@@ -218,7 +218,7 @@ pub(super) fn feed(hasher: &mut ContentHasher, piece: Piece<'_>) {
     }
 }
 
-/// Share the data of one file with another; false where the filesystem cannot.
+/// Share the data of one file with another; false if the filesystem cannot.
 pub(super) fn clone(to: BorrowedFd<'_>, from: BorrowedFd<'_>) -> io::Result<bool> {
     disk::step()?;
     match rustix::fs::ioctl_ficlone(to, from) {
@@ -269,7 +269,7 @@ impl OpenLarge {
         Ok((read == len).then_some(bytes))
     }
 
-    /// Nothing when a bit of it is not as it was written. `self.size` is that of the file here.
+    /// Read the trailer; `None` if any bit was changed. `self.size` is that of the file here.
     fn read_closing(&self) -> Result<Option<Closing>, StoreError> {
         let Some(start) = self.size.checked_sub(TRAILER as u64) else { return Ok(None) };
         let Some(trailer) = self.read_at(start, TRAILER)? else { return Ok(None) };
@@ -278,7 +278,7 @@ impl OpenLarge {
         let Some(list) = usize::try_from(count).ok().filter(|count| *count <= MOST_SPANS) else {
             return Ok(None);
         };
-        // The lengths must add up to the file's, so nothing is reserved that is not there.
+        // The lengths must add up to the file's, so a forged one reserves no memory.
         if stream.checked_add((list * SPAN) as u64) != Some(start) || trailer[..8] != MAGIC {
             return Ok(None);
         }
@@ -289,7 +289,7 @@ impl OpenLarge {
         Ok(spans.filter(|_| fine).map(|spans| Closing { size, stream, sum, spans }))
     }
 
-    /// All of it, in order. With `sums`, the checksum of the stream is checked, too.
+    /// Visit all pieces in order. With `sums`, the checksum of the stream is checked too.
     pub(super) fn each_piece(
         &self,
         store: &Store,
@@ -371,7 +371,7 @@ impl OpenLarge {
     }
 }
 
-/// The compressed part of a file, summed up as it is read.
+/// Compressed part of a file, checksummed as it is read.
 struct Stream<'a> {
     file: &'a File,
     at: u64,
@@ -389,7 +389,7 @@ impl Read for Stream<'_> {
     }
 }
 
-/// Nothing unless they rise, do not touch and end within the size.
+/// Decode the list of parts; `None` unless they rise, do not touch and end within the size.
 fn decode_spans(bytes: &[u8], size: u64) -> Option<Vec<(u64, u64)>> {
     let mut end = 0;
     let mut spans = Vec::with_capacity(bytes.len() / SPAN);
@@ -423,7 +423,7 @@ impl<'a> LargePacker<'a> {
         Ok(LargePacker { out, path, encoder, spans: Vec::new(), sum: Xxh3::new(), taken: 0, written: 0 })
     }
 
-    /// Whether it is worth going on.
+    /// Whether it is worth continuing.
     pub(super) fn promises(&self) -> bool {
         self.spans.len() < MOST_SPANS && (self.taken < PATIENCE || self.saves())
     }
@@ -432,7 +432,7 @@ impl<'a> LargePacker<'a> {
         self.written < self.taken - self.taken / 32
     }
 
-    /// Take the next piece; how many bytes that added to the file.
+    /// Add the next piece; returns the bytes added to the file.
     pub(super) fn piece(&mut self, at: u64, piece: Piece<'_>) -> Result<u64, StoreError> {
         let Piece::Data(bytes) = piece else { return Ok(0) };
         match self.spans.last_mut() {
@@ -452,7 +452,7 @@ impl<'a> LargePacker<'a> {
         Ok(ready.len() as u64)
     }
 
-    /// Write the end; how many bytes that added.
+    /// Write the trailer; returns the bytes added.
     pub(super) fn finish(mut self, size: u64) -> Result<u64, StoreError> {
         self.encoder.do_finish().map_err(failed("compress", &self.path))?;
         let last = self.drain()?;

@@ -27,13 +27,13 @@ use super::{Store, rewrite, writer};
 const FOLDER: &str = "ledger";
 const BOOKS: &str = "books";
 const LOCK: &str = "lock";
-/// How the name of a writer's lock file begins.
+/// Name prefix of a writer's lock file.
 const WRITER: &str = "w-";
 /// Bounds of the step in which room is reserved, and its share of the room that is left.
 const SMALLEST_STEP: u64 = 4 << 10;
 const LARGEST_STEP: u64 = 4 << 20;
 const STEP_SHARE: u64 = 256;
-/// What a snapshot takes beside its objects: manifest, record, folders.
+/// Space for a snapshot besides its objects: manifest, record, folders.
 const BESIDE: u64 = 64 << 10;
 /// Largest part that is kept from contents.
 const MOST_SPARE: u64 = 64 << 20;
@@ -84,16 +84,16 @@ pub(super) enum Class {
     Other,
 }
 
-/// What the ledger knows without counting.
+/// Balance known to the ledger without counting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
     pub committed: u64,
-    /// Of live writers, and of dead ones that no writer has met yet.
+    /// Bytes reserved by live writers, and by dead ones not yet noticed.
     pub reserved: u64,
     /// Part of `committed` that only checkpoints need: exact after a count, never too small otherwise.
     pub checkpoints: u64,
     pub checkpoints_exact: bool,
-    /// All that checkpoints ever wrote: tells a count what came meanwhile.
+    /// Bytes ever written for checkpoints: shows a count what was added meanwhile.
     pub checkpoints_written: u64,
 }
 
@@ -103,7 +103,7 @@ struct Ledger {
     folder: Folder,
 }
 
-/// The books, held by one process at a time.
+/// The books, locked by one process at a time.
 struct Open<'a> {
     ledger: &'a Ledger,
     store: &'a Store,
@@ -116,7 +116,7 @@ impl Ledger {
         Ok(Ledger { folder: store.root.make_folder(FOLDER)? })
     }
 
-    /// Hold the books. Missing or damaged ones are made from what is on disk.
+    /// Lock the books. Missing or damaged ones are rebuilt from the disk.
     fn open<'a>(&'a self, store: &'a Store, quota: Option<&Quota>) -> Result<Open<'a>, StoreError> {
         let lock = Lock::take(&self.folder, LOCK, true, true)?
             .ok_or_else(|| StoreError::Busy { path: self.folder.path_of(LOCK) })?;
@@ -137,8 +137,8 @@ impl Ledger {
         Ok(open)
     }
 
-    /// Writers that hold their lock, with what they have written so far: for books that were lost. Each puts down the
-    /// rest of what it holds when it asks for more.
+    /// Writers that hold their lock, with the bytes they have written so far: for books that were lost. Each enters the
+    /// rest of its reservation when it asks for more.
     fn live_writers(&self, store: &Store) -> Result<Vec<Reserved>, StoreError> {
         let mut live = Vec::new();
         for name in self.folder.names()?.into_iter().filter(|name| name.starts_with(WRITER)) {
@@ -213,7 +213,7 @@ impl Open<'_> {
         all.min(own.saturating_sub(books.checkpoints).saturating_sub(reserved))
     }
 
-    /// The room that is left, counted again where it seems too small and the books may be wrong.
+    /// Room left, counted again if it seems too small and the books may be wrong.
     fn room_for(&mut self, quota: &Quota, class: Class, needed: u64) -> Result<u64, StoreError> {
         let room = self.room(quota, class);
         if room >= needed {
@@ -232,14 +232,14 @@ impl Open<'_> {
 }
 
 impl Store {
-    /// Count everything that this store's writers add within `quota`.
+    /// Limit this store's writers to `quota`.
     #[must_use]
     pub fn with_quota(mut self, quota: Quota) -> Store {
         self.quota = Some(quota);
         self
     }
 
-    /// Count bytes that came without a writer: a file that was moved into the store.
+    /// Count bytes that were added without a writer: a file moved into the store.
     pub(super) fn charge(&self, bytes: u64) -> Result<(), StoreError> {
         let Some(quota) = &self.quota else { return Ok(()) };
         let ledger = Ledger::of(self)?;
@@ -248,7 +248,7 @@ impl Store {
         open.save()
     }
 
-    /// What the ledger says now; nothing where there is none.
+    /// Current balance; `None` if there is no ledger.
     pub fn balance(&self) -> Result<Option<Balance>, StoreError> {
         if self.root.stat(FOLDER)?.is_none() {
             return Ok(None);
@@ -257,7 +257,7 @@ impl Store {
         Ok(books.map(|books| books.balance()))
     }
 
-    /// Count what is on disk; for callers that removed or rewrote something. Nothing where there is no ledger.
+    /// Count what is on disk, for callers that removed or rewrote files. `None` if there is no ledger.
     pub fn recount(&self) -> Result<Option<Balance>, StoreError> {
         if self.quota.is_none() && self.root.stat(FOLDER)?.is_none() {
             return Ok(None);
@@ -270,7 +270,7 @@ impl Store {
         Ok(Some(open.books.balance()))
     }
 
-    /// Put down what only checkpoints need, as counted when they had written `written` bytes in all.
+    /// Enter the bytes that only checkpoints need, as counted when they had written `written` bytes in all.
     pub fn set_checkpoints(&self, bytes: u64, written: u64) -> Result<Balance, StoreError> {
         let ledger = Ledger::of(self)?;
         let mut open = ledger.open(self, self.quota.as_ref())?;

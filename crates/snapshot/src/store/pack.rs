@@ -1,6 +1,6 @@
-//! Packs: written once, by appending, and read by whoever finds their index.
+//! Packs: written once, by appending, and read through their index.
 //!
-//! A pack appears in `packs/` right before its index does, so a pack without an index is nobody's. Packs are never
+//! A pack appears in `packs/` right before its index does, so a pack without an index is an orphan. Packs are never
 //! changed: [`settle`](super::settle) and [`gc`](super::gc) write new ones and then remove the old.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use super::record::{Codec, HEAD, Head, PACK_START, is_content_of, unpack};
 use super::{DURABLE, Key};
 
 const BUFFER: usize = 1 << 20;
-/// Payloads from here on are written from where they are.
+/// Size from which on payloads are written without copying them into the buffer.
 const DIRECT: usize = BUFFER / 2;
 
 /// A published pack.
@@ -29,11 +29,11 @@ const DIRECT: usize = BUFFER / 2;
 pub(super) struct Pack {
     pub(super) id: String,
     pub(super) index: Index,
-    /// The index itself was damaged, and this one made from the pack.
+    /// Whether the index was damaged, and this one rebuilt from the pack.
     pub(super) remade: bool,
-    /// That ended before the end of the pack: there may be more in it.
+    /// Whether rebuilding stopped before the end of the pack: there may be more in it.
     pub(super) partial: bool,
-    /// Written before the last start of the machine and not known to be durable: read, but not relied on.
+    /// Whether it was written before the last boot and is not known to be durable: read, but not relied on.
     pub(super) suspect: bool,
     durable: AtomicBool,
     path: PathBuf,
@@ -56,7 +56,7 @@ pub(super) fn index_name(id: &str) -> String {
 }
 
 impl Pack {
-    /// Read an index; when it is damaged, make it from the pack, so that one bad bit does not hide every object.
+    /// Load an index; if it is damaged, rebuild it from the pack, so that one bad bit does not hide every object.
     pub(super) fn load(packs: &Folder, id: &str, boot: [u8; 16]) -> Result<Pack, StoreError> {
         let (bytes, stat) = read_all(packs, &index_name(id))?;
         let (index, remade, partial) = match Index::decode(bytes) {
@@ -99,7 +99,7 @@ impl Pack {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Data, then index: what a name leads to is durable before the name is. The folder comes last, by the caller.
+    /// Sync the data, then the index, so that a name never precedes its data. The caller syncs the folder last.
     pub(super) fn sync(&self, packs: &Folder, fsyncs: &Fsyncs) -> Result<(), StoreError> {
         let index = index_name(&self.id);
         sync_file(&packs.open(&pack_name(&self.id))?, &self.path, false, fsyncs)?;
@@ -114,7 +114,7 @@ impl Pack {
     }
 }
 
-/// Whether a file's mode says that it is durable.
+/// Whether a file's mode marks it as durable.
 pub(super) fn is_durable(stat: &Stat) -> bool {
     stat.st_mode & 0o200 == 0
 }
@@ -152,11 +152,11 @@ impl OpenPack {
         decoded.ok_or_else(|| self.damaged(None, Damage::Record { offset }))
     }
 
-    /// The head and payload an entry leads to, in one read.
+    /// Head and payload of an entry's record, in one read.
     pub(super) fn record(&self, entry: &Entry) -> Result<(Head, Vec<u8>), StoreError> {
         let damaged = |damage| self.damaged(Some(entry.key), damage);
         let offset = entry.offset;
-        // No more is reserved than the file has.
+        // Reserve no more memory than the file has bytes.
         if HEAD as u64 + u64::from(entry.stored) > self.len.saturating_sub(offset) {
             return Err(damaged(Damage::Record { offset }));
         }
@@ -186,8 +186,8 @@ impl OpenPack {
             .ok_or_else(|| self.damaged(Some(entry.key), Damage::Content))
     }
 
-    /// The heads of all records from the start on, and where each is; with the place where that ended. It ended well
-    /// when that place is the end of the pack.
+    /// Visit the heads of all records with their offsets; returns the offset where that ended. It is the end of the
+    /// pack if all is well.
     pub(super) fn walk(&self, from: u64, each: &mut dyn FnMut(Head, u64)) -> Result<u64, StoreError> {
         let mut offset = from;
         while offset < self.len {
@@ -207,7 +207,7 @@ impl OpenPack {
     }
 }
 
-/// An index from the records of a pack, as far as they can be read; and whether that was not to the end.
+/// Rebuild an index from the readable records of a pack; also returns whether that stopped before the end.
 fn remake(packs: &Folder, id: &str) -> Result<(Index, bool), StoreError> {
     let pack = OpenPack::open(packs, id)?;
     let mut entries = Vec::new();
@@ -231,7 +231,7 @@ pub(super) struct PackBuilder {
     entries: Vec<Entry>,
 }
 
-/// A place in a pack that is being written.
+/// A position in a pack being written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     len: u64,
@@ -266,7 +266,7 @@ impl PackBuilder {
         self.written + self.buffer.len() as u64
     }
 
-    /// Append one object. `raw` is its length, `payload` what is stored of it.
+    /// Append one object. `raw` is its length, `payload` its stored bytes.
     pub(super) fn append(
         &mut self,
         key: Key,
@@ -316,7 +316,7 @@ impl PackBuilder {
         Mark { len: self.len(), entries: self.entries.len() }
     }
 
-    /// Back to where it was: what was appended since then was never there.
+    /// Rewind to a position, dropping everything appended since.
     pub(super) fn rewind(&mut self, mark: Mark) -> Result<(), StoreError> {
         if mark.len < self.written {
             let failed = |source| failed("cut", &self.path)(source);
@@ -346,7 +346,7 @@ impl BuiltPack {
         self.entries.len()
     }
 
-    /// Write the index and bring both into `packs`: the pack first, so that an index always finds its pack.
+    /// Write the index and move both into `packs`: the pack first, so that an index always finds its pack.
     pub(super) fn publish(
         mut self,
         from: &Folder,

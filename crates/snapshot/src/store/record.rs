@@ -1,8 +1,8 @@
 //! One record of a pack: a fixed head, then one object's bytes as they are stored.
 //!
 //! The head has a checksum of itself and one of the payload, so that every changed bit is found without decoding, and
-//! the address of the object, so that an index can be checked against (and made from) its pack. Lengths in a head are
-//! believed only as far as there are bytes.
+//! the object's address, so that an index can be checked against its pack, or rebuilt from it. Lengths in a head are
+//! trusted only as far as there are bytes.
 
 use std::cell::RefCell;
 use std::io::Read as _;
@@ -13,15 +13,15 @@ use super::{Key, ObjectKind};
 use crate::hash::content_hash;
 use crate::node::tree_id;
 
-/// The first bytes of a pack.
+/// First bytes of a pack.
 pub(super) const PACK_START: [u8; 16] = *b"nono pack v1 \r\n\0";
-/// The length of a record's head.
+/// Length of a record's head.
 pub(super) const HEAD: usize = 64;
 
 const MAGIC: [u8; 4] = *b"nRec";
-/// Up to here the promised length is reserved at once.
+/// Maximum stated length for which memory is reserved at once.
 const TRUSTED: usize = 16 << 20;
-/// Chosen by measuring: level 1 is 10 % faster and 5 % larger, level 5 takes twice the time for 8 %.
+/// Compression level, chosen by measuring: level 1 is 10 % faster and 5 % larger, level 5 takes twice the time for 8 %.
 pub(super) const LEVEL: i32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,9 @@ impl Codec {
 pub(super) struct Head {
     pub(super) key: Key,
     pub(super) codec: Codec,
-    /// The length of the object.
+    /// Length of the object.
     pub(super) raw: u32,
-    /// The length of the payload.
+    /// Length of the payload.
     pub(super) stored: u32,
     /// xxh3 of the payload.
     pub(super) sum: u64,
@@ -74,7 +74,7 @@ impl Head {
         head
     }
 
-    /// Nothing when a single bit is not as it was written.
+    /// Decode a head; `None` if any bit was changed.
     pub(super) fn decode(head: &[u8; HEAD]) -> Option<Head> {
         let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let long = |at: usize| u64::from(number(at)) | u64::from(number(at + 4)) << 32;
@@ -90,11 +90,11 @@ impl Head {
     }
 }
 
-/// Whether these bytes are what the key says.
+/// Whether these bytes match the key.
 pub(super) fn is_content_of(key: &Key, bytes: &[u8]) -> bool {
     key.hash
         == match key.kind {
-            // Packs hold nothing that is addressed by chunks: that begins at 1 GiB, but it is cheap to be exact.
+            // Packs hold no chunked content, which begins at 1 GiB, but an exact check is cheap.
             ObjectKind::Blob if bytes.len() as u64 > crate::hash::CHUNKED_ABOVE => {
                 let mut hasher = crate::hash::ContentHasher::new(bytes.len() as u64);
                 hasher.data(bytes);
@@ -107,11 +107,11 @@ pub(super) fn is_content_of(key: &Key, bytes: &[u8]) -> bool {
 }
 
 thread_local! {
-    /// Making one takes longer than decoding a small object.
+    /// Reused decoder: making one takes longer than decoding a small object.
     static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// The object of a compressed payload; nothing when it cannot be decoded to exactly `raw` bytes.
+/// Decompress a payload; `None` if it does not give exactly `raw` bytes.
 pub(super) fn unpack(raw: u32, payload: &[u8]) -> Option<Vec<u8>> {
     let raw = usize::try_from(raw).ok()?;
     let bytes = if raw <= TRUSTED {
@@ -142,7 +142,7 @@ impl Packer {
         zstd::bulk::Compressor::new(LEVEL).map(Packer)
     }
 
-    /// The compressed bytes, or nothing when they would not be worth it.
+    /// Compressed bytes; `None` if compression is not worth it.
     pub(super) fn pack(&mut self, bytes: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
         if bytes.len() < 64 {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! Large files that did not fit: a file that is still the same is not read again to find that out.
+//! Remembers large files that did not fit, so that an unchanged one is not read again to find that out.
 //!
-//! Kept in `refused`, one file of the store: what the kernel said about each, and how much room it needs at least. That is
-//! a note and no more: one that cannot be read or written costs a second attempt.
+//! Kept in the store's file `refused`: the stat of each file, and the minimum room it needs. It is only a hint: if it
+//! cannot be read or written, a second attempt is made.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -15,16 +15,16 @@ use super::writer::Appender;
 
 pub(super) const REFUSED: &str = "refused";
 const NOTE: usize = 24;
-/// More are forgotten, the oldest first.
+/// Maximum number of remembered files; the oldest are forgotten first.
 const MOST: usize = 1024;
-/// What compressing saves at best: a file that needs more room even so is not tried.
+/// Best assumed compression ratio: a file that needs more room even so is not tried.
 const WELL: u64 = 32;
 
-/// A file as it is now, and how it is written.
+/// Fingerprint of a file in its current state, and of how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark([u8; 16]);
 
-/// Refuse a file that cannot fit without reading it; else what to remember should it turn out not to.
+/// Refuse a file that cannot fit, without reading it; otherwise returns its mark, to remember a later refusal.
 pub(super) fn check(
     appender: &Appender<'_>,
     source: BorrowedFd<'_>,
@@ -47,7 +47,7 @@ pub(super) fn check(
     let Some(left) = writer.room()? else { return Ok(mark) };
     let store = writer.store();
     let data = allocated(&stat).min(known.size);
-    // One that was captured before may have most of its chunks in the store.
+    // A file captured before may have most of its chunks in the store.
     let by_size = if known.before.is_none() { data / WELL } else { 0 };
     let needed = store.needed(mark).max(by_size);
     if needed > left {
@@ -70,12 +70,12 @@ impl Store {
         notes.chunks_exact(NOTE).filter_map(note).collect()
     }
 
-    /// How much room this file needs at least, as far as that is known.
+    /// Minimum room that this file needs, as far as known.
     fn needed(&self, mark: Mark) -> u64 {
         self.refused().iter().find(|(known, _)| *known == mark.0).map_or(0, |(_, needed)| *needed)
     }
 
-    /// It needs at least this much.
+    /// Remember that a file needs at least this much room.
     pub(super) fn remember_refused(&self, mark: Mark, needed: u64) {
         let mut notes = self.refused();
         notes.retain(|(known, _)| *known != mark.0);
@@ -87,7 +87,7 @@ impl Store {
             .collect();
         let sum = xxh3_64(&bytes);
         bytes.extend_from_slice(&sum.to_le_bytes());
-        // A note: that it cannot be written must not fail what is captured, on a full disk least of all.
+        // Only a hint: failing to write it must not fail the capture, least of all on a full disk.
         let _ = self.write_refused(&bytes);
     }
 

@@ -1,7 +1,8 @@
-//! Copying objects from old packs into a new one: what settling and collecting have in common.
+//! Copies objects from old packs into a new one, for settling and collecting.
 //!
-//! Every object is checked against its address on the way. A pack may go only when each of its objects that is wanted
-//! is in the new pack, or was read, undamaged, from a pack that stays. The new pack is durable before an old one goes.
+//! Every object is checked against its address on the way. A pack may be removed only if each of its wanted objects is
+//! in the new pack, or was read, undamaged, from a pack that stays. The new pack is durable before an old one is
+//! removed.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,23 +19,23 @@ use super::writer::OVERHEAD;
 use super::{Key, LOCK, Store, Temp};
 
 pub(super) const TEMP: &str = "m-";
-/// How much a thread takes on at once.
+/// Number of bytes that a thread takes on at once.
 const SHARE: u64 = 1 << 20;
 
-/// How the caller follows and stops the work; called from its own thread only.
+/// Progress and cancellation callbacks; called from the caller's thread only.
 pub(super) struct Watch<'a> {
     pub(super) cancel: &'a dyn Fn() -> bool,
     pub(super) progress: &'a dyn Fn(u64),
 }
 
-/// The outcome of one rewrite.
+/// Result of one rewrite.
 #[derive(Debug, Default)]
 pub(super) struct Rewritten {
-    /// The caller stopped it: nothing was changed.
+    /// Whether the caller cancelled it: nothing was changed.
     pub(super) cancelled: bool,
-    /// The store's limit leaves no room for a new pack: nothing was changed.
+    /// Whether the store's limit leaves no room for a new pack: nothing was changed.
     pub(super) no_room: bool,
-    /// The old packs that are not needed any more.
+    /// Old packs that are not needed any more.
     pub(super) replaced: Vec<Arc<Pack>>,
     pub(super) problems: Vec<Problem>,
 }
@@ -58,16 +59,16 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a rewrite is done.
+/// Options of a rewrite.
 #[derive(Clone, Copy)]
 pub(super) struct How {
-    /// Take the store's shared lock for the moment of the publication.
+    /// Take the store's shared lock while publishing.
     pub(super) share_lock: bool,
-    /// Also where the store's limit leaves no room.
+    /// Rewrite even if the store's limit leaves no room.
     pub(super) whatever_room: bool,
 }
 
-/// Copy what is wanted of `inputs` into a new pack and publish it. `all` are the packs of the store.
+/// Copy the wanted objects of `inputs` into a new pack and publish it. `all` are the packs of the store.
 pub(super) fn rewrite(
     store: &Store,
     all: &Packs,
@@ -141,9 +142,9 @@ fn jobs(inputs: &[Arc<Pack>], wanted: &dyn Fn(Key) -> bool) -> Vec<(usize, Entry
 }
 
 impl Work<'_> {
-    /// On two threads, one of them the caller's.
+    /// Run on two threads, one of them the caller's.
     fn run(&self, watch: &Watch<'_>) -> Result<(), StoreError> {
-        // The other thread may do all of a small batch before this one looks again.
+        // The other thread may finish a small batch before this one checks again.
         if (watch.cancel)() {
             self.stop.store(true, Ordering::SeqCst);
             return Ok(());
@@ -213,7 +214,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Reserve room for a record; without it the work ends.
+    /// Reserve room for a record; false ends the work.
     fn has_room(&self, cost: u64) -> Result<bool, StoreError> {
         let Some(account) = self.account else { return Ok(true) };
         match account.reserve(self.store, cost, Class::Other) {
@@ -226,7 +227,7 @@ impl Work<'_> {
         }
     }
 
-    /// The record for the new pack; nothing when a pack that stays has the object, or when it is damaged.
+    /// Record for the new pack; `None` if a pack that stays has the object, or if it is damaged.
     fn one(
         &self,
         pack: &Arc<Pack>,

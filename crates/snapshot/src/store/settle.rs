@@ -1,7 +1,7 @@
-//! Settling: what was written in a hurry becomes small and durable, beside readers and writers of any process.
+//! Settling: compresses new objects and makes them durable, beside readers and writers of any process.
 //!
-//! New packs and new large objects are durable before the old ones go, so a settling that ends at any point leaves each
-//! object at least once. Objects that are there twice are read as one, and the next settling removes the spare.
+//! New packs and large objects are durable before the old ones are removed, so an interruption at any point leaves each
+//! object at least once. Duplicate objects are harmless, and the next settling removes the spare.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,43 +16,44 @@ use super::view::Packs;
 use super::{DURABLE, FORMAT, KEEP, NEW, Store, Temp};
 use crate::hash::ContentHasher;
 
-/// How much is rewritten at once: so much room is needed beside the store, and so much work is lost by stopping.
+/// Number of bytes rewritten at once: this much space is needed beside the store, and this much work is lost by
+/// stopping.
 const BATCH: u64 = 256 << 20;
-/// Settled packs below this size are merged when there are many.
+/// Size below which settled packs are merged when there are many.
 const SMALL: u64 = 8 << 20;
 const MANY: usize = 8;
 
-/// How many objects are settled between two looks at who waits.
+/// Number of objects settled between two checks for waiting processes.
 const ASK: usize = 16;
 
-/// What settling did.
+/// Result of settling.
 #[derive(Debug, Default)]
 pub struct Settled {
-    /// Packs that were replaced.
+    /// Number of replaced packs.
     pub packs: u64,
-    /// Large objects that were compressed.
+    /// Number of compressed large objects.
     pub large: u64,
-    /// How often the disk was asked to make something durable.
+    /// Number of sync calls.
     pub fsyncs: u64,
-    /// Whether everything that was published before is durable now.
+    /// Whether everything published before is durable now.
     pub durable: bool,
     pub cancelled: bool,
     /// Objects that could not be settled because they are damaged. They stay where they are.
     pub problems: Vec<Problem>,
 }
 
-/// What making durable took.
+/// Result of syncing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
     pub files: u64,
     pub fsyncs: u64,
-    /// Whether everything that was published before is durable now. Not where it was cancelled, or where something may
-    /// have been spoiled by an earlier loss of power.
+    /// Whether everything published before is durable now. False if it was cancelled, or if an earlier power loss may
+    /// have damaged something.
     pub durable: bool,
 }
 
 impl Store {
-    /// Make everything that was published so far durable: first data, then what names it, then the folders.
+    /// Make everything published so far durable: first data, then the names, then the folders.
     pub fn sync(&self) -> Result<Synced, StoreError> {
         self.sync_until(&|| false)
     }
@@ -64,17 +65,17 @@ impl Store {
         Ok(Synced { files, fsyncs: fsyncs.get(), durable })
     }
 
-    /// The same; whether everything is durable now.
+    /// The same; returns whether everything is durable now.
     pub(crate) fn sync_everything(&self) -> Result<bool, StoreError> {
         self.sync_all(&Fsyncs::default(), &|| false).map(|(_, all)| all)
     }
 
-    /// How many files, and whether all of them are durable now.
+    /// Sync all files; returns their number, and whether all of them are durable now.
     fn sync_all(&self, fsyncs: &Fsyncs, cancel: &dyn Fn() -> bool) -> Result<(u64, bool), StoreError> {
-        // Listed first: the packs that a list of chunks needs were there before it, and are synced before it.
+        // Listed first: the packs that a chunk list needs existed before it, and are synced before it.
         let large = self.unsynced_large()?;
         let view = self.view.refresh(self)?;
-        // What may have been lost before is not made trustworthy by a sync now.
+        // A sync now does not make trustworthy what may have been lost before.
         let new: Vec<_> =
             view.packs.iter().filter(|pack| !pack.is_durable() && !pack.suspect && !pack.remade).collect();
         let mut synced = Vec::new();
@@ -83,7 +84,7 @@ impl Store {
                 return Ok((0, false));
             }
             match pack.sync(&self.packs, fsyncs) {
-                // Another process settled it: what took its place is durable.
+                // Another process settled it: its replacement is durable.
                 Err(error) if error.is_not_found() => {}
                 other => {
                     other?;
@@ -145,7 +146,7 @@ impl Store {
                         let (file, path) = (file?, folder.path_of(name));
                         if is_suspect(&file_stat(&file, &path)?) {
                             if name.ends_with(Shape::Hashes.suffix()) {
-                                // Without them the file is read in full when it changes; no more is lost.
+                                // Without them the file is read in full when it changes; nothing else is lost.
                                 folder.unlink(name)?;
                             } else {
                                 all = false;
@@ -172,7 +173,7 @@ impl Store {
         Ok((files, all))
     }
 
-    /// The folders themselves, once.
+    /// Sync the folders themselves, once.
     fn sync_format(&self, fsyncs: &Fsyncs) -> Result<(), StoreError> {
         let file = match self.root.open(FORMAT) {
             Err(error) if error.is_not_found() => return Ok(()),
@@ -188,8 +189,8 @@ impl Store {
     }
 
     /// Compress what is not compressed yet, merge small packs, and make everything durable. `cancel` is asked between
-    /// objects; `progress` hears how many bytes of how many are done. Busy when another process settles or collects, and
-    /// cancelled when one begins to wait for that.
+    /// objects; `progress` gets the bytes done and the total. Busy if another process settles or collects; cancelled if
+    /// one begins to wait for that.
     pub fn settle(
         &self,
         cancel: &dyn Fn() -> bool,
@@ -197,7 +198,7 @@ impl Store {
     ) -> Result<Settled, StoreError> {
         let _one = self.maintain(false)?;
         let asked = AtomicUsize::new(0);
-        // An unanswered question is no reason to stop.
+        // A failed query is no reason to stop.
         let makes_way =
             || asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK) && self.is_wanted().unwrap_or(false);
         let cancel: &dyn Fn() -> bool = &|| cancel() || makes_way();
@@ -215,7 +216,7 @@ impl Store {
             let how = How { share_lock: true, whatever_room: false };
             let new = rewrite(self, &view, &batch, &|_| true, how, &fsyncs, &watch)?;
             if new.no_room && batch.len() > 1 {
-                // One pack after the other needs less. One that does not fit stays as it is.
+                // One pack after the other needs less. A pack that does not fit stays as it is.
                 waiting.extend(batch.into_iter().rev().map(|pack| vec![pack]));
                 continue;
             }
@@ -250,7 +251,7 @@ impl Store {
                 let Some((hash, shape)) = parse_name(&name) else { continue };
                 let Some(stat) = opened.stat(&name)? else { continue };
                 let keep = shape != Shape::Plain || stat.st_mode & KEEP != 0;
-                // What the machine may have lost is checked, whatever its form.
+                // An object that a crash may have damaged is checked, whatever its form.
                 let suspect = is_suspect(&stat);
                 if shape != Shape::Hashes && (!keep || suspect) {
                     let bytes = allocated(&stat);
@@ -261,7 +262,7 @@ impl Store {
         Ok(found)
     }
 
-    /// On two threads, one of them the caller's.
+    /// Run on two threads, one of them the caller's.
     fn settle_large(
         &self,
         large: &[Unsettled],
@@ -300,7 +301,7 @@ fn raw_bytes(pack: &Pack) -> u64 {
     pack.index.entries().map(|entry| u64::from(entry.raw)).sum()
 }
 
-/// What to rewrite, in portions.
+/// Packs to rewrite, in batches.
 fn batches(view: &Packs) -> Vec<Vec<Arc<Pack>>> {
     let small = |pack: &Arc<Pack>| pack.index.about().settled && pack.index.about().pack_len < SMALL;
     let merge = view.packs.iter().filter(|pack| small(pack)).count() >= MANY;
@@ -328,7 +329,7 @@ struct Unsettled {
     folder: String,
     name: String,
     hash: [u8; 32],
-    /// Only to be checked.
+    /// Only check it.
     keep: bool,
     suspect: bool,
     bytes: u64,
@@ -370,7 +371,7 @@ impl LargeWork<'_> {
         Ok(())
     }
 
-    /// Whether it was compressed.
+    /// Settle one object; returns whether it was compressed.
     fn one(&self, folder: &Folder, large: &Unsettled, watch: Option<&Watch<'_>>) -> Result<bool, StoreError> {
         let open = OpenLarge::open(folder, &large.name, &large.hash)?;
         let temp = unique();
@@ -383,11 +384,11 @@ impl LargeWork<'_> {
             if watch.is_some_and(|watch| (watch.cancel)()) {
                 self.stop.store(true, Ordering::SeqCst);
             }
-            // What may be spoiled is checked to the end, whatever comes of it.
+            // A possibly damaged object is checked to the end, whether or not it compresses.
             let checked = large.keep || large.suspect;
             ended = self.stop.load(Ordering::SeqCst) || !(checked || packer.promises());
             if ended {
-                // Only to stop: it is not looked at.
+                // Only to stop: the error is discarded.
                 return Err(StoreError::SourceChanged);
             }
             feed(&mut hasher, piece);
@@ -407,7 +408,7 @@ impl LargeWork<'_> {
         if ended || large.keep || !packer.saves() {
             drop(packer);
             self.temp.folder.unlink(&temp)?;
-            // It is made durable with the rest.
+            // Made durable with the rest.
             return chmod(&open.file, &open.path, NEW | KEEP).map(|()| false);
         }
         packer.finish(open.size)?;

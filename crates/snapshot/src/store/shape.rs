@@ -1,16 +1,16 @@
-//! The names in `large/`: what a file there is.
+//! Names of files in `large/`.
 
 use crate::hash::ContentHash;
 
 pub(super) const PACKED: &str = ".zst";
 
-/// What a file in `large/` is, by the end of its name.
+/// Kind of a file in `large/`, by the suffix of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Plain,
     Packed,
     Chunks,
-    /// No object: what the address of one over 1 GiB was made from.
+    /// Not an object: the hashes that the address of one over 1 GiB was made from.
     Hashes,
 }
 
@@ -25,10 +25,10 @@ impl Shape {
     }
 }
 
-/// The forms of an object. The plain one first: settling removes it only when the other is there.
+/// Forms of an object. The plain one first: settling removes it only when another form exists.
 pub(super) const OBJECTS: [Shape; 3] = [Shape::Plain, Shape::Packed, Shape::Chunks];
 
-/// Where a large object is.
+/// Name of a large object's folder.
 pub(super) fn folder_name(hash: &[u8; 32]) -> String {
     format!("{:02x}", hash[0])
 }
@@ -37,12 +37,12 @@ fn file_name(hash: &[u8; 32]) -> String {
     ContentHash::from_bytes(*hash).hex()
 }
 
-/// The name of a file in `large/<xx>`.
+/// Name of a file in `large/<xx>`.
 pub(super) fn name_of(hash: &[u8; 32], shape: Shape) -> String {
     file_name(hash) + shape.suffix()
 }
 
-/// The address in a file's name, and what it is.
+/// Address and kind, from a file's name.
 pub(super) fn parse_name(name: &str) -> Option<([u8; 32], Shape)> {
     let (digits, shape) = match name.split_at_checked(64)? {
         (digits, "") => (digits, Shape::Plain),
@@ -52,6 +52,6 @@ pub(super) fn parse_name(name: &str) -> Option<([u8; 32], Shape)> {
         _ => return None,
     };
     let hash = *digits.parse::<ContentHash>().ok()?.as_bytes();
-    // Only as we write it.
+    // Accept only the canonical spelling.
     (file_name(&hash) == digits).then_some((hash, shape))
 }

@@ -1,4 +1,4 @@
-//! Files in pieces: data and holes in, data and holes out, in constant memory. A hole of terabytes is one piece.
+//! Reads and writes files in pieces of data and holes, in constant memory. A hole of terabytes is one piece.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,7 +10,7 @@ use super::files::{pread, pwrite_all};
 use crate::disk;
 use crate::hash::is_zero;
 
-/// The size of a piece of data; what is read at once.
+/// Size of a piece of data, read at once.
 pub(super) const PIECE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
@@ -21,7 +21,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// How many bytes of data it has.
+    /// Number of bytes of data in it.
     pub(super) fn data_len(&self) -> u64 {
         match self {
             Piece::Data(bytes) => bytes.len() as u64,
@@ -30,7 +30,7 @@ impl Piece<'_> {
     }
 }
 
-/// A stretch of a file.
+/// A range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) offset: u64,
@@ -38,7 +38,7 @@ pub(super) struct Span {
     pub(super) hole: bool,
 }
 
-/// The next stretch, from `at` on; `holes`: look for them.
+/// Next range, from `at` on; with `holes`, holes are looked for.
 pub(super) fn span(fd: BorrowedFd<'_>, at: u64, size: u64, holes: bool) -> io::Result<Span> {
     let whole = Span { offset: at, len: size - at, hole: false };
     if !holes {
@@ -47,7 +47,7 @@ pub(super) fn span(fd: BorrowedFd<'_>, at: u64, size: u64, holes: bool) -> io::R
     let data = match rustix::fs::seek(fd, SeekFrom::Data(at)) {
         Ok(data) => data.min(size),
         Err(rustix::io::Errno::NXIO) => size,
-        // A filesystem that does not know of holes has none.
+        // A filesystem that does not support holes.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => return Ok(whole),
         Err(errno) => return Err(errno.into()),
     };
@@ -56,19 +56,19 @@ pub(super) fn span(fd: BorrowedFd<'_>, at: u64, size: u64, holes: bool) -> io::R
     }
     let end = match rustix::fs::seek(fd, SeekFrom::Hole(at)) {
         Ok(hole) => hole.min(size),
-        // It became shorter; reading will tell.
+        // It became shorter; reading will show that.
         Err(rustix::io::Errno::NXIO) => size,
         Err(errno) => return Err(errno.into()),
     };
     Ok(Span { offset: at, len: end.max(at + 1) - at, hole: false })
 }
 
-/// How large a buffer is of use for a file of this size.
+/// Useful buffer size for a file of this size.
 pub(super) fn piece_of(size: u64) -> usize {
     usize::try_from(size).unwrap_or(PIECE).min(PIECE)
 }
 
-/// Go through a file of this size. `failed` says what a failure to read is; a file that ends early is one.
+/// Visit the pieces of a file of this size. `failed` maps read errors; a file that ends early is one.
 pub(super) fn each_piece(
     fd: BorrowedFd<'_>,
     size: u64,
@@ -80,7 +80,7 @@ pub(super) fn each_piece(
     each_piece_in(fd, 0..size, holes, buffer, failed, each)
 }
 
-/// Go through a part of a file.
+/// Visit the pieces of a part of a file.
 pub(super) fn each_piece_in(
     fd: BorrowedFd<'_>,
     part: std::ops::Range<u64>,
@@ -111,12 +111,12 @@ pub(super) fn each_piece_in(
     Ok(())
 }
 
-/// A new file that is written in pieces.
+/// A new file, written in pieces.
 #[derive(Debug)]
 pub(super) struct Target<'a> {
     fd: BorrowedFd<'a>,
     sparse: bool,
-    /// How far data was written.
+    /// End of the data written so far.
     end: u64,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Target<'a> {
         }
         let (mut start, mut place) = (0, 0);
         while place < bytes.len() {
-            // Blocks are those of the file, not of the piece.
+            // Blocks are aligned to the file, not to the piece.
             let in_block = usize::try_from((at + place as u64) % BLOCK as u64).unwrap_or(0);
             let end = bytes.len().min(place + BLOCK - in_block);
             if is_zero(&bytes[place..end]) {
@@ -172,7 +172,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// The file gets its size, where a hole is at its end.
+    /// Set the file's size, in case it ends with a hole.
     pub(super) fn finish(self, size: u64) -> io::Result<()> {
         if self.end < size {
             disk::step()?;

@@ -1,5 +1,5 @@
-//! Large files on their way in: cloned, or cut into chunks, in the writer's temporary folder, and kept only when the
-//! caller says so.
+//! Staging of large files: cloned, or cut into chunks, in the writer's temporary folder, and kept only if the caller
+//! commits.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -17,17 +17,17 @@ use super::writer::{Appender, Large, Put, StoreWriter};
 use super::{KEEP, NEW, Temp};
 use crate::hash::ContentHash;
 
-/// What is known of a large file before it is read.
+/// Known properties of a large file before it is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LargeSource {
     pub(crate) size: u64,
     /// Look for holes.
     pub(crate) sparse: bool,
-    /// What it held when it was last captured.
+    /// Content when it was last captured.
     pub(crate) before: Option<ContentHash>,
 }
 
-/// A large file that was taken in, and is stored once it is committed. Dropped, it goes away.
+/// A staged large file, which is stored once it is committed. Dropped, it is removed.
 #[derive(Debug)]
 #[must_use = "it goes away unless it is committed"]
 pub struct LargeStaged<'a, 'w> {
@@ -47,7 +47,7 @@ impl LargeStaged<'_, '_> {
         self.hash
     }
 
-    /// How many of its bytes were read.
+    /// Number of its bytes that were read.
     pub(crate) fn read(&self) -> u64 {
         self.read
     }
@@ -78,7 +78,7 @@ pub(super) fn stage<'a, 'w>(
     stage_chunks(appender, source, known)
 }
 
-/// In chunks, whether its data could be shared or not.
+/// Stage in chunks, even if its data could be shared.
 pub(super) fn stage_chunks<'a, 'w>(
     appender: &'a mut Appender<'w>,
     source: BorrowedFd<'_>,
@@ -89,7 +89,7 @@ pub(super) fn stage_chunks<'a, 'w>(
     Ok(LargeStaged { form: Form::Chunks(chunks), hash, read: known.size })
 }
 
-/// Only by sharing the source's data.
+/// Stage only by sharing the source's data.
 pub(super) fn stage_clone<'a, 'w>(
     appender: &'a mut Appender<'w>,
     source: BorrowedFd<'_>,
@@ -99,7 +99,7 @@ pub(super) fn stage_clone<'a, 'w>(
     Ok(cloned.map(|(clone, hash, read)| LargeStaged { form: Form::Clone(clone), hash, read }))
 }
 
-/// Share the source's data; nothing where the filesystem cannot. The clone is what is hashed: the source may change.
+/// Share the source's data; `None` if the filesystem cannot. The clone is hashed, since the source may change.
 fn clone_from<'w>(
     appender: &mut Appender<'w>,
     source: BorrowedFd<'_>,
@@ -134,7 +134,7 @@ struct Cloned<'w> {
     temp: Arc<Temp>,
     name: String,
     path: PathBuf,
-    /// The temporary name of the hashes that its address was made from.
+    /// Temporary name of the hashes that its address was made from.
     hashes: Option<String>,
     cost: u64,
     kept: bool,
@@ -162,7 +162,7 @@ impl<'w> Cloned<'w> {
         pwrite_all(file.as_fd(), bytes, 0).map_err(failed("write", &self.temp.folder.path_of(&name)))
     }
 
-    /// False when the file is there already.
+    /// Keep the clone; false if the file is stored already.
     fn keep(mut self, hash: &ContentHash) -> Result<bool, StoreError> {
         let hashes = self.hashes.clone().map(|name| (Shape::Hashes, name));
         let files = || hashes.into_iter().chain([(Shape::Plain, self.name.clone())]).collect();
@@ -183,7 +183,7 @@ impl Drop for Cloned<'_> {
         if self.kept {
             return;
         }
-        // What cannot be removed now goes with the writer's whole folder, or is debris; then it still counts.
+        // A file that cannot be removed now is removed with the writer's folder, or is debris; until then it counts.
         let names = std::iter::once(&self.name).chain(&self.hashes);
         if names.map(|name| self.temp.folder.unlink(name)).all(|removed| removed.is_ok()) {
             self.writer.give_back(self.cost);

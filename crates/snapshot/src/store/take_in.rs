@@ -1,7 +1,8 @@
-//! Moving a file into the store instead of copying it: takes no room, which is what matters on a full disk.
+//! Moves a file into the store instead of copying it: takes no space, which matters on a full disk.
 //!
-//! The file becomes the object, so nobody may be able to write to it any more: the caller has taken its name away from
-//! others, has seen that no descriptor is open for writing (`nono_sys::lease`), and has hashed it after that.
+//! The file becomes the object, so no process may be able to write to it any more: the caller has given it a name that
+//! others do not know, has checked that no descriptor is open for writing (`nono_sys::lease`), and has hashed it after
+//! that.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -15,8 +16,8 @@ use crate::disk;
 use crate::hash::ContentHash;
 
 impl Store {
-    /// Move the file `name` in `dir`, which `file` is, into the store as the content `hash`. False: it cannot be moved
-    /// (another filesystem, more names, another owner, too small for an object of its own) and is where it was.
+    /// Move the file `name` in `dir`, which is open as `file`, into the store as the content `hash`. False: it cannot
+    /// be moved (another filesystem, more names, another owner, too small for a large object) and stays where it was.
     pub(crate) fn take_in(
         &self,
         dir: BorrowedFd<'_>,
@@ -53,7 +54,7 @@ impl Store {
             folder.sync(&fsyncs)?;
             self.charge(super::files::allocated(&stat))?;
         } else {
-            // Its own mode again, as far as that is possible: the caller puts it back.
+            // Restore its mode, if possible: the caller puts it back.
             chmod(&own, &path, stat.st_mode & 0o7777)?;
         }
         drop(lock);

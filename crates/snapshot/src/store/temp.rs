@@ -1,4 +1,4 @@
-//! Temporary files of writers, and what dead ones left of them.
+//! Temporary files of writers, and those left by dead ones.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use super::files::{self, Folder};
 use super::{FORMAT, Store, StoreError, id, pack, refused, rewrite, view, writer};
 
 impl Store {
-    /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller has the exclusive lock.
+    /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller holds the exclusive
+    /// lock.
     pub(super) fn remove_debris(&self, maintaining: bool) -> Result<u64, StoreError> {
         let mut removed = 0;
         for name in self.tmp.names()? {
@@ -26,14 +27,14 @@ impl Store {
             self.packs.unlink(&name)?;
         }
         if removed > 0 {
-            // A count that saw it would go on to refuse what there is room for.
+            // A count that included it would go on refusing objects for which there is room.
             self.recount()?;
         }
         Ok(removed)
     }
 }
 
-/// A file that was not put in place.
+/// Whether a name is that of a temporary file for `file`.
 pub(super) fn is_temp_of(name: &str, file: &str) -> bool {
     name.strip_prefix(file).is_some_and(|rest| rest.starts_with('.'))
 }
@@ -49,7 +50,7 @@ fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {
     Ok(removed)
 }
 
-/// A folder for temporary files that goes away with the value.
+/// A folder for temporary files, removed with the value.
 #[derive(Debug)]
 pub(super) struct Temp {
     parent: Arc<Folder>,
@@ -70,7 +71,7 @@ impl Temp {
 
 impl Drop for Temp {
     fn drop(&mut self) {
-        // What cannot be removed now is debris: counted by `usage` and `verify`, removed by the next writer.
+        // If it cannot be removed now, it is debris: counted by `usage` and `verify`, removed by the next writer.
         let _ = remove_temp(&self.parent, &self.name);
     }
 }

@@ -1,4 +1,4 @@
-//! What the store promises, tried on real folders.
+//! Tests of the store on real folders.
 
 mod damage;
 mod large;
@@ -62,7 +62,7 @@ fn put_large(store: &Store, file: &File, sparse: bool, options: WriteOptions) ->
     hash
 }
 
-/// A copy, as version 1 stored large files.
+/// Store a copy, as version 1 stored large files.
 fn put_copy(store: &Store, bytes: &[u8]) -> ContentHash {
     let hash = content_hash(bytes);
     let folder = store.dir().join("large").join(&hash.hex()[..2]);
@@ -107,12 +107,12 @@ fn count(dir: &Path, suffix: &str) -> usize {
     files(dir).iter().filter(|file| file.to_string_lossy().ends_with(suffix)).count()
 }
 
-/// Text that compresses, and is different for each seed.
+/// Compressible text, different for each seed.
 fn text(seed: usize, len: usize) -> Vec<u8> {
     format!("line {seed} of a text that says little\n").into_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// Bytes that do not compress.
+/// Incompressible bytes.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {

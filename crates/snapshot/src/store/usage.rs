@@ -1,4 +1,4 @@
-//! How much room a store takes on disk, by what for.
+//! Disk usage of a store, by purpose.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::large::{Shape, parse_name};
 use super::pack::{index_name, pack_name};
 use super::{KEEP, Key, ObjectKind, Store};
 
-/// What a file takes beside its data.
+/// Bytes that a file takes besides its data.
 const INODE: u64 = 4096;
 
 /// Bytes on disk (allocated blocks, as `du` counts).
@@ -19,9 +19,9 @@ const INODE: u64 = 4096;
 pub struct Usage {
     pub packs: u64,
     pub indexes: u64,
-    /// Large objects that are no chunks. Data that they share with other files does not count: it takes no room.
+    /// Large objects that are not chunks. Data that they share with other files does not count: it takes no space.
     pub large: u64,
-    /// What writers are writing now, and what dead ones left.
+    /// Files being written, and those left by dead writers.
     pub temporary: u64,
     /// Folders, locks, the format file; stat caches and the notes of sessions.
     pub other: u64,
@@ -44,7 +44,7 @@ impl Store {
             _ => usage.other += bytes,
         })?;
         for name in ["cache", "sessions"] {
-            // Those are made by whoever uses the store.
+            // Created by the snapshot manager, not by the store.
             if self.root.stat(name)?.is_some() {
                 each_file(&self.root.open_folder(name)?, &mut |_, bytes| usage.other += bytes)?;
             }
@@ -60,7 +60,7 @@ impl Store {
 }
 
 impl Store {
-    /// Bytes on disk that an object takes; 0 where it is not there.
+    /// Bytes on disk that an object takes; 0 if it is not stored.
     pub(crate) fn stored_size(&self, key: Key) -> Result<u64, StoreError> {
         if let Some((_, entry)) = self.view.now(self)?.find(&key).next() {
             return Ok(u64::from(entry.stored) + super::record::HEAD as u64 + 52);
@@ -69,20 +69,20 @@ impl Store {
     }
 }
 
-/// Bytes on disk, by who needs them.
+/// Bytes on disk, by the side that needs them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// What only one side needs, with its part of what nobody needs any more in the same packs, and everything that
-    /// belongs to nobody: temporary files, packs without anything live, folders.
+    /// Bytes that only one side needs, with its share of dead objects in the same packs, and everything that neither
+    /// needs: temporary files, packs without live objects, folders.
     pub mine: u64,
-    /// What the other side needs, whether the first does or not.
+    /// Bytes that the other side needs, whether or not the first does.
     pub others: u64,
-    /// Of `mine`, what would stay if nothing were kept that nobody needs. An estimate.
+    /// Part of `mine` that would remain without dead objects. An estimate.
     pub live: u64,
 }
 
-/// The bytes that an open file takes for itself. Data that it shares with another file takes none, until that file goes or
-/// changes.
+/// Bytes that an open file takes for itself. Data shared with another file takes none, until that file is removed or
+/// changed.
 pub(super) fn own_bytes(file: &File, path: &Path) -> Result<u64, StoreError> {
     let all = allocated(&file_stat(file, path)?);
     let extents = nono_sys::extents::extents(file, false).map_err(failed("read", path))?;
@@ -93,7 +93,7 @@ pub(super) fn own_bytes(file: &File, path: &Path) -> Result<u64, StoreError> {
 }
 
 impl Store {
-    /// Every file in `large/` with what it takes, and the folders, without a name.
+    /// Visit every file in `large/` with its size, and the folders, without a name.
     fn each_large(&self, each: &mut dyn FnMut(&str, u64)) -> Result<(), StoreError> {
         for name in self.large.names()? {
             let folder = self.large.open_folder(&name)?;
@@ -107,7 +107,7 @@ impl Store {
         Ok(())
     }
 
-    /// How the room is shared between those for whom `others` speaks and the rest, for whom `mine` does.
+    /// Divide the space between the objects selected by `others` and the rest, selected by `mine`.
     pub fn shares(
         &self,
         mine: &dyn Fn(Key) -> bool,
@@ -155,7 +155,7 @@ impl Store {
     }
 }
 
-/// What a file in `large/` takes: a clone only what it does not share.
+/// Bytes of a file in `large/`: of a clone only the part that it does not share.
 fn large_bytes(folder: &Folder, name: &str, stat: &Stat) -> Result<u64, StoreError> {
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
     let is_plain = matches!(parse_name(name), Some((_, Shape::Plain)));
@@ -179,7 +179,7 @@ fn each_file(folder: &Folder, each: &mut dyn FnMut(&str, u64)) -> Result<(), Sto
     Ok(())
 }
 
-/// The files one level down, and the folders they are in.
+/// Visit the files one level down, and their folders.
 fn each_inner(folder: &Folder, each: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
     for name in folder.names()? {
         let Some(stat) = folder.stat(&name)? else { continue };

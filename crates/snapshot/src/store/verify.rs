@@ -1,7 +1,7 @@
-//! Verifying: every byte of every file of the store is read, and everything that is wrong is named.
+//! Verification: every byte of every file of the store is read, and all damage is reported.
 //!
-//! A pack is walked record by record, whatever its index says, and then compared with it; where a record is broken, the
-//! index leads to the next one. Nothing ends the search but the caller, or a folder that cannot be read.
+//! A pack is walked record by record, whatever its index says, and then compared with it; after a damaged record, the
+//! index leads to the next one. Only the caller, or an unreadable folder, ends the check early.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,23 +18,23 @@ use super::rewrite::{self, Watch};
 use super::{FORMAT, Format, Key, LOCK, ObjectKind, Store, read_format, view, writer};
 use crate::hash::{ContentHash, ContentHasher, Trail};
 
-/// So little is checked on one thread.
+/// Number of bytes below which one thread checks alone.
 const ALONE: u64 = 1 << 20;
 
-/// What verifying found.
+/// Result of verification.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
     pub problems: Vec<Problem>,
     pub objects: u64,
-    /// Bytes of files that were read.
+    /// Number of bytes read.
     pub bytes: u64,
-    /// Files and folders that dead processes left: no damage, and the next writer or collection removes them.
+    /// Files and folders left by dead processes: not damage; the next writer or collection removes them.
     pub debris: u64,
     pub cancelled: bool,
 }
 
 impl Store {
-    /// Check everything. Waits while another process settles or collects; readers and writers go on.
+    /// Check everything. Waits while another process settles or collects; readers and writers continue.
     pub fn verify(
         &self,
         cancel: &dyn Fn() -> bool,
@@ -74,9 +74,9 @@ impl Store {
         Ok(())
     }
 
-    /// Remove what dead processes left, unless somebody writes now; how many files and folders that is.
+    /// Remove what dead processes left, unless another process writes now; returns the number of files and folders.
     pub(crate) fn clear_debris(&self, dry_run: bool) -> Result<u64, StoreError> {
-        // A process that settles now is not dead, nor is what it writes.
+        // A process that settles now is alive, and so are its files.
         let _one = self.maintain(true)?;
         let count = self.count_debris()?;
         if !dry_run && let Some(_alone) = Lock::take(&self.root, LOCK, true, false)? {
@@ -85,7 +85,7 @@ impl Store {
         Ok(count)
     }
 
-    /// What lives is not debris: while somebody writes, what writers may be writing is not counted.
+    /// Count debris. While another process writes, files that writers may be writing are not counted.
     fn count_debris(&self) -> Result<u64, StoreError> {
         let alone = Lock::take(&self.root, LOCK, true, false)?.is_some();
         let left =
@@ -95,7 +95,7 @@ impl Store {
         Ok((temporary + orphans) as u64)
     }
 
-    /// The packs that have an index.
+    /// Packs that have an index.
     fn list_packs(&self, found: &mut Verified) -> Result<Vec<String>, StoreError> {
         for name in self.packs.names()? {
             let id = name.strip_suffix(".idx").or_else(|| name.strip_suffix(".pack"));
@@ -140,7 +140,7 @@ impl Store {
         open.check(hasher)
     }
 
-    /// They are what the address was made from.
+    /// Check that the address was made from these hashes.
     fn verify_hashes(folder: &Folder, large: &ListedLarge) -> Result<(), StoreError> {
         let (bytes, _) = read_all(folder, &large.name)?;
         match Trail::check(bytes, &ContentHash::from_bytes(large.hash)) {
@@ -220,7 +220,7 @@ fn walk(pack: &OpenPack, index: Option<&Index>, found: &mut Verified) -> Result<
     }
 }
 
-/// Whether the index says what the pack holds, no more and no less.
+/// Compare the index with the pack's records: no more and no less.
 fn compare(
     pack: &OpenPack,
     index: &Index,
@@ -259,10 +259,10 @@ fn unexpected(file: PathBuf) -> Problem {
     Problem { file, object: None, what: Damage::Unexpected }
 }
 
-/// How to check one thing.
+/// Function that checks one item.
 type Check<'a, T> = &'a (dyn Fn(&T) -> Result<(), StoreError> + Sync);
 
-/// Check many things on two threads, one of them the caller's.
+/// Check many items on two threads, one of them the caller's.
 fn check_all<T: Sync + Named>(
     all: &[T],
     check: Check<'_, T>,
@@ -294,7 +294,7 @@ fn check_all<T: Sync + Named>(
         Ok(())
     };
     std::thread::scope(|scope| {
-        // A second thread for a handful of small things costs more than it brings.
+        // For a few small items a second thread costs more than it saves.
         let worth = all.len() > 1 && all.iter().map(Named::size).sum::<u64>() > ALONE;
         let other = if worth { crate::pool::spawn(scope, || work(None)) } else { None };
         let mine = work(Some(watch));
@@ -307,7 +307,7 @@ fn check_all<T: Sync + Named>(
     Ok(())
 }
 
-/// What has an address, and a size on disk.
+/// An item with an address and a size on disk.
 trait Named {
     fn key(&self) -> Key;
     fn size(&self) -> u64;

@@ -1,5 +1,5 @@
-//! Which packs there are, as far as this process knows. The list is made again when something is not found, so what
-//! other processes published meanwhile is seen; that costs one `fstat` when the folder did not change.
+//! The packs that this process knows. The list is refreshed when an object is not found, so that packs published by
+//! other processes are seen; that costs one `fstat` if the folder did not change.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -9,24 +9,24 @@ use super::index::Entry;
 use super::pack::{OpenPack, Pack};
 use super::{Key, Store};
 
-/// More packs than this are not kept open: descriptors are few.
+/// Maximum number of packs kept open: descriptors are scarce.
 const OPEN: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct View {
     known: RwLock<Option<Arc<Packs>>>,
-    /// One listing at a time.
+    /// Only one thread lists at a time.
     listing: Mutex<()>,
 }
 
-/// The packs of one listing.
+/// Packs of one listing.
 #[derive(Debug)]
 pub(super) struct Packs {
     pub(super) packs: Vec<Arc<Pack>>,
     stamp: Stamp,
 }
 
-/// What the folder looked like. Two changes in one tick of the clock look the same, so a young stamp proves nothing.
+/// State of the folder. Two changes in one clock tick look the same, so a recent stamp proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     mtime: (i64, i64),
@@ -43,18 +43,18 @@ impl Stamp {
 }
 
 impl Packs {
-    /// Where the object is, in every pack that has it.
+    /// Locations of the object, in every pack that has it.
     pub(super) fn find<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = (&'a Arc<Pack>, Entry)> + 'a {
         self.packs.iter().filter_map(|pack| Some((pack, pack.index.find(key)?)))
     }
 
-    /// The others.
+    /// All packs but these.
     pub(super) fn without(&self, packs: &[Arc<Pack>]) -> Packs {
         let stays = |pack: &&Arc<Pack>| !packs.iter().any(|other| Arc::ptr_eq(pack, other));
         Packs { packs: self.packs.iter().filter(stays).cloned().collect(), stamp: self.stamp }
     }
 
-    /// Whether a pack that can be relied on has it.
+    /// Whether a reliable pack has it.
     pub(super) fn holds(&self, key: &Key) -> bool {
         self.holder(key).is_some()
     }
@@ -69,7 +69,7 @@ impl View {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The packs known so far; listed when that never happened.
+    /// Packs known so far; listed on first use.
     pub(super) fn now(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
         match self.known() {
             Some(packs) => Ok(packs),
@@ -85,14 +85,14 @@ impl View {
         }
     }
 
-    /// List again; the same value comes back when nothing changed.
+    /// List again; returns the same value if nothing changed.
     pub(super) fn refresh(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
         let _one = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.known();
         loop {
             let stamp = Stamp::of(&store.packs)?;
             let Some(packs) = list(store, before.as_deref())? else { continue };
-            // A pack that was replaced while the names were read may be missing along with its successor.
+            // A pack replaced while the names were read may be missing along with its successor.
             if Stamp::of(&store.packs)?.mtime != stamp.mtime {
                 continue;
             }
@@ -103,7 +103,7 @@ impl View {
         }
     }
 
-    /// An open pack, with others closed when there are too many.
+    /// Open a pack, closing others if there are too many.
     pub(super) fn open(&self, store: &Store, pack: &Arc<Pack>) -> Result<Arc<OpenPack>, StoreError> {
         if !pack.is_open()
             && let Some(known) = self.known()
@@ -120,7 +120,7 @@ fn same_packs(known: &Packs, packs: &[Arc<Pack>]) -> bool {
     known.packs.len() == packs.len() && known.packs.iter().zip(packs).all(|(a, b)| Arc::ptr_eq(a, b))
 }
 
-/// Nothing when a pack vanished meanwhile.
+/// List the packs; `None` if one vanished meanwhile.
 fn list(store: &Store, before: Option<&Packs>) -> Result<Option<Vec<Arc<Pack>>>, StoreError> {
     let mut packs = Vec::new();
     for id in ids(&store.packs, ".idx")? {
@@ -132,12 +132,12 @@ fn list(store: &Store, before: Option<&Packs>) -> Result<Option<Vec<Arc<Pack>>>,
         match Pack::load(&store.packs, &id, store.boot) {
             Ok(pack) => packs.push(Arc::new(pack)),
             Err(error) if error.is_not_found() => {
-                // Gone: list again. An index that is there without its pack is damage, for `verify` to name.
+                // Gone: list again. An index without its pack is damage, which `verify` reports.
                 if store.packs.stat(&super::pack::index_name(&id))?.is_none() {
                     return Ok(None);
                 }
             }
-            // An index or a pack that cannot be read hides its objects; looking for one of them says that it is missing.
+            // An unreadable index or pack hides its objects; a lookup reports them as missing.
             Err(StoreError::Damaged { .. }) => {}
             Err(error) if error.is_foreign() => {}
             Err(error) => return Err(error),
@@ -146,23 +146,23 @@ fn list(store: &Store, before: Option<&Packs>) -> Result<Option<Vec<Arc<Pack>>>,
     Ok(Some(packs))
 }
 
-/// The ids of the packs or indexes, sorted.
+/// Ids of the packs or indexes, sorted.
 pub(super) fn ids(packs: &Folder, suffix: &str) -> Result<Vec<String>, StoreError> {
     let names = packs.names()?;
     let ids = names.iter().filter_map(|name| name.strip_suffix(suffix)).filter(|id| is_unique_name(id));
     Ok(ids.map(str::to_owned).collect())
 }
 
-/// Packs without an index: a writer was killed before it could name what is in them.
+/// Packs without an index: the writer was killed before it wrote one.
 pub(super) fn orphans(packs: &Folder) -> Result<Vec<String>, StoreError> {
-    // First the packs: an index that appears in between belongs to a pack that is not an orphan.
+    // Packs first: an index that appears in between belongs to a pack that is not an orphan.
     let mut packed = ids(packs, ".pack")?;
     let indexed = ids(packs, ".idx")?;
     packed.retain(|id| indexed.binary_search(id).is_err());
     Ok(packed)
 }
 
-/// Which boot this is; zeros where the system does not say.
+/// Id of the current boot; zeros if the system has none.
 pub(super) fn boot_id() -> [u8; 16] {
     #[cfg(feature = "failpoints")]
     if crate::disk::failpoint::rebooted().is_some() {

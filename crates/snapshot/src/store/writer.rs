@@ -1,9 +1,9 @@
-//! Writing: one writer, one appender per thread, each with its own pack in a temporary folder of the writer.
+//! Writing: one writer, with one appender per thread, each with its own pack in the writer's temporary folder.
 //!
-//! Nothing is visible before [`StoreWriter::publish`], and everything temporary goes when the writer does. From the
-//! first lookup on, the writer holds the shared lock, so no collection can take away what it found to be there already;
-//! [`Published`] goes on holding it, until the caller has written down what it refers to. A thread that holds either
-//! and waits for a collection of the same store waits for itself.
+//! Nothing is visible before [`StoreWriter::publish`], and everything temporary is removed with the writer. From the
+//! first lookup on, the writer holds the shared lock, so no collection can remove an object that it found;
+//! [`Published`] keeps holding it until the caller has recorded the references. A thread that holds either and waits
+//! for a collection of the same store deadlocks.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::BorrowedFd;
@@ -23,41 +23,41 @@ use crate::hash::ContentHash;
 
 pub(super) const TEMP: &str = "w-";
 const SHARDS: usize = 64;
-/// What an object costs beside its bytes: the record's head, and the entry of the index.
+/// Bytes of an object besides its payload: the record's head, and the entry of the index.
 pub(super) const OVERHEAD: u64 = HEAD as u64 + 52;
-/// A pack is closed here: settling needs room for one more pack, not for one more store.
+/// Maximum size of a pack: settling needs space for one more pack, not for one more store.
 pub(super) const PACK: u64 = 256 << 20;
 const SMALLEST_PACK: u64 = 64 << 10;
-/// What a new pack and its index take on disk beside their bytes.
+/// Disk space of a new pack and its index besides their bytes.
 const PACK_OVERHEAD: u64 = 8 << 10;
-/// How often an appender looks for packs of others.
+/// Number of objects after which an appender looks for packs of others.
 const LOOK: u32 = 4096;
 
-/// How to write. What the store's quota leaves is the limit in any case.
+/// Options for writing. The store's quota limits it in any case.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {
-    /// Compress on the way: slower, for when the budget is tight.
+    /// Compress while writing: slower, for a tight budget.
     pub compress: bool,
-    /// How many bytes may be added on disk, temporary ones included. Data that is shared with the user's files takes no
-    /// room, and does not count.
+    /// Maximum number of bytes added on disk, including temporary ones. Data shared with the user's files takes no
+    /// space, and does not count.
     pub budget: Option<u64>,
-    /// How much of the budget is kept from contents, so that there is room for the nodes that name them.
+    /// Part of the budget kept from contents, so that there is room for the nodes that name them.
     pub spare: u64,
-    /// How much of the budget is kept from large files.
+    /// Part of the budget kept from large files.
     pub spare_large: u64,
-    /// Large files on this device that do not fit are only hashed: they can be moved into the store later
+    /// Device on which large files that do not fit are only hashed: they can be moved into the store later
     /// (`Store::take_in`).
     pub defer_on: Option<(u32, u32)>,
 }
 
-/// What became of an object.
+/// Result of storing an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     Stored,
     AlreadyThere,
 }
 
-/// What a writer brought in. The shared lock is held until this is dropped: write down what refers to it first.
+/// Result of publishing. The shared lock is held until this is dropped: record the references first.
 #[derive(Debug)]
 #[must_use = "collections are kept away until this is dropped"]
 pub struct Published {
@@ -80,9 +80,9 @@ pub struct StoreWriter<'s> {
     pub(super) failed: AtomicBool,
     /// Large files that were only hashed.
     deferred: Mutex<HashSet<ContentHash>>,
-    /// Made with the first object: a writer that finds everything there leaves the disk alone.
+    /// Created with the first object: a writer that finds everything stored does not touch the disk.
     temp: Mutex<Option<Arc<Temp>>>,
-    /// After the temporary files, so that they are gone when what they took is given back.
+    /// Declared after the temporary files, so that they are removed before their space is released.
     account: Option<Account>,
     lock: Lock,
 }
@@ -90,13 +90,13 @@ pub struct StoreWriter<'s> {
 /// A large object that waits for publication.
 #[derive(Debug)]
 pub(super) struct Large {
-    /// What is to be named after its address: what it is, and its temporary name. The object is the last one.
+    /// Files to be named after its address, with their kind and temporary name. The object is the last one.
     pub(super) files: Vec<(Shape, String)>,
     pub(super) bytes: u64,
 }
 
 impl Store {
-    /// Begin to write. Takes the shared lock, and removes what dead writers left if no other writer is there.
+    /// Begin to write. Takes the shared lock, and removes what dead writers left if there is no other writer.
     pub fn writer(&self, options: WriteOptions) -> Result<StoreWriter<'_>, StoreError> {
         let lock = match Lock::take(&self.root, LOCK, true, false)? {
             Some(lock) => {
@@ -136,14 +136,14 @@ impl<'s> StoreWriter<'s> {
         self.store
     }
 
-    /// For one thread.
+    /// An appender for one thread.
     pub fn appender(&self) -> Result<Appender<'_>, StoreError> {
         let view = self.store.view.refresh_if_changed(self.store)?;
         let packer = if self.options.compress { Some(self.packer()?) } else { None };
         Ok(Appender { writer: self, view, puts: 0, pack: None, chunks: None, packer, buffer: Vec::new() })
     }
 
-    /// Whether an object is in the store, or was put by this writer. What is there stays there: collections wait.
+    /// Whether an object is in the store, or was put by this writer. It cannot be collected meanwhile.
     pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
         Ok(self.took(&key) || locked(&self.large).contains_key(&key.hash) || self.store.contains(key)?)
     }
@@ -153,13 +153,13 @@ impl<'s> StoreWriter<'s> {
         std::mem::take(&mut *locked(&self.deferred))
     }
 
-    /// How many bytes this writer added so far.
+    /// Number of bytes added by this writer so far.
     pub fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed)
     }
 
     /// Make visible what the appenders, all finished, wrote. From here on it survives the end of this process;
-    /// [`Store::sync`] or [`Store::settle`] make it survive a loss of power.
+    /// [`Store::sync`] or [`Store::settle`] make it survive a power loss.
     pub fn publish(mut self) -> Result<Published, StoreError> {
         if self.failed.load(Ordering::SeqCst) {
             return Err(StoreError::Incomplete { dir: self.store.dir().to_owned() });
@@ -181,7 +181,7 @@ impl<'s> StoreWriter<'s> {
                 published.packs += 1;
                 published.bytes += built.publish(&temp.folder, &self.store.packs, self.store.boot, None)?;
             }
-            // After the packs: a list that is there finds its chunks.
+            // After the packs: a list that exists must find its chunks.
             self.publish_large(temp, &mut published)?;
         }
         Ok(published)
@@ -223,13 +223,13 @@ impl<'s> StoreWriter<'s> {
         locked(self.shard(key)).contains(key)
     }
 
-    /// Others may rely on an object that is certain to be published with this writer.
+    /// Register an object that is certain to be published with this writer, so that others may rely on it.
     pub(super) fn promise(&self, key: Key) {
         locked(self.shard(&key)).insert(key);
     }
 
-    /// Take on an object, unless another appender did. In one step with the budget: whoever is told that an object is
-    /// there already must be able to rely on it.
+    /// Claim an object, unless another appender did. Atomic with the budget: a caller that learns that an object is
+    /// stored must be able to rely on it.
     fn take_on(&self, key: Key, cost: u64, new_pack: bool) -> Result<bool, StoreError> {
         let mut shard = locked(self.shard(&key));
         if shard.contains(&key) {
@@ -249,12 +249,12 @@ impl<'s> StoreWriter<'s> {
         locked(&self.deferred).insert(hash);
     }
 
-    /// For contents.
+    /// Reserve room for contents.
     pub(super) fn reserve(&self, cost: u64) -> Result<(), StoreError> {
         self.reserve_within(cost, Class::Content, self.options.spare.max(self.options.spare_large))
     }
 
-    /// For a file beside the objects that is about to be written: a stat cache.
+    /// Reserve room for a file beside the objects that is about to be written, such as a stat cache.
     pub fn reserve_beside(&self, cost: u64) -> Result<(), StoreError> {
         self.reserve_as(cost, Class::Other)
     }
@@ -281,7 +281,7 @@ impl<'s> StoreWriter<'s> {
         reserved
     }
 
-    /// How many bytes of contents may still be added; nothing where there is no limit.
+    /// Number of bytes of contents that may still be added; `None` without a limit.
     pub(super) fn room(&self) -> Result<Option<u64>, StoreError> {
         let most = self.options.budget.map(|budget| budget.saturating_sub(self.options.spare));
         let budget = most.map(|most| most.saturating_sub(self.spent()));
@@ -290,7 +290,7 @@ impl<'s> StoreWriter<'s> {
         Ok(Some(budget.map_or(room, |budget| budget.min(room))))
     }
 
-    /// Of what was reserved for contents.
+    /// Release room reserved for contents.
     pub(super) fn give_back(&self, cost: u64) {
         self.spent.fetch_sub(cost, Ordering::Relaxed);
         if let Some(account) = &self.account {
@@ -298,7 +298,7 @@ impl<'s> StoreWriter<'s> {
         }
     }
 
-    /// A pack is closed here: rewriting one needs room for one more, which is kept from contents.
+    /// Maximum size of a pack: rewriting one needs room for one more, which is kept from contents.
     fn largest_pack(&self) -> u64 {
         let limit = self.store.quota.as_ref().map_or(0, |quota| quota.total);
         if limit == 0 { PACK } else { PACK.min(spare(limit)).max(SMALLEST_PACK) }
@@ -307,7 +307,7 @@ impl<'s> StoreWriter<'s> {
 
 #[cfg(test)]
 impl StoreWriter<'_> {
-    /// End as a killed process does: what is on disk stays, locks fall.
+    /// End as a killed process does: files stay on disk, locks are released.
     pub(super) fn die(mut self) {
         if let Some(account) = self.account.take() {
             account.die();
@@ -317,7 +317,7 @@ impl StoreWriter<'_> {
 }
 
 impl StoreWriter<'_> {
-    /// Keep a large object for publication; false when it is there already.
+    /// Keep a large object for publication; false if it is stored already.
     pub(super) fn keep_large(
         &self,
         hash: &ContentHash,
@@ -345,26 +345,26 @@ struct Counts {
     bytes: u64,
 }
 
-/// One thread's way into the store.
+/// One thread's access to the store.
 #[derive(Debug)]
 pub struct Appender<'w> {
     pub(super) writer: &'w StoreWriter<'w>,
     view: Arc<Packs>,
     puts: u32,
     pack: Option<PackBuilder>,
-    /// The pack of the chunks: apart, so that a large file that is not kept can be taken back.
+    /// Pack of the chunks, kept apart so that a large file that is not kept can be taken back.
     pub(super) chunks: Option<PackBuilder>,
     packer: Option<Packer>,
     pub(super) buffer: Vec<u8>,
 }
 
 impl<'w> Appender<'w> {
-    /// Whether what is put is compressed on the way.
+    /// Whether objects are compressed while writing.
     pub(crate) fn compresses(&self) -> bool {
         self.packer.is_some()
     }
 
-    /// Store an object, whose address the caller has computed from these very bytes.
+    /// Store an object whose address the caller has computed from these very bytes.
     pub fn put(&mut self, key: Key, bytes: &[u8]) -> Result<Put, StoreError> {
         if self.writer.took(&key) || self.stored(&key, bytes.len() as u64)? {
             return Ok(Put::AlreadyThere);
@@ -386,7 +386,7 @@ impl<'w> Appender<'w> {
         appended.map(|()| Put::Stored)
     }
 
-    /// The bytes as they are to be stored, where the writer compresses and that saves something.
+    /// The compressed bytes, if the writer compresses and that saves space.
     pub(super) fn compressed(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(packer) = &mut self.packer else { return Ok(None) };
         packer.pack(bytes).map_err(super::files::failed("compress", self.writer.store.dir()))
@@ -429,8 +429,8 @@ impl<'w> Appender<'w> {
         Ok(self.view.holds(key) || (size >= LARGE && store.large_is_there(key)?))
     }
 
-    /// Take a large file in: by sharing its data where the filesystem can, else by reading it once. `sparse`: look for
-    /// holes. It is stored when the caller, sure that it did not change meanwhile, commits it.
+    /// Stage a large file: by sharing its data if the filesystem can, otherwise by reading it once. `sparse`: look for
+    /// holes. It is stored when the caller commits it, sure that it did not change meanwhile.
     pub fn put_large(
         &mut self,
         source: BorrowedFd<'_>,
@@ -440,7 +440,7 @@ impl<'w> Appender<'w> {
         staged::stage(self, source, &LargeSource { size, sparse, ..LargeSource::default() })
     }
 
-    /// The same, with what is known of the file.
+    /// The same, with known properties of the file.
     pub(crate) fn put_known(
         &mut self,
         source: BorrowedFd<'_>,
@@ -449,7 +449,7 @@ impl<'w> Appender<'w> {
         staged::stage(self, source, known)
     }
 
-    /// The same of the first bytes of a file that goes on, which cannot be shared with it.
+    /// The same for the first bytes of a longer file, which cannot share its data.
     pub(crate) fn put_start(
         &mut self,
         source: BorrowedFd<'_>,
@@ -458,12 +458,12 @@ impl<'w> Appender<'w> {
         staged::stage_chunks(self, source, known)
     }
 
-    /// The writer, where a large file of this device may be left where it is until it is moved into the store.
+    /// The writer, if a large file of this device may stay where it is until it is moved into the store.
     pub(crate) fn deferring(&self, device: (u32, u32)) -> Option<&'w StoreWriter<'w>> {
         (self.writer.options.defer_on == Some(device)).then_some(self.writer)
     }
 
-    /// The same by sharing its data only; nothing where the filesystem cannot.
+    /// The same, only by sharing its data; `None` if the filesystem cannot.
     pub(crate) fn clone_large(
         &mut self,
         source: BorrowedFd<'_>,
@@ -472,7 +472,7 @@ impl<'w> Appender<'w> {
         staged::stage_clone(self, source, known)
     }
 
-    /// Nothing more to put. What was put is visible when the writer publishes.
+    /// Finish. The objects become visible when the writer publishes.
     pub fn finish(mut self) -> Result<(), StoreError> {
         let chunks = self.chunks.take();
         self.close_pack(chunks)?;
@@ -482,7 +482,7 @@ impl<'w> Appender<'w> {
 
 impl Drop for Appender<'_> {
     fn drop(&mut self) {
-        // What it took on is lost, and others may have been told that it is there.
+        // Its objects are lost, and others may rely on them.
         if self.pack.is_some() || self.chunks.is_some() {
             self.writer.failed.store(true, Ordering::SeqCst);
         }

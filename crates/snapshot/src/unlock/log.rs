@@ -1,11 +1,11 @@
-//! The log of what is opened up, in the session's folder. A record is written before each mode is changed and says what
-//! it was; the file goes when everything is closed again. If it is there, a process was killed in between, and
-//! [`close_again`] closes what it names, last first, because what is opened last lies behind what was opened before.
+//! Log of changed modes, in the session's folder. A record with the old mode is written before each mode is changed;
+//! the file is removed when all modes are restored. If it exists, a process was killed in between, and [`close_again`]
+//! restores the modes it names, last first, because later entries lie behind earlier ones.
 //!
-//! One write for each record, with a checksum: a torn end is a mode that was not changed. Directories are named by the
-//! one they stand in, each once, so the log of a deep tree is no larger than its names. Nothing in it is believed
-//! beyond that: only the session's own roots are entered, through no link, and only what is exactly as the log says it
-//! was left (inode, owner, mode) loses the permissions that were added, and nothing else.
+//! One write for each record, with a checksum: a torn end is a mode that was not changed. Directories are named by
+//! their parent, each once, so the log of a deep tree is no larger than its names. The log is not trusted beyond that:
+//! only the session's own roots are entered, through no link, and only an entry that is exactly as the log says it was
+//! left (inode, owner, mode) loses the permissions that were added, and nothing else.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -31,14 +31,14 @@ mod tests;
 
 const MARK: &[u8] = b"nono unlocked v1\0";
 
-/// Something that was opened up cannot be closed again, now.
+/// A mode that cannot be restored now.
 #[derive(Debug)]
 pub(crate) struct UnlockError {
     pub(crate) path: PathBuf,
     pub(crate) source: io::Error,
 }
 
-/// The log of one capture. The file is made when there is something to write.
+/// Log of one capture. The file is created with the first record.
 #[derive(Debug)]
 pub(crate) struct UnlockLog {
     path: PathBuf,
@@ -49,7 +49,7 @@ pub(crate) struct UnlockLog {
 #[derive(Debug, Default)]
 struct State {
     file: Option<File>,
-    /// Its end may be torn: nothing more is written behind it.
+    /// Whether its end may be torn: nothing more is written after it.
     torn: bool,
     scans: u32,
     stays_open: Option<UnlockError>,
@@ -66,17 +66,17 @@ impl UnlockLog {
         state.scans
     }
 
-    /// One file at a time.
+    /// Lock for changing one file at a time.
     pub(super) fn alone(&self) -> MutexGuard<'_, ()> {
         lock(&self.alone)
     }
 
-    /// The first is reported; the log stays, and with it all others.
+    /// Report a mode that cannot be restored. Only the first is reported; the log stays, and covers the others.
     pub(super) fn stays_open(&self, path: PathBuf, source: io::Error) {
         lock(&self.state).stays_open.get_or_insert(UnlockError { path, source });
     }
 
-    /// Write down that `name` in the directory `dir` (the root itself, without a name) is opened up next.
+    /// Log that `name` in the directory `dir` (the root itself without a name) is changed next.
     pub(super) fn note(
         &self,
         root: &Path,
@@ -130,7 +130,7 @@ impl UnlockLog {
         Ok(())
     }
 
-    /// Everything is closed again: the log goes. Else it stays for whoever comes next.
+    /// Remove the log if all modes are restored; otherwise it stays for the next operation.
     pub(crate) fn finish(self) -> Result<(), UnlockError> {
         let state = std::mem::take(&mut *lock(&self.state));
         if let Some(error) = state.stays_open {
@@ -143,13 +143,13 @@ impl UnlockLog {
     }
 }
 
-/// One record, as it was read.
+/// A decoded record.
 struct Note {
     root: PathBuf,
     scan: u32,
     dirs: Vec<(DirId, DirId, Name)>,
     dir: DirId,
-    /// None: the root itself.
+    /// `None` for the root itself.
     name: Option<Name>,
     opened: Opened,
 }
@@ -186,7 +186,7 @@ impl Note {
     }
 }
 
-/// Close again what the log at `path` names below `roots`; nothing if there is none.
+/// Restore the modes that the log at `path` names below `roots`; does nothing if there is no log.
 pub(crate) fn close_again(path: &Path, roots: &[PathBuf]) -> Result<(), UnlockError> {
     let own = |source| UnlockError { path: path.to_owned(), source };
     let bytes = match file::read(path) {
@@ -195,7 +195,7 @@ pub(crate) fn close_again(path: &Path, roots: &[PathBuf]) -> Result<(), UnlockEr
     };
     let mut from = Reader::new(&bytes);
     let mut notes = Vec::new();
-    // What is not whole was not acted on.
+    // An incomplete record was not acted on.
     while let Ok(note) = Note::read(&mut from) {
         notes.push(note);
     }
@@ -213,27 +213,27 @@ pub(crate) fn close_again(path: &Path, roots: &[PathBuf]) -> Result<(), UnlockEr
     file::remove(path).map_err(own)
 }
 
-/// A mode that may not be set is not ours to set any more: it belongs to somebody else, or was made immutable.
+/// Ignore a mode that may not be set: the entry belongs to another user by now, or was made immutable.
 fn not_ours(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::PermissionDenied { Ok(()) } else { Err(error) }
 }
 
-/// The directories that the log names.
+/// Directories that the log names.
 #[derive(Default)]
 struct Places {
     scans: HashMap<(PathBuf, u32), Tree>,
-    /// The directory that was opened last: most records are in the one that the record before was in.
+    /// The directory opened last: most records are in that of the previous record.
     last: Option<((PathBuf, u32, DirId), OwnedFd)>,
 }
 
 struct Tree {
     dirs: Dirs,
-    /// From the numbers of the log.
+    /// Numbers by those in the log.
     ids: HashMap<DirId, DirId>,
 }
 
 impl Places {
-    /// Take up the directories of a record. False: it cannot be followed, or nothing is to be done there.
+    /// Add the directories of a record. False: it cannot be followed, or nothing is to be done there.
     fn learn(&mut self, note: &Note) -> bool {
         if note.name.is_none() {
             return true;
@@ -242,7 +242,7 @@ impl Places {
         let tree = match self.scans.entry(key) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(entry) => {
-                // A root that is closed was closed last: everything in it is closed already.
+                // A closed root was closed last: everything in it is closed already.
                 let Ok(root) = open_root(&note.root) else { return false };
                 entry.insert(Tree { dirs: Dirs::new(root), ids: HashMap::from([(0, 0)]) })
             }

@@ -1,4 +1,4 @@
-//! What all tests of the engine's laws share: a world in a temporary folder, oracles that are not ours (find, getfattr,
+//! Kit shared by the tests of the engine's laws: a world in a temporary folder, independent oracles (find, getfattr,
 //! getfacl, sha256sum), and a way to run one test as an ordinary user.
 
 pub(crate) mod oracle;
@@ -26,7 +26,7 @@ impl World {
         World::on(&std::env::temp_dir())
     }
 
-    /// On the filesystem of that folder.
+    /// A world on the filesystem of that folder.
     pub(crate) fn on(place: &Path) -> World {
         let dir = tempfile::Builder::new().prefix("laws-").tempdir_in(place).unwrap();
         let base = dir.path().canonicalize().unwrap();
@@ -58,7 +58,7 @@ impl World {
         self.tree.join(name.as_ref())
     }
 
-    /// Write a file, with the directories above it.
+    /// Write a file, creating its parent directories.
     pub(crate) fn write(&self, name: impl AsRef<OsStr>, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         write(&path, text);
@@ -114,13 +114,13 @@ pub(crate) fn git(dir: &Path, args: &[&str]) {
     assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
 }
 
-/// A test, or a part of one, that cannot run here. On CI that is a failure.
+/// Skip a test, or a part of one, that cannot run here. On CI that is a failure.
 pub(crate) fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "cannot be tried here: {why}");
     eprintln!("skipped: {why}");
 }
 
-/// A restore of which nothing failed and nothing was skipped.
+/// Assert that nothing failed and nothing was skipped in a restore.
 pub(crate) fn clean(restored: &Restored) {
     assert!(restored.failed.is_empty(), "failed: {:#?}", restored.failed);
     assert!(restored.skipped.is_empty(), "skipped: {:#?}", restored.skipped);
@@ -131,7 +131,7 @@ pub(crate) fn go_back(manager: &mut SnapshotManager, id: &SnapshotId) -> Restore
     manager.restore(id, &RestoreOptions::default()).unwrap()
 }
 
-/// How many names were left out for this cause.
+/// Number of names excluded for this cause.
 pub(crate) fn left_out(manifest: &Manifest, cause: Cause) -> u64 {
     let found = manifest.coverage.left_out.iter().find(|left_out| left_out.cause == cause);
     found.map_or(0, |left_out| left_out.entries)
@@ -141,13 +141,13 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Nothing of ours is left in the tree.
+/// Assert that no file of nono's is left in the tree.
 pub(crate) fn no_debris(tree: &Path) {
     let out = Command::new("find").arg(tree).args(["-name", ".nono-*"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "", "debris");
 }
 
-/// Noise that no state can describe.
+/// Pseudo-random, incompressible bytes.
 pub(crate) fn noise(len: usize, mut seed: u64) -> Vec<u8> {
     let mut next = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

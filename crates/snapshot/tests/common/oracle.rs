@@ -1,10 +1,10 @@
-//! What a tree is, told by programs that are not ours.
+//! The state of a tree, as reported by independent programs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A path as text, and everything about it.
+/// Paths as text, each with all its attributes.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct Oracle(pub(crate) BTreeMap<String, String>);
 
@@ -19,7 +19,7 @@ pub(crate) fn look(tree: &Path) -> Oracle {
     all
 }
 
-/// Only what `find` tells: for trees whose paths the other programs cannot take.
+/// Only what `find` reports: for trees whose paths the other programs cannot handle.
 pub(crate) fn look_with_find(tree: &Path) -> Oracle {
     let mut all = Oracle::default();
     find(tree, &mut all);
@@ -34,7 +34,7 @@ impl Oracle {
         write!(about, " {what}={value}").unwrap();
     }
 
-    /// Without these paths, and what is below them.
+    /// The same without these paths and their content.
     pub(crate) fn without(&self, names: &[&str]) -> Oracle {
         let below =
             |path: &str| names.iter().any(|name| path == *name || path.starts_with(&format!("{name}/")));
@@ -42,7 +42,7 @@ impl Oracle {
     }
 }
 
-/// Fails with the paths that differ.
+/// Fail with the paths that differ.
 #[track_caller]
 pub(crate) fn same(before: &Oracle, after: &Oracle) {
     let mut differences = Vec::new();
@@ -88,7 +88,7 @@ fn sums(tree: &Path, all: &mut Oracle) {
     }
 }
 
-/// The output of getfattr and getfacl: a line `# file: path`, more lines, an empty line.
+/// Parse the output of getfattr and getfacl: a line `# file: path`, more lines, an empty line.
 fn blocks(tree: &Path, command: &mut Command, what: &str, all: &mut Oracle) {
     let listed = output(tree, command.stdin(Stdio::null()));
     let text = listed.escape_ascii().to_string().replace("\\n", "\n");
@@ -103,7 +103,7 @@ fn blocks(tree: &Path, command: &mut Command, what: &str, all: &mut Oracle) {
     }
 }
 
-/// The inode of every path.
+/// Inode of every path.
 pub(crate) fn inodes(tree: &Path) -> BTreeMap<String, String> {
     let listed = output(tree, Command::new("find").args([".", "-printf", "%P\\0%i\\0"]));
     let fields: Vec<&[u8]> = listed.split(|byte| *byte == 0).collect();

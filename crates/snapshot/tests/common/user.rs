@@ -1,4 +1,4 @@
-//! Running one test as an ordinary user: permissions mean nothing to root. The test binary is copied to where everybody
+//! Running one test as an ordinary user: permissions mean nothing to root. The test binary is copied to where all users
 //! can read it, and runs the one test again through `setpriv`.
 
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -13,7 +13,7 @@ pub(crate) fn as_user(name: &str, body: impl FnOnce(&Path)) {
     prepared(name, |_| {}, body);
 }
 
-/// The same, after `prepare` did something in that folder as root.
+/// The same, after `prepare` ran in that folder as root.
 pub(crate) fn prepared(name: &str, prepare: impl FnOnce(&Path), body: impl FnOnce(&Path)) {
     if let Some(place) = std::env::var_os(INNER) {
         assert!(!super::is_root());
@@ -58,7 +58,7 @@ pub(crate) fn give(path: &Path) {
     }
 }
 
-/// As many open files as a shell usually allows. Counts for the whole process: only in a test that runs as a user.
+/// Limit open files to what a shell usually allows. Applies to the whole process: only in a test that runs as a user.
 pub(crate) fn few_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

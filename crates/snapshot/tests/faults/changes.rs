@@ -1,4 +1,4 @@
-//! Law 4: only what changed is read, and whatever changed is.
+//! Law 4: only changed files are read, and all changed files are.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use crate::child;
 use crate::lab::{Lab, run, scratch, skip};
 use crate::trees::write;
 
-/// Wait until the clock of this filesystem has moved on from the last change of `path`: by asking it.
+/// Wait until the clock of this filesystem has moved on from the last change of `path`.
 pub(crate) fn next_tick(path: &Path) {
     let probe = path.parent().unwrap().parent().unwrap().join("probe");
     let time = |path: &Path| fs::metadata(path).map(|meta| (meta.ctime(), meta.ctime_nsec())).unwrap();
@@ -110,7 +110,7 @@ fn edits_in_the_same_tick_are_seen() {
         lab.manager().unwrap().create_baseline().unwrap();
         let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
         for round in 1..200u32 {
-            // A manager of its own each time: one that saw the file change would look again anyway.
+            // A new manager each time: one that saw the file change would look again anyway.
             let mut manager = lab.manager().unwrap();
             file.write_all_at(format!("{round:04}").as_bytes(), 0).unwrap();
             let taken = if round % 2 == 0 {
@@ -124,13 +124,13 @@ fn edits_in_the_same_tick_are_seen() {
     }
 }
 
-/// Two files that somebody rewrites all the time, as a whole: what is stored was there at one time, or is left out.
+/// Two files that are rewritten as a whole all the time: what is stored existed at one time, or is excluded.
 #[test]
 fn nothing_torn_is_stored() {
     for base in [scratch(), tempfile::tempdir().unwrap()] {
         let lab = Lab::at(base.path());
         let contents = |size: usize| [vec![b'a'; size], vec![b'b'; size]];
-        // One that goes to a pack, one that is a large object.
+        // One that is stored in a pack, one that is a large object.
         let all = [("small", contents(900_000)), ("large", contents((4 << 20) + 4096))];
         for (name, [first, _]) in &all {
             write(&lab.tree().join(name), first);

@@ -1,4 +1,4 @@
-//! The child: one operation in a process of its own, told by the environment. As a test of the suite it does nothing.
+//! The child: one operation in a separate process, given by the environment. As a test of the suite it does nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,7 +34,7 @@ fn entry() {
     done.unwrap_or_else(|error| panic!("{scenario}: {error}"));
 }
 
-/// Open a manager and do one thing.
+/// Open a manager and run one operation.
 pub(crate) fn operate(lab: &Lab, operation: &str) -> Result<(), SnapshotError> {
     let mut manager = lab.manager()?;
     one(&mut manager, operation)

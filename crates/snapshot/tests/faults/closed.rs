@@ -1,5 +1,5 @@
-//! kill -9 as somebody who is not root, for whom closed files and directories are closed: they are opened up for a
-//! moment, and whoever comes next closes them again.
+//! kill -9 as an ordinary user, for whom closed files and directories are closed: they are made readable for a moment,
+//! and the next operation restores their modes.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -20,7 +20,7 @@ pub(crate) fn program_for_users(lab: &Lab) -> std::path::PathBuf {
     program
 }
 
-/// Whether it was not killed after all.
+/// Run the operation; returns whether it was not killed after all.
 pub(crate) fn killed_at(lab: &Lab, program: &Path, operation: &str, at: u64) -> bool {
     let output = child::as_user(lab, program, operation, at).output().unwrap();
     let text =
@@ -30,7 +30,7 @@ pub(crate) fn killed_at(lab: &Lab, program: &Path, operation: &str, at: u64) -> 
     done
 }
 
-/// The last snapshot of a session opens up what is closed, too.
+/// The last snapshot of a session makes closed entries readable too.
 #[test]
 fn closed_as_a_user() {
     if !rustix::process::geteuid().is_root() {
@@ -73,14 +73,14 @@ fn closed_as_a_user() {
     panic!("it never ends");
 }
 
-/// Something is opened up, and the log says so.
+/// Whether a mode is changed, and the log names it.
 pub(crate) fn is_left_open(lab: &Lab, new: &Listing) -> bool {
     let journal = lab.session().join("restore.journal").exists();
     lab.session().join("unlocked").exists() && !journal && list(&lab.tree()) != *new
 }
 
-/// Many closed directories, and closed ones in closed ones deeper than a path can say. Whoever comes next closes them
-/// all, killed or not.
+/// Many closed directories, and nested closed ones deeper than the maximum path length. The next operation restores
+/// their modes, killed or not.
 #[test]
 fn many_and_deep_as_a_user() {
     if !rustix::process::geteuid().is_root() {

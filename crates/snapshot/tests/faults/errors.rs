@@ -13,7 +13,7 @@ use crate::trees::{self, Listing, assert_same, list, make_new, make_old, make_sm
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
-/// In the child, since the failpoint is one for the whole process. The states are prepared here too.
+/// Runs in the child, since the failpoint is one for the whole process. The states are prepared here too.
 pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
     match errno {
         ENOSPC => make_old(&lab.tree()),
@@ -73,7 +73,8 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
     panic!("{operation} never ends");
 }
 
-/// What a baseline held that was forgotten, and the next one does not, in packs with what is still needed and as a large object.
+/// Create garbage: contents of a dropped baseline that the next one does not have, in packs with live objects and as a
+/// large object.
 fn leave_garbage(lab: &Lab) {
     let extra = lab.tree().join("extra");
     trees::write(&extra.join("small"), noise(5, 30_000));
@@ -82,7 +83,7 @@ fn leave_garbage(lab: &Lab) {
     manager.create_baseline().unwrap();
     manager.settle().unwrap();
     drop(manager);
-    // Tidied by the next operation: what no record names is gone.
+    // The next operation removes manifests that no record names.
     fs::remove_file(lab.session().join("record.json")).unwrap();
     fs::remove_dir_all(&extra).unwrap();
 }
@@ -93,7 +94,7 @@ fn check(lab: &Lab, operation: &str, when: &str, ok: bool, old: &Listing, before
         let mut manager = lab.manager().unwrap();
         assert_clean(&mut manager, when);
         let under_way = lab.session().join("restore.journal").exists();
-        // The last steps only take the journal away: then it is done, and only that could not be made durable.
+        // The last steps only remove the journal: then it is done, and only that could not be made durable.
         let done = !under_way && is == *old;
         if !under_way && !done {
             assert_same(&is, before, &format!("{when}: no journal, and neither done nor as before"));
@@ -134,7 +135,7 @@ fn check(lab: &Lab, operation: &str, when: &str, ok: bool, old: &Listing, before
     }
 }
 
-/// All of the files have the new bytes, or none, once whoever comes next was there; and it can be undone.
+/// All of the files have the new bytes, or none, after the next operation; and it can be undone.
 fn check_edit(lab: &Lab, when: &str, ok: bool, before: &Listing) {
     let under_way = lab.session().join("restore.journal").exists();
     let mut manager = lab.manager().unwrap();
@@ -236,8 +237,8 @@ fn broken_disk_in_gc() {
     in_a_child("gc", EIO);
 }
 
-/// One call that fails, and the next that does not: by strace, which makes the n-th call of a kind fail. The journal
-/// can be finished then, so nobody comes to tidy up: the restore itself must not leave anything behind.
+/// One call fails, and the next does not: strace makes the n-th call of a kind fail. The journal can be finished then,
+/// so no later operation tidies up: the restore itself must not leave anything behind.
 #[test]
 fn one_failing_call_in_restore() {
     if !Path::new("/usr/bin/strace").exists() {
@@ -292,7 +293,7 @@ fn one_failing_call_in_restore() {
             let ours: Vec<_> = ours.collect();
             assert!(
                 ours.is_empty() || under_way,
-                "{when}: left in the tree, and nobody will come: {ours:?}\n{text}"
+                "{when}: left in the tree, and no later operation removes it: {ours:?}\n{text}"
             );
             assert!(
                 said || is == old || under_way,
@@ -344,7 +345,7 @@ fn really_full(mount: &Mount) {
             manager.gc().unwrap_or_else(|error| panic!("{when}: gc: {error}"));
         }
         assert_clean(&mut manager, &when);
-        // What cannot be stored stays, and is named; the rest is restored.
+        // Files that cannot be stored stay and are named; the rest is restored.
         match manager.restore_to(0) {
             Ok(restored) => {
                 let named = |path: &Path| {

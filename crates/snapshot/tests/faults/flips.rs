@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::lab::{Lab, files, scratch};
 use crate::trees::{self, list, write};
 
-/// A session with everything in it: settled and new packs, large objects both ways, cache, kept contents, safety.
+/// A session with everything in it: settled and new packs, large objects in both forms, cache, kept contents, safety.
 fn tiny(lab: &Lab, settled: bool) {
     write(&lab.tree().join("a"), "aaaa bbbb ".repeat(12));
     write(&lab.tree().join("d/b"), "b");
@@ -24,7 +24,7 @@ fn tiny(lab: &Lab, settled: bool) {
     }
 }
 
-/// Somebody who writes while a restore works: what is displaced then is stored, and named in the session's own list.
+/// A process that writes while a restore works: what is displaced then is stored, and named in the session's own list.
 struct Meddler(Vec<PathBuf>);
 
 impl nono_snapshot::Observer for Meddler {
@@ -56,7 +56,7 @@ fn meddle(lab: &Lab, manager: &mut nono_snapshot::SnapshotManager) {
     }
 }
 
-/// Who noticed. Nobody: nothing is said about that file.
+/// The check that noticed; `None` if nothing is reported about that file.
 fn noticed(lab: &Lab, path: &Path) -> Option<String> {
     let said = match lab.manager() {
         Err(error) => error.to_string(),
@@ -115,7 +115,7 @@ fn every_bit(lab: &Lab) {
             flip(&path, &bytes, bit);
             fs::set_permissions(&path, mode.clone()).unwrap();
             count += 1;
-            // A session's own note is written anew by whoever opens the session.
+            // A session's own note is rewritten when the session is opened.
             if noticed(lab, &path).is_none() && fs::read(&path).unwrap() != bytes {
                 unnoticed += 1;
                 if unnoticed < 4 {
@@ -180,7 +180,7 @@ fn large_bits(lab: &Lab, large: &Path) {
     }
 }
 
-/// With a flipped bit anywhere, going back gives the right bytes or an error; never other bytes.
+/// With a flipped bit anywhere, a restore gives the right bytes or an error; never other bytes.
 #[test]
 fn nothing_wrong_is_restored() {
     let dir = scratch();

@@ -1,4 +1,4 @@
-//! Forgery: objects, trees, manifests, records and journals with every checksum right that an outsider can make right.
+//! Forgery: objects, trees, manifests, records and journals with every checksum correct that an outsider can compute.
 //! Refused before use, and nothing is written outside the roots.
 
 use std::fs;
@@ -25,7 +25,7 @@ fn compact(pretty: &str) -> String {
     out
 }
 
-/// The text with a right checksum.
+/// The text with a correct checksum.
 fn sealed(text: &str) -> String {
     let start = text.find("\"checksum\": \"").unwrap() + "\"checksum\": \"".len();
     let end = start + text[start..].find('"').unwrap();
@@ -45,7 +45,7 @@ fn value(path: &Path, key: &str) -> String {
     json[key].as_str().unwrap().to_owned()
 }
 
-/// The record, made to name the manifest that lies there now.
+/// Update the record to name the manifest that is there now.
 fn record_again(lab: &Lab) {
     let manifest = lab.session().join("snapshots/000.json");
     let record = lab.session().join("record.json");
@@ -66,7 +66,7 @@ struct Scene {
     _dir: tempfile::TempDir,
 }
 
-/// A session with one snapshot, a tree that differs from it, and something outside that must stay as it is.
+/// A session with one snapshot, a tree that differs from it, and files outside that must stay as they are.
 fn scene() -> Scene {
     let dir = scratch();
     let lab = Lab::at(dir.path());
@@ -81,7 +81,7 @@ fn scene() -> Scene {
 }
 
 impl Scene {
-    /// Opening, restoring or looking at it is refused, with something about `named`; verify does not call it clean.
+    /// Assert that opening, restoring or reading it is refused, with an error about `named`; verify reports it.
     #[track_caller]
     fn assert_refused(&self, what: &str, named: &str) {
         let before = list(&self.lab.tree());
@@ -139,7 +139,7 @@ fn record_without_its_checksum_or_with_other_roots() {
     let record = scene.lab.session().join("record.json");
     let original = fs::read_to_string(&record).unwrap();
     edit(&record, |text| text.replace("\"durable\": false", "\"durable\": true"));
-    // It is set aside, and made anew from the manifests: what comes back is what was captured.
+    // It is set aside and rebuilt from the manifests: the captured state is restored.
     scene.lab.manager().unwrap().restore_to(0).unwrap();
     assert_eq!(list(&scene.outside), scene.untouched, "an edited record: written outside");
     let aside = crate::lab::files(&scene.lab.session());
@@ -173,7 +173,7 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// Let the snapshot's root be another tree, with all digests made right again but the Merkle digest of the tree.
+/// Replace the snapshot's root by another tree, with all digests corrected but the Merkle digest of the tree.
 fn root_tree(scene: &Scene, node: &[u8]) {
     let store = Store::open(&scene.lab.store()).unwrap();
     let writer = store.writer(WriteOptions::default()).unwrap();
@@ -220,7 +220,7 @@ fn file(name: &[u8], content: &[u8]) -> Entry {
     entry(name, kind)
 }
 
-/// The forging itself is sound: the same with the tree as it is, is taken.
+/// Control: the same forging with the original tree is accepted.
 #[test]
 fn manifest_made_right_again_is_taken() {
     let scene = scene();
@@ -229,7 +229,7 @@ fn manifest_made_right_again_is_taken() {
     assert_eq!(reseal_manifest(&scene.lab, &text), text);
 }
 
-/// Nodes that name a way out. The forged bytes are a right node's with a name replaced.
+/// Nodes with names that lead out of the root. The forged bytes are a valid node's with a name replaced.
 #[test]
 fn trees_with_names_that_lead_out() {
     for bad in [&b".."[..], b"./", b"/x", b"a\0", b"x/"] {
@@ -253,17 +253,17 @@ fn trees_with_names_that_lead_out() {
     }
 }
 
-/// A well-formed tree that is not the one whose digest was sealed.
+/// A well-formed tree whose digest is not the recorded one.
 #[test]
 fn tree_with_another_digest() {
     let scene = scene();
     let node = Node { entries: vec![file(b"a", b"first"), file(b"planted", b"first")], ..Node::default() };
     root_tree(&scene, &node.encode());
     scene.assert_refused("a tree with another Merkle digest", "");
-    assert!(!scene.lab.tree().join("planted").exists(), "restored what nobody captured");
+    assert!(!scene.lab.tree().join("planted").exists(), "restored what was never captured");
 }
 
-/// A node that names itself, or is absurd.
+/// A node that names itself, or is malformed.
 #[test]
 fn trees_that_are_no_trees() {
     let garbage = [b"".to_vec(), vec![0xff; 40], b"{}".to_vec(), vec![0x80; 4096], {
@@ -278,7 +278,7 @@ fn trees_that_are_no_trees() {
     }
 }
 
-/// A content whose record in the pack has right checksums and other bytes.
+/// A content whose record in the pack has correct checksums and other bytes.
 #[test]
 fn content_with_other_bytes() {
     let scene = scene();
@@ -299,7 +299,7 @@ fn content_with_other_bytes() {
     assert_eq!(fs::read(scene.lab.tree().join("a")).unwrap(), b"second");
 }
 
-/// A journal with a right checksum.
+/// A journal with a correct checksum.
 fn journal(id: [u8; 8], target: &str, safety: &str, roots: &[&[u8]], selection: Option<&[&[u8]]>) -> Vec<u8> {
     let mut bytes = b"nono restore v1\0".to_vec();
     bytes.extend(id);
@@ -326,7 +326,7 @@ fn journal(id: [u8; 8], target: &str, safety: &str, roots: &[&[u8]], selection: 
     bytes
 }
 
-/// Journals that lead elsewhere: whichever command comes next refuses them, and the tree stays.
+/// Journals that lead elsewhere: the next command refuses them, and the tree stays.
 #[test]
 fn journals() {
     let scene = scene();
@@ -372,7 +372,7 @@ fn journals() {
     assert_eq!(list(&scene.outside), scene.untouched, "a journal that selects what is outside");
 }
 
-/// Folders of the store that lead elsewhere.
+/// Folders of the store that are links.
 #[test]
 fn store_folders_that_are_links() {
     for name in ["packs", "large", "tmp", "cache", "sessions"] {

@@ -1,4 +1,4 @@
-//! The command filled the disk: going back must not need room that is not there.
+//! The command filled the disk: a restore must not need space that is not there.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,7 +21,7 @@ fn make(tree: &Path) -> Listing {
     list(tree)
 }
 
-/// What a command does that has no idea of a disk's size.
+/// Simulate a command that fills the disk.
 fn run_wild(tree: &Path, mut fill: impl FnMut(u64) -> Vec<u8>) {
     write(&tree.join("small"), "changed");
     write(&tree.join("sub/medium"), noise(4, 100_000));
@@ -57,7 +57,7 @@ fn restore(manager: &mut SnapshotManager) -> Restored {
     restored
 }
 
-/// What is compressed on the way out of the tree makes room for all that comes back.
+/// Compressing displaced files frees enough space for all restored ones.
 #[test]
 fn a_disk_full_of_zeros_on_the_stores_own_filesystem() {
     let Some(mount) = Mount::image("ext4", 80) else { return };
@@ -79,7 +79,7 @@ fn a_disk_full_of_zeros_on_the_stores_own_filesystem() {
     }
 }
 
-/// What does not become smaller is moved: everything that needs no more room than there is comes back.
+/// Incompressible files are moved: everything that needs no more space than there is comes back.
 #[test]
 fn a_disk_full_of_noise_on_the_stores_own_filesystem() {
     let Some(mount) = Mount::image("ext4", 80) else { return };
@@ -98,7 +98,7 @@ fn a_disk_full_of_noise_on_the_stores_own_filesystem() {
     let mut now = list(&lab.tree());
     let mut old = old;
     if !restored.skipped.is_empty() {
-        // The root was left with a name in it that was not there.
+        // The root keeps a name that was not there before.
         now.retain(|path, _| !path.as_os_str().is_empty());
         old.retain(|path, _| !path.as_os_str().is_empty());
     }
@@ -111,7 +111,8 @@ fn a_disk_full_of_noise_on_the_stores_own_filesystem() {
     }
 }
 
-/// The store is elsewhere, and full: what can neither be stored nor moved stays, by name, and the rest is restored.
+/// The store is on another, full filesystem: what can neither be stored nor moved stays, by name, and the rest is
+/// restored.
 #[test]
 fn a_store_that_is_full_on_another_filesystem() {
     let (Some(store), Some(tree)) = (Mount::tmpfs(24), Mount::tmpfs(40)) else { return };
@@ -144,7 +145,7 @@ fn a_store_that_is_full_on_another_filesystem() {
     assert_eq!(fs::read(lab.tree().join("small")).unwrap(), b"as it was");
     assert!(!lab.tree().join("new/little").exists());
     assert_eq!(fs::read(lab.tree().join("new/junk")).unwrap(), noise(5, 9 << 20));
-    // With room again, it goes as well.
+    // With free space again, it is removed as well.
     drop(filler);
     fs::remove_file(store.path().join("filler")).unwrap();
     let restored = restore(&mut manager);

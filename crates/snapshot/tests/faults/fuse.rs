@@ -1,4 +1,4 @@
-//! A file system that knows no flags for renames and sets times only in pairs, as many of those in user space.
+//! A filesystem without rename flags that sets times only in pairs, like many FUSE filesystems.
 
 use nono_snapshot::{RestoreOptions, SnapshotId};
 

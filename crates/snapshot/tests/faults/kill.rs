@@ -1,5 +1,5 @@
 //! kill -9 at every step of every operation. Afterwards the store verifies, the next command recovers by itself, the
-//! tree is old or new as a whole, nothing that was in it is lost, and nothing lies around.
+//! tree is old or new as a whole, nothing that was in it is lost, and no debris is left.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +13,7 @@ use crate::closed::{is_left_open, killed_at, program_for_users};
 use crate::lab::{Lab, assert_clean, run, scratch};
 use crate::trees::{self, Listing, assert_same, list, make_new, make_old, make_small_old};
 
-/// Before each kill the state `start` is put back. Returns how many steps there were.
+/// Kill an operation at every step, restoring the state `start` before each. Returns the number of steps.
 pub(crate) fn every_step(lab: &Lab, operation: &str, check: impl Fn(&str, u64)) -> u64 {
     let mut wrong = Vec::new();
     let mut check = |when: &str, at: u64| {
@@ -43,7 +43,7 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, check: impl Fn(&str, u64)) 
     panic!("{operation} never ends");
 }
 
-/// Collect garbage, then nothing may lie around and all must be sound.
+/// Collect garbage; then there must be no debris, and everything must verify.
 pub(crate) fn assert_tidy(lab: &Lab, manager: &mut SnapshotManager, when: &str) {
     manager.gc().unwrap_or_else(|error| panic!("{when}: gc: {error}"));
     assert_clean(manager, &format!("{when}, after gc"));
@@ -51,7 +51,7 @@ pub(crate) fn assert_tidy(lab: &Lab, manager: &mut SnapshotManager, when: &str) 
     assert!(debris.is_empty(), "{when}: left behind: {debris:?}");
 }
 
-/// Two states of the tree: the one now, and the one that is made from it.
+/// Two states of the tree: the current one, and the one made from it.
 fn old_then_new(lab: &Lab, make: fn(&Path), between: impl FnOnce()) -> (Listing, Listing) {
     make(&lab.tree());
     let old = list(&lab.tree());
@@ -105,7 +105,7 @@ fn incremental() {
     });
 }
 
-/// Thinning: whatever the moment, each snapshot is there as a whole or given up.
+/// Thinning: at any moment, each snapshot is intact or dropped.
 #[test]
 fn thin() {
     let dir = scratch();
@@ -174,7 +174,7 @@ fn settle() {
     });
 }
 
-/// A shared store, in which a session that is gone left much.
+/// A shared store with much garbage of a removed session.
 #[test]
 fn gc() {
     let dir = scratch();
@@ -260,7 +260,7 @@ fn restore() {
     every_step(&lab, "restore", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
 }
 
-/// New bytes for files: old or new, and completed by whoever comes next.
+/// New bytes for files: old or new, and completed by the next operation.
 #[test]
 fn edit() {
     let dir = scratch();
@@ -299,7 +299,7 @@ fn edit() {
     });
 }
 
-/// A restore of a part, with somebody else's changes: what completes it leaves the same things alone.
+/// A restore of a part, with changes by others: completing it leaves the same paths alone.
 #[test]
 fn restore_some() {
     let dir = scratch();
@@ -317,16 +317,16 @@ fn restore_some() {
         trees::write(&lab.tree().join("kept/.git").join(name), format!("new {name}"));
     }
     lab.manager().unwrap().create_incremental().unwrap();
-    trees::write(&lab.tree().join("kept/.git/index"), "somebody else's");
-    trees::write(&lab.tree().join("new.txt"), "somebody else's");
-    trees::write(&lab.tree().join("newdir/mine"), "somebody else's");
+    trees::write(&lab.tree().join("kept/.git/index"), "by others");
+    trees::write(&lab.tree().join("new.txt"), "by others");
+    trees::write(&lab.tree().join("newdir/mine"), "by others");
     let before = list(&lab.tree());
     lab.save("start");
     child::operate(&lab, "restore-some").unwrap();
     let after = list(&lab.tree());
     let text = |name: &str| fs::read_to_string(lab.tree().join(name)).unwrap();
     assert_eq!((text("sub/.git/HEAD"), text("kept/.git/HEAD")), ("old HEAD".into(), "new HEAD".into()));
-    assert_eq!((text("new.txt"), text("newdir/a")), ("somebody else's".into(), "a".into()));
+    assert_eq!((text("new.txt"), text("newdir/a")), ("by others".into(), "a".into()));
     assert!(text("replace.txt").starts_with("new content") && lab.tree().join("gone.txt").exists());
     every_step(&lab, "restore-some", |when, at| {
         let under_way = lab.session().join("restore.journal").exists();
@@ -368,8 +368,8 @@ fn recovery() {
     every_step(&lab, "recover", |when, at| assert_restored_or_untouched(&lab, when, at, &old, &new));
 }
 
-/// The same as somebody who is not root, for whom closed files and directories are closed: they are opened up for a
-/// moment, and a kill in that moment must not change what is restored. More of this is in `closed.rs`.
+/// The same as an ordinary user, for whom closed files and directories are closed: they are made readable for a moment,
+/// and a kill at that moment must not change what is restored. More of this is in `closed.rs`.
 #[test]
 fn restore_as_a_user() {
     if !rustix::process::geteuid().is_root() {

@@ -1,5 +1,5 @@
-//! A place to break things in: a tree, a session folder, perhaps a store beside it; saved once and put back for each
-//! round (records and notes hold absolute paths, so every round is at the same place).
+//! A place for fault tests: a tree, a session folder, perhaps a store beside it; saved once and put back for each round
+//! (records and notes hold absolute paths, so every round is at the same place).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use nono_snapshot::{ExclusionConfig, Limits, ManagerOptions, SnapshotError, SnapshotManager};
 
-/// Memory where there is some, so that syncing costs nothing.
+/// A folder in memory if possible, so that syncing costs nothing.
 pub(crate) fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     match tempfile::tempdir_in(memory) {
@@ -36,7 +36,7 @@ impl Lab {
         self.base.join("now/session")
     }
 
-    /// The store where it is not the session's own.
+    /// The shared store, if it is not the session's own.
     pub(crate) fn shared(&self) -> PathBuf {
         self.base.join("now/shared")
     }
@@ -59,7 +59,7 @@ impl Lab {
         copy(&self.base.join("now"), &self.base.join(name));
     }
 
-    /// Put a saved state back.
+    /// Restore a saved state.
     pub(crate) fn reset(&self, name: &str) {
         let now = self.base.join("now");
         if now.exists() {
@@ -68,12 +68,12 @@ impl Lab {
         copy(&self.base.join(name), &now);
     }
 
-    /// The folder of the store, whichever it is.
+    /// Folder of the store in use.
     pub(crate) fn store(&self) -> PathBuf {
         if self.shared().is_dir() { self.shared() } else { self.session().join("store") }
     }
 
-    /// Everything in the tree, the session and the store that belongs to nobody.
+    /// Everything in the tree, the session and the store that nothing refers to.
     pub(crate) fn debris(&self) -> Vec<PathBuf> {
         let mut debris: Vec<PathBuf> = files(&self.tree()).into_iter().filter(|path| is_ours(path)).collect();
         let record = self.recorded();
@@ -102,7 +102,7 @@ impl Lab {
         debris
     }
 
-    /// The names of the manifests that the record names and did not give up.
+    /// Names of the manifests that the record names and did not drop.
     fn recorded(&self) -> BTreeSet<String> {
         let Ok(text) = fs::read_to_string(self.session().join("record.json")) else { return BTreeSet::new() };
         let record: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -123,7 +123,7 @@ pub(crate) fn plain() -> ExclusionConfig {
     ExclusionConfig::default()
 }
 
-/// Everything below that is no directory.
+/// All files below that are not directories.
 pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = vec![dir.to_owned()];
@@ -160,7 +160,7 @@ pub(crate) fn assert_clean(manager: &mut SnapshotManager, when: &str) {
     assert!(report.is_clean(), "{when}: {report:?}");
 }
 
-/// A test that cannot run here. In CI it must.
+/// Skip a test that cannot run here. On CI it must.
 #[track_caller]
 pub(crate) fn skip(why: &str) {
     println!("skipped: {why}");

@@ -1,4 +1,4 @@
-//! Roots that join later: a kill at every step of their first capture, and of a restore of several roots in each other.
+//! Late roots: a kill at every step of their first capture, and of a restore of several nested roots.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::kill::{assert_tidy, every_step};
 use crate::lab::{Lab, assert_clean, scratch};
 use crate::trees::{self, Listing, assert_same, list, make_new, make_small_old};
 
-/// The one that joins: it stands beside the tree.
+/// The late root, beside the tree.
 pub(crate) fn root(manager: &SnapshotManager) -> PathBuf {
     let tree = manager.roots().iter().find(|root| root.ends_with("tree")).unwrap();
     tree.with_file_name("late")
@@ -56,7 +56,7 @@ fn killed_while_a_root_joins() {
     });
 }
 
-/// Around the tree, in it where its rules hide it, and beside it; some come back, one goes again.
+/// Around the tree, excluded inside it, and beside it; some come back, one is removed again.
 #[test]
 fn a_killed_restore_of_roots_in_roots_is_completed() {
     let dir = scratch();

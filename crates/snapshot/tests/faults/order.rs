@@ -1,6 +1,6 @@
-//! What survives a loss of power: every pack, index, large object and manifest was synced, with its name, before the
-//! record that calls its snapshot durable was put in place; and so was everything written since, before a file that a
-//! durable snapshot needed was removed. A trace of the system calls tells.
+//! Durability order: every pack, index, large object and manifest is synced, with its name, before the record that
+//! marks its snapshot durable is put in place; and so is everything written since, before a file that a durable
+//! snapshot needed is removed. Checked in a trace of the system calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,14 +10,14 @@ use crate::child;
 use crate::lab::{Lab, run, skip};
 use crate::trees::make_old;
 
-/// What is known of the disk after some calls.
+/// Durability of files after some system calls.
 #[derive(Default)]
 struct Disk {
-    /// Files whose bytes are not on the disk.
+    /// Files whose bytes are not on disk.
     unsynced: BTreeSet<PathBuf>,
     /// Files that were synced after they were written.
     synced: BTreeSet<PathBuf>,
-    /// Folders with names that are not on the disk, and such a name.
+    /// Folders with names that are not on disk, and such a name.
     names: BTreeMap<PathBuf, PathBuf>,
     present: BTreeSet<PathBuf>,
 }
@@ -67,7 +67,7 @@ impl Disk {
     }
 }
 
-/// The calls in the order in which they ended, each on one line.
+/// System calls in the order in which they ended, each on one line.
 fn calls(text: &str) -> Vec<String> {
     let mut waiting: BTreeMap<&str, &str> = BTreeMap::new();
     let mut all = Vec::new();
@@ -87,7 +87,7 @@ fn calls(text: &str) -> Vec<String> {
     all
 }
 
-/// The paths in a call: descriptors as `5</path>`, names in quotes, joined to the descriptor before them.
+/// Paths in a call: descriptors as `5</path>`, names in quotes, joined to the descriptor before them.
 fn paths(arguments: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut folder = PathBuf::new();
@@ -175,7 +175,7 @@ fn data_before_the_record_that_names_it() {
     assert!(!disk.names.contains_key(&session), "the record's own name was not synced: {:?}", disk.names);
 }
 
-/// What of the store and the manifests is not safe at this moment, when the record is put in place or a file is removed.
+/// Files of the store and manifests that are not durable when the record is put in place or a file is removed.
 fn not_durable(disk: &Disk, session: &Path, record: Option<&Path>) -> Vec<String> {
     let store = session.join("store");
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! A restore that was killed, then another session in the same tree: the restore is completed first, whoever began it.
+//! A killed restore, then another session in the same tree: the restore is completed first, whichever session began it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn the_next_session_in_the_tree_completes_it() {
     assert!(seen.get() > 0, "no kill left a temporary file behind");
 }
 
-/// The session is gone, with its journal; or it has a store of its own, so that nobody sees its note.
+/// The session is gone, with its journal; or it has a store of its own, so that others do not see its note.
 #[test]
 fn temporary_files_without_a_journal_are_left_out_by_name() {
     let dir = scratch();
@@ -96,13 +96,13 @@ fn temporary_files_without_a_journal_are_left_out_by_name() {
     let left_out = baseline.left_out().unwrap();
     assert_eq!(left_out.len(), 1, "{left_out:?}");
     assert_eq!(left_out[0].0, lab.tree().join(".nono-0123456789abcdef-7"));
-    assert!(left_out[0].1.to_string().contains("restore that was cut off"), "{left_out:?}");
+    assert!(left_out[0].1.to_string().contains("interrupted restore"), "{left_out:?}");
     fs::write(lab.tree().join("file"), "changed").unwrap();
     manager.restore_to(0).unwrap();
     assert_eq!(fs::read_to_string(lab.tree().join(".nono-0123456789abcdef-7")).unwrap(), "displaced");
 }
 
-/// A journal that cannot be read stops its own session, and nobody else.
+/// A journal that cannot be read stops its own session only.
 #[test]
 fn a_restore_that_cannot_be_completed_stops_nobody() {
     let dir = scratch();
@@ -120,7 +120,7 @@ fn a_restore_that_cannot_be_completed_stops_nobody() {
     next.create_baseline().unwrap();
     let completed = next.take_completed();
     assert!(completed.len() == 1 && completed[0].restored.is_err(), "{completed:?}");
-    assert!(completed[0].to_string().contains("cannot be completed"), "{}", completed[0]);
+    assert!(completed[0].to_string().contains("cannot complete"), "{}", completed[0]);
     fs::write(lab.tree().join("file"), "changed").unwrap();
     assert!(next.restore_to(0).unwrap().failed.is_empty());
     assert_eq!(fs::read_to_string(lab.tree().join("file")).unwrap(), "content");

@@ -54,7 +54,7 @@ fn assert_is(root: &Path, content: &[(String, Vec<u8>)], when: &str) {
     assert_eq!(crate::lab::files(root).len(), content.len(), "{when}: more or fewer files");
 }
 
-/// Take snapshots, go back now and then, settle in the background; a new manager every few rounds.
+/// Take snapshots, restore now and then, settle in the background; a new manager every few rounds.
 pub(crate) fn churn(lab: &Lab, who: u32) {
     let root = tree(lab, who);
     make(&root, &content(who, 0));
@@ -74,7 +74,7 @@ pub(crate) fn churn(lab: &Lab, who: u32) {
     }
 }
 
-/// Collect again and again, until nobody churns any more.
+/// Collect again and again, until all managers are done.
 pub(crate) fn collect(lab: &Lab, done: &dyn Fn() -> bool) {
     let mut rounds = 0;
     while !done() {

@@ -1,4 +1,4 @@
-//! The two states that the scenarios go between, with every kind of difference, and an exact listing of a tree.
+//! The two states used by the scenarios, with every kind of difference, and an exact listing of a tree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,7 +46,7 @@ pub(crate) fn make_old(root: &Path) {
     symlink("keep.txt", root.join("link")).unwrap();
     symlink("nowhere", root.join("link-to-file")).unwrap();
     write(&root.join("locked/in.txt"), "in a directory without w");
-    write(&root.join("secret"), "nobody may read this");
+    write(&root.join("secret"), "an unreadable file");
     write(&root.join("sub/deep/x.txt"), "deep");
     write(&root.join("big.bin"), noise(1, BIG));
     fs::create_dir(root.join("empty")).unwrap();
@@ -98,7 +98,7 @@ pub(crate) fn make_new(root: &Path) {
     let _ = rustix::fs::setxattr(root.join("keep.txt"), "user.note", b"2", rustix::fs::XattrFlags::empty());
 }
 
-/// One entry as `stat`, `readlink` and the bytes say it is.
+/// An entry according to `stat`, `readlink` and its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     mode: u32,
@@ -169,7 +169,7 @@ fn xattrs(path: &Path) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-/// What differs, in words; empty when nothing does.
+/// Differences as text; empty if there are none.
 pub(crate) fn differences(is: &Listing, should: &Listing) -> Vec<String> {
     let mut all: Vec<&PathBuf> = is.keys().chain(should.keys()).collect();
     all.sort();

@@ -1,5 +1,5 @@
-//! What a restore leaves alone because it was told to, or because somebody else changed it; `.git` as one thing; and new
-//! bytes for files that are there.
+//! Paths that a restore leaves alone because it was told to, or because others changed them; `.git` as a whole; and new
+//! bytes for existing files.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn skipped(world: &World, restored: &Restored) -> Vec<(String, Why)> {
     restored.skipped.iter().map(|one| (name(&one.path), one.why.clone())).collect()
 }
 
-/// The restore, after its plan said the same.
+/// Restore, checking that the plan gave the same result.
 fn restore(manager: &mut SnapshotManager, number: u32, options: &RestoreOptions) -> Restored {
     let id = SnapshotId::Number(number);
     let plan = manager.plan_restore(&id, options).unwrap();
@@ -67,7 +67,7 @@ fn what_is_excepted_stays_and_nothing_is_said() {
     assert!(matches!(error, SnapshotError::NotTracked { .. }), "{error}");
 }
 
-/// Known from any of several states is not somebody else's.
+/// A path known from any of several states was not changed by others.
 #[test]
 fn somebody_else_is_who_is_in_none_of_the_snapshots() {
     let world = World::new();
@@ -80,7 +80,7 @@ fn somebody_else_is_who_is_in_none_of_the_snapshots() {
     let one = manager.create_incremental().unwrap().0.id;
     world.sh("echo 2 > second; echo 2 > back; chmod 640 mode; echo 2 > d/two; rm d/one");
     let two = manager.create_incremental().unwrap().0.id;
-    // In the tree now: from the first, from the second, of nobody, back to the first, and modes the same way.
+    // In the tree now: from the first, from the second, from neither, back to the first, and modes the same way.
     world.sh("echo me > person; echo 1 > back; chmod 600 mode; echo 1 > d/one; echo me > d/me");
     let restored = restore(&mut manager, 0, &since(&[&one, &two]));
     let expected = [("d", Why::HoldsOthers), ("d/me", Why::ChangedSince), ("person", Why::ChangedSince)];
@@ -91,12 +91,12 @@ fn somebody_else_is_who_is_in_none_of_the_snapshots() {
     assert_eq!(world.path("mode").metadata().unwrap().mode() & 0o777, 0o644);
     assert!(!world.exists("d/one") && !world.exists("d/two") && world.exists("d/me"));
     assert_eq!(world.read("person"), "me\n");
-    // With one of them alone, what comes from the other is somebody else's.
+    // With one of them alone, what comes from the other counts as changed by others.
     clean(&go_back(&mut manager, &restored.safety));
     let restored = restore(&mut manager, 0, &since(&[&two]));
     let names: Vec<String> = skipped(&world, &restored).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["back", "d", "d/me", "d/one", "mode", "person"]);
-    // And with none, nobody is asked.
+    // With none, no conflict is looked for.
     clean(&restore(&mut manager, 0, &RestoreOptions::default()));
     assert_eq!(world.read("person"), "old");
 }
@@ -117,7 +117,7 @@ fn with_repositories() -> World {
     world
 }
 
-/// Restored whole or kept whole.
+/// Restored as a whole or kept as a whole.
 #[test]
 fn a_git_folder_is_one_thing() {
     let world = with_repositories();
@@ -156,7 +156,7 @@ fn a_git_folder_is_one_thing() {
     same(&git_now, &look(&world.path(".git")));
 }
 
-/// What the person did in it counts, whatever it was: each of these alone keeps all of it.
+/// Any change of the user in it counts: each of these alone keeps all of it.
 #[test]
 fn whatever_changed_in_it_keeps_it() {
     for (script, kept) in [
@@ -296,7 +296,7 @@ fn names_of_one_file_stay_one_file() {
     assert_eq!((world.read("one"), world.read("three")), ("a".into(), "b".into()));
 }
 
-/// An error before anything happens, however good the others are.
+/// Fails before anything is changed, even if the other edits are valid.
 #[test]
 fn what_is_no_file_is_not_edited() {
     let world = World::new();
@@ -354,7 +354,7 @@ fn a_closed_file_in_a_closed_directory_is_edited() {
     });
 }
 
-/// A later snapshot that a loss of power emptied is in nobody's way who forces the restore of an earlier one.
+/// A later snapshot that a power loss emptied does not prevent a forced restore of an earlier one.
 #[test]
 fn a_forced_restore_needs_only_the_snapshot_that_is_restored() {
     let world = World::new();

@@ -160,7 +160,7 @@ fn large_packs_of_git_are_named() {
     assert_eq!(left_out(&baseline, Cause::LargePack), 0);
 }
 
-/// A log that something keeps appending to is taken as it was at one moment, and that is said.
+/// A log that is appended to all the time is captured at one size, and a note says so.
 #[test]
 fn a_log_that_grows_is_taken_at_a_size() {
     use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Deep trees: paths beyond what the kernel takes in one piece, and chains of 100,000 directories. Nothing here recurses.
+//! Deep trees: paths beyond the kernel's limit, and chains of 100,000 directories. Nothing here recurses.
 
 use std::ffi::CString;
 use std::fmt::Write as _;
@@ -152,8 +152,8 @@ fn a_chain_of_100_000_directories() {
     assert!(manager.verify().unwrap().is_clean());
 }
 
-/// Something that is not stored at the bottom of a deep tree that has to go: all of it stays, and memory does not grow
-/// with the square of the depth.
+/// An unstored file at the bottom of a deep tree that is to be removed: all of it stays, and memory does not grow with
+/// the square of the depth.
 #[test]
 fn an_ignored_file_at_the_bottom_holds_a_deep_chain() {
     let world = World::new();

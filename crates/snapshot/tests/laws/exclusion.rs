@@ -1,4 +1,4 @@
-//! What is captured and what is not, as `ExclusionConfig` and git say.
+//! Captured and excluded entries, by `ExclusionConfig` and git.
 
 use std::path::PathBuf;
 
@@ -98,7 +98,8 @@ fn a_glob_that_is_none_is_an_error() {
     assert!(made.is_err());
 }
 
-/// What is forced is captured and restored, also inside what is left out, and what is beside it is never touched.
+/// Forced entries are captured and restored, also inside excluded directories; their excluded siblings are never
+/// touched.
 #[test]
 fn force_include_wins_inside_pruned_directories() {
     let world = World::new();
@@ -227,7 +228,7 @@ fn ignore_files_above_the_root_count_up_to_the_repository() {
     assert_eq!(captured(&world, &baseline), ["mid/root/a.outside", "mid/root/plain"]);
 }
 
-/// Git's own answers for a handful of rules that are easily got wrong.
+/// Git's own answers for rules that are easy to get wrong.
 #[test]
 fn git_check_ignore_agrees() {
     let world = World::new();

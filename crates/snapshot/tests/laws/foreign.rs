@@ -1,4 +1,4 @@
-//! Snapshots of states that others kept: exactly what they hold, nothing that leads elsewhere, and the tree unseen.
+//! Imported states: exactly what they hold, nothing that leads out of the root, and the tree is not read.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use nono_snapshot::{
 
 use crate::common::{World, clean, left_out};
 
-/// Contents by number; those that are not there cannot be read.
+/// Contents by number; missing ones cannot be read.
 #[derive(Default)]
 struct Library {
     texts: Vec<Option<Vec<u8>>>,
@@ -142,7 +142,7 @@ fn what_cannot_be_had_is_left_out_by_name() {
     assert_eq!(world.read("fine"), "fine");
 }
 
-/// Beyond the budget nothing is taken, and the next one can be.
+/// Beyond the budget nothing is imported, and the next import works.
 #[test]
 fn it_stays_within_its_budget() {
     let world = World::new();

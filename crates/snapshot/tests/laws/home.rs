@@ -1,5 +1,5 @@
-//! A store and its sessions as one folder: moved, copied, damaged. Nothing that can be read is lost, and what is damaged
-//! keeps nobody else from anything.
+//! A store and its sessions as one folder: moved, copied, damaged. Nothing that can be read is lost, and damage to one
+//! session does not affect others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -232,7 +232,7 @@ fn a_damaged_manifest_is_one_lost_snapshot() {
     }
 }
 
-/// Nothing of it can be read: it keeps nobody else from anything, and the next one begins anew in its folder.
+/// Nothing of it can be read: other sessions are not affected, and the next one begins anew in its folder.
 #[test]
 fn a_session_of_which_nothing_is_left() {
     let home = home();
@@ -281,7 +281,7 @@ fn repair_says_what_it_did_and_does_nothing_twice() {
     fs::write(home.home.join("store/ID"), "").unwrap();
     fs::create_dir(home.home.join("store/tmp/w-left")).unwrap();
     write_old_notes(&home.home, &home.home);
-    assert!(gc(&store).is_err(), "whose note that is nobody knows");
+    assert!(gc(&store).is_err(), "the note's session is unknown");
 
     let foreseen = repair(&store, true).unwrap();
     assert_eq!(fs::read(home.home.join("rollbacks/one/record.json")).unwrap(), b"");

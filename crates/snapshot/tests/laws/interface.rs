@@ -1,4 +1,4 @@
-//! The interface as the issue has it: manifests, changes, limits, metadata, resuming.
+//! The public interface: manifests, changes, limits, metadata, resuming.
 
 use nono_snapshot::{
     CaptureError, ChangeType, ExclusionConfig, Limits, MerkleRoot, Observer, SessionMetadata, SnapshotError,
@@ -122,7 +122,7 @@ fn changes_have_types_and_sizes() {
     assert_eq!(types, expected);
 }
 
-/// Without taking a snapshot, and under the rules of the one that is compared with.
+/// Changes without taking a snapshot, under the rules of the compared one.
 #[test]
 fn what_changed_since_a_snapshot() {
     let world = World::new();
@@ -222,7 +222,7 @@ fn a_new_manager_resumes() {
     assert!(matches!(other, Err(SnapshotError::OtherRoots { .. })));
 }
 
-/// The tracked path was given by way of a link, and is gone when the session is taken up again.
+/// The tracked path was given through a link, and is gone when the session is resumed.
 #[test]
 fn a_new_manager_resumes_when_the_root_is_gone() {
     let world = World::new();
@@ -293,7 +293,7 @@ fn over_the_limit_nothing_is_published() {
     limited(&world, Limits { max_entries: 0, max_bytes: 50 }).create_baseline().unwrap();
 }
 
-/// 300,000 *files*: directories are none.
+/// The limit counts files, not directories.
 #[test]
 fn directories_do_not_count_as_files() {
     let world = World::new();
@@ -323,7 +323,7 @@ fn an_incremental_over_the_limit_leaves_the_session_as_it_was() {
     assert_eq!(second.number, 1);
 }
 
-/// A baseline that fails leaves the snapshots that are there.
+/// A failed baseline leaves existing snapshots.
 #[test]
 fn a_second_baseline_over_the_limit_keeps_the_first() {
     let world = World::new();
@@ -417,7 +417,7 @@ fn a_cancelled_capture_publishes_nothing() {
     assert_eq!(world.read("file"), "f");
 }
 
-/// Two sessions on one store: what one gives up, the other still has.
+/// Two sessions on one store: objects that one drops stay for the other.
 #[test]
 fn a_store_can_be_shared() {
     let world = World::new();
@@ -448,7 +448,7 @@ fn a_store_can_be_shared() {
     assert_eq!(world.read("file"), "shared content");
 }
 
-/// With the background thread at work, as a plain caller has it.
+/// With background settling, as a plain caller has it.
 #[test]
 fn the_plain_constructor_works_too() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Roots that join a session that is under way: what they were when they joined comes back, with everything before it.
+//! Late roots: their state when they were added is restored, together with all earlier roots.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use nono_snapshot::{
 use crate::common::oracle::{Oracle, inodes, look, same};
 use crate::common::{World, by_hand, clean, go_back, no_debris, sh, write};
 
-/// A session on `work` that has its first snapshot, and one more.
+/// A session on `work` with its first snapshot, and one more.
 fn begun(world: &World) -> SnapshotManager {
     write(&world.path("work/f"), "f");
     let mut manager = world.manager_on(&[&world.path("work")], ExclusionConfig::default());
@@ -20,7 +20,7 @@ fn begun(world: &World) -> SnapshotManager {
     manager
 }
 
-/// As a running session does it.
+/// Take the next snapshot as a running session does.
 fn next(manager: &mut SnapshotManager) {
     let how = Next { first_rules: true, if_changed: true, open_closed: true };
     manager.create_next(how).unwrap();
@@ -30,13 +30,13 @@ fn resumed(world: &World) -> SnapshotManager {
     SnapshotManager::resume(&world.session, by_hand()).unwrap()
 }
 
-/// All but the folder around everything, whose time changes with what is in it.
+/// Everything but the outermost folder, whose time changes with its content.
 fn everything(world: &World) -> Oracle {
     look(&world.tree).without(&[""])
 }
 
 /// The script changes something; going back to the first snapshot takes that back, undoing takes it back again, and
-/// somebody who comes later can do the same.
+/// a later manager can do the same.
 fn round(world: &World, mut manager: SnapshotManager, before: &Oracle, script: &str) {
     world.sh(script);
     let changed = everything(world);
@@ -115,7 +115,7 @@ fn a_directory_comes_back_and_nothing_behind_a_link_is_touched() {
     same(&there, &look(&outside));
 }
 
-/// Numbered snapshots from the first of a root on have it as it was then; those before as it was first.
+/// Snapshots from a root's first one on have its state at that time; earlier ones have its first state.
 #[test]
 fn each_snapshot_means_its_own_state() {
     let world = World::new();
@@ -149,7 +149,7 @@ fn each_snapshot_means_its_own_state() {
     assert!(manager.verify().unwrap().is_clean());
 }
 
-/// A safety snapshot from before a root joined knows nothing of it: undoing that restore leaves the root alone.
+/// A safety snapshot from before a root was added does not know it: undoing that restore leaves the root alone.
 #[test]
 fn a_restore_from_before_is_undone_without_it() {
     let world = World::new();
@@ -176,7 +176,7 @@ fn twice_is_once() {
     assert_eq!((manager.roots().len(), manager.snapshot_count().unwrap()), (2, 3));
 }
 
-/// Around a root that is there: each path is captured once, by one of them.
+/// A root around existing ones: each path is captured once, by one of them.
 #[test]
 fn a_root_around_others() {
     let scripts = [
@@ -209,7 +209,7 @@ fn a_root_around_others() {
     }
 }
 
-/// Inside a root, where its rules leave it out: a root of its own. Where they take it, it is covered.
+/// Inside a root and excluded by its rules: a root of its own. If included, it is covered already.
 #[test]
 fn a_root_in_a_root() {
     let scripts = [
@@ -247,7 +247,7 @@ fn a_root_in_a_root() {
     }
 }
 
-/// Roots around roots around roots, in any order.
+/// Nested roots, added in any order.
 #[test]
 fn the_order_in_which_they_join_does_not_matter() {
     let script =
@@ -363,7 +363,7 @@ fn what_cannot_be_captured_is_no_root() {
     manager.add_root(&world.path("tree")).unwrap().unwrap();
 }
 
-/// A session that is taken up by the paths it began with has those that joined, too.
+/// A session resumed by its original paths has the late roots too.
 #[test]
 fn a_session_is_taken_up_with_all_its_roots() {
     let world = World::new();
@@ -392,7 +392,7 @@ fn a_session_is_taken_up_with_all_its_roots() {
 #[test]
 fn a_damaged_first_state_is_found() {
     let world = World::new();
-    world.write("late", "what nobody else has");
+    world.write("late", "only in this file");
     let mut manager = begun(&world);
     manager.add_root(&world.path("late")).unwrap().unwrap();
     world.write("late", "new");
@@ -410,5 +410,5 @@ fn a_damaged_first_state_is_found() {
     assert_eq!(world.read("late"), "new");
     std::fs::write(&manifest, text).unwrap();
     clean(&manager.restore_to(0).unwrap());
-    assert_eq!(world.read("late"), "what nobody else has");
+    assert_eq!(world.read("late"), "only in this file");
 }

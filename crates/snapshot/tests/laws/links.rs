@@ -1,4 +1,4 @@
-//! Hard links: groups come back as groups, and what is linked outside is told.
+//! Hard links: groups come back as groups, and links outside are reported.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -90,7 +90,7 @@ fn links_outside_the_tree_are_told_and_spared() {
         ("one\n".into(), "two\n".into(), "two\n".into())
     );
     assert_eq!(inode(&world, "b").0, inode(&world, "c").0);
-    // The names outside are nobody's business.
+    // Names outside the tree are left alone.
     for name in ["outside", "outside-2"] {
         assert_eq!(std::fs::read(world.dir.path().join(name)).unwrap(), b"changed\n");
     }
@@ -130,7 +130,7 @@ fn groups_across_roots_come_back() {
     assert_eq!((world.read("r1/a"), world.read("r2/b")), ("x\n".into(), "x\n".into()));
 }
 
-/// Breaking a link changes nothing that people see, but it is undone.
+/// A broken hard link is not shown as a change, but it is restored.
 #[test]
 fn a_broken_link_is_no_change_but_is_restored() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Laws 1, 2 and 5 together, over random trees and random damage: whatever a command did, after going back each path is
-//! what it was, or is named. The oracle is a copy made by `cp -a`.
+//! Laws 1, 2 and 5 together, over random trees and random damage: whatever a command did, after a restore each path is
+//! as before, or is named. The oracle is a copy made by `cp -a`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use nono_snapshot::{
 use crate::common::oracle::{Oracle, look};
 use crate::common::{World, sh};
 
-/// Numbers that are the same each time.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -29,7 +29,7 @@ impl Dice {
     }
 }
 
-/// Parts of a tree, each with what an agent might do to it.
+/// Parts of a tree, each with changes that an agent might make.
 const PARTS: &[(&str, &[&str])] = &[
     (
         "mkdir src; echo code > src/main.c; ln src/main.c src/hard; ln -s main.c src/link",
@@ -118,7 +118,7 @@ fn relative(world: &World, paths: impl Iterator<Item = PathBuf>) -> BTreeSet<Pat
     paths.map(|path| path.strip_prefix(&world.tree).unwrap().to_owned()).collect()
 }
 
-/// The paths at which two trees differ.
+/// Paths at which two trees differ.
 fn differences(before: &Oracle, after: &Oracle) -> Vec<String> {
     let all: BTreeSet<&String> = before.0.keys().chain(after.0.keys()).collect();
     let differ = |path: &&&String| before.0.get(**path) != after.0.get(**path);
@@ -127,7 +127,7 @@ fn differences(before: &Oracle, after: &Oracle) -> Vec<String> {
     all.iter().filter(differ).map(|text| path(text)).collect()
 }
 
-/// One tree, one damage, one way back. Says how much was lost.
+/// One tree, one damage, one restore. Returns the number of lost paths.
 fn round(seed: u64) -> usize {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let world = World::new();
@@ -188,7 +188,7 @@ fn round(seed: u64) -> usize {
     lost.len()
 }
 
-/// What `ls` says of a path and of all below it.
+/// Output of `ls` for a path and everything below it.
 fn look_at(tree: &Path, path: &Path) -> String {
     let out = std::process::Command::new("ls")
         .args(["-lAR", "--time-style=full-iso", "--"])

@@ -1,5 +1,5 @@
-//! Snapshots after the first: only when something changed, of what is closed too, given up again; and a session that is
-//! taken up as it is.
+//! Snapshots after the first: only if something changed, including closed files, and thinned out; and resuming a
+//! session as it is.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What is closed, read-only or immutable: restored where the owner can, reported where not, and the rest is still done.
-//! All of it as an ordinary user, because permissions mean nothing to root.
+//! Closed, read-only and immutable files: restored if the owner can, otherwise reported, and the rest is still done.
+//! Run as an ordinary user, because permissions mean nothing to root.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::common::oracle::{look, same};
 use crate::common::user::{as_user, few_open_files, give, prepared};
 use crate::common::{World, by_hand, clean, go_back, is_root, left_out, no_debris, sh, skip};
 
-/// The oracles cannot look into what is closed: open everything first, after the modes were noted.
+/// Modes of all entries; then open everything, since the oracles cannot look into closed directories.
 fn modes(world: &World) -> String {
     let script = "find . -printf '%P %m %T@\\n' 2>/dev/null | sort || true";
     let out = Command::new("bash").args(["-c", script]).current_dir(&world.tree).output().unwrap();
@@ -53,7 +53,7 @@ fn the_agent_closes_files_and_directories() {
     });
 }
 
-/// Nobody sees a difference after a dry run, or a restore of nothing: what was opened up is closed again.
+/// A dry run, or a restore of nothing, leaves no difference: changed modes are restored.
 #[test]
 fn what_is_opened_up_is_closed_again() {
     as_user("permissions::what_is_opened_up_is_closed_again", |place| {
@@ -74,7 +74,7 @@ fn what_is_opened_up_is_closed_again() {
     });
 }
 
-/// Closed files with several names, which several threads come by at once: each is taken, as it is.
+/// Closed files with several names, read by several threads at once: each is captured with its own mode.
 #[test]
 fn closed_files_with_several_names() {
     as_user("permissions::closed_files_with_several_names", |place| {
@@ -144,11 +144,11 @@ fn thousands_of_closed_directories() {
     });
 }
 
-/// Directories that belong to somebody else, in the way of the restore.
+/// Directories that belong to another user, in the way of the restore.
 #[test]
 fn what_belongs_to_somebody_else_is_reported_and_the_rest_done() {
     if !is_root() && std::env::var_os("NONO_LAWS_INNER").is_none() {
-        return skip("files of somebody else need root");
+        return skip("files of another user need root");
     }
     let prepare = |place: &std::path::Path| {
         sh(
@@ -174,7 +174,7 @@ fn what_belongs_to_somebody_else_is_reported_and_the_rest_done() {
         let mut manager = make().unwrap();
         let baseline = manager.create_baseline().unwrap();
         assert_eq!(left_out(&baseline, Cause::Unreadable), 1, "{:?}", baseline.coverage);
-        // A file of somebody else in a folder of ours can be moved away, and then comes back as ours, or is reported.
+        // A file of another user in a folder of ours can be moved away, and then comes back as ours, or is reported.
         sh(&tree, "echo x > mine/f; echo n > mine/new; mv their-file moved; echo z > z");
         let restored = manager.restore_to(0).unwrap();
         assert_eq!(std::fs::read(tree.join("mine/f")).unwrap(), b"a\n");

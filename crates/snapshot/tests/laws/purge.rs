@@ -1,4 +1,4 @@
-//! Purging a path: afterwards its bytes are nowhere. And whose room in a shared store is whose.
+//! Purging a path: afterwards its bytes are nowhere. And the division of a shared store's space.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ fn a_directory_goes_with_all_that_is_in_it_and_others_are_named() {
     assert!(matches!(one.forget(&world.tree), Err(SnapshotError::NotTracked { .. })));
 }
 
-/// The room of what both have is not the first one's; what nobody needs is.
+/// Space that both need is not counted for the first one; unneeded space is.
 #[test]
 fn shared_room_is_counted_once() {
     let world = World::new();

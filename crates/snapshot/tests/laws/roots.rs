@@ -1,4 +1,4 @@
-//! Several roots, missing roots, roots that are no directories, roots in roots, roots that go.
+//! Several roots, missing roots, roots that are not directories, nested roots, removed roots.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn a_missing_root_is_reported_and_the_other_captured() {
     let failed = |note: &Note| matches!(note, Note::RootFailed { root, .. } if *root == none);
     assert!(baseline.coverage.notes.iter().any(failed), "{:?}", baseline.coverage.notes);
     assert!(matches!(baseline.protection(&none.join("x")).unwrap(), Protection::LeftOut { .. }));
-    // It comes into being: nobody knows what was there, so nothing is deleted.
+    // It appears: its content before is unknown, so nothing is deleted.
     write(&none.join("f"), "came later");
     world.sh("echo x > one/f");
     let restored = manager.restore_to(0).unwrap();
@@ -58,7 +58,7 @@ fn all_roots_missing_is_an_error() {
     assert_eq!(manager.snapshot_count().unwrap(), 0);
 }
 
-/// Unless that was asked for. They are named, and what comes there later is not touched.
+/// Unless that is allowed. They are named, and what appears there later is not touched.
 #[test]
 fn all_roots_may_be_missing() {
     let world = World::new();
@@ -174,7 +174,7 @@ fn a_root_that_was_deleted_comes_back() {
     }
 }
 
-/// The folder that a root stands in is gone: this root cannot be put back, the other one is.
+/// The parent folder of a root is gone: this root cannot be restored, the other one is.
 #[test]
 fn a_root_without_a_parent_is_reported_and_the_other_restored() {
     let world = World::new();
@@ -192,7 +192,7 @@ fn a_root_without_a_parent_is_reported_and_the_other_restored() {
     assert!(told || world.exists("parent/one/f"), "{:?}", restored.outcome);
 }
 
-/// A link put into the path above a root leads nowhere.
+/// A link put into the path above a root is not followed.
 #[test]
 fn a_link_above_the_root_is_not_followed() {
     let world = World::new();
@@ -200,13 +200,13 @@ fn a_link_above_the_root_is_not_followed() {
     let mut manager = open(&world, &[&world.path("above/root")]);
     manager.create_baseline().unwrap();
     let other = world.dir.path().join("other");
-    write(&other.join("root/f"), "somebody else's");
+    write(&other.join("root/f"), "by others");
     sh(&world.tree, "mv above away; ln -s ../other above");
     // Whether it is an error or a failure of this root: the other folder is not touched.
     if let Ok(restored) = manager.restore_to(0) {
         assert!(!restored.failed.is_empty() || !restored.skipped.is_empty(), "{:?}", restored.outcome);
     }
-    assert_eq!(std::fs::read(other.join("root/f")).unwrap(), b"somebody else's");
+    assert_eq!(std::fs::read(other.join("root/f")).unwrap(), b"by others");
 }
 
 /// A part of one root only.

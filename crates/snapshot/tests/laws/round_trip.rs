@@ -1,4 +1,4 @@
-//! Law 3: a round trip is exact, and so is its undoing.
+//! Law 3: a round trip is exact, and so is its undo.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::common::{World, bytes, clean, go_back, is_root, no_debris, skip};
 fn make(world: &World) {
     for n in 0..40 {
         world.write(format!("src/{n}.rs"), format!("fn f{n}() {{}}\n"));
-        world.write(format!("untouched/{n}.txt"), format!("nobody touches {n}\n"));
+        world.write(format!("untouched/{n}.txt"), format!("never touched {n}\n"));
     }
     world.write(bytes(b"names/new\nline"), "n");
     world.write(bytes(b"names/\xff\xfe\x80"), "ff");
@@ -227,7 +227,7 @@ fn every_byte_can_be_a_name() {
     same(&before, &look(&world.tree));
 }
 
-/// Same size and same time: `touch -r` hides an edit from everybody who does not look at ctime.
+/// Same size and same time: `touch -r` hides an edit from a program that does not look at ctime.
 #[test]
 fn an_edit_with_the_old_size_and_time_is_seen() {
     let world = World::new();
@@ -245,7 +245,7 @@ fn an_edit_with_the_old_size_and_time_is_seen() {
     assert_eq!(world.read("0"), "new!");
 }
 
-/// What restore does not have to change, it does not touch: not even the change time.
+/// A restore does not touch files that are unchanged, not even their ctime.
 #[test]
 fn restoring_what_is_there_touches_nothing() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! FIFOs, sockets and devices: recorded, never opened, made again where that is permitted.
+//! FIFOs, sockets and devices: recorded, never opened, created again if permitted.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
@@ -11,7 +11,7 @@ use crate::common::oracle::{look, same};
 use crate::common::user::{give, prepared};
 use crate::common::{World, clean, go_back, is_root, skip};
 
-/// A writer waits at each FIFO: it would be let in if anybody opened one for reading.
+/// A writer waits at each FIFO: it would continue if a process opened one for reading.
 #[test]
 fn a_fifo_is_never_opened() {
     let world = World::new();
@@ -49,7 +49,7 @@ fn a_fifo_is_never_opened() {
     });
     // Not a wait for something to happen: the limit after which it is stuck.
     end.recv_timeout(Duration::from_secs(60)).expect("it is stuck at a FIFO");
-    assert!(told.try_recv().is_err(), "somebody opened a FIFO");
+    assert!(told.try_recv().is_err(), "a FIFO was opened");
     same(&before, &look(&world.tree));
     // Let the writers go.
     for fifo in fifos {
@@ -118,7 +118,7 @@ fn devices_come_back_with_their_numbers() {
     same(&changed, &look(&world.tree));
 }
 
-/// An ordinary user cannot make a device: it is reported, and the rest is done.
+/// An ordinary user cannot create a device: it is reported, and the rest is restored.
 #[test]
 fn a_device_that_may_not_be_made_is_reported() {
     if !is_root() && std::env::var_os("NONO_LAWS_INNER").is_none() {

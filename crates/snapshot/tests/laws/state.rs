@@ -1,4 +1,4 @@
-//! The state of sessions and stores: what is collected, what is found again, what is cut off.
+//! State of sessions and stores: collection, unreachable sessions, cancellation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn shared(session: &Path, store: &Path, tree: &Path) -> SnapshotManager {
     SnapshotManager::with_options(session, [tree], ExclusionConfig::default(), Limits::NONE, options).unwrap()
 }
 
-/// A session on a disk that is not mounted comes back; one that was removed does not.
+/// A session on an unmounted disk comes back; a removed one does not.
 #[test]
 fn a_collection_keeps_what_sessions_need_that_are_away() {
     let world = World::new();
@@ -43,7 +43,7 @@ fn a_collection_keeps_what_sessions_need_that_are_away() {
     assert!(second.verify().unwrap().is_clean());
 }
 
-/// A dry run stores what no snapshot names. Collected, it must not be taken for stored by the next snapshot.
+/// A dry run stores objects that no snapshot names. After collection the next snapshot must not take them for stored.
 #[test]
 fn what_was_collected_is_stored_again() {
     let world = World::new();
@@ -83,7 +83,7 @@ fn a_second_baseline_is_refused() {
     assert_eq!(world.read("file"), "one");
 }
 
-/// Somebody else has the session: whoever waits for it may leave.
+/// Another process has the session: a waiting caller may give up.
 #[test]
 fn waiting_for_a_session_can_be_left() {
     struct Impatient;
@@ -145,7 +145,7 @@ fn paths_with_detours_are_refused() {
     }
 }
 
-/// Cancels at the n-th question.
+/// Cancels at the n-th poll.
 #[derive(Clone)]
 struct Patience(Arc<AtomicU64>);
 

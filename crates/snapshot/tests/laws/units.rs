@@ -1,5 +1,5 @@
-//! Files that mean nothing one by one: databases of SQLite's and repositories of git's, written while they are captured.
-//! The oracles are SQLite and git themselves.
+//! Files that mean nothing one by one: SQLite databases and git repositories, written while they are captured. The
+//! oracles are SQLite and git themselves.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ fn python(script: &str, args: &[&str]) -> Command {
     command
 }
 
-/// That the database is sound, and the last number in it.
+/// Check the database; returns the last number in it.
 fn check(path: &Path) -> u64 {
     let out = python(CHECK, &[path.to_str().unwrap()]).output().unwrap();
     let text = String::from_utf8_lossy(&out.stdout);
@@ -107,7 +107,7 @@ fn check(path: &Path) -> u64 {
     lines.next().unwrap().parse().unwrap()
 }
 
-/// Capture while a database is written, end the writer, go back, and ask SQLite. Says how often it was captured.
+/// Capture while a database is written, end the writer, restore, and check with SQLite. Returns the number of captures.
 fn rounds(mode: &str, pause: &str, rounds: u32) -> u32 {
     let mut captured = 0;
     for round in 0..rounds {
@@ -169,7 +169,7 @@ fn database_that_is_written_without_pause_is_sound_or_left_out() {
     }
 }
 
-/// The log of a database that cannot be read: neither is taken, and the reason names the database.
+/// The log of a database cannot be read: both are excluded, and the reason names the database.
 #[test]
 fn database_is_left_out_with_its_log() {
     if !has_sqlite() {
@@ -195,7 +195,7 @@ fn database_is_left_out_with_its_log() {
     assert_eq!(why("notes.txt-wal"), Protection::Captured);
 }
 
-/// Somebody else wrote the log after the session: the database stays with it, and is restored with it when forced.
+/// Another process wrote the log after the session: the database stays with it, and is restored with it when forced.
 #[test]
 fn database_whose_log_somebody_changed_is_kept_as_a_whole() {
     let world = World::new();
@@ -207,7 +207,7 @@ fn database_whose_log_somebody_changed_is_kept_as_a_whole() {
     world.write("app.db", head("two"));
     world.write("app.db-wal", "log two");
     manager.create_incremental().unwrap();
-    world.write("app.db-wal", "log of somebody else");
+    world.write("app.db-wal", "log of another process");
     let since =
         RestoreOptions { keep_changed_since: vec![SnapshotId::Number(1)], ..RestoreOptions::default() };
     let restored = manager.restore(&SnapshotId::Number(0), &since).unwrap();
@@ -215,7 +215,7 @@ fn database_whose_log_somebody_changed_is_kept_as_a_whole() {
         restored.skipped.iter().map(|one| (one.path.clone(), one.why.clone())).collect();
     let kept = ["app.db", "app.db-wal"].map(|name| (world.path(name), Why::ChangedSince));
     assert_eq!(skipped, kept);
-    assert_eq!(world.read("app.db-wal"), "log of somebody else");
+    assert_eq!(world.read("app.db-wal"), "log of another process");
     // Chosen alone, the database brings its log with it.
     let one = RestoreOptions { paths: vec![world.path("app.db")], ..RestoreOptions::default() };
     clean(&manager.restore(&SnapshotId::Number(0), &one).unwrap());

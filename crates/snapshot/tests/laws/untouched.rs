@@ -33,7 +33,7 @@ fn what_a_pattern_left_out_stays() {
     assert_eq!(world.read("keep/file"), "kept");
 }
 
-/// The session's rules may change from manager to manager; those of the snapshot do not.
+/// The rules may change from manager to manager; those of a snapshot do not.
 #[test]
 fn rules_are_those_of_the_snapshot() {
     let world = World::new();
@@ -92,7 +92,7 @@ fn a_directory_with_ignored_content_cannot_be_replaced() {
     );
 }
 
-/// A name that was left out as a directory is a file now, or the other way round.
+/// A name that was excluded as a directory is a file now, or the other way round.
 #[test]
 fn a_name_that_was_left_out_stays_whatever_it_became() {
     let world = World::new();
@@ -165,7 +165,7 @@ fn what_was_ignored_then_and_captured_later_stays() {
     assert!(!world.exists("data/new") && !world.exists(".gitignore"));
 }
 
-/// Captured at first, ignored by a later snapshot: going back to that one leaves it alone.
+/// Captured at first, ignored by a later snapshot: restoring that one leaves it alone.
 #[test]
 fn what_a_later_snapshot_ignores_is_not_deleted_by_it() {
     let world = World::new();
@@ -241,7 +241,7 @@ fn what_did_not_fit_the_budget_stays() {
     assert_eq!(world.read("small"), "small");
 }
 
-/// The safety snapshot has a budget too: what it cannot hold must not be overwritten.
+/// The safety snapshot has a budget too: files that do not fit must not be overwritten.
 #[test]
 fn what_the_safety_snapshot_cannot_hold_stays() {
     let world = World::new();
@@ -265,7 +265,7 @@ fn what_the_safety_snapshot_cannot_hold_stays() {
     assert!(std::fs::read(world.path("new/file")).unwrap() == new);
 }
 
-/// Somebody else's file, made after the session: conflicts are kept when asked for, and stored either way.
+/// A file that others made after the session: conflicts are kept when asked for, and stored either way.
 #[test]
 fn a_file_made_after_the_session_is_kept() {
     let world = World::new();
@@ -327,7 +327,7 @@ fn the_session_folder_may_be_in_the_tree() {
     assert_eq!((world.read("file"), manager.snapshot_count().unwrap()), ("old".into(), 2));
 }
 
-/// The session folder came after the snapshot, as that of another session: it is not ours to delete unstored.
+/// The session folder appeared after the snapshot, like that of another session: it must not be deleted unstored.
 #[test]
 fn a_session_folder_in_a_tree_that_ignores_it() {
     let world = World::new();

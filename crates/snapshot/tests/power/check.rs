@@ -1,4 +1,4 @@
-//! After the reboot: what must be true whatever the moment.
+//! Checks after the reboot, valid for any moment of the power loss.
 
 use nono_snapshot::{Next, RestoreOptions, SnapshotId, SnapshotManager};
 
@@ -96,7 +96,7 @@ fn is_whole_or_lost(lab: &Lab, manager: &mut SnapshotManager, number: u32, like:
     }
 }
 
-/// Another session in the same store: what was lost does not spoil what comes.
+/// Another session in the same store: lost objects do not damage later snapshots.
 fn others_go_on(lab: &Lab, when: &str) {
     let store = lab.session().join("store");
     let mut other = lab

@@ -20,7 +20,7 @@ const POINTS: u64 = 12;
 /// write the data of the renamed file, as on xfs.
 const OPTIONS: &str = "loop,noauto_da_alloc,commit=300";
 
-/// When the power goes.
+/// Moment of the power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     None,
@@ -28,7 +28,7 @@ pub(crate) enum Point {
     End(Cut),
 }
 
-/// What a child does.
+/// Operation of a child.
 pub(crate) struct Job {
     pub(crate) operation: String,
     pub(crate) check: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Disk {
     copies: std::cell::Cell<u64>,
 }
 
-/// Unmounted when it goes.
+/// A mount, unmounted on drop.
 struct Mounted(PathBuf);
 
 impl Drop for Mounted {
@@ -78,7 +78,7 @@ impl Drop for Mounted {
 }
 
 impl Disk {
-    /// With what `prepare` leaves there, all of it on the disk.
+    /// A disk with what `prepare` leaves there, synced.
     pub(crate) fn new(prepare: impl FnOnce(&Lab)) -> Option<Disk> {
         if !rustix::process::geteuid().is_root() {
             skip("mounting needs root");
@@ -144,7 +144,8 @@ impl Disk {
         command.output().unwrap()
     }
 
-    /// Do it, lose the power at this point, look after the reboot. Whether there was such a point, or what is wrong.
+    /// Run the operation, cut the power at this point, check after the reboot. Returns whether there was such a point,
+    /// or what is wrong.
     pub(crate) fn cut(&self, operation: &str, point: Point) -> Result<bool, String> {
         let now = self.copy(START);
         let mounted = self.mount(&now);
@@ -166,7 +167,7 @@ impl Disk {
         if fine { Ok(true) } else { Err(format!("{operation}, {point:?}:\n{}", text(&output))) }
     }
 
-    /// The same, where it has to be right.
+    /// The same; panics if something is wrong.
     #[track_caller]
     pub(crate) fn at(&self, operation: &str, point: Point) {
         if let Err(what) = self.cut(operation, point) {
@@ -183,7 +184,7 @@ impl Disk {
         steps.1.trim().parse().unwrap()
     }
 
-    /// Many points.
+    /// Cut at many points.
     #[track_caller]
     pub(crate) fn sweep(&self, operation: &str) {
         let steps = self.steps(operation);
@@ -224,7 +225,7 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// Where something is.
+/// Whether a path exists.
 pub(crate) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

@@ -1,4 +1,5 @@
-//! The disk fails, or the process is killed, at every single step: nothing is lost, and the next one completes it.
+//! The disk fails, or the process is killed, at every single step: nothing is lost, and the next operation completes
+//! it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -60,14 +61,14 @@ fn request<'a>(
         current,
         selection: &Selection::All,
         except: &[],
-        // Conflicts are judged all the time: what an interrupted restore did must not look like one.
+        // Conflicts are always judged: what an interrupted restore did must not look like one.
         keep_changed_since: since,
         force: false,
         resumed,
     }
 }
 
-/// What the next command does.
+/// Recovery, as the next command does it.
 fn recover(world: &World, target: &SnapshotState, safety: &SnapshotState) -> RestoreOutcome {
     let Some(journal) = Journal::load(&world.journal_path()).unwrap() else {
         return RestoreOutcome::default();
@@ -133,7 +134,7 @@ fn load(path: &Path, root: &Path) -> SnapshotState {
     SnapshotState { roots: vec![RootState { path: root.into(), content: RootContent::Captured(entry) }] }
 }
 
-/// Not a test by itself: the process that is killed at the step it is told.
+/// Not a test by itself: the process that is killed at the given step.
 #[test]
 fn killed_child() {
     let Ok(order) = std::env::var(CHILD) else { return };

@@ -84,13 +84,13 @@ impl Objects for Files {
     }
 }
 
-/// Which entries a scan leaves out.
+/// Selects entries that a scan excludes.
 pub(crate) type Omit<'a> = &'a dyn Fn(&Path) -> Option<Reason>;
 
 pub(crate) struct World {
     pub(crate) base: tempfile::TempDir,
     pub(crate) objects: Files,
-    /// Somebody works in the tree while it is restored.
+    /// A process works in the tree while it is restored.
     pub(crate) is_racing: std::cell::Cell<bool>,
     _guard: Guard,
 }
@@ -105,7 +105,7 @@ impl World {
         Self::with(Guard::Alone { _guard: ALONE.write().unwrap_or_else(std::sync::PoisonError::into_inner) })
     }
 
-    /// In memory, where that is possible: for trees that a disk takes minutes for.
+    /// In memory, if possible: for trees that take minutes on a disk.
     pub(crate) fn in_memory() -> World {
         let guard = Guard::Shared { _guard: ALONE.read().unwrap_or_else(std::sync::PoisonError::into_inner) };
         match tempfile::tempdir_in("/dev/shm") {
@@ -155,7 +155,7 @@ impl World {
         scan(&self.root(), &self.objects, omit)
     }
 
-    /// The whole of it: plan with a fresh safety snapshot, journal, apply.
+    /// A whole restore: plan with a new safety snapshot, journal, apply.
     pub(crate) fn restore(&self, target: &SnapshotState) -> RestoreOutcome {
         self.restore_with(target, &self.snap(), &Selection::All)
     }
@@ -220,7 +220,7 @@ impl World {
         dump(&self.snap(), &self.objects)
     }
 
-    /// Restore, and check that it is all back and nothing was left over or reported.
+    /// Restore, and check that everything is back and nothing was left over or reported.
     pub(crate) fn check(&self, target: &SnapshotState) -> RestoreOutcome {
         let outcome = self.restore(target);
         assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);

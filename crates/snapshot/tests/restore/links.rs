@@ -1,4 +1,4 @@
-//! Files with several names: which names belong together comes back, and no other name is ever written through.
+//! Hard links: groups of names come back, and no other name is ever written through.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -56,7 +56,7 @@ fn all_names_come_back_as_one_file() {
     fs::remove_dir_all(world.at("y")).unwrap();
     world.check(&target);
     assert!(together(&world, &["x/a", "x/b", "y/c"]));
-    // Its number is another one now, and that is no difference.
+    // Its inode number differs now, which is no difference.
     let again = world.check(&target);
     assert!(again.changes.is_empty());
     // Written through all names.
@@ -104,7 +104,7 @@ fn groups_that_were_mixed_up() {
     assert!(!together(&world, &["a1", "b1"]));
 }
 
-/// The agent links a file of somebody else into the tree and changes it: the other name keeps what it has.
+/// The agent links a file of another user into the tree and changes it: the other name keeps its content.
 #[test]
 fn names_outside_are_never_written_through() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Others work in the tree while it is restored.
+//! Other processes work in the tree while it is restored.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -57,7 +57,7 @@ fn what_was_written_meanwhile_is_kept() {
     assert!(fs::read_link(world.at("now-link")).is_ok());
 }
 
-/// A link in the place of a directory, put there at any moment, leads nowhere; nothing outside is written or removed.
+/// A link put in the place of a directory at any moment is not followed; nothing outside is written or removed.
 #[test]
 fn a_directory_swapped_for_a_link() {
     let world = World::new();

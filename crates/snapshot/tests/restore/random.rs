@@ -28,13 +28,13 @@ impl Dice {
         path
     }
 
-    /// One thing that an agent might do; what cannot be done is left.
+    /// One change that an agent might make; impossible ones are skipped.
     fn change(&mut self, world: &World) {
         let path = self.path(world);
         let _ = match self.roll(12) {
             0 => fs::remove_file(&path),
             1 => fs::remove_dir_all(&path),
-            // Opening a FIFO would wait for somebody.
+            // Opening a FIFO would wait for another process.
             2..=4 if fs::metadata(&path).is_ok_and(|meta| !meta.is_file()) => return,
             2..=4 => fs::write(&path, ["x", "y", "longer content"][usize::try_from(self.roll(3)).unwrap()]),
             5 | 6 => fs::create_dir_all(&path),

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode};
 
 use crate::kit::{World, inode, set_mtime, set_xattr};
 
-/// One of everything.
+/// Create one entry of every kind.
 pub(crate) fn furnish(world: &World) {
     world.write("a/file", "content");
     world.write("a/b/deep", "deep content");
@@ -26,7 +26,7 @@ pub(crate) fn furnish(world: &World) {
     drop(UnixListener::bind(world.at("socket")).unwrap());
     world.write("setuid", "x");
     world.mode("setuid", 0o4751);
-    world.write("secret", "nobody reads this");
+    world.write("secret", "an unreadable file");
     world.mode("secret", 0);
     world.write("readonly/inside", "r");
     world.mode("readonly", 0o555);
@@ -166,7 +166,7 @@ fn a_root_may_be_a_single_file_or_link() {
     assert!(fs::symlink_metadata(world.root()).is_err());
 }
 
-/// Lists of access rights, also those that new files get from their directory.
+/// Access control lists, including those that new files inherit from their directory.
 #[test]
 fn access_control_lists() {
     let world = World::new();

@@ -208,7 +208,7 @@ fn what_somebody_else_changed_is_kept_unless_forced() {
     assert_eq!(world.dump(), dump(&target, &world.objects));
 }
 
-/// What forbids work is opened up for its time.
+/// Directories that deny the work are made accessible meanwhile.
 fn closed_directories() {
     let world = World::new();
     world.write("closed/a", "1");
@@ -241,7 +241,7 @@ fn directories_that_forbid_it_are_opened_up_for_a_while() {
     closed_directories();
 }
 
-/// The same without the powers of root.
+/// The same without root's privileges.
 #[test]
 fn an_ordinary_user_can_do_it_too() {
     if !rustix::process::geteuid().is_root() {

@@ -84,7 +84,7 @@ fn what_was_left_out_is_no_change() {
     let with = world.snap();
     assert!(diff(&without, &with, &world.objects).unwrap().is_empty());
     assert!(diff(&with, &without, &world.objects).unwrap().is_empty());
-    // A directory with nothing in it but what was left out is all there is to tell.
+    // A directory that holds only excluded entries is listed itself.
     fs::remove_dir_all(world.at("kept")).unwrap();
     let gone = world.snap();
     let inner = |path: &Path| path.ends_with("kept/a").then_some(Reason::Unstable);

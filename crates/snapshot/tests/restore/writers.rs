@@ -1,4 +1,4 @@
-//! Programs that save through a descriptor they opened before: what they wrote is in the tree, in the store or named.
+//! Programs that save through a descriptor they opened before: what they wrote is in the tree, in the store, or named.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -26,7 +26,7 @@ fn whys(outcome: &RestoreOutcome) -> Vec<(&Path, &Why)> {
     outcome.skipped.iter().map(|one| (one.path.as_path(), &one.why)).collect()
 }
 
-/// Also by a mapping, whose descriptor is closed.
+/// Also through a mapping whose descriptor is closed.
 #[test]
 fn a_file_open_for_writing_is_kept_and_named() {
     let world = World::new();
@@ -115,7 +115,7 @@ fn save_until(stop: &AtomicBool, path: &Path) -> HashMap<u64, (Vec<u8>, u64)> {
     last
 }
 
-/// The beginnings of all that is in the tree or was kept.
+/// First bytes of everything in the tree or kept.
 fn contents(world: &World, outcome: &RestoreOutcome) -> Vec<Vec<u8>> {
     let files = fs::read_dir(world.root()).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
     let kept = outcome.kept.iter().filter_map(|kept| match &kept.content {

@@ -1,4 +1,4 @@
-//! What tools make and can make again.
+//! Build artifacts.
 
 use super::*;
 use crate::exclusion::artifacts;
@@ -56,14 +56,14 @@ fn a_name_alone_is_no_evidence() {
         "__pycache__/only.pyc",
         "orphan.pyc",
         "a.tmp.12.34",
-        // A tag is known by what it says.
+        // A tag is recognised by its content.
         "cache/CACHEDIR.TAG",
     ];
     let place = place(&files);
     for path in files {
         assert_eq!(place.ask(path), Verdict::Take, "{path}");
     }
-    // What is empty proves nothing.
+    // Empty files are no evidence.
     let empty = self::place(&["web/node_modules/own"]);
     empty.write("web/package-lock.json", "");
     assert_eq!(empty.ask("web/node_modules"), Verdict::Take);
@@ -89,7 +89,7 @@ fn nothing_in_gits_own_folder_is_an_artifact() {
     }
 }
 
-/// The decision is kept with the snapshot, in both directions, when the evidence goes or comes.
+/// The decision is kept with the snapshot, in both directions, when the evidence disappears or appears.
 #[test]
 fn frozen_decisions_outlive_their_evidence() {
     let place = place(&["target/.rustc_info.json", "target/x", "lib/target/x"]);
@@ -102,7 +102,7 @@ fn frozen_decisions_outlive_their_evidence() {
     assert_eq!(before, [artifact("build output of cargo"), Verdict::Take]);
 }
 
-/// The verdict on a file must not depend on other names: it is remembered while the rules stay the same.
+/// The verdict on a file must not depend on other names: it is cached while the rules stay the same.
 #[test]
 fn files_need_no_evidence() {
     let place = place(&[]);

@@ -28,7 +28,7 @@ fn a_pattern_is_a_component_below_the_root_only() {
     place.config.exclude_patterns = strings(&["src", "", "tree"]);
     assert_eq!(place.ask("src"), pattern("src"));
     assert_eq!(place.ask("src/a"), pattern("src"));
-    // The root is called `tree` itself.
+    // The root itself is called `tree`.
     assert_eq!(place.ask("srcs/c"), Verdict::Take);
 }
 
@@ -105,7 +105,7 @@ fn what_is_forced_wins_over_everything_also_inside() {
     assert_eq!(place.ask("pat/a/keep.me"), Verdict::TakeAnyway);
 }
 
-/// What the caller leaves out by name stays out, tracked or not.
+/// Entries that the caller excludes by name stay excluded, tracked or not.
 #[test]
 fn git_does_not_overrule_the_caller() {
     let mut place = Place::with(&["secret/a", "b.key"]);
@@ -115,7 +115,7 @@ fn git_does_not_overrule_the_caller() {
     place.config.exclude_globs = strings(&["*.key"]);
     assert_eq!(place.ask("secret/a"), pattern("secret"));
     assert_eq!(place.ask("b.key"), Verdict::Leave(Reason::Glob("*.key".into())));
-    // Also inside a directory that is searched because something in it is tracked.
+    // Also inside a directory that is searched because it holds a tracked file.
     place.write(".gitignore", "ign/\n");
     place.write("ign/x/secret/a", "");
     place.write("ign/x/t", "");

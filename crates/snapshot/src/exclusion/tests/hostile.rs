@@ -1,11 +1,11 @@
-//! Rules and frozen rules as nobody should write them, and trees that are too deep for recursion.
+//! Hostile rules and frozen rules, and trees that are too deep for recursion.
 
 use super::*;
 use crate::exclusion::FrozenRules;
 use crate::exclusion::list::{List, Subject};
 use crate::exclusion::wildmatch::Program;
 
-/// Git's own way takes time that doubles with each `**/`.
+/// Git's own matcher takes time that doubles with each `**/`.
 #[test]
 fn no_pattern_takes_forever() {
     let pattern = [&b"**/a*a*a*/".repeat(60)[..], b"x"].concat();
@@ -50,7 +50,7 @@ fn any_bytes_are_a_list() {
     }
 }
 
-/// All short cuts give what the automaton gives.
+/// All shortcuts give the same result as the automaton.
 #[test]
 fn short_cuts_change_nothing() {
     let (mut seed, mut matched) = (7, 0);
@@ -65,7 +65,7 @@ fn short_cuts_change_nothing() {
     assert!(matched > 5_000, "{matched}");
 }
 
-/// A rule set with everything in it.
+/// A rule set with every kind of rule.
 fn frozen() -> (Place, FrozenRules) {
     let mut place = Place::with(&[
         "sub/root/a.o",
@@ -111,7 +111,7 @@ fn frozen_rules_go_there_and_back() {
     assert_eq!(ask(&thawed, &root, "in/b.o"), ignored("b.*", "in/.gitignore"));
 }
 
-/// What can be read at all has one encoding only, and can be used.
+/// Bytes that decode at all have one encoding only, and can be used.
 #[test]
 fn forged_frozen_rules_are_refused_or_harmless() {
     let (place, rules) = frozen();

@@ -1,4 +1,4 @@
-//! Git's index, as git writes it and as nobody should.
+//! Git's index: as git writes it, and malformed.
 
 use super::*;
 use crate::exclusion::Note;
@@ -83,19 +83,19 @@ fn conflicts_are_one_path() {
     assert_eq!(parse(&place, 20).unwrap().files.iter().collect::<Vec<_>>(), [b"f"]);
 }
 
-/// What is not understood leaves nothing out, and says so.
+/// An unreadable index excludes nothing, and a note says so.
 #[test]
 fn an_index_that_is_not_understood_sets_the_rules_aside() {
     let split = sample();
     split.git("", &["update-index", "--split-index"]);
-    assert_eq!(parse(&split, 20).unwrap_err(), "it is split in two files");
+    assert_eq!(parse(&split, 20).unwrap_err(), "it is a split index");
     let corrupt = sample();
     corrupt.write(".git/index", "DIRCnot at all");
     for place in [split, corrupt] {
         place.write(".gitignore", "*\n");
         let rules = place.rules();
         assert_eq!(ask(&rules, &place.root(), "dir/x"), Verdict::TakeAnyway);
-        assert_eq!(ask(&rules, &place.root(), "nobody knows this"), Verdict::TakeAnyway);
+        assert_eq!(ask(&rules, &place.root(), "untracked"), Verdict::TakeAnyway);
         assert!(
             matches!(&rules.notes()[..], [Note::IndexNotUnderstood { repository, .. }] if repository == "the root")
         );
@@ -114,7 +114,7 @@ fn a_sparse_index_is_not_understood() {
     assert!(parse(&place, 20).is_err());
 }
 
-/// The index is asked anew by each scan.
+/// Each scan reads the index again.
 #[test]
 fn verdicts_follow_the_index() {
     let place = Place::with(&["a.o"]);

@@ -1,4 +1,4 @@
-//! Where ignore files and repositories are.
+//! Places of ignore files and repositories.
 
 use std::os::unix::fs::symlink;
 
@@ -13,7 +13,7 @@ fn ignore_files_count_without_a_repository() {
     assert_eq!(place.ask("a.o"), ignored("*.o", ".gitignore"));
     assert_eq!(place.ask("d/b.o"), Verdict::Take);
     assert_eq!(place.ask("d/c.x"), ignored("c.*", "d/.gitignore"));
-    // And none above the root, when there is no repository.
+    // No ignore file above the root is used when there is no repository.
     fs::write(place.temp.path().join(".gitignore"), "*\n").unwrap();
     assert_eq!(place.ask("d/b.o"), Verdict::Take);
 }
@@ -176,7 +176,7 @@ fn settings_are_read_as_git_writes_them() {
     }
 }
 
-/// Every one of these would have left out `a`.
+/// Every one of these would have excluded `a`.
 #[test]
 fn only_regular_ignore_files_are_read() {
     let place = Place::with(&["a"]);
@@ -185,7 +185,7 @@ fn only_regular_ignore_files_are_read() {
     symlink("../rules", &file).unwrap();
     assert_eq!(place.ask("a"), Verdict::Take);
     fs::remove_file(&file).unwrap();
-    // Nobody ever writes to it: opening it must not wait.
+    // No process writes to it: opening it must not block.
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
     assert_eq!(place.ask("a"), Verdict::Take);
     fs::remove_file(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Limits on what is taken although git ignores it, and on repositories.
+//! Limits on captured folders that git ignores, and on repositories.
 
 use super::*;
 use crate::exclusion::FrozenRules;
@@ -36,7 +36,7 @@ fn only_large_ignored_folders_are_left_out() {
     assert_eq!(place.ask("large/a"), Verdict::TakeAnyway);
 }
 
-/// What was taken once is taken, however it grows; what was left out stays out; what is new is measured.
+/// A folder captured once stays captured, however it grows; an excluded one stays excluded; a new one is measured.
 #[test]
 fn frozen_decisions_outlive_sizes() {
     let place = place();

@@ -1,4 +1,4 @@
-//! Directories themselves: making them, and giving them the attributes they are left with.
+//! Directories themselves: creating them, and setting their final attributes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::dirs::open_dir;
 use crate::disk;
 
 impl Work<'_> {
-    /// It was emptied: it goes, and what belongs in its place comes.
+    /// Remove an emptied directory, and put in place what replaces it.
     pub(super) fn remove(
         &self,
         index: DirIndex,
@@ -50,7 +50,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Give a directory the attributes it is left with.
+    /// Set the final attributes of a directory.
     pub(super) fn leave(
         &self,
         index: DirIndex,
@@ -97,14 +97,15 @@ impl Work<'_> {
     }
 }
 
-/// Make a directory that only we can use until it is finished. One that somebody made meanwhile does as well.
+/// Create a directory that only this user can access until it is finished. One that another process created meanwhile
+/// is used.
 pub(super) fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
-    disk::step().map_err(RestoreError::io("make the directory"))?;
+    disk::step().map_err(RestoreError::io("create the directory"))?;
     let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
     match (made, open_dir(parent, name)) {
         (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
         (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
-        (Err(errno), _) => Err(RestoreError::io("make the directory")(errno.into()).into()),
+        (Err(errno), _) => Err(RestoreError::io("create the directory")(errno.into()).into()),
         (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
     }
 }

@@ -1,4 +1,4 @@
-//! What must stay as it is: what somebody else changed, and repositories that would be half of each state.
+//! Entries that must stay: those changed by others, and repositories that would become a mix of two states.
 
 use super::super::found::is_torn;
 use super::super::unit::{self, Base};
@@ -8,7 +8,7 @@ use crate::node::{Entry, Name, Node, Reason};
 use crate::state::ObjectError;
 
 impl Builder<'_> {
-    /// Whether somebody else changed what is there now: it is in none of the states that were named.
+    /// Whether the current entry was changed by others: it is in none of the given states.
     pub(super) fn is_conflict(&self, name: &Name, new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
         let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return false };
         if self.resuming && is_torn(new, old) {
@@ -19,8 +19,7 @@ impl Builder<'_> {
         !bases.is_empty() && bases.iter().all(|base| self.is_other(base.as_deref(), name, before, new, old))
     }
 
-    /// Whether what is there now is something else than one of these states has. `before`: what was there when the
-    /// restore began that is being completed.
+    /// Whether the current entry differs from a state. `before`: the entry when the interrupted restore began.
     pub(super) fn is_other(
         &self,
         base: Option<&Node>,
@@ -30,7 +29,7 @@ impl Builder<'_> {
         old: Option<&EntryRef>,
     ) -> bool {
         match base.and_then(|node| node.omitted(name)).map(|omitted| &omitted.reason) {
-            // It was there, and nothing tells whether it was the same.
+            // It existed, and its content then is unknown.
             Some(Reason::TooLarge { .. } | Reason::Unreadable(_)) => return false,
             Some(_) => return true,
             None => {}
@@ -38,9 +37,9 @@ impl Builder<'_> {
         let both_dirs = new.is_some_and(|new| new.is_dir()) && old.is_some_and(|old| old.is_dir());
         match (old, base.and_then(|node| node.entry(name))) {
             (None, None) => false,
-            // What is in it decides, whoever made it.
+            // Its content decides, not the directory itself.
             _ if both_dirs => false,
-            // It may also have been about to put something else there.
+            // The interrupted restore may have been about to put another entry there.
             (None, Some(_)) => !(self.resuming && before.is_some()),
             (Some(_), None) => true,
             (Some(old), Some(base)) if old.is_dir() && base.is_dir() => false,
@@ -61,8 +60,8 @@ impl Builder<'_> {
         !self.resuming && !bases.is_empty() && bases.iter().all(differs)
     }
 
-    /// Whether somebody else changed anything in a `.git`: it is restored as a whole or kept as a whole. When a restore
-    /// is completed, what counts is what it found when it began.
+    /// Whether others changed anything in a `.git`: it is restored or kept as a whole. When a restore is completed, its
+    /// state at the beginning counts.
     pub(super) fn is_changed_unit(&self, name: &Name, old: Option<&EntryRef>) -> Result<bool, ObjectError> {
         let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return Ok(false) };
         if name.as_bytes() != b".git" || bases.is_empty() {
@@ -79,7 +78,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Why a `.git` that is there must stay as it is: the target does not hold all of it, so that it would be half of each.
+    /// Reason why an existing `.git` must stay: the target does not hold all of it, and the result would be a mix.
     pub(super) fn is_incomplete_unit(
         &self,
         name: &Name,

@@ -1,4 +1,4 @@
-//! One writer's account: what it reserved, what it used, and the lock that tells others that it lives.
+//! A writer's account: its reservation, what it used, and the lock that shows that it is alive.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::files::{Lock, unique};
 
-/// Room that one class of a writer's objects has and uses.
+/// Reserved and used room for one class of a writer's objects.
 #[derive(Debug, Default)]
 struct Pool {
     granted: AtomicU64,
@@ -31,7 +31,7 @@ impl Pool {
     }
 }
 
-/// One writer's account. Dropped without a commit, it gives back everything.
+/// A writer's account. Dropped without a commit, it releases everything.
 #[derive(Debug)]
 pub(in crate::store) struct Account {
     ledger: Ledger,
@@ -41,12 +41,12 @@ pub(in crate::store) struct Account {
     others: Pool,
     extending: Mutex<()>,
     settled: bool,
-    /// Tells others that this writer lives.
+    /// Lock that shows that this writer is alive.
     alive: Option<Lock>,
 }
 
 impl Account {
-    /// Open an account; the reservations of dead writers fall.
+    /// Open an account, dropping the reservations of dead writers.
     pub(in crate::store) fn open(store: &Store, quota: &Quota) -> Result<Account, StoreError> {
         let ledger = Ledger::of(store)?;
         let id = unique();
@@ -70,7 +70,7 @@ impl Account {
         })
     }
 
-    /// An account for rewriting packs; nothing where the store has no limit.
+    /// Account for rewriting packs; `None` if the store has no limit.
     pub(in crate::store) fn for_maintenance(store: &Store) -> Result<Option<Account>, StoreError> {
         if store.root.stat(FOLDER)?.is_none() {
             return Ok(None);
@@ -103,7 +103,7 @@ impl Account {
         }
     }
 
-    /// Take room; an error when it does not fit, and everything stays as it was.
+    /// Reserve room; if it does not fit, nothing changes.
     pub(in crate::store) fn reserve(&self, store: &Store, cost: u64, class: Class) -> Result<(), StoreError> {
         let pool = self.pool(class);
         loop {
@@ -118,7 +118,7 @@ impl Account {
         }
     }
 
-    /// Room for contents: what it holds and has not used, and what is left for all.
+    /// Room for contents: the unused reservation, and what is left for all.
     pub(in crate::store) fn room(&self, store: &Store) -> Result<u64, StoreError> {
         let held = self.contents.granted.load(Ordering::SeqCst).saturating_sub(self.contents.used());
         let mut open = self.ledger.open(store, Some(&self.quota))?;
@@ -148,7 +148,7 @@ impl Account {
         self.pool(class).used.fetch_sub(cost, Ordering::SeqCst);
     }
 
-    /// Make what was written visible, and commit what it takes, in one transaction.
+    /// Make the written packs visible, and commit their size, in one transaction.
     pub(in crate::store) fn commit<T>(
         &mut self,
         store: &Store,
@@ -171,14 +171,14 @@ impl Account {
     }
 
     fn release(&mut self) {
-        // Gone from the books, it is debris at worst.
+        // Without an entry in the books, the file is only debris.
         let _ = self.ledger.folder.unlink(&lock_name(&self.id));
         self.alive = None;
     }
 
     fn cancel(&self, store_books: &Ledger) -> Result<(), StoreError> {
         let _lock = Lock::take(&store_books.folder, LOCK, true, true)?;
-        // Damaged books are counted by the next writer.
+        // The next writer recounts damaged books.
         let Some(mut books) = Books::read(&store_books.folder, BOOKS)? else { return Ok(()) };
         books.writers.retain(|writer| writer.id != self.id);
         books.write(&store_books.folder, BOOKS)
@@ -187,7 +187,7 @@ impl Account {
 
 #[cfg(test)]
 impl Account {
-    /// The lock falls, and nothing else happens.
+    /// Release the lock and do nothing else, as a killed process does.
     pub(in crate::store) fn die(mut self) {
         self.settled = true;
         self.alive = None;
@@ -199,7 +199,7 @@ impl Drop for Account {
         if self.settled {
             return;
         }
-        // Where that fails, the reservation falls with the lock.
+        // If that fails, the reservation is dropped with the lock.
         let _ = self.cancel(&self.ledger);
         self.release();
     }

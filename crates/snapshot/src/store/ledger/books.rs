@@ -11,7 +11,7 @@ use crate::hash::content_hash;
 
 const FORMAT: u32 = 1;
 
-/// Room that a writer holds.
+/// Room reserved by a writer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reserved {
     pub(super) id: String,
@@ -22,14 +22,14 @@ pub(super) struct Reserved {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Books {
     format: u32,
-    /// Bytes on disk of what is published; never too few.
+    /// Bytes on disk of published files; never too few.
     pub(super) committed: u64,
-    /// Counted, and nothing was committed since.
+    /// Whether it was counted, with no commit since.
     pub(super) exact: bool,
     pub(super) checkpoints: u64,
     checkpoints_exact: bool,
     checkpoints_written: u64,
-    /// Limit on everything, as the last writer had it: for maintenance, which knows no settings.
+    /// Limit on everything, as the last writer had it: for maintenance, which has no settings.
     pub(super) total_limit: u64,
     pub(super) beside: Vec<String>,
     pub(super) writers: Vec<Reserved>,
@@ -37,7 +37,7 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// Nothing where they are missing or damaged.
+    /// Read the books; `None` if they are missing or damaged.
     pub(super) fn read(folder: &Folder, name: &str) -> Result<Option<Books>, StoreError> {
         match read_all(folder, name) {
             Err(error) if error.is_not_found() || error.is_foreign() => Ok(None),
@@ -72,7 +72,7 @@ impl Books {
         (books.encode().ok()?.as_slice() == bytes).then_some(books)
     }
 
-    /// Reserved by all writers, or by those of one owner.
+    /// Bytes reserved by all writers, or by those of one owner.
     pub(super) fn reserved(&self, owner: Option<Owner>) -> u64 {
         let mut bytes = 0u64;
         for writer in self.writers.iter().filter(|writer| owner.is_none_or(|owner| writer.owner == owner)) {
@@ -81,7 +81,7 @@ impl Books {
         bytes
     }
 
-    /// Put down what a writer holds in all; one that the books lost is back then.
+    /// Set a writer's total reservation; adds a writer that the books lost.
     pub(super) fn set_reserved(&mut self, id: &str, owner: Owner, bytes: u64) {
         match self.writers.iter_mut().find(|writer| writer.id == id) {
             Some(writer) => (writer.owner, writer.bytes) = (owner, bytes),

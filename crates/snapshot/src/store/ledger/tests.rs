@@ -1,6 +1,6 @@
-//! The ledger against a model: random writers, kills, collections and damage. What must hold after each step:
-//! committed and reserved bytes stay within the limit, the disk does too, and a writer is refused only when what is on
-//! disk and what live writers hold leaves no room.
+//! The ledger against a model: random writers, kills, collections and damage. Invariants after each step: committed and
+//! reserved bytes stay within the limit, the disk does too, and a writer is refused only if the bytes on disk and those
+//! of live writers leave no room.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::hash::content_hash;
 use crate::store::{Key, StoreWriter, WriteOptions};
 
 const LIMIT: u64 = 4 << 20;
-/// What a writer's pack and index take beside its objects, and steps that it has not used up.
+/// Space of a writer's pack and index besides its objects, and unused reservation steps.
 const SLACK: u64 = 32 << 10;
 
-/// Bytes that do not compress, all different.
+/// Incompressible bytes, all different.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len + 8);
@@ -32,7 +32,7 @@ fn quota(owner: Owner) -> Quota {
     Quota { owner, total: LIMIT, checkpoints: LIMIT / 2, beside: vec!["beside".to_owned()] }
 }
 
-/// One process at work: a store of its own on the shared folder.
+/// A simulated process: its own store on the shared folder.
 struct Process {
     store: Store,
 }
@@ -45,35 +45,35 @@ impl Process {
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// Write so many objects of some size, and publish.
+    /// Write this many objects of this size, and publish.
     Write {
         owner: bool,
         objects: u8,
         size: u16,
     },
-    /// The same, killed before it publishes.
+    /// The same, killed before publishing.
     Kill {
         owner: bool,
         objects: u8,
         size: u16,
     },
-    /// The same, given up before it publishes.
+    /// The same, dropped before publishing.
     GiveUp {
         objects: u8,
         size: u16,
     },
-    /// A live writer holds something while the next steps happen.
+    /// A live writer holds a reservation during the next steps.
     Hold {
         size: u16,
     },
     /// The held writer publishes.
     Release,
-    /// Collect everything but the newest so many objects.
+    /// Collect everything but the newest objects.
     Collect {
         keep: u8,
     },
     Damage,
-    /// Something grows beside the store.
+    /// A file beside the store grows.
     Beside {
         size: u16,
     },
@@ -103,7 +103,7 @@ impl World {
         self.dir.path().join("store")
     }
 
-    /// What is on disk, temporary files included.
+    /// Bytes on disk, including temporary files.
     fn on_disk(&self) -> u64 {
         ["store", "beside"]
             .iter()
@@ -131,7 +131,7 @@ impl World {
         refused.map_or(Ok(keys), Err)
     }
 
-    /// A refusal is right only where a count leaves no room beside what the writer `held` already.
+    /// Check that a refusal is right: a count leaves no room besides what the writer `held` already.
     fn judge(error: &StoreError, held: u64, store: &Store) {
         let StoreError::OverBudget { needed, .. } = error else { panic!("{error}") };
         let balance = store.recount().unwrap().unwrap();
@@ -149,7 +149,7 @@ fn owner(checkpoint: bool) -> Owner {
     if checkpoint { Owner::Checkpoint } else { Owner::Session }
 }
 
-/// End a writer as a kill does: its temporary files and its reservation stay, its locks fall.
+/// End a writer as a kill does: its temporary files and its reservation stay, its locks are released.
 fn kill(writer: StoreWriter<'_>) {
     writer.die();
 }
@@ -220,7 +220,7 @@ proptest! {
                 }
                 Action::Beside { size } => {
                     let store = Store::open(&world.store()).unwrap().with_quota(quota(Owner::Session));
-                    // What grows beside is no business of the writers, but it counts.
+                    // Writers do not control what grows beside the store, but it counts.
                     if world.on_disk() + u64::from(size) + (8 << 10) < LIMIT - spare(LIMIT)
                         && store.room().unwrap() > u64::from(size) + (8 << 10)
                     {
@@ -236,7 +236,7 @@ proptest! {
             }
             prop_assert!(world.on_disk() <= LIMIT, "{} on disk", world.on_disk());
         }
-        // What was published is all there, whatever was killed or refused meanwhile.
+        // All published objects are there, whatever was killed or refused meanwhile.
         let store = Store::open(&world.store()).unwrap();
         for key in &world.keys {
             prop_assert!(store.read(*key).is_ok());
@@ -245,7 +245,7 @@ proptest! {
     }
 }
 
-/// Writers in processes of their own get what they need, as long as there is room for all of them.
+/// Writers in separate processes get what they need, as long as there is room for all of them.
 #[test]
 fn writers_at_once_are_not_refused_while_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
@@ -272,7 +272,7 @@ fn writers_at_once_are_not_refused_while_there_is_room() {
     assert!(balance.committed <= LIMIT);
 }
 
-/// A count sees the files of a dead writer; whoever removes them has the books counted again.
+/// A count includes the files of a dead writer; removing them triggers another count.
 #[test]
 fn what_a_dead_writer_left_counts_only_until_it_is_removed() {
     let dir = tempfile::tempdir().unwrap();
@@ -301,7 +301,7 @@ fn what_a_dead_writer_reserved_falls_with_its_lock() {
     let bytes = noise(1, 3 << 20);
     appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
     appender.finish().unwrap();
-    // While it lives, another one has only the rest.
+    // While it lives, another writer has only the rest.
     let other = Process::new(&path, Owner::Session);
     let second = other.store.writer(WriteOptions::default()).unwrap();
     let mut appender = second.appender().unwrap();
@@ -311,7 +311,7 @@ fn what_a_dead_writer_reserved_falls_with_its_lock() {
     appender.finish().unwrap();
     drop(second);
     kill(writer);
-    // Its temporary files go with the first writer that is alone, its reservation with the first that asks.
+    // Its temporary files are removed by the first writer that is alone, its reservation by the first that asks.
     let third = other.store.writer(WriteOptions::default()).unwrap();
     let mut appender = third.appender().unwrap();
     appender.put(Key::from(content_hash(&more)), &more).unwrap();

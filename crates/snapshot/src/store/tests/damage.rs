@@ -1,4 +1,4 @@
-//! Damage: every bit counts, forged objects are refused, planted links are not followed.
+//! Damage: every changed bit is found, forged objects are refused, planted links are not followed.
 
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 
@@ -26,7 +26,7 @@ fn varied() -> World {
     world
 }
 
-/// The files whose bytes mean something.
+/// Files whose bytes matter.
 fn meaningful(world: &World) -> Vec<PathBuf> {
     let mut files = files(world.store.dir());
     let locks = ["lock", "maintenance", "wanted", "gate"];
@@ -41,7 +41,7 @@ fn meaningful(world: &World) -> Vec<PathBuf> {
 fn assert_named(world: &World, file: &Path, what: &str) {
     let found = verify(&world.store);
     let id = file.file_stem();
-    // An index and its pack can disagree without either being to blame more.
+    // If an index and its pack disagree, either may be at fault.
     let named = found.problems.iter().any(|problem| problem.file == file || problem.file.file_stem() == id);
     assert!(named, "{what} of {}: {:?}", file.display(), found.problems);
 }
@@ -51,7 +51,7 @@ fn every_flipped_bit_is_found_and_named() {
     let world = varied();
     assert_clean(&world.store);
     let files = meaningful(&world);
-    // Where the filesystem shares data, the second pack of chunks is a clone.
+    // If the filesystem shares data, the second pack of chunks is a clone.
     assert!((9..=11).contains(&files.len()), "FORMAT, packs with indexes, four large objects: {files:?}");
     for file in files {
         let bytes = std::fs::read(&file).unwrap();
@@ -231,7 +231,7 @@ fn a_spoiled_format_file_does_not_lock_anybody_out() {
     assert_eq!(verify(&other).problems[0].what, Damage::Format);
 }
 
-/// The file is what is lost, and that is what is said; the others do not need that chunk.
+/// The damaged file is reported as lost; others do not need that chunk.
 #[test]
 fn a_file_with_a_damaged_or_missing_chunk_is_named() {
     let world = World::new();
@@ -261,7 +261,7 @@ fn a_file_with_a_damaged_or_missing_chunk_is_named() {
     assert_eq!(world.again().read(fine.into()).unwrap(), noise(5, 300_000));
 }
 
-/// What a damaged list still names is kept, and the damage is told.
+/// Chunks that a damaged list still names are kept, and the damage is reported.
 #[test]
 fn a_damaged_list_does_not_stop_a_collection() {
     let world = World::new();
@@ -286,7 +286,7 @@ fn a_damaged_list_does_not_stop_a_collection() {
     assert_clean(&world.store);
 }
 
-/// Written before the machine went down, and not known to be durable: it is read, but nobody relies on it.
+/// Written before a crash of the machine and not known to be durable: readable, but not relied on.
 #[test]
 fn what_a_crash_may_have_spoiled_is_stored_again() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Large objects: round trips, holes, changes on the way.
+//! Large objects: round trips, holes, changes while they are stored.
 
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
@@ -149,7 +149,7 @@ fn the_same_large_file_is_stored_once() {
     assert!(!world.store.contains(blob(&text(1, 50_000))).unwrap());
 }
 
-/// A file that is not kept leaves the pack as it was, whatever went before and comes after.
+/// A file that is not kept leaves the pack as it was, whatever came before and after.
 #[test]
 fn a_file_that_is_not_kept_leaves_nothing_behind() {
     let world = World::new();
@@ -182,7 +182,7 @@ fn a_file_that_is_not_kept_leaves_nothing_behind() {
     assert_clean(&world.store);
 }
 
-/// A reflink costs nothing by itself; what is asked here is what a copy costs.
+/// Whether the filesystem shares data: then a large file costs nothing, and the cost of a copy cannot be measured.
 fn shares_data(world: &World) -> bool {
     let (one, other) = (world.scratch("one"), world.scratch("other"));
     one.write_all_at(b"x", 0).unwrap();
@@ -201,7 +201,7 @@ fn a_few_changed_bytes_cost_a_few_chunks() {
     file.write_all_at(&bytes, 0).unwrap();
     let first = put_large(&world.store, &file, false, WriteOptions::default());
     let before = world.store.usage().unwrap().total();
-    // In the middle, and bytes put in at the start: everything behind them moves.
+    // In the middle, and bytes inserted at the start: everything behind them moves.
     bytes[30_000_000..30_000_004].copy_from_slice(b"nono");
     bytes.splice(100..100, *b"in between");
     file.write_all_at(&bytes, 0).unwrap();
@@ -211,7 +211,7 @@ fn a_few_changed_bytes_cost_a_few_chunks() {
     assert_ne!(first, second);
     assert_eq!(content(&restored(&world, second, bytes.len() as u64, false)), bytes);
     assert_clean(&world.store);
-    // What only the first needs goes; the second is whole without it.
+    // Chunks that only the first needs are removed; the second is intact without them.
     let freed = world.store.gc(&|key| key == second.into()).unwrap();
     assert_eq!(freed.problems, []);
     assert!(!world.store.contains(first.into()).unwrap());
@@ -238,7 +238,7 @@ fn refused(store: &Store, file: &File, budget: u64) -> u64 {
     }
 }
 
-/// How it fails: at the cap every snapshot reads the same file again, to find that it does not fit.
+/// Regression: at the limit every snapshot read the same file again, only to find that it does not fit.
 #[test]
 fn a_file_that_cannot_fit_is_not_read_to_find_that_out() {
     let world = World::new();
@@ -249,9 +249,9 @@ fn a_file_that_cannot_fit_is_not_read_to_find_that_out() {
     let file = world.scratch("in");
     file.write_all_at(&noise(3, 6 << 20), 0).unwrap();
     file.sync_all().unwrap();
-    // By its size alone, without one chunk.
+    // Refused by its size alone, without reading a chunk.
     assert_eq!(refused(&world.store, &file, 1000), (6 << 20) / 32);
-    // It has to be read once, up to where the room ends; then it is known, for the file as it is.
+    // It is read once, up to where the room ends; then the refusal is remembered for the unchanged file.
     let first = refused(&world.store, &file, 3 << 20);
     assert!(first <= 2 << 20 | 4096, "the cost of one chunk: {first}");
     let second = refused(&world.again(), &file, 3 << 20);

@@ -1,4 +1,4 @@
-//! Several at once: writers, readers, settling and collecting, each with its own opened store, as processes have.
+//! Concurrency: writers, readers, settling and collecting, each with its own open store, as processes have.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ fn busy_is_fine<T>(result: Result<T, StoreError>) {
 fn nothing_live_is_lost_whoever_works_at_the_same_time() {
     let world = World::new();
     let over = AtomicBool::new(false);
-    // Half of what is written is dead at once, so that collections have to rewrite packs.
+    // Half of the objects are dead at once, so that collections have to rewrite packs.
     let trash = |round: usize| noise(round as u64 + 1, 14_000);
     let dead: HashSet<Key> = (0..30).map(|round| blob(&trash(round))).collect();
     std::thread::scope(|scope| {

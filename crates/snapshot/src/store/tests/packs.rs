@@ -48,7 +48,7 @@ fn what_is_there_is_not_stored_again() {
     second.finish().unwrap();
     drop(writer.publish().unwrap());
     assert_eq!(count(world.store.dir(), ".pack"), 2, "an appender without objects leaves no pack");
-    // Published by another store: found without being told.
+    // Published by another store: found without notification.
     assert_eq!(world.store.read(blob(b"three")).unwrap(), b"three");
     assert!(world.store.contains(blob(b"three")).unwrap());
 }
@@ -59,7 +59,7 @@ fn an_unpublished_writer_leaves_nothing() {
     let before = files(world.store.dir());
     let writer = world.store.writer(WriteOptions::default()).unwrap();
     let mut appender = writer.appender().unwrap();
-    // More than waits in memory.
+    // More than is buffered in memory.
     for at in 0..48_u8 {
         let bytes = vec![at; 64 << 10];
         appender.put(blob(&bytes), &bytes).unwrap();
@@ -204,7 +204,7 @@ fn collecting_removes_what_dead_writers_left() {
     let alive = world.store.writer(WriteOptions::default()).unwrap();
     assert_eq!(verify(&world.store).debris, 0, "a writer cleans up when it begins");
     plant();
-    assert_eq!(verify(&world.store).debris, 0, "while a writer lives, nobody can say what is dead");
+    assert_eq!(verify(&world.store).debris, 0, "while a writer lives, no file counts as debris");
     drop(world.again().writer(WriteOptions::default()).unwrap());
     assert!(world.store.dir().join("tmp/w-0123").exists());
     drop(alive);
@@ -225,7 +225,7 @@ fn without_waiting_a_collection_is_busy() {
     other.gc_with(false, |_| Ok::<_, StoreError>(|_| false)).unwrap();
 }
 
-/// Each writer begins before the one before it ends, so that somebody always has the lock.
+/// Each writer begins before the previous one ends, so that the lock is always held.
 #[test]
 fn a_collection_gets_its_turn_in_a_stream_of_writers() {
     let world = World::new();
@@ -261,7 +261,7 @@ fn another_version_is_refused() {
     assert!(matches!(Store::open(world.store.dir()), Err(StoreError::Version { .. })));
 }
 
-/// From the first write on, a program that does not know of chunks must not collect here.
+/// After the first write, a program that does not know of chunks must not collect here.
 #[test]
 fn a_store_of_version_1_is_read_and_becomes_one_of_version_2_by_writing() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Logs as they are after a kill, and logs that somebody made.
+//! Logs after a kill, and forged logs.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -17,7 +17,7 @@ fn set(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// As it is now: opened up, by the log, from `old`.
+/// The current state: changed, according to the log, from `old`.
 fn opened(path: &Path, old: u32) -> Opened {
     let meta = std::fs::metadata(path).unwrap();
     Opened { inode: meta.ino(), uid: meta.uid(), old, new: meta.mode() & 0o7777 }
@@ -47,7 +47,7 @@ impl Lab {
     }
 }
 
-/// A log with these notes: root, directories, directory, name, what it says.
+/// A log with these records: root, directories, directory, name, change.
 type Line<'a> = (&'a Path, &'a [(DirId, DirId, &'a str)], DirId, &'a str, Opened);
 
 fn write(lab: &Lab, lines: &[Line<'_>]) {
@@ -73,7 +73,7 @@ fn what_was_opened_is_closed() {
         (&lab.root, &[(9, 7, "b")], 9, "file", opened(&file, 0)),
     ];
     write(&lab, lines);
-    // A torn end, and what is behind it, were not acted on.
+    // A torn end, and everything after it, was not acted on.
     let mut bytes = std::fs::read(lab.log()).unwrap();
     let whole = bytes.len();
     bytes.extend_from_within(whole - 40..);
@@ -94,7 +94,7 @@ fn only_what_is_as_the_log_left_it() {
         Opened { inode: said.inode + 1, ..said },
         Opened { uid: said.uid + 1, ..said },
         Opened { old: 0o211, new: 0o711, ..said },
-        // No log adds anything but these, or takes anything else away.
+        // A log adds or removes no other permissions than these.
         Opened { old: 0o055, ..said },
         Opened { old: 0o4255, ..said },
         Opened { old: said.new, ..said },
@@ -141,7 +141,7 @@ fn nothing_outside_and_nothing_through_links() {
     write(&lab, &[(&lab.root, &[], 0, "b", said), (&lab.root, &[], 0, "", itself)]);
     lab.close_again();
     assert_eq!((mode(&outside), mode(&outside.join("b"))), (0o755, 0o755));
-    // And the log too.
+    // The log as a link.
     std::fs::write(lab.base.path().join("else"), "").unwrap();
     symlink("else", lab.log()).unwrap();
     assert!(close_again(&lab.log(), std::slice::from_ref(&lab.root)).is_err());
@@ -156,7 +156,7 @@ fn nothing_is_opened_without_a_log() {
     let parent = open_dir(rustix::fs::CWD, paths::bytes(&lab.root.join("a"))).unwrap();
     assert!(super::super::Unlocked::root(&log, &path, parent.as_fd(), b"b", 0o500).is_err());
     assert_eq!(mode(&path), 0);
-    // With one it is, and closed again.
+    // With a log it is, and is restored.
     let log = UnlockLog::new(lab.log());
     let unlocked = super::super::Unlocked::root(&log, &path, parent.as_fd(), b"b", 0o500).unwrap();
     assert_eq!(mode(&path), 0o500);
