@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::kit::{Init, Place, asker, new_socket, python};
 
-const ELSEWHERE: &str = "stranger: this channel is for what runs inside the sandbox";
+const ELSEWHERE: &str = "stranger: this channel is only for processes inside the sandbox";
 
 #[test]
 fn a_process_outside_gets_nothing_from_the_request_channel() {
