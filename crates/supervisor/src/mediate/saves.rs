@@ -236,8 +236,10 @@ impl Shared {
         let left = self.drafts().left();
         for (path, draft) in left {
             let access = nono_policy::AccessMode::Write;
-            let why =
-                format!("only {} was approved, and the file was never renamed to it", draft.original.display());
+            let why = format!(
+                "only {} was approved, and the file was never renamed to it",
+                draft.original.display()
+            );
             let attempt = Attempt::Open { path, access };
             self.note_refusal(attempt, &Because::Failed { why }, &draft.program, || draft.pid);
         }
