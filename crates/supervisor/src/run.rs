@@ -60,7 +60,7 @@ pub enum RunError {
     CannotMeasure,
     #[error("cannot start the filtering proxy: {why}")]
     Proxy { why: String },
-    #[error("cannot {what}: {}", errno::describe(.source))]
+    #[error("could not {what}: {}", errno::describe(.source))]
     Supervise { what: &'static str, source: io::Error },
 }
 
