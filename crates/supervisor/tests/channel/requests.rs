@@ -1,4 +1,4 @@
-//! What is asked for, and what comes back.
+//! Requests and their answers.
 
 use std::fs::File;
 use std::time::Duration;
@@ -132,7 +132,7 @@ fn the_end_of_the_session_ends_everything() {
     until(|| !served_by_a_thread());
 }
 
-/// Whether a thread that serves is left in this process. Other tests may have some of their own, which end too.
+/// Whether a serving thread is left in this process. Other tests may have some of their own, which end too.
 fn served_by_a_thread() -> bool {
     let names = std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
         let mut name = String::new();
