@@ -171,7 +171,7 @@ fn without_its_proxy_the_command_is_not_run() {
         let world = World::new("/var/tmp", false);
         let outcome = filtered(steps).flags(flags).running(&world, Some(Mode::Run)).finish();
         assert_eq!(world.path("project/made").exists(), *runs, "{outcome}");
-        let refused = outcome.status.code() == Some(125) && outcome.errors.contains("begin to serve: tired");
+        let refused = outcome.status.code() == Some(125) && outcome.errors.contains("filtering proxy: tired");
         assert_eq!(refused, !runs, "{outcome}");
     }
 }
