@@ -5,7 +5,7 @@
 use crate::backend::{Namespaces, Support};
 use crate::strategy::ExecStrategy;
 
-/// Something a sandboxed command cannot do.
+/// Guarantee: something a sandboxed command cannot do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantee {
     pub what: &'static str,
@@ -13,11 +13,11 @@ pub struct Guarantee {
     /// The same in `wrap`, which has no pid namespace and no supervisor.
     pub direct: Held,
     pub without_namespaces: Held,
-    /// What holds without a supervisor, for a guarantee that needs one.
+    /// State without a supervisor, for a guarantee that needs one.
     pub unanswered: Option<Unanswered>,
 }
 
-/// What holds where no supervisor answers trapped calls.
+/// State of a guarantee where no supervisor answers trapped calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unanswered {
     /// In `run --monitor`, whose parent is confined as well.

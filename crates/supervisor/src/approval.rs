@@ -61,7 +61,7 @@ pub enum Subject {
 pub enum Object {
     File,
     Directory,
-    /// Nothing yet: the call would create it.
+    /// Object that does not exist yet: the call would create it.
     New,
 }
 
@@ -73,7 +73,7 @@ pub struct Asker {
     pub pid: u32,
 }
 
-/// How long an answer holds.
+/// Duration of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {

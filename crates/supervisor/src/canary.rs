@@ -8,7 +8,7 @@ use nono_sys::wait::{self, Ended};
 
 use crate::run::RunError;
 
-/// What the child managed to do outside its grants.
+/// Result of the canary: what the child managed to do outside its grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canary {
     pub read: bool,

@@ -208,7 +208,7 @@ impl Lending {
     }
 }
 
-/// What the command's terminal needs after a prompt.
+/// Follow-up work on the command's terminal after a prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Again {
     pub(crate) resize: bool,

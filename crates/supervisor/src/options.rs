@@ -19,7 +19,7 @@ pub struct CommandSpec {
 /// Byte in [`Options::cancel`] that ends everything gently.
 pub const GENTLY: u8 = b'.';
 
-/// How to supervise a command.
+/// Options of supervision.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Keep the caller's terminal: no pty.
@@ -38,6 +38,6 @@ pub struct Options {
     /// any other byte, or when its other end is closed, everything is killed at once. In a process that may fork, send
     /// a byte: a copy of the other end would keep it open.
     pub cancel: Option<Arc<OwnedFd>>,
-    /// How long remaining processes of the command have between TERM and KILL.
+    /// Grace period of the command's remaining processes between TERM and KILL.
     pub grace_ms: u32,
 }

@@ -31,7 +31,7 @@ pub struct Touched {
     pub stands: Stands,
     /// Uses that were tried.
     pub uses: BTreeSet<Use>,
-    /// Those of them that the rules did not allow.
+    /// Uses that the rules did not allow.
     pub denied: BTreeSet<Use>,
 }
 
@@ -44,7 +44,7 @@ pub struct Reached {
     pub loopback: bool,
 }
 
-/// Everything recorded in one run.
+/// Record of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     pub touched: BTreeMap<PathBuf, Touched>,

@@ -38,7 +38,7 @@ pub enum Attempt {
         #[serde(default)]
         port: Option<Port>,
     },
-    /// Something nono keeps for itself.
+    /// Use of something nono keeps for itself.
     Other { what: String },
 }
 
@@ -61,7 +61,7 @@ pub enum Because {
     Policy { reason: DeniedReason },
     /// Denied by an approver; `by` names it.
     Answered { by: String },
-    /// There was no approver, or no answer came.
+    /// Denied because there was no approver or no answer came.
     NoAnswer { why: String },
     /// More requests than a person should be asked.
     TooMany,
@@ -104,7 +104,7 @@ pub struct Expansion {
     pub by: String,
 }
 
-/// Everything that was mediated in one run.
+/// Report of everything that was mediated in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MediationReport {
     pub refused: Vec<Refused>,

@@ -39,7 +39,7 @@ pub struct Outcome {
     pub complaints: Vec<Complaint>,
     /// Whether its output ended in the middle of a line.
     pub unfinished_line: bool,
-    /// What it was refused and granted while it ran.
+    /// Denials and grants while it ran.
     pub mediation: MediationReport,
     /// Record of what it did, if one was wanted.
     pub recorded: Option<Recorded>,
@@ -206,10 +206,10 @@ struct Loop<'a> {
     mediator: Option<&'a Mediating>,
 }
 
-/// How often a background job checks whether it was brought to the foreground.
+/// Interval at which a background job checks whether it was brought to the foreground.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long output may still come once no process is left that could write it.
+/// Time that output may still take once no process is left that could write it.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 impl Loop<'_> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nono_sys::{terminal, wait};
 
-/// How long a prompt has to end once the run is over.
+/// Time a prompt has to end once the run is over.
 const TAKING_BACK: Duration = Duration::from_secs(2);
 
 /// Source of leases. Cheap to clone; works from any thread. One stage belongs to one run.
@@ -32,7 +32,7 @@ struct Shared {
     bell: UnixStream,
     heard: UnixStream,
     disturbances: AtomicU64,
-    /// When a prompt of this run was last withdrawn.
+    /// Time at which a prompt of this run was last withdrawn.
     withdrawn: Mutex<Option<Instant>>,
 }
 
@@ -52,7 +52,7 @@ enum Phase {
     Back,
 }
 
-/// What the loop hands over.
+/// Terminal and its state, as the loop hands them over.
 #[derive(Debug)]
 pub(crate) struct Prop {
     pub(crate) tty: File,
@@ -227,10 +227,10 @@ pub struct Lease {
     /// Whether the command draws the whole screen: the prompt has to fit on it, starts at the first line, and goes when
     /// the lease is dropped. Otherwise it begins on a line of its own, and stays.
     pub full_screen: bool,
-    /// When the user last typed something for the command. A person who is typing has not seen the prompt yet.
+    /// Time at which the user last typed something for the command. A person who is typing has not seen the prompt yet.
     pub last_key: Option<Instant>,
-    /// When a prompt of this run was last withdrawn. A person who was about to answer that one has not seen yet that
-    /// this is another.
+    /// Time at which a prompt of this run was last withdrawn. A person who was about to answer that one has not seen
+    /// yet that this is another.
     pub last_withdrawn: Option<Instant>,
     ended: PipeReader,
     stage: Stage,
@@ -240,9 +240,9 @@ pub struct Lease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     Keys(Vec<u8>),
-    /// Nothing was typed in the given time.
+    /// Timeout: nothing was typed in the given time.
     Nothing,
-    /// Nothing more will come: the terminal is gone, or this job has lost it.
+    /// End of input: the terminal is gone, or this job has lost it.
     Closed,
     /// The run is over: the lease has to be dropped now.
     Ended,

@@ -22,7 +22,7 @@ impl fmt::Debug for dyn UrlOpener {
     }
 }
 
-/// How an address is redacted in the log.
+/// Redaction of addresses in the log.
 #[derive(Clone)]
 pub struct Redact(Arc<dyn Fn(&str) -> String + Send + Sync>);
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Redact {
     }
 }
 
-/// What a run needs to open addresses.
+/// Opener and approver of addresses.
 #[derive(Clone)]
 pub struct Urls {
     pub opener: Arc<dyn UrlOpener>,

@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Not in the `libc` crate for every platform.
+/// Command number that the `libc` crate does not have for every platform.
 const F_SETSIG: libc::c_int = 10;
 
 /// Writers of a file at one moment.

@@ -15,7 +15,7 @@ const SHUTDOWN: u64 = 0x8004_587d;
 pub enum Cut {
     /// Names and sizes, without the data that was not written yet: new files are empty.
     Names,
-    /// Nothing.
+    /// No change at all.
     Nothing,
 }
 

@@ -31,7 +31,7 @@ pub enum ClientError {
     Refused { problem: Problem, message: String },
 }
 
-/// How long to wait for an answer. By default as long as a person may need.
+/// Waiting time for an answer. By default as long as a person may need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wait<'a> {
     pub patience: Option<Duration>,

@@ -105,7 +105,7 @@ fn short(value: &Value) -> String {
     value.to_string().chars().take(20).collect()
 }
 
-/// What may accompany a packet.
+/// Descriptors that may accompany a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Along {
     Nothing,

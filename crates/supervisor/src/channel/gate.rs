@@ -16,7 +16,7 @@ pub struct Bounds {
     pub connections: usize,
     pub per_second: u32,
     pub burst: u32,
-    /// How long a client may take to send its request.
+    /// Time a client may take to send its request.
     pub patience: Duration,
     /// Requests in one session. Their ids are remembered, so the number is bounded.
     pub requests: usize,

@@ -168,7 +168,7 @@ pub struct Status {
     pub questions_waiting: u64,
     /// Grants made while it ran.
     pub expansions: u64,
-    /// As much of the report as a message holds.
+    /// Report of the mediator, cut to what a message holds.
     pub mediation: MediationReport,
     pub requests: Counts,
 }

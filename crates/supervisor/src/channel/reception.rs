@@ -138,10 +138,10 @@ impl std::fmt::Debug for Reception {
     }
 }
 
-/// How long connections being served may still take once the session has ended.
+/// Time that connections being served may still take once the session has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How long to wait where a connection cannot be accepted for lack of descriptors.
+/// Pause where a connection cannot be accepted for lack of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 impl Reception {

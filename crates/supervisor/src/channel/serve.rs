@@ -230,7 +230,7 @@ fn control(hall: &Hall, request: ControlRequest) -> Answer {
     }
 }
 
-/// As much of a report as fits into a frame: its lists are halved until it does.
+/// Status response cut to the size of a frame: its lists are halved until it fits.
 fn fitting(id: &str, mut status: Status) -> Response {
     loop {
         let MediationReport { refused, expansions, .. } = &status.mediation;

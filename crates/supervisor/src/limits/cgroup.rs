@@ -15,7 +15,7 @@ pub(super) struct Cgroup {
 }
 
 const NAME: &str = "nono-";
-/// How long killed processes may take to end.
+/// Time that killed processes may take to end.
 const END: Duration = Duration::from_secs(2);
 
 impl Cgroup {

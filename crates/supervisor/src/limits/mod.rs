@@ -23,7 +23,7 @@ pub enum LimitHit {
     FileSize(u64),
 }
 
-/// How the memory limit is enforced.
+/// Method by which the memory limit is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryMethod {
     /// Enforced by the kernel, in a cgroup.
@@ -74,7 +74,7 @@ impl Watch {
         Ok(Watch { limit, how })
     }
 
-    /// How long the loop may sleep.
+    /// Longest time the loop may sleep.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         matches!(self.how, How::Polled(_)).then_some(POLL)
     }

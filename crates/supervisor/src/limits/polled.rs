@@ -16,7 +16,7 @@ use nono_sys::launch::Launched;
 
 use crate::mediate::Mediating;
 
-/// How often memory is added up.
+/// Interval at which memory is added up.
 pub(super) const POLL: Duration = Duration::from_millis(20);
 /// Every how many polls the slow measurements are made.
 const SELDOM: u32 = 5;

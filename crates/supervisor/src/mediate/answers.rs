@@ -125,7 +125,7 @@ impl Answers {
         }
     }
 
-    /// Only reports an answer that is computed anew each time: its source may change.
+    /// Reports an answer without remembering it: one that is computed anew each time may change.
     pub(super) fn report(
         &mut self,
         path: &Path,

@@ -22,7 +22,7 @@ impl Start {
     }
 }
 
-/// How to open, as `openat2` takes it.
+/// Flags, mode and resolution of an open, as `openat2` takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct How {
     pub(super) flags: i32,

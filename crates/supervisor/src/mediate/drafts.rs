@@ -16,7 +16,7 @@ const MOST_NAMED: usize = 10_000;
 
 #[derive(Debug)]
 pub(super) enum Draft {
-    /// It is in the directory under its name.
+    /// File in the directory under its name.
     Named(Identity),
     Unnamed(Unnamed),
 }

@@ -21,7 +21,7 @@ use crate::urls::Redact;
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     log: Option<Arc<Log>>,
-    /// How addresses are redacted in it.
+    /// Redaction of addresses in it.
     redact: Option<Redact>,
     /// Number of addresses refused without asking.
     refused_urls: AtomicU64,

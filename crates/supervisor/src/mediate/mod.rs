@@ -105,7 +105,7 @@ impl std::fmt::Debug for dyn Histories {
     }
 }
 
-/// What a run needs to handle requests about checkpoints.
+/// Checkpoints of a run, and the approver of their restores.
 #[derive(Clone, Debug)]
 pub struct History {
     pub histories: Arc<dyn Histories>,
@@ -150,9 +150,9 @@ pub struct Mediate {
     pub record: bool,
     /// Log for decisions and denials.
     pub log: Option<Arc<Log>>,
-    /// How an address is redacted there; without this it is not named.
+    /// Redaction of addresses there; without this they are not named.
     pub redact: Option<Redact>,
-    /// How addresses may be opened outside, if they may.
+    /// Opener of addresses outside, if they may be opened.
     pub urls: Option<Urls>,
     /// Checkpoints, if the command may ask for them.
     pub history: Option<History>,
@@ -321,7 +321,7 @@ struct Desk {
     jobs: SyncSender<Job>,
 }
 
-/// How often to check whether the client still waits for an answer.
+/// Interval at which the client is checked to be still waiting.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Office for Desk {

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::call::{How, Start};
 
-/// How often an open is tried again.
+/// Maximum number of attempts to open.
 const TRIES: usize = 100;
 
 /// Calls `openat2`. While anything is renamed or mounted anywhere on the machine the kernel cannot tell whether a `..`

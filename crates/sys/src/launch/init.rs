@@ -50,7 +50,7 @@ struct Reaped {
     more: bool,
 }
 
-/// How the command's tree is ended.
+/// Way to end the command's tree.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     /// At once: the parent is gone, or wants it so.

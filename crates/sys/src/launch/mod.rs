@@ -66,7 +66,7 @@ pub struct WatchedMask {
     pub cover: Cover,
 }
 
-/// What covers a watched name.
+/// Cover of a watched name.
 #[derive(Debug)]
 pub enum Cover {
     /// An empty mask: `dir` while it is a directory, `file` while it is anything else.
@@ -90,7 +90,7 @@ pub enum Terminal {
     Detached,
 }
 
-/// How the command itself is confined, in this order, ending in exec.
+/// Confinement of the command itself, in this order, ending in exec.
 #[derive(Debug)]
 pub struct Confine {
     /// Limits as (resource, soft and hard limit).
@@ -152,7 +152,7 @@ impl Program {
     }
 }
 
-/// Everything a launch needs.
+/// Plan of a launch.
 #[derive(Debug)]
 pub struct Plan {
     /// Flags `CLONE_NEW*`; 0 where namespaces are not available.
@@ -214,7 +214,7 @@ pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
     }
 }
 
-/// What a mediator needs of its sandbox.
+/// Descriptors that a mediator needs of its sandbox.
 #[derive(Debug)]
 pub struct HandedOver {
     pub listener: OwnedFd,

@@ -14,7 +14,7 @@ use crate::strategy::ExecStrategy;
 
 /// First ABI in which Landlock can confine all threads of a process at once.
 const THREAD_SYNC_ABI: u32 = 8;
-/// How long a joined thread may take to leave.
+/// Time that a joined thread may take to leave.
 const LEAVING: Duration = Duration::from_millis(100);
 
 /// Counts the threads. One that was joined may need a moment to leave: an interpreter reports the end before it is

@@ -76,7 +76,7 @@ pub struct Layers {
 /// Port of the command's own loopback on which the filtering proxy listens, unless another is chosen.
 pub const PROXY_PORT: u16 = 19080;
 
-/// Where the command reaches the filtering proxy.
+/// Place of the filtering proxy, as the command reaches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyPlace {
     /// On this port of the loopback of a network of its own. The launch makes the listener there and hands it out.
@@ -132,7 +132,7 @@ pub struct WatchedName {
     pub cover: Cover,
 }
 
-/// What covers a watched name.
+/// Cover of a watched name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cover {
     /// An empty mask.
@@ -143,7 +143,7 @@ pub enum Cover {
     Copy(PathBuf),
 }
 
-/// Everything the child will do to itself.
+/// Plan of everything the child will do to itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blueprint {
     pub strategy: ExecStrategy,
@@ -155,7 +155,7 @@ pub struct Blueprint {
     /// Rules for file systems that exist only in the child's mount namespace.
     pub late_rules: Vec<KernelRule>,
     pub ports: Vec<(u16, u64)>,
-    /// Where the proxy is, if the network is filtered.
+    /// Place of the proxy, if the network is filtered.
     pub proxy: Option<ProxyPlace>,
     pub mounts: Vec<MountStep>,
     /// Masked names that init must watch, because a process outside may replace them.
@@ -166,7 +166,7 @@ pub struct Blueprint {
     pub copies: Vec<(PathBuf, PathBuf)>,
     pub(super) filter: FilterSpec,
     pub limits: Limits,
-    /// How the memory limit is enforced, where there is one.
+    /// Method of enforcing the memory limit, where there is one.
     pub memory: Option<MemoryHold>,
     pub workdir: PathBuf,
 }

@@ -10,7 +10,7 @@ use nono_sys::process;
 
 use crate::strategy::ExecStrategy;
 
-/// How a memory limit is enforced.
+/// Method of enforcing a memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryHold {
     /// By the kernel, in a cgroup made in this directory.

@@ -40,9 +40,9 @@ enum Change {
 
 /// Pinned object, and how it may be reached.
 enum Pinned {
-    /// By its open descriptor: `f…` calls.
+    /// Reached by its open descriptor: `f…` calls.
     Open(OwnedFd),
-    /// By an `O_PATH` descriptor.
+    /// Reached by an `O_PATH` descriptor.
     Named(OwnedFd),
 }
 

@@ -87,12 +87,12 @@ impl Block {
         if mask == u32::MAX { block } else { block.push(AND, 0, 0, mask) }
     }
 
-    /// If the loaded value equals `value`, runs `then` (which must decide on every path through it), else goes on.
+    /// Runs `then` (which must decide on every path through it) if the loaded value equals `value`, else goes on.
     pub(crate) fn when(self, value: u32, then: Block) -> Block {
         self.branch(JEQ, value, then)
     }
 
-    /// If the loaded value is at least `value`, runs `then` (of any length), else goes on.
+    /// Runs `then` (of any length) if the loaded value is at least `value`, else goes on.
     pub(crate) fn when_at_least(mut self, value: u32, then: Block) -> Block {
         // One instruction less, where the jump is short enough.
         if u8::try_from(then.0.len()).is_ok() {
@@ -103,7 +103,7 @@ impl Block {
         self.then(then)
     }
 
-    /// If the loaded value has any of `bits`, runs `then`, else goes on.
+    /// Runs `then` if the loaded value has any of `bits`, else goes on.
     pub(crate) fn when_any(self, bits: u32, then: Block) -> Block {
         self.branch(JSET, bits, then)
     }
@@ -114,7 +114,7 @@ impl Block {
         self.ret(action)
     }
 
-    /// If the 64-bit argument is not zero, decides.
+    /// Decides if the 64-bit argument is not zero.
     pub(crate) fn when_nonzero_64(self, arg: u32, action: Action) -> Block {
         self.push(LD_ABS, 0, 0, low(arg)).unless(0, action).push(LD_ABS, 0, 0, low(arg) + 4).unless(0, action)
     }

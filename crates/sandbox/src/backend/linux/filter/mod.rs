@@ -50,7 +50,7 @@ impl Mediated {
     }
 }
 
-/// What the filter has to close because no namespace does.
+/// Settings of the filter: what it has to close because no namespace does.
 #[allow(clippy::struct_excessive_bools, reason = "one switch for each thing that is closed otherwise or not")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilterSpec {
