@@ -178,13 +178,13 @@ pub struct Status {
 pub(super) enum RequestError {
     #[error("{0}")]
     Fields(#[from] serde_json::Error),
-    #[error("an id has between 1 and {ID} bytes")]
+    #[error("an id must have between 1 and {ID} bytes")]
     Id,
-    #[error("a reason has at most {REASON} bytes")]
+    #[error("a reason must have at most {REASON} bytes")]
     Reason,
-    #[error("a request names at most {TARGETS} paths")]
+    #[error("a request must name at most {TARGETS} paths")]
     Targets,
-    #[error("a path is absolute, has at most {PATH} bytes, and none of them is 0")]
+    #[error("a path must be absolute, with at most {PATH} bytes and no NUL")]
     Path,
 }
 

@@ -153,7 +153,7 @@ impl Receiver {
     }
 
     fn too_many(&self, call: &Notification) {
-        let attempt = Attempt::Other { what: "more calls at once than can be looked at".to_owned() };
+        let attempt = Attempt::Other { what: "more calls at once than can be judged".to_owned() };
         let program = process::program(call.tid);
         self.shared.note_refusal(attempt, &Because::TooMany, &program, || process::pid(call.tid));
         self.shared.penalty.refuse(&self.shared.listener, call.id, libc::EACCES);

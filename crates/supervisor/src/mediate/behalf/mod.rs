@@ -1,6 +1,6 @@
 //! Emulation of trapped calls: the supervisor carries out connecting, listening, changes of metadata and renames onto a
-//! copy on behalf of the command. None of these calls is passed on to the kernel except renames, which Landlock judges;
-//! behind the others there is no second barrier.
+//! copy on behalf of the command. None of these calls is passed on to the kernel except renames, which the kernel
+//! judges itself; behind the others there is no second barrier.
 //!
 //! [`handle`] decides and, where it cannot take long, acts. Slow calls come back as work for the [`Crew`].
 

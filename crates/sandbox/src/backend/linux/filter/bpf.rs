@@ -108,7 +108,7 @@ impl Block {
         self.branch(JSET, bits, then)
     }
 
-    /// Unless the loaded value equals `value`, decides.
+    /// Decides unless the loaded value equals `value`.
     pub(crate) fn unless(mut self, value: u32, action: Action) -> Block {
         self.0.push(instruction(JEQ, 1, 0, value));
         self.ret(action)
